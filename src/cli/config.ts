@@ -11,10 +11,10 @@ interface Options extends ConfigOptions {
 }
 
 export function configCommand(): Command {
-  return plain("config", "see and check the configuration")
+  return plain("config", "show and check the configuration")
     .addCommand(
-      command("show", "every setting, its value (secrets redacted), and where it comes from")
-        .option("--listen <host:port>", "as serve takes it")
+      command("show", "show every setting, its value (secrets redacted) and where it comes from")
+        .option("--listen <host:port>", "as for serve")
         .option("--json", "print JSON")
         .action(async (options: Options) => {
           const { values } = await resolveConfig(options);
@@ -23,8 +23,8 @@ export function configCommand(): Command {
         }),
     )
     .addCommand(
-      command("check", "say whether the configuration is right, and if not, all that is wrong")
-        .option("--listen <host:port>", "as serve takes it")
+      command("check", "check the configuration and report all mistakes")
+        .option("--listen <host:port>", "as for serve")
         .option("--json", "print JSON")
         .action((options: Options) => {
           const result = checkConfig(sources(options));
@@ -34,7 +34,7 @@ export function configCommand(): Command {
         }),
     )
     .addCommand(
-      command("reference", "print the reference of every setting as Markdown").action(() =>
+      command("reference", "print the reference of all settings as Markdown").action(() =>
         print(configReference()),
       ),
     );

@@ -16,9 +16,9 @@ export function consoleCommand(): Command {
     .addHelpText(
       "after",
       `
-The link is good once, within 30 minutes, and signs in as the newest admin token of the workspace that names
-no person and acts as no agent. Whoever has it can use it: it is not for chats or tickets. It ends with the
-server's process, and with the token's secret.`,
+The link works once, within 30 minutes, and signs in with the workspace's newest admin token that names no
+person and acts as no agent. Anyone with the link can use it, so do not post it in chats or tickets. It
+becomes invalid when the server stops or the token's secret changes.`,
     )
     .action(async ({ workspace, json, ...options }: Options) => {
       const { config } = await resolveConfig(options);

@@ -3,38 +3,38 @@ import { StoreUnavailable } from "../store/db.ts";
 import { sqliteCode } from "../store/sqlite/connection.ts";
 
 const MAKE_ROOM = "free some disk space, then try again";
-const CHECK_ACCESS = "let this user read and write it, or choose another data directory with --data";
+const CHECK_ACCESS = "give this user read and write access, or choose another data directory with --data";
 
 /** System errors caused by the environment rather than the program, in words, with advice. */
 const SYSTEM_FAULTS: Readonly<Record<string, readonly [what: string, hint: string]>> = {
-  EACCES: ["may not be used by this user", CHECK_ACCESS],
-  EPERM: ["may not be changed by this user", CHECK_ACCESS],
+  EACCES: ["cannot be accessed by this user", CHECK_ACCESS],
+  EPERM: ["cannot be changed by this user", CHECK_ACCESS],
   EROFS: [
     "is on a file system that is mounted read-only",
     "mount it for writing, or choose another data directory with --data",
   ],
   ENOSPC: ["cannot be written: the disk is full", MAKE_ROOM],
-  EDQUOT: ["cannot be written: this user's share of the disk is used up", MAKE_ROOM],
+  EDQUOT: ["cannot be written: this user's disk quota is used up", MAKE_ROOM],
   EFBIG: [
-    "cannot be written: files may not get that large",
+    "cannot be written: the limit on the size of files is reached",
     "raise the limit on the size of files (ulimit -f)",
   ],
-  EIO: ["cannot be read or written: the disk fails", "see the system's log, and what the disk says"],
+  EIO: ["cannot be read or written: the disk reports errors", "check the system's log and the disk's health"],
   EISDIR: ["is a directory where a file is needed", "move it away"],
-  ENOTDIR: ["leads through something that is not a directory", "name another path"],
-  EEXIST: ["is there already", "move it away"],
-  ELOOP: ["is a symbolic link that leads to itself", "name another path"],
-  ENAMETOOLONG: ["is too long for a path", "name another path"],
-  ENOENT: ["does not exist", "see that the path is right"],
+  ENOTDIR: ["leads through something that is not a directory", "choose another path"],
+  EEXIST: ["already exists", "move it away"],
+  ELOOP: ["is a symbolic link that leads to itself", "choose another path"],
+  ENAMETOOLONG: ["is too long for a path", "choose another path"],
+  ENOENT: ["does not exist", "check the path"],
   EMFILE: [
     "cannot be opened: this process has no descriptors left",
-    "raise the limit of open files (ulimit -n)",
+    "raise the limit on open files (ulimit -n)",
   ],
   ENFILE: [
     "cannot be opened: the machine has no descriptors left",
-    "close what else is running, or raise fs.file-max",
+    "end other programs, or raise fs.file-max",
   ],
-  ENOMEM: ["cannot be used: the machine has no memory left", "give the process more memory"],
+  ENOMEM: ["cannot be used: the machine has no memory left", "free memory, or give the process more"],
 };
 
 const STORE_HINTS: readonly (readonly [code: RegExp, hint: string])[] = [
@@ -69,7 +69,7 @@ export function environmentFault(error: unknown): OperatorError | undefined {
 function storeHint(text: string): string {
   return (
     STORE_HINTS.find(([code]) => code.test(text))?.[1] ??
-    "see that this user may write it and that the disk has room"
+    "check that this user may write it and that the disk has room"
   );
 }
 

@@ -21,9 +21,9 @@ const CONNECT_TRIES = 50;
 const CONNECT_WAIT_MS = 100;
 
 const HELP = `
-Acts with the token in GATEHOUSE_TOKEN, or in the file that GATEHOUSE_TOKEN_FILE names. Where no server
-runs on the data directory, the gateway works inside of this process until the input ends; a directory is for
-one process at a time, so that two clients need a server.
+Uses the token in GATEHOUSE_TOKEN, or in the file that GATEHOUSE_TOKEN_FILE names. If no server runs on the
+data directory, the gateway runs within this process until the input ends. Only one process at a time can use
+a directory, so two clients need a server.
 
 A client's configuration:
 
@@ -31,10 +31,10 @@ A client's configuration:
     "env": {"GATEHOUSE_TOKEN": "gth_…"}}}}`;
 
 export function mcpCommand(): Command {
-  return command("mcp", "speak MCP on standard input and output, for clients that start their servers")
+  return command("mcp", "serve MCP on standard input and output, for clients that start their servers")
     .option(
       "--url <url>",
-      "the server to speak to (default: the one on the data directory, or GATEHOUSE_URL)",
+      "the server to connect to (default: the one on the data directory, or GATEHOUSE_URL)",
     )
     .addHelpText("after", HELP)
     .action(mcp);
@@ -106,8 +106,8 @@ async function openGatewayOrFindServer(config: Config): Promise<Gateway | null> 
     await Bun.sleep(CONNECT_WAIT_MS);
   }
   throw new OperatorError(
-    `another process has the data directory ${config.dataDir} and does not answer`,
-    "see which process it is, and stop or wait for it; two clients need a server: gatehouse serve",
+    `another process uses the data directory ${config.dataDir} and does not answer`,
+    "find that process, and stop it or wait for it; two clients need a server: gatehouse serve",
   );
 }
 
@@ -148,7 +148,7 @@ function tokenOf(env: Readonly<Record<string, string | undefined>>): string {
   if (token === "") {
     throw new OperatorError(
       "GATEHOUSE_TOKEN is not set",
-      "make a token with: gatehouse token create --name NAME --agent AGENT",
+      "create a token with: gatehouse token create --name NAME --agent AGENT",
       2,
     );
   }

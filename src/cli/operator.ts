@@ -40,8 +40,8 @@ export async function withGateway<T>(
     // Another command holds the directory briefly, or a server is starting or stopping.
     if (attempt === CONNECT_TRIES) {
       throw new OperatorError(
-        `another process has the data directory ${config.dataDir} and does not answer`,
-        "see which process it is, and stop or wait for it",
+        `another process uses the data directory ${config.dataDir} and does not answer`,
+        "find that process, and stop it or wait for it",
       );
     }
     await new Promise((resolve) => setTimeout(resolve, CONNECT_WAIT_MS));
@@ -62,7 +62,7 @@ export async function withServer<T>(
   if (!runtime || !isInUse(config.dataDir) || !(await isAnswering(runtime.url))) {
     throw new OperatorError(
       `no server runs on the data directory ${config.dataDir}`,
-      "start one with: gatehouse serve, or name another directory with --data",
+      "start one with: gatehouse serve, or choose another directory with --data",
     );
   }
   return work(operatorApi(runtime.url, runtime.secret, workspace, fetchHere));
@@ -91,8 +91,8 @@ async function inThisProcess<T>(
   }
   if (lost === 0) return result;
   throw new OperatorError(
-    "the store cannot be written, so that nothing was recorded and, with no server running, nothing holds",
-    "make room on the disk, and call it again before a server is started",
+    "the store cannot be written, so nothing was recorded and, without a running server, nothing took effect",
+    "make room on the disk, and repeat the command before starting a server",
   );
 }
 

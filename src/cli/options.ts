@@ -18,7 +18,7 @@ export function command(name: string, description: string): Command {
     .option("--data <dir>", "data directory (default ./gatehouse-data, or GATEHOUSE_DATA)")
     .option("--config <file>", "configuration file (default gatehouse.yaml in the data directory)")
     .helpOption("-h, --help", "show help")
-    .showHelpAfterError("(add --help for what it takes)")
+    .showHelpAfterError("(add --help for usage)")
     .exitOverride();
 }
 
@@ -28,7 +28,7 @@ export function plain(name: string, description: string): Command {
     .description(description)
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
-    .showHelpAfterError("(add --help for what it takes)")
+    .showHelpAfterError("(add --help for usage)")
     .exitOverride();
 }
 

@@ -25,19 +25,19 @@ Examples:
   gatehouse connector add files -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
   gatehouse config show                             every setting, its value, and where it comes from
 
-Verbs work whether or not a server is running on the data directory.
+Commands work whether or not a server is running on the data directory.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 could not be verified.`;
 
 /** The complete command line. */
 export function createProgram(): Command {
   const program = new Command("gatehouse")
     .description(
-      "The gate between a company and its AI agents: which model, tool and knowledge each may use, and the proof.",
+      "The gate between a company and its AI agents: which models, tools and documents each may use, and the evidence.",
     )
     .version(VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")
-    .showHelpAfterError("(add --help for what it takes)")
+    .showHelpAfterError("(add --help for usage)")
     .addHelpText("after", EXAMPLES)
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false });
   for (const command of [

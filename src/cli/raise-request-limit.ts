@@ -1,14 +1,17 @@
 import { isCompiled } from "../base/compiled.ts";
 import { REQUEST_LIMIT_VARIABLE } from "../limits/request-plan.ts";
 
-/** As many as a process keeps descriptors for. Bun's own limit is 256, and a node runs as many tasks by default. */
+/**
+ * As many as the process reserves descriptors for. Bun's own limit is 256, which is also the default number of
+ * running tasks of a node.
+ */
 const RAISED_LIMIT = 1_024;
 
 /**
- * Lets this process send more HTTP requests at once. Bun reads the limit only when it starts, so the process puts the same
- * program in its own place, with the variable set; its id stays the same. MUST be called before anything else is done. Does
- * nothing where the operator has set the variable, or the system cannot replace a process: fewer requests to models are then
- * in flight at once, and the others wait their turn.
+ * Lets this process send more HTTP requests at once. Bun reads the limit only at start, so the process replaces
+ * itself with the same program and the variable set; its process id stays the same. MUST be called before anything
+ * else. Does nothing if the operator has set the variable, or if the system cannot replace a process. In that case,
+ * fewer requests to models are in flight at once and the others wait.
  *
  * @param main the program's entry, as its modules see it
  */
@@ -20,6 +23,6 @@ export function raiseRequestLimit(main: URL): void {
   try {
     process.execve?.(execPath, [execPath, ...args], environment);
   } catch (error) {
-    process.emitWarning(`requests stay limited to Bun's own number: ${String(error)}`);
+    process.emitWarning(`concurrent requests stay limited to Bun's default: ${String(error)}`);
   }
 }

@@ -7,15 +7,16 @@ import { databasePath } from "../store/directory.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
 
-/** `reseal`: for whoever has lost secrets.key, or has put an older database back on purpose. */
+/** `reseal`: for operators who have lost secrets.key or deliberately restored an older database. */
 export function resealCommand(): Command {
-  return command("reseal", "seal the rows of the database as they are, with the present key")
+  return command("reseal", "seal the rows of the database as they are, with the current key")
     .addHelpText(
       "after",
       `
-Tokens, agents, tasks and other rows that carry authority are sealed with secrets.key (or master_key), so that nobody
-can change them in the file. Use this if that key is lost, or if a start names rows that you have changed yourself.
-Look at the rows first: all of them count from then on. It is recorded in every ledger. No server may run meanwhile.`,
+Tokens, agents, tasks and other rows that carry authority are sealed with secrets.key (or master_key), so
+that changes in the file are detected. Use this if that key is lost, or if a start reports rows that you have
+changed yourself. Review the rows first: all of them count from then on. The command is recorded in every
+ledger. Stop the server first.`,
     )
     .action(reseal);
 }
@@ -23,7 +24,11 @@ Look at the rows first: all of them count from then on. It is recorded in every 
 async function reseal(options: ConfigOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   if (!existsSync(databasePath(config.dataDir))) {
-    throw new OperatorError(`there is no database in ${config.dataDir}`, "name the directory with --data", 2);
+    throw new OperatorError(
+      `there is no database in ${config.dataDir}`,
+      "choose the directory with --data",
+      2,
+    );
   }
   const { openGateway } = await import("../gateway.ts");
   const gateway = await openGateway(config, { log: createLog("warn", systemClock), acceptRows: true });

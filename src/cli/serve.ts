@@ -15,13 +15,14 @@ export function serveCommand(): Command {
     .addHelpText(
       "after",
       `
-The first start makes the workspace "default" and an admin token: printed once on a terminal, else written to
-admin.token in the data directory (mode 0600). GATEHOUSE_ADMIN_TOKEN sets it instead, for unattended starts.
-On a terminal it also prints a link that signs a browser in to the console, once; "gatehouse console" prints
-another.
+The first start creates the workspace "default" and an admin token. It is printed once on a terminal, else
+written to admin.token in the data directory (mode 0600). GATEHOUSE_ADMIN_TOKEN sets it instead, for
+unattended starts.
+On a terminal it also prints a one-time link that signs a browser in to the console; "gatehouse console"
+prints another.
 
-SIGTERM and SIGINT stop it in order: no new work is taken, calls that are out get drain_seconds (default
-10) to end, and what is not done then is taken up by the next start. A second signal does not wait for them.`,
+SIGTERM and SIGINT stop the server in order: it takes no new work and gives calls in progress drain_seconds
+(default 10) to finish. The next start resumes the rest. A second signal skips the wait.`,
     )
     .action(serve);
 }
@@ -42,7 +43,7 @@ async function serve(options: ConfigOptions): Promise<void> {
   opened.gateway = gateway;
   const url = await start(gateway);
   if (process.stdout.isTTY) {
-    print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
+    print(`Gatehouse is running at ${url}\nDocumentation: ${url}/docs`);
     // Only to a terminal, because logs are stored.
     const link = gateway.consoleLink();
     if (link !== null) print(`Console: ${link}\n(signs in once, within 30 minutes)`);
@@ -99,7 +100,7 @@ async function start(gateway: Gateway): Promise<string> {
   } catch (error) {
     await gateway.stop().catch((second: unknown) => {
       // The first failure caused both, so it is the one reported.
-      process.stderr.write(`gatehouse: what had been started could not be stopped: ${String(second)}\n`);
+      process.stderr.write(`gatehouse: the parts already started could not be stopped: ${String(second)}\n`);
     });
     throw error;
   }

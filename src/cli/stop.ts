@@ -25,15 +25,15 @@ export function stopAllCommand(): Command {
     .addHelpText(
       "after",
       `
-In a running server it takes effect at once, also where the disk is full. With no server running, the next
-start finds everything stopped. Nothing works again before "gatehouse resume-all", or a resume of each
-workspace; a workspace that is made later works.`,
+In a running server this takes effect immediately, even if the disk is full. Without one, everything is
+stopped at the next start. Nothing works again until "gatehouse resume-all", or until each workspace is
+resumed. Workspaces created later are not affected.`,
     )
     .action((options: Options) => setAll("stop", options));
 }
 
 export function resumeAllCommand(): Command {
-  return command("resume-all", "let every stopped workspace work again")
+  return command("resume-all", "resume every stopped workspace")
     .option("--json", "print JSON")
     .action((options: Options) => setAll("resume", options));
 }
@@ -71,7 +71,7 @@ async function withExisting<T>(
   if (!existsSync(databasePath(config.dataDir))) {
     throw new OperatorError(
       `there is no Gatehouse in ${config.dataDir}`,
-      "name its data directory with --data, or GATEHOUSE_DATA",
+      "choose its data directory with --data, or GATEHOUSE_DATA",
     );
   }
   return withGateway(config, workspace, work);

@@ -22,10 +22,10 @@ interface Finished {
 export function taskCommand(): Command {
   return plain("task", "run tasks").addCommand(
     command("run", "dispatch a task and stream its answer to standard output")
-      .argument("<prompt>", "what the agent is to do")
-      .requiredOption("--agent <agent>", "who does it")
+      .argument("<prompt>", "what the agent should do")
+      .requiredOption("--agent <agent>", "the agent that does it")
       .option("--tier <n>", "tier of models (default: the lowest that the agent's policy allows)")
-      .option("--tool <tool>", "a tool the task may call; may be given several times", collect)
+      .option("--tool <tool>", "a tool the task may call (repeatable)", collect)
       .option("--workspace <name>", "workspace", "default")
       .option("--json", "print every event as a line of JSON instead")
       .action(run),
@@ -57,7 +57,8 @@ async function run(prompt: string, options: Options): Promise<void> {
     }
     return last;
   });
-  if (!finished) throw new OperatorError("the stream ended before the task did", "its state: GET /v1/tasks");
+  if (!finished)
+    throw new OperatorError("the stream ended before the task did", "read its state with: GET /v1/tasks");
   if (!options.json) process.stdout.write("\n");
   if (finished.status === "succeeded") return;
   const why = finished.error ? `: ${finished.error.message} (${finished.error.code})` : "";
@@ -67,7 +68,7 @@ async function run(prompt: string, options: Options): Promise<void> {
 /** Prints the answer to standard output, and everything else to standard error. */
 function show({ event, data }: ServerEvent): void {
   if (event === "output.delta") process.stdout.write((data as { text: string }).text);
-  else if (event === "output.reset") process.stderr.write("\n[the step is tried again]\n");
+  else if (event === "output.reset") process.stderr.write("\n[retrying the step]\n");
   else if (event === "model.fallback") {
     const { from, to, reason } = data as { from: string; to: string; reason: string };
     process.stderr.write(`[${from} failed (${reason}), trying ${to}]\n`);

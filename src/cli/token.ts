@@ -40,12 +40,12 @@ ${NAMED_SCOPES.map((scope) => `  ${scope}`).join("\n")}
 export function tokenCommand(): Command {
   return plain("token", "issue, list, rotate and revoke tokens")
     .addCommand(
-      verb("create", "issue a token; its secret is printed this once, alone on standard output")
+      verb("create", "issue a token; only its secret is printed, and only this once")
         .requiredOption("--name <name>", "what it is for")
         .option("--agent <agent>", "the agent that it acts as")
         .option(
           "--scope <scope>",
-          "what it may do (see below); may be given several times (default for an agent: run its tasks)",
+          "what it may do, see below (repeatable; default for an agent: run its tasks)",
           collect,
         )
         .option("--expires <duration>", "such as 90d or 12h (default: never)")
@@ -55,22 +55,22 @@ export function tokenCommand(): Command {
             "over MCP: all tools listed (the default), or two that search and call the others",
           ).choices(["all", "search"]),
         )
-        .option("--person <person>", "the human who holds it")
-        .option("--role <role>", "in what capacity")
+        .option("--person <person>", "the person who holds it")
+        .option("--role <role>", "the role in which they hold it")
         .option("--json", "print the whole token as JSON")
         .addHelpText("after", SCOPES_HELP)
         .action(create),
     )
     .addCommand(verb("list", "list tokens, newest first").option("--json", "print JSON").action(list))
     .addCommand(
-      verb("rotate", "give a token a new secret, printed alone on standard output")
+      verb("rotate", "give a token a new secret; only the secret is printed")
         .argument("<id>", "tok_…")
         .option("--grace <duration>", "how long the old secret still works, such as 10m", "0s")
         .action(rotate),
     )
-    .addCommand(verb("revoke", "end a token at once").argument("<id>", "tok_…").action(revoke))
+    .addCommand(verb("revoke", "revoke a token immediately").argument("<id>", "tok_…").action(revoke))
     .addCommand(
-      plain("secret", "print a fresh secret, for GATEHOUSE_ADMIN_TOKEN; nothing is stored").action(() =>
+      plain("secret", "print a new secret for GATEHOUSE_ADMIN_TOKEN; nothing is stored").action(() =>
         print(createSecret(systemRandom)),
       ),
     );

@@ -17,9 +17,9 @@ interface WorkspaceView {
 const PATH = "/operator/workspaces";
 
 export function workspaceCommand(): Command {
-  return plain("workspace", "make, list, stop and resume workspaces, which share nothing with each other")
+  return plain("workspace", "create, list, stop and resume workspaces, which share nothing with each other")
     .addCommand(
-      command("create", "make a workspace")
+      command("create", "create a workspace")
         .argument("<name>", "lower-case letters, digits, - and _")
         .option("--json", "print JSON")
         .action(async (name: string, options: Options) => {
@@ -47,6 +47,6 @@ export function workspaceCommand(): Command {
             );
         }),
     )
-    .addCommand(workspaceStatusCommand("stop", "cancel all that a workspace does, and refuse new work"))
-    .addCommand(workspaceStatusCommand("resume", "let a stopped workspace work again"));
+    .addCommand(workspaceStatusCommand("stop", "cancel everything a workspace does, and refuse new work"))
+    .addCommand(workspaceStatusCommand("resume", "resume a stopped workspace"));
 }

@@ -1,6 +1,8 @@
 import ipaddr from "ipaddr.js";
 
-/** An address and how many of its leading bits count. IPv4 inside of IPv6 (`::ffff:a.b.c.d`) stands as IPv4. */
+/**
+ * An address and the number of its leading bits that count. IPv4-mapped IPv6 (`::ffff:a.b.c.d`) is stored as IPv4.
+ */
 export type AddressRange = readonly [address: ipaddr.IPv4 | ipaddr.IPv6, bits: number];
 
 const MAPPED_BITS = 96;
@@ -20,8 +22,8 @@ export function parseAddressRange(text: string): AddressRange | undefined {
 }
 
 /**
- * IPv4 in four decimal parts, or IPv6. The library also takes octal, hexadecimal and shortened IPv4, and IPv6 with a zone,
- * which means something on one machine alone.
+ * Whether the text is IPv4 in four decimal parts, or IPv6. The library also accepts octal, hexadecimal and shortened
+ * IPv4, and IPv6 with a zone, which is only meaningful on one machine.
  */
 export function isAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (ipaddr.IPv6.isValid(text) && !text.includes("%"));

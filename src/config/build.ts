@@ -11,16 +11,19 @@ const MIB = 1024 * 1024;
 
 export interface BuildPlaces {
   readonly cwd: string;
-  /** The file that was read; relative paths in it start at its directory. */
+  /** The file that was read. Relative paths in it start at its directory. */
   readonly file: string | undefined;
 }
 
-/** Puts checked values into the shape the program uses. @throws Error where a value is missing: a fault of the loader. */
+/**
+ * Converts checked values to the form that the program uses.
+ * @throws Error if a value is missing, which is a bug in the loader
+ */
 export function buildConfig(values: readonly ResolvedValue[], places: BuildPlaces): Config {
   const found = new Values(values);
   const listen = parseListen(found.need(TABLE.listen));
   if (!listen) throw new Error("listen was not checked");
-  // By default it follows from the port that is really bound, which may be known only later.
+  // The default depends on the port actually bound, which may be known only later.
   const publicUrl = found.origin(TABLE.publicUrl) === "default" ? undefined : found.take(TABLE.publicUrl);
   const adminToken = found.take(TABLE.adminToken);
   const webhook = found.take(TABLE.webhook);
@@ -119,7 +122,7 @@ function withoutSlash(url: string): string {
   return trimEndOf(url, "/");
 }
 
-/** Values by their rows, each with the type that its row's schema gives it. */
+/** Values by their rows, each typed by its row's schema. */
 class Values {
   readonly #byPath = new Map<string, ResolvedValue>();
   readonly #names = new Map<string, Set<string>>();
@@ -150,7 +153,7 @@ class Values {
     return this.#find(row, [])?.origin;
   }
 
-  /** What the file names below a group, in its order: the providers below `providers`. */
+  /** The names that the file has below a group, in file order: the providers below `providers`. */
   names(...path: string[]): string[] {
     return [...(this.#names.get(identity(path)) ?? [])];
   }
@@ -162,7 +165,7 @@ class Values {
   }
 }
 
-/** No name holds a line break. */
+/** Names contain no line breaks. */
 function identity(path: readonly string[]): string {
   return path.join("\n");
 }

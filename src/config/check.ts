@@ -2,10 +2,10 @@ import { type ConfigSources, tryLoadConfig } from "./load.ts";
 import { type ConfigProblem, problemLine } from "./problems.ts";
 import { TABLE } from "./table.ts";
 
-/** What `config check` answers. Holds no secret. */
+/** The result of `config check`. Contains no secrets. */
 export interface CheckResult {
   readonly ok: boolean;
-  /** One line for each problem; when all is well, one that says what was checked. */
+  /** One line per problem. If there is none, one line that says what was checked. */
   readonly messages: readonly string[];
   readonly problems: readonly ConfigProblem[];
 }
@@ -16,7 +16,7 @@ export function checkConfig(sources: ConfigSources): CheckResult {
   if (!result.ok) return { ok: false, messages: result.problems.map(problemLine), problems: result.problems };
   const { values, config } = result.loaded;
   const file = values.find(({ key }) => key === TABLE.config.key)?.value;
-  const source = file === undefined ? "There is no configuration file; the defaults are" : `${file} is`;
+  const source = file === undefined ? "There is no configuration file. The defaults are" : `${file} is`;
   const counts = `${count(config.providers.size, "provider")}, ${count(config.tiers.size, "tier")}`;
   return { ok: true, messages: [`${source} valid: ${counts}.`], problems: [] };
 }

@@ -2,55 +2,61 @@ import type { Price } from "../base/credits.ts";
 import type { Listen } from "./listen.ts";
 import { listenUrl } from "./listen.ts";
 
-/** The configuration as the program uses it: complete, checked, paths absolute. It holds secrets in the clear. */
+/**
+ * The configuration as the program uses it: complete and checked, with absolute paths. Contains secrets in plain
+ * text.
+ */
 export interface Config {
   /** Absolute. */
   readonly dataDir: string;
   readonly listen: Listen;
-  /** Without a trailing slash. Unset: see `publicUrl`. */
+  /** Without a trailing slash. If unset, see `publicUrl`. */
   readonly publicUrl?: string;
   readonly adminToken?: string;
-  /** 32 bytes in base64, base64url or hex. Unset: a file in the data directory holds the key. */
+  /** 32 bytes in base64, base64url or hex. If unset, the key is in a file in the data directory. */
   readonly masterKey: string | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly providers: ReadonlyMap<string, ProviderConfig>;
-  /** By `<provider>/<model>`, in micro-credits for 1,000 tokens; what is not in it is free. */
+  /** By `<provider>/<model>`, in micro-credits per 1,000 tokens. Models not listed are free. */
   readonly prices: ReadonlyMap<string, Price>;
-  /** Of tools, as the file has them: the first whose glob matches counts; what none matches is free. Micro-credits a call. */
+  /**
+   * Tool prices in file order, in micro-credits per call. The first matching glob counts; tools that match none are
+   * free.
+   */
   readonly toolPrices: readonly { readonly pattern: string; readonly micros: number }[];
   /** By number, in ascending order; never empty. */
   readonly tiers: ReadonlyMap<number, Tier>;
   readonly limits: LimitDefaults;
   /** `builtin/lexical` or a model of a configured provider. */
   readonly embeddings: { readonly model: string };
-  /** Bounds of reading a document. */
+  /** Limits for reading a document. */
   readonly vault: VaultSettings;
   readonly connectors: ConnectorSettings;
-  /** Tests of MCP's conformance are served tools, resources and prompts that answer as these expect. */
+  /** Whether to serve the tools, resources and prompts that MCP's conformance tests expect. */
   readonly mcpFixtures: boolean;
-  /** `secret`: as Standard Webhooks writes it. Unset: a file in the data directory holds it. */
+  /** `secret` is in the Standard Webhooks form. If unset, it is in a file in the data directory. */
   readonly notify: { readonly webhook?: string; readonly secret?: string };
   readonly approvals: { readonly expireHours: number };
   /** How long a browser stays signed in. */
   readonly console: { readonly sessionHours: number };
-  /** How long a stop waits for calls that are out. */
+  /** How long a stop waits for calls in progress. */
   readonly drainSeconds: number;
   readonly ledger: LedgerConfig;
 }
 
-/** The dialects that providers speak. */
+/** The API types of providers. */
 export type ProviderKind = "openai-compatible" | "openai" | "anthropic" | "google";
 
 export interface ProviderConfig {
   readonly kind: ProviderKind;
-  /** Without a trailing slash. Always set for `openai-compatible`; elsewhere the vendor's own is meant. */
+  /** Without a trailing slash. Always set for `openai-compatible`; otherwise it defaults to the vendor's URL. */
   readonly baseUrl?: string;
   readonly apiKey?: string;
   readonly timeoutMs: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A route: models in the order they are tried. */
+/** A route: models in the order in which they are tried. */
 export interface Tier {
   readonly tier: number;
   readonly name: string;
@@ -69,22 +75,22 @@ export interface LimitDefaults {
 export type StdioRule = "operator" | "all" | "none";
 
 export interface VaultSettings {
-  /** Processes that read documents at the same time. */
+  /** Number of processes that read documents at the same time. */
   readonly readers: number;
-  /** Milliseconds that reading one document may take at most. */
+  /** Maximum time to read one document, in milliseconds. */
   readonly mostMs: number;
-  /** Bytes of memory that a process that reads documents may take. */
+  /** Maximum memory of a process that reads documents, in bytes. */
   readonly memoryBytes: number;
 }
 
 export interface ConnectorSettings {
-  /** How long a call may go on without a sign of life. */
+  /** How long a call may go on without any sign of activity. */
   readonly timeoutMs: number;
   /** Who may add connectors that start programs on this machine. */
   readonly stdio: StdioRule;
-  /** The user that such programs run as, by name or number. Unset: see the reference. */
+  /** The user, by name or number, that such programs run as. If unset, see the reference. */
   readonly stdioUser?: string;
-  /** Addresses and CIDR ranges that may be reached although they are link-local or metadata addresses. */
+  /** Addresses and CIDR ranges that are allowed although they are link-local or metadata addresses. */
   readonly allowAddresses: readonly string[];
 }
 
@@ -98,28 +104,31 @@ export interface LedgerConfig {
 
 export type Origin = "flag" | "environment" | "file" | "default";
 
-/** One setting's value and where it was taken from; what `config show` prints, once redacted. */
+/** A setting's value and its source. `config show` prints this, redacted. */
 export interface ResolvedValue {
-  /** With the names filled in: `providers.local.kind`. */
+  /** The key with its names filled in: `providers.local.kind`. */
   readonly key: string;
-  /** The key's segments, for names that hold dots. */
+  /** The key's segments, because names may contain dots. */
   readonly path: readonly string[];
   readonly value: string | number | boolean | readonly string[] | undefined;
   readonly secret: boolean;
   readonly origin: Origin;
-  /** The flag, the variable, `<file>:<line>`, or where a default comes from. */
+  /** The flag, the variable, `<file>:<line>`, or the origin of a default. */
   readonly detail: string;
 }
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** In the order of the table. Holds secrets: print it through `showConfig`. */
+  /** In table order. Contains secrets: print it through `showConfig`. */
   readonly values: readonly ResolvedValue[];
-  /** The file names no tiers, so that they follow from what is found around (see `withDefaultModels`). */
+  /** The file names no tiers, so they depend on what is found (see `withDefaultModels`). */
   readonly defaultTiers: boolean;
 }
 
-/** The URL clients reach the server at: `public_url`, else the address listened on. `port` is the one really bound. */
+/**
+ * The URL at which clients reach the server: `public_url`, else the address listened on. `port` is the port actually
+ * bound.
+ */
 export function publicUrl(config: Pick<Config, "publicUrl" | "listen">, port: number): string {
   return config.publicUrl ?? listenUrl({ host: config.listen.host, port });
 }

@@ -5,16 +5,16 @@ import { type ReadFile, readTextFile } from "./read-file.ts";
 import { REDACTED } from "./redact.ts";
 import { TABLE } from "./table.ts";
 
-/** Where an Ollama listens when nobody said otherwise. */
+/** Ollama's default address. */
 export const OLLAMA_URL = "http://127.0.0.1:11434";
 
-/** The model that is always there. */
+/** The model that is always available. */
 const BUILT_IN = "builtin/extractive";
 const TIMEOUT_MS = 60_000;
-/** As many of an Ollama's models as a default route takes: one that fails is not likely to be saved by a tenth. */
+/** How many of Ollama's models a default route uses. If eight fail, more are unlikely to help. */
 const OLLAMA_MODELS = 8;
 
-/** Each vendor's cheap and better model, for the tiers 1 and 2, in the order the routes try them. */
+/** Each vendor's cheap and better models, for tiers 1 and 2, in the order in which the routes try them. */
 const VENDORS = [
   { kind: "openai", variable: "OPENAI_API_KEY", models: ["gpt-5-nano", "gpt-5-mini"] },
   { kind: "anthropic", variable: "ANTHROPIC_API_KEY", models: ["claude-haiku-4-5", "claude-sonnet-4-5"] },
@@ -24,13 +24,13 @@ const TIER_NAMES = ["economy", "standard"] as const;
 
 export interface Surroundings {
   readonly env: Variables;
-  /** Names as a local Ollama lists them (`probeOllama`). */
+  /** Names as listed by a local Ollama (`probeOllama`). */
   readonly ollamaModels: readonly string[];
   readonly readFile?: ReadFile;
 }
 
 export interface DefaultModels {
-  /** The configured providers and those that were found; a configured one wins over a found one of its name. */
+  /** Configured and detected providers. A configured provider replaces a detected one of the same name. */
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   readonly tiers: ReadonlyMap<number, Tier>;
 }
@@ -38,11 +38,11 @@ export interface DefaultModels {
 interface VendorKey {
   readonly kind: (typeof VENDORS)[number]["kind"];
   readonly apiKey: string;
-  /** The variable it was found in. */
+  /** The variable that contained it. */
   readonly from: string;
 }
 
-/** The vendors' keys that the environment holds, in `NAME` or in a file that `NAME_FILE` names. */
+/** The vendor keys in the environment, either in `NAME` or in a file named by `NAME_FILE`. */
 export function vendorKeys(
   env: Variables,
   readFile: ReadFile,
@@ -65,9 +65,9 @@ export function vendorKeys(
 }
 
 /**
- * Providers and tiers for a configuration that names no tiers: what the environment's keys and a local Ollama give, and
- * last in each route the model that is built in. A vendor that is configured, under any name, is taken as it is there.
- * @throws OperatorError when a key's file cannot be read.
+ * The providers and tiers for a configuration without tiers: based on keys in the environment and a local Ollama,
+ * with the built-in model last in each route. A configured vendor, under any name, is used as configured.
+ * @throws OperatorError if a key's file cannot be read
  */
 export function defaultModels(
   { env, ollamaModels, readFile = readTextFile }: Surroundings,
@@ -100,8 +100,8 @@ export function defaultModels(
 }
 
 /**
- * The configuration with the default models of what is around. One whose file names tiers is handed back as it is: they
- * are used exactly. May be called again, once an Ollama has been asked.
+ * The configuration with default models for its surroundings. Returned unchanged if the file names tiers, which are
+ * then used exactly. May be called again after probing Ollama.
  */
 export function withDefaultModels(loaded: LoadedConfig, around: Surroundings): LoadedConfig {
   if (!loaded.defaultTiers) return loaded;
@@ -118,7 +118,7 @@ export function withDefaultModels(loaded: LoadedConfig, around: Surroundings): L
   return { ...loaded, config: { ...config, providers, tiers }, values };
 }
 
-/** An Ollama lists its embedding models among the others. */
+/** Ollama lists its embedding models together with the others. */
 function isChatModel(name: string): boolean {
   return TABLE.tierModels.is([`ollama/${name}`]) && !/embed|minilm|\bbge-/i.test(name);
 }

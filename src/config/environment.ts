@@ -6,14 +6,14 @@ import { OTHER_VARIABLES, SETTINGS } from "./table.ts";
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A variable's value and which one it came from, or why it cannot be had (reads on from "…: "). */
+/** A variable's value and the variable that it came from, or why it is not available (a phrase to follow "…: "). */
 export type Lookup = { readonly value: string; readonly from: string } | { readonly failure: string };
 
 const SECRET_LIMIT = 64 * 1024;
 
 /**
- * The value of NAME; where that is unset or empty, the trimmed content of the file that NAME_FILE names, which is how
- * container platforms hand over secrets. Undefined when neither is set.
+ * The value of NAME. If it is unset or empty, the trimmed content of the file named by NAME_FILE, which is how
+ * container platforms provide secrets. Undefined if neither is set.
  */
 export function lookUp(env: Variables, readFile: ReadFile, name: string): Lookup | undefined {
   const value = env[name];
@@ -29,17 +29,20 @@ export function lookUp(env: Variables, readFile: ReadFile, name: string): Lookup
       ? { failure: `the file that ${name}_FILE names is empty` }
       : { value, from: `${name}_FILE` };
   } catch (cause) {
-    // The path stays out: people put the secret itself there by mistake.
+    // The path is left out, because people put the secret itself there by mistake.
     return { failure: `the file that ${name}_FILE names ${readFailure(cause, SECRET_LIMIT)}` };
   }
 }
 
-/** What Kubernetes and Docker set by themselves for a service called `gatehouse`, or `gatehouse-…`. */
+/** Variables that Kubernetes and Docker set automatically for a service named `gatehouse` or `gatehouse-…`. */
 const SERVICE_LINK =
   /^GATEHOUSE_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
 const SERVICE_URL = /^(?:tcp|udp|sctp):\/\//;
 
-/** A problem for each `GATEHOUSE_` variable that is neither a setting nor `used` (named by the file's `${…}`). */
+/**
+ * Returns a problem for each `GATEHOUSE_` variable that is neither a setting nor in `used` (the names in the file's
+ * `${…}`).
+ */
 export function unknownVariables(env: Variables, used: ReadonlySet<string>): ConfigProblem[] {
   const known = new Set([...SETTINGS.flatMap(({ env }) => env ?? []), ...OTHER_VARIABLES.keys()]);
   const isKnown = (name: string): boolean => known.has(name) || used.has(name);

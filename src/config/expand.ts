@@ -1,8 +1,8 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: this file is about them.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: this file handles them.
 import type { Lookup } from "./environment.ts";
 import { plainName } from "./redact.ts";
 
-/** The text with its variables filled in, or why that failed. `variables` are the names that stood in it. */
+/** The text with its variables filled in, or why that failed. `variables` are the names found in it. */
 export type Expansion =
   | { readonly text: string; readonly variables: readonly string[] }
   | { readonly failure: string; readonly variables: readonly string[] };
@@ -10,8 +10,8 @@ export type Expansion =
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
- * Replaces every `${NAME}` by what `lookUp` finds. `$${` stands for a literal `${`; a `$` before anything else for
- * itself. What a variable holds is not looked into again.
+ * Replaces every `${NAME}` by the value that `lookUp` returns. `$${` is a literal `${`; a `$` before anything else is
+ * itself. Values are not expanded again.
  */
 export function expand(text: string, lookUp: (name: string) => Lookup | undefined): Expansion {
   const variables: string[] = [];
@@ -21,8 +21,8 @@ export function expand(text: string, lookUp: (name: string) => Lookup | undefine
     (match, inner: string | undefined, close: string) => {
       if (match === "$${") return "${";
       if (inner === undefined || close === "" || !NAME.test(inner)) {
-        // Not quoted: what stands here may be a secret that begins by chance with these characters.
-        failures.push("has a ${…} that holds no variable's name; write ${NAME}, or $${ for a literal ${");
+        // Not quoted, because it may be a secret that happens to start with these characters.
+        failures.push("has a ${…} without a variable's name; write ${NAME}, or $${ for a literal ${");
         return "";
       }
       variables.push(inner);

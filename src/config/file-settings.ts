@@ -9,19 +9,22 @@ import { isPlaceholder, type Setting } from "./setting.ts";
 import { SETTINGS } from "./table.ts";
 import type { Tree } from "./tree.ts";
 
-/** What a file says, and all that is wrong with it. */
+/** The settings in a file, and all its problems. */
 export interface FileSettings {
   readonly values: readonly ResolvedValue[];
   readonly problems: readonly ConfigProblem[];
-  /** The names of the providers, those that are wrong in something included. */
+  /** The names of all providers, including those with mistakes. */
   readonly providers: ReadonlySet<string>;
-  /** The names of the tiers, likewise. */
+  /** The names of all tiers, likewise. */
   readonly tiers: ReadonlySet<string>;
-  /** Names of the variables that `${…}` took. */
+  /** Names of the variables used in `${…}`. */
   readonly variables: ReadonlySet<string>;
 }
 
-/** Takes the table's settings out of a file. @param file Its path, for messages. */
+/**
+ * Reads the table's settings from a file.
+ * @param file its path, for messages
+ */
 export function readFileSettings(
   tree: Tree,
   file: string,
@@ -32,7 +35,7 @@ export function readFileSettings(
   return reader;
 }
 
-/** Walks the file beside the table: at each level, `rows` are those whose keys begin with the path so far. */
+/** Walks the file along with the table. At each level, `rows` are the rows whose keys start with the current path. */
 class Reader implements FileSettings {
   readonly values: ResolvedValue[] = [];
   readonly problems: ConfigProblem[] = [];
@@ -69,7 +72,7 @@ class Reader implements FileSettings {
     const [first] = matching;
     if (!first) this.#refuse(path, tree.line, unknownKey(path, rows));
     else if (kind && !kind.accepts(name)) {
-      this.#refuse(path, tree.line, `is not a name that can stand here; expected ${kind.expects}`);
+      this.#refuse(path, tree.line, `is not a valid name here; expected ${kind.expects}`);
     } else if (first.path.length === path.length) this.#take(first, path, tree);
     else {
       this.descend(tree, path, matching);
@@ -94,7 +97,7 @@ class Reader implements FileSettings {
     this.values.push({ key, path, value: read.value, secret: row.secret, origin: "file", detail });
   }
 
-  /** Adds the defaults of a named thing (a provider, a price, a tier) and notes what it has to have. */
+  /** Adds the defaults of a named item (a provider, a price or a tier) and reports missing settings. */
   #complete(path: readonly string[], tree: Tree, rows: readonly Setting[]): void {
     const depth = path.length;
     for (const row of rows) {
@@ -124,7 +127,7 @@ class Reader implements FileSettings {
   }
 }
 
-/** What a mapping holds, in words. */
+/** Describes what a mapping contains. */
 function contents(depth: number, rows: readonly Setting[]): string {
   const names = new Set(rows.map((row) => row.path[depth] ?? ""));
   const [first = ""] = names;

@@ -7,8 +7,8 @@ import type { Tree } from "./tree.ts";
 export type SettingValue = string | number | boolean | readonly string[];
 
 /**
- * What became of a value: the value, or what is wrong with it. `suffix` points into a list: `[0]`. A list keeps its
- * good entries, and an empty text for each bad one, so that what refers to others can still be checked.
+ * The result of reading a value: the value, or what is wrong with it. `suffix` points into a list: `[0]`. A list
+ * keeps its valid entries, with an empty text for each invalid one, so references to them can still be checked.
  */
 export interface Interpreted {
   readonly value: SettingValue | undefined;
@@ -16,7 +16,7 @@ export interface Interpreted {
   readonly problems: readonly { readonly suffix: string; readonly line: number; readonly message: string }[];
 }
 
-/** Reads the value that a file gives a setting: fills variables in, converts, checks. */
+/** Reads a setting's value from a file: fills in variables, converts and checks. */
 export function interpret(
   row: Setting,
   tree: Tree,
@@ -40,14 +40,14 @@ export function interpret(
   }
   const filled = expand(tree.value, lookUp);
   if ("failure" in filled) return refuse(filled.failure, filled.variables);
-  // A quoted number is a mistake; one that comes out of a variable cannot be anything but text.
+  // A quoted number is a mistake. The value of a variable is always text.
   const value = filled.variables.length > 0 ? convert(row, filled.text) : filled.text;
   return isValue(value) && row.is(value)
     ? { value, variables: filled.variables, problems: [] }
     : refuse(mismatch(row, tree), filled.variables);
 }
 
-/** Reads the value that a flag or a variable gives a setting, or says what is wrong with it. */
+/** Reads a setting's value from a flag or variable, or says what is wrong with it. */
 export function interpretText(row: Setting, text: string): { value: SettingValue } | { message: string } {
   const value = convert(row, text);
   if (isValue(value) && row.is(value)) return { value };
@@ -94,7 +94,7 @@ const WRITTEN_BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ["0", false],
 ]);
 
-/** The value that text stands for; the text itself where it stands for none. */
+/** Converts text to the value that it represents; returns the text itself if there is none. */
 function convert(row: Setting, text: string): SettingValue {
   const trimmed = text.trim();
   if (row.form === "number" && /^[+-]?\d+(?:\.\d+)?$/.test(trimmed)) return Number(text);
@@ -103,21 +103,21 @@ function convert(row: Setting, text: string): SettingValue {
   return text;
 }
 
-/** Lists are made here, of text: one that the file holds is read item by item. */
+/** Lists are made from text here. A list in the file is read item by item. */
 function isValue(value: unknown): value is SettingValue {
   return ["string", "number", "boolean"].includes(typeof value) || Array.isArray(value);
 }
 
-/** What was found and what is expected. Shows the file's text, never what a variable put into it. */
+/** Describes what was found and what is expected. Shows the file's text, but never the value of a variable. */
 function mismatch(row: Pick<Setting, "form" | "secret" | "expects" | "retired">, tree: Tree): string {
   const expected = `expected ${row.expects}`;
   if (tree.form !== "scalar") return `is ${tree.form === "map" ? "a mapping" : "a list"}; ${expected}`;
   if (tree.value === null || tree.value === "") return `has no value; ${expected}`;
   const advice = row.retired?.get(String(tree.value).toLowerCase());
-  if (advice !== undefined) return `is ${String(tree.value)}, which is no longer taken; ${advice}`;
+  if (advice !== undefined) return `is ${String(tree.value)}, which is no longer accepted; ${advice}`;
   const quotes =
     row.form !== "number" && row.form !== "boolean" && typeof tree.value !== "string" ? ", in quotes" : "";
-  // A URL that is not one cannot be told apart from its password.
+  // An invalid URL cannot be separated from its password.
   const hidden = row.secret || (row.form === "url" && /[@?]/.test(String(tree.value)));
   if (hidden) return `is ${REDACTED}; ${expected}${quotes}`;
   return `is ${typeof tree.value === "string" ? quoted(tree.value) : String(tree.value)}; ${expected}${quotes}`;

@@ -4,19 +4,24 @@ import { toMicros } from "../base/credits.ts";
 import { parseAddressRange } from "./address-range.ts";
 import { parseListen } from "./listen.ts";
 
-/** What values a setting takes: a schema for the program, a phrase that finishes "expected …" for people. */
+/** The values that a setting accepts: a schema for the program, and a phrase to follow "expected …" for people. */
 export interface Kind<Schema extends TSchema = TSchema> {
-  /** How it is written. Variables and flags are text: a `number` and a `boolean` are converted, a `list` is cut at commas. */
+  /**
+   * The form in which it is written. Variables and flags are text: a `number` or `boolean` is converted, a `list` is
+   * split at commas.
+   */
   readonly form: "text" | "number" | "boolean" | "url" | "list";
   readonly schema: Schema;
   readonly expects: string;
-  /** Values that an earlier version took, as text, each with what to write now. */
+  /** Values accepted by an earlier version, as text, each with its replacement. */
   readonly retired?: ReadonlyMap<string, string>;
-  /** Of a `list`: what each of its entries has to be. */
+  /** What each entry of a `list` must be. */
   readonly item?: { readonly form: "text"; readonly expects: string };
 }
 
-/** `<provider>/<model>`; the model's own name is printable ASCII without `*`, which stands for any model in policies. */
+/**
+ * `<provider>/<model>`. The model's own name is printable ASCII without `*`, which stands for any model in policies.
+ */
 const MODEL_PATTERN = "^[a-z0-9][a-z0-9_-]{0,62}/[!-)+-~]{1,200}$";
 const PROVIDER_PATTERN = "^[a-z0-9][a-z0-9_-]{0,62}$";
 
@@ -25,14 +30,14 @@ export function wholeNumber(minimum: number, maximum: number) {
   return { form: "number", schema, expects: `a whole number from ${minimum} to ${maximum}` } as const;
 }
 
-/** In a variable, 1 and 0 are taken as well. */
+/** Variables also accept 1 and 0. */
 export const trueOrFalse = { form: "boolean", schema: Type.Boolean(), expects: "true or false" } as const;
 
 export function oneOf<Values extends string[]>(...values: Values) {
   return { form: "text", schema: Type.Enum<Values>(values), expects: `one of ${values.join(", ")}` } as const;
 }
 
-/** Who may add connectors that start programs on this machine. Was true or false before. */
+/** Who may add connectors that start programs on this machine. Formerly true or false. */
 export const stdioRule = {
   ...oneOf("operator", "all", "none"),
   retired: new Map([
@@ -43,18 +48,21 @@ export const stdioRule = {
   ]),
 };
 
-/** A user of the machine, as a name or a number. */
+/** A user of this machine, by name or number. */
 export const systemUser = text(
   "a user of this machine, by name or number",
   "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$",
 );
 
-/** One line of text that matches the pattern. `expects` says in words what the pattern takes. */
+/** One line of text that matches the pattern. `expects` describes the pattern in words. */
 export function text(expects: string, pattern = "^[^\\x00-\\x1f\\x7f]+$", maxLength = 4096) {
   return { form: "text", schema: Type.String({ pattern, maxLength }), expects } as const;
 }
 
-/** An http or https URL. An `endpoint` has paths appended to it, so that it carries no query; `public` no user either. */
+/**
+ * An http or https URL. Paths are appended to an `endpoint`, so it must have no query. A `public` URL must not
+ * contain a user either.
+ */
 export function httpUrl(use: "endpoint" | "public" | "hook") {
   const without =
     use === "hook"
@@ -93,7 +101,7 @@ export const embeddingModelName = text(
   300,
 );
 
-/** A route: models in the order they are tried. */
+/** A route: models in the order in which they are tried. */
 export const modelList = {
   form: "list",
   schema: Type.Array(modelName.schema, { minItems: 1, maxItems: 64 }),
@@ -114,7 +122,7 @@ export const addressList = {
   item: addressRange,
 } as const;
 
-/** What may stand where a key has a `<placeholder>`. */
+/** Which names may replace a key's `<placeholder>`. */
 export interface NameKind {
   readonly expects: string;
   accepts(name: string): boolean;

@@ -1,4 +1,4 @@
-/** Where the server listens. `host` carries no brackets; port 0 stands for any free port. */
+/** The address that the server listens on. `host` has no brackets; port 0 means any free port. */
 export interface Listen {
   readonly host: string;
   readonly port: number;
@@ -19,8 +19,8 @@ export function parseListen(text: string): Listen | undefined {
 }
 
 /**
- * The address a client on this machine reaches the server at, for when no `public_url` is set. A server that listens
- * everywhere is named by its loopback address.
+ * The address at which a client on this machine reaches the server, for use without `public_url`. If the server
+ * listens on all addresses, this is its loopback address.
  */
 export function listenUrl({ host, port }: Listen): string {
   if (host === "0.0.0.0") return `http://127.0.0.1:${port}`;

@@ -14,10 +14,10 @@ import { SETTINGS, TABLE } from "./table.ts";
 import { parseTree, type Tree } from "./tree.ts";
 
 export interface ConfigSources {
-  /** What the command line gave, by the setting's key. */
+  /** The command line's flags, by setting key. */
   readonly flags: { readonly [Key in "data" | "config" | "listen"]?: string | undefined };
   readonly env: Variables;
-  /** Relative paths of flags and variables start here. Absolute. */
+  /** The absolute directory at which relative paths in flags and variables start. */
   readonly cwd: string;
   readonly readFile?: ReadFile;
 }
@@ -31,8 +31,8 @@ const FILE_NAME = "gatehouse.yaml";
 const NOTHING: Tree = { form: "map", line: 1, entries: new Map() };
 
 /**
- * The configuration from flags, variables, the file and defaults, in this order of precedence.
- * @throws OperatorError with exit code 2 that lists everything that is wrong.
+ * Loads the configuration from flags, variables, the file and defaults, in this order of precedence.
+ * @throws OperatorError with exit code 2 that lists every problem
  */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const result = tryLoadConfig(sources);
@@ -40,7 +40,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   return result.loaded;
 }
 
-/** As `loadConfig`, but hands the problems back. */
+/** Like `loadConfig`, but returns the problems. */
 export function tryLoadConfig(sources: ConfigSources): LoadResult {
   const { env, cwd, readFile = readTextFile } = sources;
   const variable = (name: string) => lookUp(env, readFile, name);
@@ -71,7 +71,7 @@ export function tryLoadConfig(sources: ConfigSources): LoadResult {
   return { ok: true, loaded: withDefaultModels(loaded, { env, ollamaModels: [], readFile }) };
 }
 
-/** What flags and variables set, by key. */
+/** The values set by flags and variables, by key. */
 function fromOutside(sources: ConfigSources, variable: (name: string) => Lookup | undefined) {
   const flags = new Map(Object.entries(sources.flags));
   const values = new Map<string, ResolvedValue>();
@@ -97,7 +97,7 @@ type OpenedFile =
   | { readonly tree: Tree; readonly path: string | undefined }
   | { readonly problems: readonly ConfigProblem[] };
 
-/** The file that is named, which has to be there, else the one in the data directory, which need not. */
+/** Opens the named file, which must exist, or else the optional file in the data directory. */
 function openFile(given: ReadonlyMap<string, ResolvedValue>, cwd: string, readFile: ReadFile): OpenedFile {
   const named = given.get(TABLE.config.key);
   const data = given.get(TABLE.data.key)?.value ?? TABLE.data.default;
@@ -122,7 +122,7 @@ function openFile(given: ReadonlyMap<string, ResolvedValue>, cwd: string, readFi
   };
 }
 
-/** Every setting's value, in the order of the table; of named things in the order of the file. */
+/** Every setting's value, in table order. Named items are in file order. */
 function merge(
   outside: ReadonlyMap<string, ResolvedValue>,
   inside: readonly ResolvedValue[],

@@ -1,7 +1,7 @@
-/** Longer names are cut before they are compared: nobody mistypes that much, and the comparison is quadratic. */
+/** Longer names are cut before comparing, because typos are short and the comparison takes quadratic time. */
 const COMPARED = 64;
 
-/** The number of letters to insert, delete or change to get from one word to the other (Levenshtein). */
+/** The number of letters to insert, delete or change to turn one word into the other (Levenshtein distance). */
 export function distance(left: string, right: string): number {
   const from = left.slice(0, COMPARED);
   const to = right.slice(0, COMPARED);
@@ -17,7 +17,7 @@ export function distance(left: string, right: string): number {
   return row[to.length] ?? 0;
 }
 
-/** The candidate closest to the word, the first of equals; undefined when there is none to choose from. */
+/** The candidate closest to the word, the first of equals; undefined without candidates. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let least = Number.POSITIVE_INFINITY;

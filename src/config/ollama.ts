@@ -5,7 +5,9 @@ import { OLLAMA_URL } from "./defaults.ts";
 
 export interface OllamaProbe {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
-  /** Milliseconds for the whole answer; a start must not wait longer for something that may not be there. */
+  /**
+   * Timeout for the whole response in milliseconds. Startup must not wait longer for something that may not exist.
+   */
   readonly timeoutMs?: number;
   readonly baseUrl?: string;
 }
@@ -17,7 +19,7 @@ const tags = validator(
   Type.Object({ models: Type.Array(Type.Object({ name: Type.String({ minLength: 1, maxLength: 200 }) })) }),
 );
 
-/** The names of a local Ollama's models, the first 100; none on any failure. Lists only: no model is called. */
+/** The names of a local Ollama's first 100 models; empty on any failure. Only lists models and never calls one. */
 export async function probeOllama({
   fetch,
   timeoutMs = 150,
@@ -25,7 +27,7 @@ export async function probeOllama({
 }: OllamaProbe): Promise<string[]> {
   const timeout = AbortSignal.timeout(timeoutMs);
   try {
-    // Whoever answers on that port is not trusted to send the start anywhere else.
+    // Whatever answers on that port must not redirect the request elsewhere.
     const response = await fetch(`${baseUrl}/api/tags`, { signal: timeout, redirect: "error" });
     if (!response.ok) return [];
     const answer = parseJson(await readLimited(response));

@@ -1,24 +1,24 @@
 import { OperatorError } from "../base/errors.ts";
 
-/** One thing that is wrong with the configuration. Never holds a secret's value. */
+/** A problem with the configuration. Never contains a secret's value. */
 export interface ConfigProblem {
-  /** The setting, such as `tiers.2.models[0]`; empty when the file as a whole is meant. */
+  /** The setting, such as `tiers.2.models[0]`; empty for a problem with the file as a whole. */
   readonly key: string;
   /** Where it was found: `<file>:<line>`, a variable or a flag. */
   readonly where: string | undefined;
-  /** Reads on from the key: `is "many"; expected a whole number from 1 to 100000`. */
+  /** A phrase to follow the key: `is "many"; expected a whole number from 1 to 100000`. */
   readonly message: string;
 }
 
 const SHOWN = 50;
 
-/** One line for one problem, without a line break in it. */
+/** A problem as one line without line breaks. */
 export function problemLine({ key, where, message }: ConfigProblem): string {
   const subject = key === "" ? (where ?? "") : where === undefined ? key : `${key} (${where})`;
   return subject === "" ? message : `${subject}: ${message}`;
 }
 
-/** The one error that lists every problem (the first 50; the rest as a number). */
+/** A single error that lists every problem (the first 50, then how many more there are). */
 export function configError(problems: readonly ConfigProblem[]): OperatorError {
   const lines = problems.slice(0, SHOWN).map(problemLine);
   if (problems.length > SHOWN) lines.push(`and ${problems.length - SHOWN} more`);

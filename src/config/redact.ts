@@ -1,14 +1,14 @@
 export const REDACTED = "[redacted]";
 
 /**
- * The text with the user and password of a URL taken out; other text as it is. All before the last `@` goes: a password
- * that should have been escaped makes a URL that ends its host too early.
+ * Removes the user and password from a URL; returns other text unchanged. Removes everything before the last `@`,
+ * because a password that should have been escaped can end the host too early.
  */
 export function redactUrl(text: string): string {
   return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[\s\S]*@/i, `$1${REDACTED}@`);
 }
 
-/** Text from outside for one line of a terminal: quoted, control characters escaped, cut at 80 characters. */
+/** Untrusted text for one line on a terminal: quoted, with control characters escaped, cut at 80 characters. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text).replace(
     /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
@@ -16,7 +16,7 @@ export function quoted(text: string): string {
   );
 }
 
-/** A key or a variable's name for a message: as it is when plain, else quoted. */
+/** A key or variable name for a message: unchanged if plain, else quoted. */
 export function plainName(name: string): string {
   return /^[\w./:<>@+~[\]-]{1,120}$/.test(name) ? name : quoted(name);
 }

@@ -4,7 +4,10 @@ import type { ConfigProblem } from "./problems.ts";
 import { plainName } from "./redact.ts";
 import { TABLE } from "./table.ts";
 
-/** What is wrong between settings that are fine by themselves. @param providers Names of the providers there are. */
+/**
+ * Problems between settings that are valid on their own.
+ * @param providers names of the existing providers
+ */
 export function referenceProblems(
   values: readonly ResolvedValue[],
   providers: ReadonlySet<string>,
@@ -12,7 +15,7 @@ export function referenceProblems(
   return [...models(values, providers), ...endpoints(values), ...fixtures(values)];
 }
 
-/** Models of tiers and of embeddings have to belong to a provider. */
+/** Models of tiers and embeddings must belong to an existing provider. */
 function models(values: readonly ResolvedValue[], providers: ReadonlySet<string>): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
   const check = (value: ResolvedValue, key: string, model: string, builtin: string): void => {
@@ -23,7 +26,7 @@ function models(values: readonly ResolvedValue[], providers: ReadonlySet<string>
       providers.size === 0 ? "there is none" : `there are ${[...providers].map(plainName).join(", ")}`;
     const message =
       provider === "builtin"
-        ? `is ${model}, which does not exist; the one built in is ${builtin}`
+        ? `is ${model}, which does not exist; the built-in one is ${builtin}`
         : `is ${model}, but no provider ${provider} is configured; ${configured}`;
     problems.push({ key: plainName(key), where: value.detail, message });
   };
@@ -40,7 +43,7 @@ function models(values: readonly ResolvedValue[], providers: ReadonlySet<string>
   return problems;
 }
 
-/** Anthropic's API has no embeddings. A provider without rows was found by its key, and is named by its kind. */
+/** Anthropic's API has no embeddings. A provider without rows was detected by its key and is named after its kind. */
 function withoutEmbeddings(
   values: readonly ResolvedValue[],
   { key, detail }: ResolvedValue,
@@ -55,7 +58,7 @@ function withoutEmbeddings(
   return [{ key, where: detail, message }];
 }
 
-/** A compatible API has no address of its own. */
+/** A compatible API has no default URL. */
 function endpoints(values: readonly ResolvedValue[]): ConfigProblem[] {
   const withUrl = new Set(values.filter(({ path }) => path[2] === "base_url").map(({ path }) => path[1]));
   return values
@@ -70,12 +73,12 @@ function endpoints(values: readonly ResolvedValue[]): ConfigProblem[] {
     }));
 }
 
-/** Tools that answer to anybody are for the machine that runs the tests. */
+/** The conformance fixtures answer any token, so they may only run on a machine for tests. */
 function fixtures(values: readonly ResolvedValue[]): ConfigProblem[] {
   const asked = values.find(({ key, value }) => key === TABLE.mcpFixtures.key && value === true);
   const written = String(values.find(({ key }) => key === TABLE.listen.key)?.value);
   const listen = parseListen(written);
   if (!asked || !listen || isLoopback(listen.host)) return [];
-  const message = `is for tests alone, and listen is ${plainName(written)}; expected a loopback address such as 127.0.0.1:8420 there`;
+  const message = `is only for tests, but listen is ${plainName(written)}; listen must be a loopback address such as 127.0.0.1:8420`;
   return [{ key: asked.key, where: asked.detail, message }];
 }

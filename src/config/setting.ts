@@ -4,22 +4,22 @@ import type { Kind } from "./kinds.ts";
 
 /** One row of the table of settings. */
 export interface Setting<Schema extends TSchema = TSchema> extends Kind<Schema> {
-  /** Dotted place in the file. A segment in angle brackets stands for any name: `providers.<provider>.kind`. */
+  /** The dotted key in the file. A segment in angle brackets stands for any name: `providers.<provider>.kind`. */
   readonly key: string;
   readonly path: readonly string[];
-  /** The environment variable; undefined where only the file can say it. */
+  /** The environment variable; undefined if only the file can set it. */
   readonly env: string | undefined;
   readonly flag: string | undefined;
-  /** False for what has to be known before the file is read, and for secrets that do not belong in one. */
+  /** False for settings needed before the file is read, and for secrets that do not belong in a file. */
   readonly inFile: boolean;
-  /** Must be given wherever the thing it belongs to (a provider, a price, a tier) is. */
+  /** Required for each item it belongs to (a provider, a price or a tier). */
   readonly required: boolean;
   readonly default: string | number | boolean | undefined;
-  /** What stands for a default that is worked out, in words. */
+  /** Describes a computed default. */
   readonly defaultText: string | undefined;
-  /** One sentence that a person learns from, with the unit. */
+  /** One sentence that explains the setting, with its unit. */
   readonly help: string;
-  /** The value is shown nowhere: not by `config show`, not in an error. */
+  /** The value is never shown, neither by `config show` nor in errors. */
   readonly secret: boolean;
   is(value: unknown): value is Static<Schema>;
 }
@@ -35,7 +35,7 @@ interface Row {
   readonly secret?: true;
 }
 
-/** Makes a row. The variable follows from the key, so that the two cannot differ. */
+/** Creates a row. The variable's name is derived from the key, so the two always agree. */
 export function setting<Schema extends TSchema>(key: string, kind: Kind<Schema>, row: Row): Setting<Schema> {
   const path = key.split(".");
   const fileOnly = row.env === false || path.some(isPlaceholder);

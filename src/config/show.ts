@@ -1,16 +1,18 @@
 import type { Origin, ResolvedValue } from "./config.ts";
 import { REDACTED, redactUrl } from "./redact.ts";
 
-/** One line of `config show`. Holds no secret. */
+/** One line of `config show`. Contains no secrets. */
 export interface ShownValue {
   readonly key: string;
-  /** Null where nothing is set. */
+  /** Null if unset. */
   readonly value: string | number | boolean | readonly string[] | null;
   readonly origin: Origin;
   readonly detail: string;
 }
 
-/** The values as they may be seen: secrets as `[redacted]`, URLs without user and password. This is the JSON form. */
+/**
+ * The values as they may be shown: secrets as `[redacted]`, URLs without user and password. This is the JSON form.
+ */
 export function showConfig(values: readonly ResolvedValue[]): ShownValue[] {
   return values.map(({ key, value, secret, origin, detail }) => ({
     key,
@@ -27,7 +29,7 @@ function shown(value: ResolvedValue["value"], secret: boolean): ShownValue["valu
   return value;
 }
 
-/** The text form: a table with the columns setting, value, from. */
+/** The text form: a table with the columns setting, value and from. */
 export function configTable(values: readonly ResolvedValue[]): string {
   const rows = showConfig(values).map(({ key, value, origin, detail }) => [
     key,

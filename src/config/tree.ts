@@ -9,13 +9,16 @@ import {
   type YAMLError,
 } from "yaml";
 
-/** A configuration file without YAML's own notions. `line` is where the key of the value stands, from 1. */
+/** A configuration file, independent of YAML. `line` is the line of the value's key, starting at 1. */
 export type Tree =
   | { readonly form: "map"; readonly line: number; readonly entries: ReadonlyMap<string, Tree> }
   | { readonly form: "list"; readonly line: number; readonly items: readonly Tree[] }
   | { readonly form: "scalar"; readonly line: number; readonly value: string | number | boolean | null };
 
-/** Why a file cannot be read as YAML. Says nothing of its content beside a key's name: it may hold secrets. */
+/**
+ * Why a file cannot be parsed as YAML. Reveals nothing of its content except a key's name, because it may contain
+ * secrets.
+ */
 export interface SyntaxProblem {
   readonly line: number;
   readonly column: number;
@@ -26,27 +29,28 @@ const MAX_NODES = 100_000;
 const MAX_DEPTH = 16;
 const MAX_ALIASES = 100;
 
-/** Own words: the library's messages quote the source. */
+/** Own messages, because the library's quote the source. */
 const MESSAGES: Partial<Record<YAMLError["code"], string>> = {
   BAD_ALIAS: "an alias has no name",
-  BAD_DQ_ESCAPE: "a backslash in double quotes starts no known escape; use single quotes or double it",
-  BAD_INDENT: "the indentation does not fit, or a [ or { is not closed",
+  BAD_DQ_ESCAPE:
+    "a backslash in double quotes starts an unknown escape; use single quotes or double the backslash",
+  BAD_INDENT: "the indentation is wrong, or a [ or { is not closed",
   BAD_SCALAR_START: "a value cannot start with @ or `; put it in quotes",
   BLOCK_AS_IMPLICIT_KEY: "a mapping cannot start here; put a value that holds `: ` in quotes",
   MISSING_CHAR: "a quote, comma or colon is missing",
-  MULTILINE_IMPLICIT_KEY: "a key has to be on one line, followed by a colon",
-  MULTIPLE_DOCS: "a second document starts here; the file has to be one",
+  MULTILINE_IMPLICIT_KEY: "a key must be on one line, followed by a colon",
+  MULTIPLE_DOCS: "a second document starts here; the file must contain only one",
   RESOURCE_EXHAUSTION: "the nesting is too deep",
   TAB_AS_INDENT: "a tab indents the line; use spaces",
-  TAG_RESOLVE_FAILED: "tags (!name) are not known here",
-  UNEXPECTED_TOKEN:
-    "something stands here that does not belong; put a value with special characters in quotes",
+  TAG_RESOLVE_FAILED: "tags (!name) are not supported",
+  UNEXPECTED_TOKEN: "this is unexpected here; put a value with special characters in quotes",
 };
 
-/** Reads YAML 1.2, one document with a mapping at the top. An empty file is an empty mapping. */
+/** Parses YAML 1.2: one document with a mapping at the top. An empty file is an empty mapping. */
 export function parseTree(text: string): Tree | readonly SyntaxProblem[] {
   const lines = new LineCounter();
-  // uniqueKeys compares every pair, which takes minutes for a file of one MiB: the builder below finds them by hash.
+  // uniqueKeys compares all pairs, which takes minutes for a file of 1 MiB. The builder below finds duplicates by
+  // hash.
   const options = { uniqueKeys: false, prettyErrors: false, lineCounter: lines, logLevel: "error" } as const;
   const document = parseDocument(text, options);
   const refused = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
@@ -61,9 +65,7 @@ export function parseTree(text: string): Tree | readonly SyntaxProblem[] {
     const tree = builder.build(document.contents, 1, 0);
     if (tree.form === "map") return tree;
     if (tree.form === "scalar" && tree.value === null) return { form: "map", line: 1, entries: new Map() };
-    return [
-      { line: tree.line, column: 1, message: "the file has to be a mapping, lines of `setting: value`" },
-    ];
+    return [{ line: tree.line, column: 1, message: "the file must be a mapping: lines of `setting: value`" }];
   } catch (cause) {
     if (cause instanceof Refused) return [{ ...position(lines, cause.offset), message: cause.message }];
     throw cause;
@@ -83,7 +85,10 @@ class Refused extends Error {
   }
 }
 
-/** Turns YAML's nodes into a tree. Counts what aliases repeat, so that no small file grows large. */
+/**
+ * Converts YAML's nodes to a tree. Counts the content repeated by aliases, so that a small file cannot expand without
+ * limit.
+ */
 class Builder {
   readonly #document: Document.Parsed;
   readonly #lines: LineCounter;
@@ -95,16 +100,16 @@ class Builder {
     this.#lines = lines;
   }
 
-  /** @param line Where the key stands, for values that begin on a later line than it. */
+  /** @param line the line of the key, for values that begin on a later line */
   build(node: unknown, line: number, depth: number): Tree {
     const offset = offsetOf(node);
-    if (++this.#nodes > MAX_NODES) throw new Refused(offset, `the file holds more than ${MAX_NODES} values`);
+    if (++this.#nodes > MAX_NODES) throw new Refused(offset, `the file has more than ${MAX_NODES} values`);
     if (depth > MAX_DEPTH) throw new Refused(offset, "the nesting is too deep");
     if (isAlias(node)) {
       if (++this.#aliases > MAX_ALIASES)
         throw new Refused(offset, `more than ${MAX_ALIASES} aliases are used`);
       const target = node.resolve(this.#document);
-      if (target === undefined) throw new Refused(offset, "an alias names an anchor that is not there");
+      if (target === undefined) throw new Refused(offset, "an alias names an anchor that does not exist");
       return this.build(target, line, depth + 1);
     }
     if (isMap(node)) return { form: "map", line, entries: this.#entries(node.items, depth) };
@@ -125,10 +130,10 @@ class Builder {
       const offset = offsetOf(key);
       const name = isScalar(key) ? key.value : undefined;
       if (typeof name !== "string" && typeof name !== "number" && typeof name !== "boolean") {
-        throw new Refused(offset, "a key has to be a word or a number");
+        throw new Refused(offset, "a key must be a word or a number");
       }
       const known = entries.get(String(name));
-      if (known) throw new Refused(offset, `the key stands twice, first on line ${known.line}`);
+      if (known) throw new Refused(offset, `the key is repeated; it is first on line ${known.line}`);
       entries.set(String(name), this.build(value, this.#lineOf(key, 1), depth + 1));
     }
     return entries;

@@ -159,7 +159,10 @@ export class Channel {
       else this.#tell([...events, ...(await this.#lookUp(touched))]);
       await this.#tellUsage();
     } catch (error) {
-      this.#parts.log.warn("a feed cannot be told", { workspace_id: this.#workspaceId, error });
+      this.#parts.log.warn("changes could not be sent to event streams", {
+        workspace_id: this.#workspaceId,
+        error,
+      });
       this.#isOver = true;
       this.#areRightsStale = true;
       retryMs = RETRY_MS;

@@ -4,15 +4,15 @@ interface Range {
 }
 
 interface Match extends Range {
-  /** 3 for a type by its name, 2 for `text/*`, 1 for the range of all. */
+  /** 3 for an exact type, 2 for `text/*`, 1 for the range of all types. */
   readonly specificity: number;
   readonly place: number;
 }
 
 /**
- * Which of the media types that are offered a client wants most (RFC 9110, section 12.5.1): by quality, then the one that
- * it names more closely, then the one that it names first, then the one that is offered first. Parameters beside `q` are not
- * looked at. @returns undefined where it names none of them, or sends no such header
+ * Chooses the offered media type that a client prefers (RFC 9110, section 12.5.1): the highest quality, then the most
+ * specific range, then the first range in the header, then the first type offered. Ignores parameters other than `q`.
+ * @returns undefined if there is no header or it accepts none of the types
  */
 export function preferredType<Type extends string>(
   accept: string | null,
@@ -30,14 +30,17 @@ export function preferredType<Type extends string>(
 
 const QUALITY = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
-/** Nothing of a range that is not one. */
+/** Returns no range if the text is invalid. */
 function readRange(text: string): Range[] {
   const [name = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase());
   const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
   return name.includes("/") && QUALITY.test(weight) ? [{ type: name, quality: Number(weight) }] : [];
 }
 
-/** The range that speaks of a type: the closest one, whatever its quality, and the first of equals. */
+/**
+ * The range that applies to a type: the most specific one, whatever its quality; the first if several are equally
+ * specific.
+ */
 function closest(ranges: readonly Range[], type: string): Match | undefined {
   const family = `${type.split("/")[0]}/*`;
   let found: Match | undefined;

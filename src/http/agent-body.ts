@@ -20,9 +20,13 @@ const Globs = Type.Array(
   { maxItems: 200 },
 );
 const Fields = {
-  owner: Type.String({ minLength: 1, maxLength: 200, description: "Who answers for this agent." }),
+  owner: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    description: "The person or team responsible for this agent.",
+  }),
   memory_scope: Type.Union([MemoryScope, Type.Array(MemoryScope, { minItems: 1, maxItems: 32 })], {
-    description: "Which documents it may search: these paths and what is below them.",
+    description: "The documents it may search: these paths and everything below them.",
   }),
   description: Type.Union([Type.String({ maxLength: 2_000 }), Type.Null()]),
   instructions: Type.Union([Type.String({ maxLength: 100_000 }), Type.Null()], {
@@ -50,7 +54,7 @@ const Fields = {
   approvals_required: Type.Integer({
     minimum: 1,
     maximum: 2,
-    description: "How many different people have to approve such a call. Default 1.",
+    description: "The number of different people who must approve such a call. Default 1.",
   }),
   max_steps: Type.Integer({ minimum: 1, maximum: 1_000, description: `Default ${MAX_STEPS}.` }),
   budget: Type.Object(
@@ -78,7 +82,7 @@ export const AgentChange = Type.Object(
   { additionalProperties: false },
 );
 
-/** What an agent has that its creator does not name. */
+/** Values for fields that the request creating an agent leaves out. */
 export const AGENT_DEFAULTS = {
   description: null,
   instructions: null,
@@ -90,7 +94,10 @@ export const AGENT_DEFAULTS = {
   creditsPerDay: null,
 };
 
-/** The fields that a body names. `before`: the policy that a partial one changes. @throws Problem 422 `validation_failed` */
+/**
+ * The fields present in a body. `before` is the policy that a partial policy updates.
+ * @throws Problem 422 `validation_failed`
+ */
 export function agentFields(body: Static<typeof AgentChange>, before = OPEN_POLICY): Partial<AgentFields> {
   return {
     ...(body.owner === undefined ? {} : { owner: body.owner }),
@@ -112,7 +119,7 @@ export function memoryScopePaths(scope: string | string[]): string[] {
   return typeof scope === "string" ? [scope] : [...new Set(scope)];
 }
 
-/** Only what is named changes: a policy given new tiers keeps the models that it denies. */
+/** Changes only the parts given: a policy given new tiers keeps its denied models. */
 function policyOf(given: Static<typeof Fields.tier_policy>, before: TierPolicy): TierPolicy {
   refuseTwice("/tier_policy/tiers", given.tiers);
   const { allow, deny } = given.models ?? {};
@@ -125,7 +132,7 @@ function policyOf(given: Static<typeof Fields.tier_policy>, before: TierPolicy):
   };
 }
 
-/** @throws Problem 422 for a pattern that would be taken for something else than its author means */
+/** @throws Problem 422 for a pattern that would not mean what its author intends */
 function globs(path: string, patterns: string[]): string[] {
   const place = patterns.findIndex((pattern) => !isGlob(pattern));
   if (place !== -1) throw invalidField(`${path}/${place}`, GLOB_HINT);

@@ -4,12 +4,12 @@ import { canonicalJson } from "../base/json.ts";
 import { redact } from "../base/log.ts";
 import type { Detail } from "../ledger/entry.ts";
 
-/** Characters of one field: a list may name hundreds of globs. */
+/** Characters per field; a list may name hundreds of globs. */
 const LONGEST = 200;
 
 /**
- * What the ledger says of a change: which fields were given, what the agent may do from now on in short, and a hash of all of
- * it, so that a version can be told from another without its instructions being in an entry.
+ * The ledger detail of a change to an agent: which fields were given, a summary of what the agent may now do, and a
+ * hash of everything. The hash identifies the version without putting the agent's instructions into the entry.
  */
 export function agentChange(agent: Agent, given: object): Detail {
   const names = Object.keys(given).sort().join(" ");
@@ -29,7 +29,7 @@ export function agentChange(agent: Agent, given: object): Detail {
   };
 }
 
-/** What tells the agent as it is from any other version of it. */
+/** Identifies this version of the agent. */
 export function agentVersion({
   id: _id,
   name: _name,
@@ -46,7 +46,7 @@ function list(values: readonly (string | number)[]): string {
   return values.length === 0 ? "none" : short(values.join(" "));
 }
 
-/** Redacted before it is cut: a secret that the cut parts would be known by nothing. */
+/** Redacts before truncating, because a truncated secret would no longer be recognised. */
 function short(text: string): string {
   const shown = redact(text);
   return shown.length <= LONGEST ? shown : `${shown.slice(0, LONGEST - 1)}…`;

@@ -2,17 +2,17 @@ import type { FieldError, Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 
-/** What a handler answers; the endpoint adds the headers of the call. */
+/** What a handler returns. The endpoint adds the headers of the call. */
 export interface Reply {
   readonly status: number;
   /** Sent as JSON; undefined sends no body. */
   readonly body?: unknown;
-  /** Sent as it is in place of a body; as plain text, where `headers` has no `content-type` for it. */
+  /** Sent unchanged instead of `body`. Plain text unless `headers` has a `content-type`. */
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Headers of one call: what it is called, where its evidence is, and what is left of the limit. */
+/** Response headers about one call: its id, its ledger entry and what is left of the request limit. */
 export interface CallHeaders {
   readonly requestId: string;
   readonly ledgerSeq: number | null;
@@ -41,7 +41,7 @@ export function jsonResponse(reply: Reply, headers: Record<string, string>): Res
   return new Response(JSON.stringify(reply.body), { status: reply.status, headers: all });
 }
 
-/** RFC 9457 body of a refusal. */
+/** The RFC 9457 body of an error response. */
 export interface ProblemBody {
   readonly type: string;
   readonly title: string;
@@ -66,7 +66,7 @@ export function problemResponse(
     request_id: requestId,
     ...(problem.errors ? { errors: problem.errors } : {}),
   };
-  // A detail may repeat what the client sent, and a secret put in the wrong place is what it sent.
+  // A detail may quote the request, which may have a secret in the wrong place.
   return new Response(redact(JSON.stringify(body)), {
     status: problem.status,
     headers: { ...headers, ...problem.headers, "content-type": "application/problem+json" },

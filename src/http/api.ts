@@ -20,10 +20,8 @@ import type { DocumentBody, SearchBody, viewAnswer } from "./routes/vault.ts";
 import type { viewDelivery, viewWebhook } from "./routes/webhooks.ts";
 import type { viewName, viewWorkspace, WorkspaceChange } from "./routes/workspace.ts";
 
-/*
- * REST as types, derived from the routes' own schemas and views: for clients in TypeScript, the console first. Types alone, so
- * that a page takes nothing of the server with it.
- */
+/* The types of the REST API, derived from the schemas and views of its routes, for TypeScript clients such as the
+   console. Types only, so a page imports no server code. */
 
 export interface List<Item> {
   readonly data: readonly Item[];
@@ -35,14 +33,14 @@ export type { ProblemBody } from "./answer.ts";
 
 export type Agent = ReturnType<typeof viewAgent>;
 export type Task = ReturnType<typeof viewTask>;
-/** The events of one task by name, with their data. */
+/** The events of a task by name, with their data. */
 export type TaskEvents = Omit<SentTaskEvents, "task.finished"> & { readonly "task.finished": Task };
-/** A call that waits for people, or has; and what they said. */
+/** A call that waits or waited for people to approve it, with their decisions. */
 export type Approval = ReturnType<typeof viewApproval>;
 export type { FeedEvents, NamedScope, TaskStatus };
 export type FeedEventName = keyof FeedEvents;
 export type UsageReport = ReturnType<typeof viewUsage>;
-/** A browser that is signed in. */
+/** A signed-in browser. */
 export type SignedInBrowser = ReturnType<typeof viewSession>;
 export type Webhook = ReturnType<typeof viewWebhook>;
 export type Delivery = ReturnType<typeof viewDelivery>;
@@ -56,13 +54,13 @@ export type Model = ReturnType<typeof viewModel>;
 export type Tier = ReturnType<typeof viewTier>;
 export type VaultDocument = ReturnType<typeof viewDocument>;
 export type SearchAnswer = ReturnType<typeof viewAnswer>;
-/** A passage that a search has found. */
+/** A passage found by a search. */
 export type FoundPassage = SearchAnswer["results"][number];
 export type VaultScope = ReturnType<typeof viewScope>;
 
 export type SignedIn = ReturnType<typeof viewSignedIn>;
 
-/** An entry of the ledger; null where its bytes leave a field out. */
+/** A ledger entry. Fields missing from its stored bytes are null. */
 export interface LedgerEntry {
   readonly seq: number;
   readonly prev: string;
@@ -106,7 +104,7 @@ export interface LedgerQuery extends PageQuery {
   readonly order?: "asc" | "desc";
 }
 
-/** What each route takes and answers, by method and path. An answer that is undefined has no body (204). */
+/** What each route accepts and returns, by method and path. An undefined answer has no body (204). */
 export interface Api {
   "POST /v1/session": { answer: SignedIn };
   "GET /v1/session": { answer: SignedIn };
@@ -144,7 +142,7 @@ export interface Api {
       task: string;
       call_id: string;
       decision: "approve" | "deny";
-      /** `pending`: another person has to approve as well. */
+      /** `pending` if another person must also approve. */
       status: "pending" | "approved" | "denied";
     };
   };
@@ -163,7 +161,7 @@ export interface Api {
   "POST /v1/connectors": { body: ConnectorRequest; answer: Connector };
   "DELETE /v1/connectors/:name": { answer: undefined };
   "POST /v1/connectors/:name/refresh": { answer: Connector };
-  /** 202 where a person has to approve it, with the task that it has become. */
+  /** 202 with a task if a person must approve the call first. */
   "POST /v1/tools/:name/call": {
     body: Static<typeof ToolCallRequest>;
     answer: ReturnType<typeof viewToolAnswer> | ReturnType<typeof viewAskedCall>;

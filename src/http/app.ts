@@ -62,11 +62,11 @@ export interface AppParts {
   readonly system: SystemRouteParts;
 }
 
-/** The whole of REST, one line a resource, and the MCP door. */
+/** The whole REST API, one line per resource, and the MCP endpoint. */
 export function createApp(parts: AppParts) {
   const { door } = parts;
   const app = new Elysia({ name: "gatehouse" })
-    // Before anything else, whatever the path: nothing of it is counted or recorded.
+    // Runs first, for every path. A refused loop is neither counted nor recorded.
     .onRequest(({ request }) => {
       const problem = parts.loops.refusal(readVia(request.headers));
       if (problem === null) return;
@@ -99,7 +99,7 @@ export function createApp(parts: AppParts) {
     .use(ledgerRoutes(door, { ...parts.exports, db: parts.db, log: parts.log }))
     .use(mcpRoutes(door, parts.mcp));
   const routes = () => app.routes;
-  // Made once, of the routes above, at the first question.
+  // Made on the first request, from the routes above.
   let document: string | undefined;
   app.get(
     "/openapi.json",
@@ -125,7 +125,7 @@ export function createApp(parts: AppParts) {
 
 export type App = ReturnType<typeof createApp>;
 
-/** What no endpoint answered: no route, another method, or a fault outside the gate. */
+/** Answers requests that no endpoint handled: no such route, wrong method, or an error outside the gate. */
 function failure(
   error: unknown,
   code: string | number,
@@ -139,13 +139,17 @@ function failure(
   if (code === "NOT_FOUND") {
     const allow = allowedMethods(routes(), pathOf(request.url));
     if (allow.length === 0) return notFound(requestId);
-    const problem = new Problem("method_not_allowed", `${request.method} is not for this path.`, {
+    const problem = new Problem("method_not_allowed", `This path does not support ${request.method}.`, {
       headers: { Allow: allow.join(", ") },
     });
     return problemResponse(problem, headers, requestId);
   }
   if (code === "PARSE" || code === "VALIDATION" || code === "INVALID_COOKIE_SIGNATURE") {
-    return problemResponse(new Problem("invalid_json", "The request cannot be read."), headers, requestId);
+    return problemResponse(
+      new Problem("invalid_json", "The request could not be parsed."),
+      headers,
+      requestId,
+    );
   }
   log.error("a request failed outside the gate", { request_id: requestId, error });
   return problemResponse(

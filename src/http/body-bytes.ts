@@ -1,15 +1,15 @@
 import { Problem } from "../base/errors.ts";
 import type { OpenBody } from "./body-shares.ts";
 
-/** A body declared as no longer than this is taken in one go, and counted whole from its beginning. */
+/** A body declared no longer than this is read in one go. Its whole length is counted from the start. */
 const SMALL_BODY = 64 * 1024;
 const FIRST_BLOCK = 4 * 1024;
 const LARGEST_BLOCK = 256 * 1024;
 
 /**
- * The bytes of a body. What is held while they come is counted as it is allocated; the whole is joined in one turn, in which
- * no other body is.
- * @throws Problem 413 `body_too_large`; 499 `client_closed`; what `body` refuses
+ * Reads the bytes of a body. Memory is counted as it is allocated while the bytes arrive. Joining them at the end
+ * happens in a single turn, so only one body at a time needs that extra memory.
+ * @throws Problem 413 `body_too_large`; 499 `client_closed`; whatever `body` refuses
  */
 export async function readBytes(request: Request, limit: number, body: OpenBody): Promise<Uint8Array> {
   const header = request.headers.get("content-length");
@@ -23,7 +23,7 @@ export async function readBytes(request: Request, limit: number, body: OpenBody)
     return request.body ? await collect(request.body, limit, body) : new Uint8Array();
   } catch (error) {
     if (error instanceof Problem || !request.signal.aborted) throw error;
-    throw new Problem("client_closed", "The client closed the connection before its body had come.");
+    throw new Problem("client_closed", "The client closed the connection before it had sent the whole body.");
   }
 }
 
@@ -41,7 +41,7 @@ async function collect(
 ): Promise<Uint8Array> {
   const reader = stream.getReader();
   let refusal: Problem | null = null;
-  // Nobody reads on: that the connection breaks then changes nothing.
+  // Nobody reads further, so a connection error no longer matters.
   const letGo = (): void => void reader.cancel().catch(() => {});
   body.refused = (problem) => {
     refusal = problem;
@@ -58,17 +58,17 @@ async function collect(
     letGo();
     throw refusal ?? error;
   }
-  // A reader that was let go says that the body has ended.
+  // A cancelled reader reports the end of the body.
   if (refusal) throw refusal;
   return blocks.joined();
 }
 
-/** Bytes in blocks of their own: parts of one byte each would take hundreds of times their size. */
+/** Collects bytes in blocks. Keeping one-byte parts separately would take hundreds of times their size. */
 class Blocks {
   readonly #body: OpenBody;
   readonly #blocks: Uint8Array[] = [];
   #open = new Uint8Array();
-  /** Of the open block. */
+  /** Bytes used in the open block. */
   #used = 0;
   length = 0;
 
@@ -76,7 +76,7 @@ class Blocks {
     this.#body = body;
   }
 
-  /** @throws Problem what the body's share refuses */
+  /** @throws Problem that the body's share refuses with */
   add(part: Uint8Array): void {
     for (let from = 0; from < part.length; ) {
       if (this.#used === this.#open.length) this.#begin(part.length - from);
@@ -92,7 +92,7 @@ class Blocks {
     return Buffer.concat(this.#blocks, this.length);
   }
 
-  /** Blocks grow with the body, so that it holds twice its bytes at most. */
+  /** Blocks grow with the body, so it takes at most twice its size. */
   #begin(wanted: number): void {
     const size = Math.min(LARGEST_BLOCK, Math.max(FIRST_BLOCK, this.length, wanted));
     this.#body.take(size);
@@ -103,5 +103,5 @@ class Blocks {
 }
 
 function tooLarge(limit: number): Problem {
-  return new Problem("body_too_large", `A body may have ${limit} bytes.`);
+  return new Problem("body_too_large", `The body is too large: at most ${limit} bytes are allowed.`);
 }

@@ -2,32 +2,41 @@ import { type Clock, every } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 
 const MIB = 1024 * 1024;
-/** Bytes of all bodies that are being read at once: trickled on a hundred connections they would fill the memory. */
+/**
+ * Bytes of all bodies being read at once. Without a limit, bodies trickling in on a hundred connections would fill
+ * the memory.
+ */
 const WHOLE = 256 * MIB;
-/** Of one workspace, however much of the whole is free: two documents of the largest size, and some. */
+/** Bytes for one workspace, however much is free: two documents of the largest size, and a little more. */
 const PER_WORKSPACE = 192 * MIB;
 /**
- * What a body has to bring in WINDOW_MS, unless it ends before: 4 KiB a second, half of what the slowest mobile connections
- * carry. A body that stands still gives back what it holds within 35 seconds.
+ * The bytes that a body must deliver in each WINDOW_MS unless it ends: 4 KiB/s, half of what the slowest mobile
+ * connections carry. A stalled body gives its memory back within 35 seconds.
  */
 const LEAST_BYTES = 60 * 1024;
 const WINDOW_MS = 15_000;
-/** Looks at each body in a window. Counting looks, not time, spares bodies whose bytes wait while this process is busy. */
+/**
+ * Checks of each body per window. Counting checks rather than time spares bodies whose bytes wait while this process
+ * is busy.
+ */
 const LOOKS = 3;
 const RETRY_SECONDS = 1;
 
-/** A body that is being read. MUST be closed. */
+/** A body being read. MUST be closed. */
 export interface OpenBody {
   /**
-   * Takes room for `bytes` more, before they are kept.
-   * @throws Problem 429 `rate_limited` if its workspace has had its share; what `refused` was told, once it was
+   * Reserves room for `bytes` more, before they are kept.
+   * @throws Problem 429 `rate_limited` if its workspace has used its share; the problem passed to `refused`, once
+   *   that was called
    */
   take(bytes: number): void;
-  /** Notes bytes that have come, for the least rate. */
+  /** Counts received bytes towards the minimum rate. */
   came(bytes: number): void;
-  /** Called once when the body has to be given up: it came too slowly, or others need the room. It holds nothing by then. */
+  /**
+   * Called once if the body is given up, because it is too slow or others need the room. By then it holds no memory.
+   */
   refused: (problem: Problem) => void;
-  /** Gives back all that it holds. */
+  /** Releases everything it holds. */
   close(): void;
 }
 
@@ -37,9 +46,9 @@ class Reading implements OpenBody {
   readonly workspaceId: number;
   readonly #shares: BodyShares;
   held = 0;
-  /** The first look may come at once. */
+  /** Starts at -1 because the first check may come immediately. */
   looks = -1;
-  /** Bytes that came since the window began. */
+  /** Bytes received since the window began. */
   progress = 0;
   refusal: Problem | null = null;
   refused: (problem: Problem) => void = NOBODY_TOLD;
@@ -69,9 +78,9 @@ export interface BodySharesOptions {
 }
 
 /**
- * The memory for bodies that are being read, in shares by max-min fairness: a workspace may hold what nobody else needs, up
- * to its cap. If all is held, one that has less than an equal share takes its room from the one that has most, whose
- * largest body is given up.
+ * The memory for bodies being read, shared by max-min fairness: a workspace may use what nobody else needs, up to its
+ * cap. When all of it is used, a workspace with less than an equal share takes room from the workspace with the most,
+ * whose largest body is given up.
  */
 export class BodyShares {
   readonly #clock: Clock;
@@ -88,12 +97,12 @@ export class BodyShares {
     this.#perWorkspace = perWorkspace;
   }
 
-  /** Bytes held now. */
+  /** Bytes in use. */
   get held(): number {
     return this.#held;
   }
 
-  /** Begins to read a body of a caller that is known, and may make its call. */
+  /** Starts reading a body. The caller MUST already be authenticated and allowed to make the call. */
   open(workspaceId: number): OpenBody {
     const reading = new Reading(this, workspaceId);
     this.#readings.add(reading);
@@ -106,18 +115,25 @@ export class BodyShares {
     if (reading.refusal) throw reading.refusal;
     const { workspaceId } = reading;
     const wanted = (this.#heldBy.get(workspaceId) ?? 0) + bytes;
-    if (wanted > this.#perWorkspace) throw full("The workspace's bodies hold as much as they may.");
+    if (wanted > this.#perWorkspace)
+      throw full("The workspace is sending too much at once. Retry when its other requests are done.");
     while (this.#held + bytes > this.#whole) {
       const workspaces = this.#heldBy.size + (this.#heldBy.has(workspaceId) ? 0 : 1);
       if (wanted > this.#whole / workspaces)
-        throw full("The server is reading as many bodies as it can hold.");
-      this.#giveUp(this.#largestOfMost(), full("The room for this body went to others, who had less of it."));
+        throw full("The server is receiving too much at once. Retry shortly.");
+      this.#giveUp(
+        this.#largestOfMost(),
+        full("The server needed the memory for requests of other workspaces. Retry shortly."),
+      );
     }
     reading.held += bytes;
     this.#add(workspaceId, bytes);
   }
 
-  /** The largest body of the workspace that holds most: where all is held, it holds more than an equal share. */
+  /**
+   * The largest body of the workspace that uses most. When all memory is used, that workspace has more than an equal
+   * share.
+   */
   #largestOfMost(): Reading {
     let most = { workspaceId: 0, held: 0 };
     for (const [workspaceId, held] of this.#heldBy) if (held > most.held) most = { workspaceId, held };
@@ -126,7 +142,7 @@ export class BodyShares {
       if (reading.workspaceId !== most.workspaceId) continue;
       if (!largest || reading.held > largest.held) largest = reading;
     }
-    if (!largest) throw new Error("what is held belongs to a body");
+    if (!largest) throw new Error("no body holds the memory in use");
     return largest;
   }
 
@@ -164,15 +180,18 @@ export class BodyShares {
   }
 }
 
-/** The rest of such a body is not read: its connection ends with the answer. */
+/** The rest of the body is not read, so the connection closes with the response. */
 function full(detail: string): Problem {
   return new Problem("rate_limited", detail, {
     headers: { "Retry-After": String(RETRY_SECONDS), Connection: "close" },
   });
 }
 
-/** Not 408, at which browsers and proxies send the same body again by themselves: what came is half of a JSON text. */
+/**
+ * Not 408, because browsers and proxies automatically retry that with the same body. What has arrived is incomplete
+ * JSON.
+ */
 function tooSlow(): Problem {
-  const detail = `The body came too slowly: send ${LEAST_BYTES / 1024} KiB in ${WINDOW_MS / 1000} s, or all of it.`;
+  const detail = `The body arrived too slowly: send at least ${LEAST_BYTES / 1024} KiB every ${WINDOW_MS / 1000} s.`;
   return new Problem("invalid_json", detail, { headers: { Connection: "close" } });
 }

@@ -3,33 +3,34 @@ import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../base/nesting.ts";
 import { readBytes } from "./body-bytes.ts";
 import type { BodyShares } from "./body-shares.ts";
 
-/** Bytes of a JSON body (contract, section 3). */
+/** Maximum size of a JSON body in bytes (contract, section 3). */
 export const BODY_LIMIT = 10 * 1024 * 1024;
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?;?$/i;
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 
-/** Whose body it is, and where its bytes are counted. */
+/** The workspace of a body, and where its memory is counted. */
 export interface BodyReading {
   readonly workspaceId: number;
   readonly shares: BodyShares;
-  /** Bytes that it may have. */
+  /** Maximum bytes. Default: BODY_LIMIT. */
   readonly limit?: number | undefined;
-  /** Members that its JSON may have. Default: MAX_MEMBERS. */
+  /** Maximum members in the JSON. Default: MAX_MEMBERS. */
   readonly members?: number | undefined;
 }
 
 /**
- * The parsed body.
- * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large` (bytes, or members of JSON), 400 `invalid_json` (empty, not UTF-8, broken, too slow),
- * 400 `nested_too_deep`, 429 `rate_limited` (its workspace holds too much), 499 `client_closed`
+ * Reads and parses a JSON body.
+ * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large` (bytes or JSON members), 400 `invalid_json`
+ *   (empty, not UTF-8, malformed or too slow), 400 `nested_too_deep`, 429 `rate_limited` (its workspace holds too
+ *   much), 499 `client_closed`
  */
 export async function readJson(
   request: Request,
   { workspaceId, shares, limit = BODY_LIMIT, members = MAX_MEMBERS }: BodyReading,
 ): Promise<unknown> {
   const type = request.headers.get("content-type");
-  // What is not there has no type either.
+  // An absent body has no type either.
   if (type === null && isEmpty(request)) throw invalidJson("The body is empty.");
   if (type === null || !JSON_TYPE.test(type)) {
     throw new Problem("unsupported_media_type", "Send the body as Content-Type: application/json.");
@@ -51,20 +52,20 @@ function parseBytes(bytes: Uint8Array, members: number): unknown {
   if (excess === "levels") {
     throw new Problem(
       "nested_too_deep",
-      `The body is nested too deeply: JSON may have ${MAX_NESTING} levels.`,
+      `The body is nested too deeply: at most ${MAX_NESTING} levels are allowed.`,
     );
   }
   if (excess) {
-    throw new Problem("body_too_large", `The body has too many members: JSON may have ${members} members.`);
+    throw new Problem("body_too_large", `The body has too many members: at most ${members} are allowed.`);
   }
   const text = decode(bytes);
   const value = parse(text);
-  // Only an escape can make half a character out of valid UTF-8; it could not be stored as it is.
+  // In valid UTF-8, only an escape can produce a lone surrogate, which could not be stored unchanged.
   if (SURROGATE_ESCAPE.test(text)) refuseLoneSurrogates(value);
   return value;
 }
 
-/** True where the head of the request says that no body follows. */
+/** True if the request's head says that no body follows. */
 export function isEmpty(request: Request): boolean {
   return request.headers.get("content-length") === "0" || request.body === null;
 }
@@ -90,10 +91,10 @@ function refuseLoneSurrogates(root: unknown): void {
   while (waiting.length > 0) {
     const value = waiting.pop();
     if (typeof value === "string" && !value.isWellFormed()) {
-      throw invalidJson("A string of the body holds half of a surrogate pair.");
+      throw invalidJson("A string in the body contains a lone surrogate.");
     }
     if (typeof value !== "object" || value === null) continue;
-    // One by one: a list of a million items is more than a call takes as arguments.
+    // Pushed one by one: a list of a million items has more than a function call takes as arguments.
     if (Array.isArray(value)) for (const item of value) waiting.push(item);
     else for (const [key, item] of Object.entries(value)) waiting.push(key, item);
   }
@@ -104,9 +105,8 @@ function invalidJson(detail: string): Problem {
 }
 
 /**
- * Refuses a list that names a thing twice. In place of a schema's `uniqueItems`, whose errors the validator finds by
- * comparing each item with each: 16,000 equal ones in a body held up every other call for two seconds.
- *
+ * Rejects a list with duplicates. Replaces the schema keyword `uniqueItems`: to report its errors, the validator
+ * compares every pair of items. 16,000 equal items in a body blocked every other call for two seconds.
  * @throws Problem 422 `validation_failed`
  */
 export function refuseTwice(path: string, items: readonly (string | number)[] = []): void {

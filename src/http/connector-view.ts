@@ -26,17 +26,17 @@ export interface ConnectorView {
   readonly tools: readonly ToolView[];
 }
 
-/** JSON that is written part by part: tools may have megabytes of schemas, which are text already and are never parsed here. */
+/** JSON written part by part. Tools may have megabytes of schemas, which are kept as text and not parsed here. */
 export interface JsonParts {
-  /** Characters, not exactly. */
+  /** Approximate number of characters. */
   readonly length: number;
   parts(): Iterable<string>;
 }
 
-/** Characters of a tool besides its texts. */
+/** Characters of a tool apart from its texts. */
 const TOOL_FRAME = 120;
 
-/** A `ConnectorView` with those of its tools that `agent` may use, as JSON. */
+/** A `ConnectorView` as JSON, with the tools that `agent` may use. */
 export function connectorJson(
   connector: Connector,
   tools: readonly CatalogueTool[],
@@ -66,7 +66,7 @@ export function connectorJson(
   };
 }
 
-/** A list's page, as JSON. */
+/** A page of a list, as JSON. */
 export function pageJson(items: readonly JsonParts[], nextCursor: string | null): JsonParts {
   return {
     length: items.reduce((sum, { length }) => sum + length, 0),

@@ -4,14 +4,20 @@ import type { Credential } from "../gate/gate.ts";
 import { type Asked, isFromForeignPage, isFromOwnPage } from "./own-origin.ts";
 import { readSessionCookie } from "./session-cookie.ts";
 
-/** Headers with which the command line on this machine says for whom it asks; only its own secret makes them count. */
+/**
+ * Headers in which the command line on this machine names its user and workspace. They count only with the process's
+ * own secret.
+ */
 export const OPERATOR_USER_HEADER = "gatehouse-operator";
 export const OPERATOR_WORKSPACE_HEADER = "gatehouse-workspace";
 
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 const USER = /^[\w.@-]{1,64}$/;
 
-/** Reads `Authorization` (RFC 6750). `operatorSecret` is the running process's own, kept in its data directory. */
+/**
+ * Reads `Authorization` (RFC 6750). `operatorSecret` belongs to the running process and is kept in its data
+ * directory.
+ */
 export function readCredential(headers: Headers, operatorSecret: string): Credential {
   const header = headers.get("authorization");
   if (header === null) return { kind: "none" };
@@ -27,8 +33,8 @@ export function readCredential(headers: Headers, operatorSecret: string): Creden
 }
 
 /**
- * As `readCredential`, for what a browser may ask as well: the cookie of its session counts where there is no `Authorization`
- * header, good or bad, and where this server's own page has asked.
+ * Like `readCredential`, for endpoints that browsers may also call. The session cookie counts if there is no
+ * `Authorization` header, valid or not, and the request came from this server's own page.
  */
 export function readBrowserCredential(asked: Asked, operatorSecret: string): Credential {
   const given = readCredential(asked.request.headers, operatorSecret);
@@ -39,8 +45,8 @@ export function readBrowserCredential(asked: Asked, operatorSecret: string): Cre
 }
 
 /**
- * As `readCredential`, for signing in: no cookie counts, a one-time link's secret does, and no page of another origin may sign a
- * browser in as somebody else (login CSRF).
+ * Like `readCredential`, for signing in. Cookies do not count, but the secret of a one-time link does. A page of
+ * another origin must not sign a browser in as somebody else (login CSRF).
  */
 export function readSignIn(asked: Asked, operatorSecret: string): Credential {
   if (isFromForeignPage(asked)) return { kind: "foreign_page" };

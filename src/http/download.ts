@@ -2,21 +2,21 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { Leases } from "../limits/leases.ts";
 
-/** A client that has taken nothing for so long is no longer waited for, as with streams of events. */
+/** A client that has read nothing for this long is disconnected, as for event streams. */
 const STALL_MS = 5 * 60_000;
-/** Each holds some chunks in memory, and takes a turn of the event loop after every one. */
+/** Each export keeps some chunks in memory and takes one turn of the event loop per chunk. */
 const EXPORTS: DownloadLimits = { what: "exports", perWorkspace: 2, perNode: 8 };
 const RETRY_SECONDS = 10;
 
-/** How many downloads of a kind may go on at once. */
+/** How many downloads of a kind may run at once. */
 export interface DownloadLimits {
-  /** What they are, in words for their readers. */
+  /** What they are called in error messages. */
   readonly what: string;
   readonly perWorkspace: number;
   readonly perNode: number;
 }
 
-/** The downloads of one kind that are going on now. */
+/** The running downloads of one kind. */
 export class OpenDownloads {
   readonly #limits: DownloadLimits;
   readonly #leases = new Leases();
@@ -26,14 +26,16 @@ export class OpenDownloads {
   }
 
   /**
-   * Takes a place for a download. @returns what gives it back, once or more often
+   * Takes a place for a download.
+   * @returns a function that gives it back; safe to call more than once
    * @throws Problem 429 `rate_limited`
    */
   take(workspaceId: number, owner: string): () => void {
     const { what, perWorkspace, perNode } = this.#limits;
     if (this.#leases.held(workspaceId) >= perWorkspace)
-      throw tooMany(`The workspace has ${perWorkspace} ${what} going on.`);
-    if (this.#leases.total >= perNode) throw tooMany(`The server has no room for more ${what} now.`);
+      throw tooMany(`The workspace already has ${perWorkspace} ${what} in progress. Retry when one is done.`);
+    if (this.#leases.total >= perNode)
+      throw tooMany(`The server cannot run more ${what} now. Retry shortly.`);
     this.#leases.take(workspaceId, owner);
     return () => this.#leases.release(owner);
   }
@@ -43,28 +45,28 @@ function tooMany(detail: string): Problem {
   return new Problem("rate_limited", detail, { headers: { "Retry-After": String(RETRY_SECONDS) } });
 }
 
-/** The client has taken nothing for minutes. */
+/** The client has read nothing for minutes. */
 export class StalledReader extends Error {
   override readonly name = "StalledReader";
 }
 
 export interface DownloadParts {
   readonly clock: Clock;
-  /** Aborted when the client has left. */
+  /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
-  /** Called first when the reading ends. MUST make `chunks` stop even if it has nothing to yield for a long time. */
+  /** Called first when reading ends. MUST make `chunks` stop even if it has nothing to yield for a long time. */
   readonly stop: () => void;
-  /** Told what broke it off, where the client did not leave. */
+  /** Called with the error that broke off the download, unless the client left. */
   readonly failed: (error: unknown) => void;
-  /** Called once, when nothing is read for it any more. */
+  /** Called once, when nothing more is read for the download. */
   readonly ended: () => void;
 }
 
 /**
- * Chunks as the body of an answer, each made when the one before was taken: Bun asks for more as long as the connection
- * takes it, which is some 4 MB ahead of the reader on a machine's own network. A client that leaves ends the reading; one
- * that takes nothing is given up. What fails is passed on as an error, on which Bun breaks off the connection without the
- * end mark of the body: a part of an export MUST NOT look like all of it.
+ * Sends chunks as a response body. Each chunk is made when the previous one was taken: Bun asks for more while the
+ * connection accepts it, which is about 4 MB ahead of a local reader. A client that leaves ends the reading; one that
+ * stops reading is given up. Failures are passed on as errors, so Bun breaks off the connection without the body's
+ * end mark: part of an export MUST NOT look like all of it.
  */
 export function downloadStream(
   chunks: AsyncGenerator<Uint8Array, void>,
@@ -74,7 +76,7 @@ export function downloadStream(
   let stopWaiting = () => {};
   let leave = () => {};
 
-  /** Resolves when the reading has ended, behind the chunk that is being made now. */
+  /** Resolves when reading has ended, after the chunk in progress. */
   function finish(): Promise<void> {
     if (!closing) {
       stopWaiting();
@@ -110,14 +112,14 @@ export function downloadStream(
         const next = await chunks.next();
         if (closing) return;
         if (next.done) {
-          // Before the end: Bun takes a time limit for the connection only while its answer goes on.
+          // Before closing: Bun accepts a timeout for the connection only while its response is in progress.
           await finish();
           controller.close();
           return;
         }
         controller.enqueue(next.value);
         stopWaiting = clock.after(STALL_MS, () =>
-          breakOff(controller, new StalledReader("the client has taken nothing for five minutes")),
+          breakOff(controller, new StalledReader("the client has read nothing for five minutes")),
         );
       } catch (error) {
         breakOff(controller, error);

@@ -16,52 +16,58 @@ import type { Metrics } from "./metrics.ts";
 import { operationDetail } from "./operation.ts";
 import { readQuery } from "./query.ts";
 
-/** What every endpoint stands on. */
+/** The dependencies that all endpoints share. */
 export interface Door {
   readonly gate: Pick<Gate, "call">;
   readonly ids: Ids;
   readonly metrics: Metrics;
-  /** The memory for bodies that are being read. */
+  /** The memory for bodies being read. */
   readonly bodies: BodyShares;
   /** The calls that hold a connection. */
   readonly openCalls: Pick<OpenCalls, "claim">;
-  /** Known only to this process and to who may read its data directory. */
+  /** Known only to this process and to users who can read its data directory. */
   readonly operatorSecret: string;
-  /** What clients see, where it is configured; without a slash at its end. */
+  /** The configured URL that clients use, without a trailing slash. */
   readonly publicUrl: string | null;
 }
 
 export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
-  /** `noun.verb` of the ledger. */
+  /** The ledger's `noun.verb`. */
   readonly action: string;
-  /** Where another operation has the same action. Default: the action, with `_` for the dot. */
+  /** Needed if another operation has the same action. Default: the action, with `_` for the dot. */
   readonly operationId?: string;
-  /** Null: any caller; what it may touch is checked on its way, thing by thing. */
+  /** Null if any caller may call it and each resource is checked inside the handler. */
   readonly scope: NamedScope | null;
   /** One line for the OpenAPI document. */
   readonly summary: string;
   readonly tag: string;
-  /** False for streams, or a function of the request where it depends. Default true. */
+  /**
+   * Whether the call counts against the request limit. False for streams; a function if it depends on the request.
+   * Default true.
+   */
   readonly counted?: boolean | ((request: Request) => boolean);
-  /** Never refused for the request limit. */
+  /** Never refused because of the request limit. */
   readonly urgent?: true;
   readonly body?: Body;
-  /** It signs a browser in: no cookie counts, and a one-time link does, beside a token. */
+  /** Signs a browser in: ignores cookies and accepts one-time links as well as tokens. */
   readonly signsIn?: true;
-  /** A call without a body counts as `{}`. */
+  /** Treats a missing body as `{}`. */
   readonly bodyOptional?: boolean;
-  /** Bytes that a body may have, where it is not the usual limit. */
+  /** Maximum bytes of a body, if not the default. */
   readonly bodyLimit?: number;
-  /** Members that the JSON of a body may have, where it is not the usual limit. */
+  /** Maximum members of a JSON body, if not the default. */
   readonly bodyMembers?: number;
-  /** The answer may take minutes: the connection is not given up for its silence. */
+  /** The response may take minutes, so the connection has no idle timeout. */
   readonly slow?: true;
   readonly query?: TObject<Query>;
-  /** Request headers that it reads, each with what it is for. */
+  /** The request headers it reads, each with a description. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** It answers 200 with server-sent events, always or when the query asks for them: a task's, or those described here. */
+  /**
+   * Answers 200 with server-sent events, always or if the query asks for them. True: a task's events; otherwise a
+   * description of the events.
+   */
   readonly streams?: true | string;
-  /** Media types of its answer, where JSON is not the only one; the first is what it answers when none is asked for. */
+  /** The media types of its responses, if not only JSON. The first is the default. */
   readonly formats?: readonly string[];
   readonly status: number;
 }
@@ -74,7 +80,7 @@ export interface EndpointInput<Body extends TSchema, Query extends TProperties> 
   readonly request: Request;
 }
 
-/** The parts of Elysia's context that an endpoint takes. */
+/** The parts of Elysia's context that an endpoint uses. */
 interface Context {
   readonly request: Request;
   readonly params: Readonly<Record<string, string>>;
@@ -83,14 +89,17 @@ interface Context {
 
 export interface Endpoint {
   handle(context: Context): Promise<Response>;
-  /** Elysia reads no body by itself: who calls, and whether they may, is settled before a byte of it is read. */
+  /** Elysia does not read the body, because the caller must be authenticated and authorised first. */
   readonly hook: { readonly parse: "none"; readonly detail: DocumentDecoration };
 }
 
 const NOTHING = Type.Object({}, { additionalProperties: false });
 const BROWSER_HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
-/** One route: its place in the document, its way through the gate, and its answer. A Reply becomes JSON. */
+/**
+ * Creates one route: its description in the document, its call through the gate and its response. A Reply becomes
+ * JSON.
+ */
 export function endpoint<Body extends TSchema = TObject, Query extends TProperties = TProperties>(
   door: Door,
   spec: EndpointSpec<Body, Query>,
@@ -131,7 +140,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
         members: spec.bodyMembers,
       };
       const given = body && (await readBody(request, spec.bodyOptional === true, reading));
-      // A body may take minutes to come.
+      // The rights are checked again, because a body may take minutes to arrive.
       const asked = body && call.requireRights();
       if (asked) await asked;
       if (spec.slow) server?.timeout(request, 0);
@@ -145,10 +154,10 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       return reply;
     });
     const headers = callHeaders({ requestId, ledgerSeq: result.ledgerSeq, limit: result.limit });
-    // Nothing of it stays in a browser for who sits down there next, or is taken by it for a page.
+    // Must not stay in the browser for its next user, nor be interpreted as a page.
     if (credential.kind === "session") Object.assign(headers, BROWSER_HEADERS);
     if (!result.ok) {
-      // Its entry could not be written: what the stream has taken is given back.
+      // The entry could not be written, so the stream's resources are released.
       if (reply && "stream" in reply) reply.abandon();
       door.metrics.answered[result.problem.status < 500 ? "4xx" : "5xx"].inc();
       return problemResponse(result.problem, headers, requestId);
@@ -165,19 +174,19 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
   };
 }
 
-/** An answer that goes on: made once the call itself is recorded, with its headers. */
+/** A streamed response, made once the call itself is recorded, with the call's headers. */
 export interface StreamReply {
   /**
-   * `expire` lets the connection end after some seconds (1) without a sign of life, whatever the client has not taken yet:
-   * while the stream goes on, it does not.
+   * `expire` sets the connection's idle timeout in seconds (default 1), whatever the client has not read yet. There
+   * is none while the stream runs.
    */
   stream(headers: Record<string, string>, expire: (seconds?: number) => void): Response;
-  /** Called in place of `stream` when there will be none. */
+  /** Called instead of `stream` if there will be no response. */
   abandon(): void;
 }
 
 /**
- * Counts the connection of a call for its workspace, as soon as its caller is known.
+ * Counts a call's connection for its workspace, as soon as its caller is known.
  * @throws Problem 429 `rate_limited`
  */
 export function claimConnection(

@@ -36,7 +36,10 @@ const OVERSIGHT = [
 
 type Cell = string | number | null;
 
-/** The columns: an entry's fields in the contract's order, with `oversight` spread, and `detail` as JSON. */
+/**
+ * The columns: an entry's fields in the contract's order, with `oversight` spread over several columns and `detail`
+ * as JSON.
+ */
 export const CSV_COLUMNS: readonly string[] = [
   ...BEFORE_OVERSIGHT,
   ...OVERSIGHT.map((field) => `oversight_${field}`),
@@ -47,7 +50,7 @@ export function csvHeader(): string {
   return csvLines([CSV_COLUMNS]);
 }
 
-/** A row an entry; an empty cell is what the entry does not have. */
+/** One row per entry. Fields that the entry lacks are empty cells. */
 export function csvRows(entries: readonly EntryView[]): string {
   return csvLines(entries.map(cells));
 }
@@ -70,19 +73,19 @@ function cell(value: unknown): Cell {
 }
 
 /**
- * RFC 4180. A text that a spreadsheet would take for a formula (it begins with = + - @, their full-width forms, a tab or a
- * carriage return) gets an apostrophe in front.
+ * RFC 4180. A text that a spreadsheet would take for a formula (starting with = + - @, their full-width forms, a tab
+ * or a carriage return) is prefixed with an apostrophe.
  */
 function csvLines(rows: readonly (readonly Cell[])[]): string {
   return rows.map((row) => `${row.map(csvCell).join(",")}\r\n`).join("");
 }
 
-/** Nothing of it means anything in CSV, nor to a spreadsheet. */
+/** Text without special meaning in CSV or to a spreadsheet. */
 const PLAIN = /^[\w.:/][\w.:/ -]*$/;
 
 /**
- * Nearly all cells are plain: the library, asked for each of them, would take 14 µs a row in place of 3. Asked without the
- * end of a row, it puts a lone carriage return into quotes as well.
+ * Nearly all cells are plain. Calling the library for every cell would take 14 µs per row instead of 3. Called with
+ * one cell and without a row end, it also quotes a lone carriage return.
  */
 function csvCell(value: Cell): string {
   if (value === null) return "";

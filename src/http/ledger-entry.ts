@@ -29,14 +29,14 @@ const ABSENT = {
 
 export type EntryView = { readonly [field in keyof typeof ABSENT]: unknown };
 
-/** The entry as JSON with every field of the contract; null where the stored bytes leave one out. */
+/** The entry as JSON with every field of the contract; null if the stored bytes lack it. */
 export function viewEntry(entry: StoredEntry): EntryView {
   return { ...ABSENT, seq: entry.seq, ...parsedEntry(entry.bytes), leaf: entry.leaf.toHex() };
 }
 
 const SEQ = /^[1-9]\d{0,14}$/;
 
-/** Whether a part of a path, or a cursor's key, can be the number of an entry. */
+/** Whether a path segment or a cursor's key can be an entry's number. */
 export function isSeq(text: string): boolean {
   return SEQ.test(text);
 }

@@ -27,28 +27,28 @@ export interface LedgerExportParts {
   readonly heads: BundleParts["heads"];
   readonly faults: Pick<LedgerFaults, "report">;
   readonly keys: BundleParts["keys"];
-  /** Days for which prompts, outputs and arguments are kept. */
+  /** Days that prompts, outputs and arguments are kept. */
   readonly payloadDays: number;
 }
 
-/** What is asked for. */
+/** Which entries a request asks for. */
 export interface LedgerSelection {
-  /** The conditions that the caller sent; those of its day as `from` and `to`. */
+  /** The caller's conditions, with its day as `from` and `to`. */
   readonly asked: Pick<EntryFilter, "agent" | "actor" | "action" | "tier" | "from" | "to">;
-  /** `asked`, narrowed to what the caller sees. */
+  /** `asked`, narrowed to what the caller may see. */
   readonly filter: Omit<EntryFilter, "oversight">;
-  /** All that the caller sees; `filter` lets nothing else through. */
+  /** All that the caller may see; `filter` matches nothing else. */
   readonly own?: OwnEntries | null | undefined;
-  /** The caller asks for entries that it does not see: the answer has none. */
+  /** The caller asks only for entries that it may not see, so the response has none. */
   readonly isOutside?: boolean | undefined;
-  /** The UTC day that was asked for; `filter` has its bounds. */
+  /** The requested UTC day; `filter` contains its bounds. */
   readonly date?: string | undefined;
-  /** The task that was asked for; `filter` has what is known of it. */
+  /** The requested task; `filter` contains what is known about it. */
   readonly task?: string | undefined;
   readonly order?: "asc" | "desc" | undefined;
-  /** Entries of one page. Without it, the answer is whole. */
+  /** Entries per page. If unset, the response contains all entries. */
   readonly limit?: number | undefined;
-  /** Goes on behind this seq. */
+  /** Continues after this seq. */
   readonly after?: number | undefined;
 }
 
@@ -58,11 +58,13 @@ interface Download {
   readonly chunks: AsyncGenerator<Uint8Array, void>;
 }
 
-/** Blocks that one page reads at most, some 0.8 ms each; the next page goes on from there. */
+/** Blocks that one page reads at most, about 0.8 ms each. The next page continues from there. */
 const PAGE_BLOCKS = 256;
 const ENCODER = new TextEncoder();
 
-/** The ledger in other forms than JSON: a page of it, or all that a filter lets through, made as it is read. */
+/**
+ * The ledger in formats other than JSON: one page, or everything that a filter matches, produced while it is read.
+ */
 export class LedgerExports {
   readonly #parts: LedgerExportParts;
   readonly #open = new OpenDownloads();
@@ -72,8 +74,9 @@ export class LedgerExports {
   }
 
   /**
-   * The ledger as it is now: what is appended later is not in the answer, the call's own entry neither.
-   * @throws Problem 422 `validation_failed` for what the format does not take; 429 `rate_limited` for one export too many
+   * The ledger as it is now. Entries appended later, including the call's own, are not in the response.
+   * @throws Problem 422 `validation_failed` for options that the format does not support; 429 `rate_limited` for too
+   *   many exports
    */
   async reply(
     call: Call,
@@ -82,7 +85,7 @@ export class LedgerExports {
     selection: LedgerSelection,
   ): Promise<Reply | StreamReply> {
     const { format } = chosen;
-    if (format === "json") throw new Error("a list in JSON is no export");
+    if (format === "json") throw new Error("a JSON list is not an export");
     const signed = this.#parts.heads.committed(call.caller.workspaceId);
     const { size } = signed;
     call.about({ detail: detailOf(format, selection, size) });
@@ -150,7 +153,7 @@ export class LedgerExports {
     return {
       abandon: release,
       stream(own, expire) {
-        // Ends the reading also if the client is given up, or if the stream is cancelled without the request.
+        // Also ends the reading if the client is given up or the stream is cancelled without the request.
         const stopped = new AbortController();
         const { extension, contentType, chunks } = open(stopped.signal);
         const body = downloadStream(whileAllowed(call, chunks), {
@@ -160,7 +163,7 @@ export class LedgerExports {
           failed(error) {
             reportChanged(faults, caller.workspaceId, error);
             const isExpected = error instanceof StalledReader || error instanceof Problem;
-            log[isExpected ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
+            log[isExpected ? "warn" : "error"]("an export was interrupted", { request_id: requestId, error });
           },
           ended() {
             release();
@@ -180,7 +183,7 @@ export class LedgerExports {
     };
   }
 
-  /** The entries' own bytes decide, each held against the signed tree: an export is evidence. */
+  /** Decided by the entries' own bytes, each checked against the signed tree: an export is evidence. */
   async *#entries(
     call: Call,
     signal: AbortSignal,
@@ -195,7 +198,10 @@ export class LedgerExports {
     }
   }
 
-  /** The entries that match, a block at a time, by their own bytes and never by an index. @throws LedgerChanged */
+  /**
+   * The matching entries, a block at a time, decided by their own bytes and never by an index.
+   * @throws LedgerChanged
+   */
   async *#looks(
     call: Call,
     signal: AbortSignal,
@@ -229,7 +235,7 @@ export class LedgerExports {
     const { workspaceId: id, workspace: name, actor, person, role } = call.caller;
     const { db, heads, keys, clock, payloadDays } = this.#parts;
     async function* chunks(): AsyncGenerator<Uint8Array, void> {
-      // What makes archives is loaded once one is asked for.
+      // Archive code is loaded only when needed.
       const { openBundle } = await import("../ledger/article14/bundle.ts");
       yield* openBundle(
         { db, heads, keys, clock, payloadDays },
@@ -249,7 +255,7 @@ export class LedgerExports {
   }
 }
 
-/** Lets blocks be read until the signal is aborted or the caller's token or session has ended. */
+/** Allows blocks to be read until the signal is aborted or the caller's token or session ends. */
 function admission(call: Call, signal: AbortSignal): AdmitRead {
   return () => {
     signal.throwIfAborted();
@@ -257,7 +263,10 @@ function admission(call: Call, signal: AbortSignal): AdmitRead {
   };
 }
 
-/** The same chunks for as long as the caller's token or session holds. @throws Problem 401 `invalid_token` once it has ended */
+/**
+ * The same chunks, while the caller's token or session is valid.
+ * @throws Problem 401 `invalid_token` once it has ended
+ */
 async function* whileAllowed(
   call: Call,
   chunks: AsyncGenerator<Uint8Array, void>,
@@ -269,23 +278,29 @@ async function* whileAllowed(
   }
 }
 
-/** A bundle is of a whole span, in the ledger's order. */
+/** A bundle covers a whole span, in ledger order. */
 function refusePage({ asked: { from, to }, task, order, limit, after }: LedgerSelection): void {
   if (from !== undefined && to !== undefined && from >= to) {
     throw invalidField(
       "/to",
-      "must be later than from in an Article 14 export, within the day where one is given",
+      "must be later than `from` in an Article 14 export, and within `date` if that is given",
     );
   }
-  // What checks a bundle knows the filters that a manifest may name, and a task is none of them.
-  if (task !== undefined) throw invalidField("/task", "is not for an Article 14 export: ask for its agent");
+  // A verifier knows which filters a manifest may name. A task is not one of them.
+  if (task !== undefined)
+    throw invalidField(
+      "/task",
+      "is not supported in an Article 14 export: filter by the task's agent instead",
+    );
   if (order === "desc") throw invalidField("/order", "must be asc in an Article 14 export");
-  if (limit !== undefined) throw invalidField("/limit", "is not for an Article 14 export, which is whole");
-  if (after !== undefined) throw invalidField("/cursor", "is not for an Article 14 export, which is whole");
+  if (limit !== undefined)
+    throw invalidField("/limit", "is not supported in an Article 14 export, which is always complete");
+  if (after !== undefined)
+    throw invalidField("/cursor", "is not supported in an Article 14 export, which is always complete");
 }
 
 /**
- * An empty bundle would state, signed, that nothing is known of an agent.
+ * Refuses an empty bundle, because it would be a signed statement that nothing is known about an agent.
  * @throws Problem 404 `agent_not_found`
  */
 function refuseOutside({ isOutside, asked: { agent }, own }: LedgerSelection): void {
@@ -298,14 +313,14 @@ function refuseOutside({ isOutside, asked: { agent }, own }: LedgerSelection): v
   throw new Problem("agent_not_found", detail);
 }
 
-/** What was read of the ledger, as the entry of the reading says it. `size`: of the whole, where that was fixed. */
+/** The detail of the entry that records the reading. `size` is the ledger's size, if that was fixed. */
 export function detailOf(
   format: string,
   { asked, own, date, task, order, limit, after }: Omit<LedgerSelection, "filter">,
   size?: number,
 ): Detail {
   const { actor, action, tier, from, to } = asked;
-  // An agent's token reads the entries that name it, and may not read another agent's name there.
+  // An agent's token can read the entries that name it, which must not reveal another agent's name.
   const agent = own ? own.agent : asked.agent;
   const filters = {
     agent: agent && redact(agent),
@@ -321,7 +336,9 @@ export function detailOf(
   return { format, size, order, limit, after, ...(isFiltered ? { filters } : {}) };
 }
 
-/** `gatehouse-default-20260101T000000Z-20260201T000000Z`: no letter that means something to a shell or a header. */
+/**
+ * For example `gatehouse-default-20260101T000000Z-20260201T000000Z`: no character is special in a shell or a header.
+ */
 function fileNameOf(workspace: string, { from, to }: EntryFilter, now: number): string {
   const compact = (time: string) => time.replace(/\.\d+/, "").replace(/[-:]/g, "");
   return `gatehouse-${workspace}-${from === undefined ? "start" : compact(from)}-${compact(to ?? timestamp(now))}`;

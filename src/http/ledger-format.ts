@@ -5,7 +5,7 @@ import type { EntryView } from "./ledger-entry.ts";
 export const LEDGER_FORMATS = ["json", "ndjson", "csv", "article14"] as const;
 export type LedgerFormat = (typeof LEDGER_FORMATS)[number];
 
-/** Media types that ask for a format in the header Accept; JSON is first, for `*` stands for it. */
+/** Media types that select a format in the Accept header. JSON is first, so `*` selects it. */
 const ASKED_BY = {
   "application/json": "json",
   "application/x-ndjson": "ndjson",
@@ -17,7 +17,7 @@ const ASKED_BY = {
 type MediaType = keyof typeof ASKED_BY;
 const OFFERED = Object.keys(ASKED_BY) as readonly MediaType[];
 
-/** What a format is called in an answer, and in the API's document. */
+/** The media type of each format in responses and in the API document. */
 export const LEDGER_MEDIA_TYPES = {
   json: "application/json",
   ndjson: "application/x-ndjson",
@@ -30,7 +30,7 @@ export interface ChosenFormat {
   readonly contentType: string;
 }
 
-/** The format that the query names, else the one that the header Accept wants most, else JSON. */
+/** The format named in the query, else the one that the Accept header prefers, else JSON. */
 export function chooseFormat(named: LedgerFormat | undefined, accept: string | null): ChosenFormat {
   const type: MediaType =
     named === undefined ? (preferredType(accept, OFFERED) ?? "application/json") : LEDGER_MEDIA_TYPES[named];
@@ -43,12 +43,12 @@ export function chooseFormat(named: LedgerFormat | undefined, accept: string | n
 
 export interface EntryFormat {
   readonly extension: string;
-  /** What comes before the first entry. */
+  /** The text before the first entry. */
   head(): string;
   lines(entries: readonly EntryView[]): string;
 }
 
-/** The formats that are made of entries alone. */
+/** The formats that consist only of entries. */
 export const ENTRY_FORMATS: Readonly<Record<"ndjson" | "csv", EntryFormat>> = {
   ndjson: {
     extension: "ndjson",

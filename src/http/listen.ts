@@ -10,25 +10,26 @@ import type { ConnectionPlan } from "./connections/plan.ts";
 import type { Metrics } from "./metrics.ts";
 
 /**
- * Bytes of a body that Bun refuses by itself, with a bare 413: out of reach, so that each endpoint refuses by its own
- * limit and as a problem. Bun buffers nothing of a body that no handler reads (ten of 100 MiB each: 6 MiB more in memory).
+ * Body size at which Bun itself refuses with a bare 413. Set out of reach, so each endpoint enforces its own limit
+ * and responds with a problem. Bun buffers nothing of a body that no handler reads (ten bodies of 100 MiB took 6 MiB
+ * more memory).
  */
 const SERVER_BODY_LIMIT = 1024 ** 4;
-/** Seconds without a byte either way, for everything but streams. */
+/** Idle timeout in seconds, without a byte in either direction, for everything except streams. */
 export const IDLE_SECONDS = 60;
-/** How long a stop waits for calls whose work is done and whose answers are not sent yet. */
+/** How long a stop waits for finished calls whose responses are not fully sent. */
 const CLOSE_WAIT_MS = 3_000;
 const CLOSE_STEP_MS = 10;
 
 export interface Listener {
   readonly port: number;
-  /** The address as this machine reaches it. */
+  /** The server's address, as reachable from this machine. */
   readonly url: string;
-  /** What keeps connections below their cap; null if the system sets no limit, or does not tell it. */
+  /** Keeps the number of connections below the limit; null if the system has no limit or does not report it. */
   readonly connections: ConnectionGuard | null;
-  /** Takes no new connections. */
+  /** Stops accepting connections. */
   refuse(): void;
-  /** Waits a little for the answers that are on their way, then ends what is still open. */
+  /** Waits briefly for responses being sent, then closes all connections. */
   close(): Promise<void>;
 }
 
@@ -41,7 +42,7 @@ export interface ListenerParts {
   readonly log: Log;
 }
 
-/** @throws OperatorError when the address cannot be listened on */
+/** @throws OperatorError if it cannot listen on the address */
 export function listen(
   app: App,
   address: { readonly host: string; readonly port: number },
@@ -53,7 +54,7 @@ export function listen(
     metrics.callsWithoutRoom.inc();
     return noRoom(ids);
   };
-  // Elysia asks this at each request which function answers it.
+  // Elysia asks once per request which function answers it.
   app.wrap((answer, request) => {
     if (connections === null || !isCall(request.url)) return answer;
     return connections.admit(request, endsWork(request.url)) ? answer : refuse;
@@ -62,7 +63,7 @@ export function listen(
     app.listen({
       hostname: address.host,
       port: address.port,
-      // A second process must not share the port in silence, which is Elysia's default.
+      // A second process must not silently share the port, which is Elysia's default.
       reusePort: false,
       idleTimeout: IDLE_SECONDS,
       maxRequestBodySize: SERVER_BODY_LIMIT,
@@ -71,7 +72,7 @@ export function listen(
   } catch (error) {
     throw new OperatorError(
       `cannot listen on ${address.host}:${address.port}: ${error instanceof Error ? error.message : String(error)}`,
-      "name another address with --listen",
+      "choose another address with --listen",
     );
   }
   const server = app.server;

@@ -8,14 +8,17 @@ import { downloadStream, OpenDownloads, StalledReader } from "./download.ts";
 import type { StreamReply } from "./endpoint.ts";
 import { IDLE_SECONDS } from "./listen.ts";
 
-/** Characters of an answer that is sent in one piece. */
+/** Maximum characters of a response sent in one piece. */
 const IN_ONE_PIECE = 1024 * 1024;
-/** Characters that are encoded at a time. */
+/** Characters encoded at a time. */
 const CHUNK = 64 * 1024;
 const JSON_TYPE = { "content-type": "application/json" };
 const ENCODER = new TextEncoder();
 
-/** Answers that may have megabytes: from a certain length on they are written as the client takes them, so many at once. */
+/**
+ * Responses that may have megabytes. Beyond a certain length they are written as the client reads them, and only so
+ * many at once.
+ */
 export class LongAnswers {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -26,7 +29,7 @@ export class LongAnswers {
     this.#log = log;
   }
 
-  /** @throws Problem 429 `rate_limited` for one long answer too many */
+  /** @throws Problem 429 `rate_limited` for too many long responses */
   reply(call: Call, request: Request, status: number, json: JsonParts): Reply | StreamReply {
     if (json.length <= IN_ONE_PIECE) {
       return { status, text: [...json.parts()].join(""), headers: JSON_TYPE };
@@ -43,7 +46,7 @@ export class LongAnswers {
           stop: () => {},
           failed(error) {
             const isExpected = error instanceof StalledReader || error instanceof Problem;
-            log[isExpected ? "warn" : "error"]("a long answer was broken off", {
+            log[isExpected ? "warn" : "error"]("a long answer was interrupted", {
               request_id: requestId,
               error,
             });

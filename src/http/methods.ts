@@ -1,21 +1,21 @@
-/** Methods that some route takes for this path, sorted; for the `Allow` of 405 (RFC 9110, section 15.5.6). */
+/** The methods that routes accept for this path, sorted, for the `Allow` header of 405 (RFC 9110, section 15.5.6). */
 export function allowedMethods(
   routes: readonly { readonly method: string; readonly path: string }[],
   pathname: string,
 ): string[] {
   const segments = split(pathname);
   const methods = routes.filter((route) => matches(split(route.path), segments)).map((route) => route.method);
-  // Whatever answers GET answers HEAD (RFC 9110, section 9.3.2), and has no route of its own.
+  // Routes that answer GET also answer HEAD (RFC 9110, section 9.3.2), without a route of its own.
   return [...new Set(methods.includes("GET") ? [...methods, "HEAD"] : methods)].sort();
 }
 
-/** As the router sees a path: one slash at its end counts for nothing, an empty segment for something. */
+/** Splits a path as the router does: one trailing slash is ignored, an empty segment is not. */
 function split(path: string): string[] {
   return path.replace(/(?<=.)\/$/, "").split("/");
 }
 
 function matches(pattern: readonly string[], segments: readonly string[]): boolean {
-  // A `*` at the end stands for all that follows.
+  // A trailing `*` matches everything that follows.
   if (pattern.at(-1) === "*") return startsWith(pattern.slice(0, -1), segments);
   return pattern.length === segments.length && startsWith(pattern, segments);
 }

@@ -2,7 +2,9 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { toCredits } from "../base/credits.ts";
 import type { TaskWatch } from "../tasks/parts.ts";
 
-/** What the gate has done, in Prometheus's text format. Labels take few values, so that the series stay few. */
+/**
+ * The program's metrics in Prometheus's text format. Labels have few values, which keeps the number of series small.
+ */
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
@@ -14,7 +16,7 @@ export function createMetrics() {
   });
   return {
     registry,
-    /** One series each, looked up once: every call counts itself. */
+    /** One series each, looked up once because every call is counted. */
     answered: {
       "2xx": requests.labels("2xx"),
       "4xx": requests.labels("4xx"),
@@ -28,13 +30,13 @@ export function createMetrics() {
     }),
     budgetsSpent: new Counter({
       name: "gatehouse_budgets_spent_total",
-      help: "Budgets of which 80 or 100 per cent were spent",
+      help: "Budgets that reached 80 or 100 per cent",
       labelNames: ["workspace", "percent"],
       registers,
     }),
     reservations: new Gauge({
       name: "gatehouse_budget_reservations",
-      help: "Calls that are out and have credits of a budget reserved",
+      help: "Calls in progress that have reserved credits of a budget",
       registers,
     }),
     modelCalls: new Counter({
@@ -78,26 +80,26 @@ export function createMetrics() {
     tasksQueued: new Gauge({ name: "gatehouse_tasks_queued", help: "Tasks waiting now", registers }),
     connectorUp: new Gauge({
       name: "gatehouse_connector_up",
-      help: "1 where a connector was reached last, else 0",
+      help: "1 if the connector was reachable at the last attempt, else 0",
       labelNames: ["workspace", "connector"],
       registers,
     }),
     connectorCalls: new Counter({
       name: "gatehouse_connector_calls_total",
-      help: "Calls of connectors' tools by how they ended",
+      help: "Calls to connectors' tools by outcome",
       labelNames: ["workspace", "connector", "outcome"],
       registers,
     }),
     connectorSeconds: new Histogram({
       name: "gatehouse_connector_call_seconds",
-      help: "Duration of calls of connectors' tools",
+      help: "Duration of calls to connectors' tools",
       labelNames: ["workspace", "connector"],
       buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
       registers,
     }),
     storeDisturbances: new Counter({
       name: "gatehouse_store_disturbances_total",
-      help: "Writes of others to the database, changes that they left in it, and its files that were moved, replaced or deleted",
+      help: "Foreign writes to the database, changes that they left in it, and database files that were moved, replaced or deleted",
       labelNames: ["kind"],
       registers,
     }),
@@ -109,18 +111,18 @@ export function createMetrics() {
     }),
     callsWithoutRoom: new Counter({
       name: "gatehouse_calls_without_room_total",
-      help: "Calls that were refused because as many were open as there may be connections",
+      help: "Calls refused because the connection limit was reached",
       registers,
     }),
     connectionsLimit: new Gauge({
       name: "gatehouse_connections_limit",
-      help: "Connections past which those without a call are closed",
+      help: "Number of connections above which those without a call are closed",
       registers,
     }),
     openFiles: new Gauge({ name: "process_open_fds", help: "Open file descriptors", registers }),
     openFilesLimit: new Gauge({
       name: "process_max_fds",
-      help: "File descriptors that may be open at once",
+      help: "Maximum number of open file descriptors",
       registers,
     }),
     residentBytes: new Gauge({
@@ -133,7 +135,7 @@ export function createMetrics() {
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** What running tasks tells the metrics. */
+/** Passes measurements of running tasks to the metrics. */
 export function watchTasks(metrics: Metrics): Pick<TaskWatch, "modelCall" | "toolCall" | "finished"> {
   return {
     modelCall(model, status, durationMs, micros) {

@@ -16,32 +16,32 @@ export interface OpenCallerParts extends GoodUntilParts {
   readonly operatorSecret: string;
 }
 
-/** A timer is told no longer time: the wall clock, by which tokens expire, may be set meanwhile. */
+/** The longest timer. Tokens expire by the wall clock, which may be changed while a timer runs. */
 const LONGEST_WAIT_MS = 3_600_000;
 
-/** Who has opened a stream, and with what. */
+/** The caller that opened a stream, and its credential. */
 export interface Opener {
   readonly caller: Caller;
-  /** Of its token; null where it came by a session, or is the operator. */
+  /** The token's secret; null for a session or the operator. */
   readonly secret: string | null;
 }
 
-/** All streams that were opened with one secret or session. */
+/** All streams opened with one secret or session. */
 interface Standing {
   readonly opener: Opener;
-  /** Each ends the reading of a stream. */
+  /** Each function ends the reading of one stream. */
   readonly streams: Set<() => void>;
-  /** Milliseconds since the Unix epoch, as last looked up. */
+  /** When the rights end, in milliseconds since the Unix epoch, as of the last check. */
   until: number;
-  /** It may be otherwise by now. */
+  /** The rights may have changed since the last check. */
   isStale: boolean;
   looking: Promise<void> | null;
   cancelTimer: () => void;
 }
 
 /**
- * Those who have streams open: whether they would still be let in. It is looked up when a stream begins and when a token or a
- * session has changed, once for all streams of one secret or session; while nothing changes there is a timer for each.
+ * Tracks whether callers with open streams are still authorised. Checked when a stream begins and when a token or
+ * session changes, once for all streams of one secret or session. While nothing changes, each has only a timer.
  */
 export class OpenCallers {
   readonly #parts: OpenCallerParts;
@@ -54,7 +54,7 @@ export class OpenCallers {
     parts.sessions.changed.listen(() => this.#changed());
   }
 
-  /** Secrets and sessions that streams are open with. */
+  /** Number of secrets and sessions with open streams. */
   get size(): number {
     return this.#standings.size;
   }
@@ -64,14 +64,14 @@ export class OpenCallers {
     return { caller, secret: credential.kind === "bearer" ? credential.secret : null };
   }
 
-  /** Until when an opener would be let in, in milliseconds since the Unix epoch; undefined: it would not be. */
+  /** When an opener's rights end, in milliseconds since the Unix epoch; undefined if it has none. */
   goodUntil({ caller, secret }: Opener): Promise<number | undefined> {
     return goodUntil(this.#parts, caller, secret);
   }
 
   /**
-   * The same reader for as long as its opener is good, and nothing past that. It MUST be read or closed. Where nobody can say
-   * whether the opener is good, the reading ends as well: whoever asks again is looked at anew.
+   * Wraps a reader so that it ends when its opener's rights do. It MUST be read or closed. If the rights cannot be
+   * checked, the reading ends too; the client may reconnect and is then authenticated again.
    */
   guard(reader: EventReader, opener: Opener): EventReader {
     let isClosed = false;
@@ -83,7 +83,7 @@ export class OpenCallers {
       reader.close();
     };
     standing.streams.add(close);
-    // A quiet stream ends as well: nobody asks when it is read.
+    // Checked now, so that a quiet stream also ends: reads would otherwise be the only trigger.
     if (standing.isStale) void this.#check(standing);
     return {
       close,
@@ -120,7 +120,7 @@ export class OpenCallers {
     for (const standing of this.#standings.values()) standing.isStale = true;
     if (this.#isRoundDue || this.#standings.size === 0) return;
     this.#isRoundDue = true;
-    // One change is told by tokens and by sessions, in one turn.
+    // Tokens and sessions may both report the same change, in one turn.
     setImmediate(() => {
       this.#isRoundDue = false;
       void this.#checkAll();
@@ -128,11 +128,11 @@ export class OpenCallers {
   }
 
   async #checkAll(): Promise<void> {
-    // One by one: others are served between two looks.
+    // One after the other, so that other work runs between checks.
     for (const standing of [...this.#standings.values()]) await this.#check(standing);
   }
 
-  /** Ends the streams of an opener that is not good any more. Never rejects. */
+  /** Ends the streams of an opener that is no longer authorised. Never rejects. */
   async #check(standing: Standing): Promise<void> {
     while (standing.streams.size > 0 && (standing.isStale || standing.looking)) {
       standing.looking ??= this.#look(standing).finally(() => {
@@ -148,7 +148,7 @@ export class OpenCallers {
     try {
       standing.until = (await this.goodUntil(standing.opener)) ?? 0;
     } catch (error) {
-      this.#parts.log.warn("a stream ends, since its caller cannot be looked up", { error });
+      this.#parts.log.warn("a stream was ended, because its caller could not be looked up", { error });
       standing.until = 0;
     }
     this.#wait(standing);

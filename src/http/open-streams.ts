@@ -1,13 +1,13 @@
 import { Problem } from "../base/errors.ts";
 
-/** Each holds a socket and two blocks (64 KiB) at most. */
+/** Each holds a socket and at most two blocks (64 KiB). */
 const STREAMS_PER_WORKSPACE = 2_000;
 const STREAMS_PER_NODE = 10_000;
 const RETRY_SECONDS = 5;
 
 const NOTHING = (): void => {};
 
-/** A stream's place among those that may be open. */
+/** A place for one open stream. */
 export class StreamPlace {
   readonly workspaceId: number;
   readonly #release: (place: StreamPlace) => void;
@@ -22,7 +22,10 @@ export class StreamPlace {
   /** Gives the place back. Safe to call more than once. */
   readonly release = (): void => this.#release(this);
 
-  /** @param end ends the stream, when its place goes to another workspace. Called at once if it already has */
+  /**
+   * @param end ends the stream if its place goes to another workspace. Called immediately if that has already
+   *   happened
+   */
   endsBy(end: () => void): void {
     if (this.#isLost) end();
     else this.#end = end;
@@ -36,14 +39,14 @@ export class StreamPlace {
 }
 
 /**
- * The streams that are open now. They do not count against the request limit, so they have a limit of their own, in shares by
- * max-min fairness: a workspace may have what nobody else needs, up to its cap. If all places are taken, a workspace
- * with less than an equal share takes its place from the one with the most streams, whose oldest stream ends.
+ * The open streams. They do not count against the request limit, so they have their own limit, shared by max-min
+ * fairness: a workspace may use what nobody else needs, up to its cap. When all places are taken, a workspace with
+ * less than an equal share takes a place from the workspace with the most streams, whose oldest stream ends.
  */
 export class OpenStreams {
   readonly #perWorkspace: number;
   readonly #perNode: number;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #places = new Set<StreamPlace>();
   readonly #held = new Map<number, number>();
 
@@ -58,7 +61,10 @@ export class OpenStreams {
    */
   take(workspaceId: number): StreamPlace {
     const wanted = (this.#held.get(workspaceId) ?? 0) + 1;
-    if (wanted > this.#perWorkspace) throw tooMany(`The workspace has ${this.#perWorkspace} streams open.`);
+    if (wanted > this.#perWorkspace)
+      throw tooMany(
+        `The workspace already has ${this.#perWorkspace} open streams. Close one, or retry shortly.`,
+      );
     if (this.#places.size >= this.#perNode) this.#makeRoom(wanted);
     const place = new StreamPlace(workspaceId, (released) => this.#release(released));
     this.#places.add(place);
@@ -66,20 +72,21 @@ export class OpenStreams {
     return place;
   }
 
-  /** @param wanted places of the workspace for which there shall be room */
+  /** @param wanted number of places that the workspace would then have */
   #makeRoom(wanted: number): void {
     const workspaces = this.#held.size + (wanted === 1 ? 1 : 0);
-    if (wanted > this.#perNode / workspaces) throw tooMany("The server has no more streams to give.");
+    if (wanted > this.#perNode / workspaces)
+      throw tooMany("The server has too many open streams. Retry shortly.");
     const oldest = this.#oldestOfMost();
     this.#release(oldest);
     oldest.lose();
   }
 
-  /** Where all places are taken, this workspace has more than an equal share. */
+  /** The oldest stream of the workspace with the most. When all places are taken, it has more than an equal share. */
   #oldestOfMost(): StreamPlace {
     const most = Math.max(...this.#held.values());
     for (const place of this.#places) if (this.#held.get(place.workspaceId) === most) return place;
-    throw new Error("a place that is taken belongs to a stream");
+    throw new Error("no stream holds the places in use");
   }
 
   #release(place: StreamPlace): void {

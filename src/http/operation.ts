@@ -4,7 +4,7 @@ import type { NamedScope } from "../access/scopes.ts";
 
 export interface DescribedOperation {
   readonly action: string;
-  /** Its name in clients that are made of the document. Default: its action, with `_` for the dot. */
+  /** The operation's name in generated clients. Default: its action, with `_` for the dot. */
   readonly operationId?: string;
   readonly scope: NamedScope | null;
   readonly summary: string;
@@ -12,19 +12,22 @@ export interface DescribedOperation {
   readonly body?: TSchema;
   readonly bodyOptional?: boolean;
   readonly query?: TObject;
-  /** Request headers that it reads, each with what it is for. */
+  /** The request headers it reads, each with a description. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** It answers 200 with server-sent events, always or when the query asks for them: a task's, or those described here. */
+  /**
+   * Answers 200 with server-sent events, always or if the query asks for them. True: a task's events; otherwise a
+   * description of the events.
+   */
   readonly streams?: true | string;
-  /** Media types of its answer, where JSON is not the only one; the first is what it answers when none is asked for. */
+  /** The media types of its responses, if not only JSON. The first is the default. */
   readonly formats?: readonly string[];
   readonly status: number;
 }
 
-const TASK_EVENTS = "The task's events as they come, the last of them `task.finished`.";
+const TASK_EVENTS = "The task's events as they happen; the last one is `task.finished`.";
 const PROBLEM = { $ref: "#/components/responses/Problem" };
 
-/** An operation of the OpenAPI 3.1 document: typebox schemas are JSON Schema, and go in as they are. */
+/** An operation of the OpenAPI 3.1 document. TypeBox schemas are JSON Schema and are used unchanged. */
 export function operationDetail(operation: DescribedOperation): DocumentDecoration {
   const { query, body } = operation;
   return {
@@ -65,7 +68,7 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
 }
 
 function needs(scope: NamedScope | null): string {
-  return scope === null ? "Needs a token, and no scope of its own." : `Needs the scope \`${scope}\`.`;
+  return scope === null ? "Needs a token, but no particular scope." : `Needs the scope \`${scope}\`.`;
 }
 
 function eventsOf(described: true | string) {

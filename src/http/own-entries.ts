@@ -7,16 +7,19 @@ import { parsedEntry } from "../ledger/parsed-entry.ts";
 import type { StoredEntry } from "../ledger/query.ts";
 
 /**
- * All that a token which acts as an agent sees of the ledger: the entries about its agent, and none about earlier agents that had
- * its name.
+ * All that a token acting as an agent may see of the ledger: the entries about its agent, but none about earlier
+ * agents with the same name.
  */
 export interface OwnEntries {
   readonly agent: string;
-  /** When the agent was made. RFC 3339 UTC with milliseconds, inclusive. */
+  /** When the agent was created. RFC 3339 UTC with milliseconds, inclusive. */
   readonly since: string;
 }
 
-/** What a caller is limited to; null: it sees the whole workspace's ledger. @throws Problem 404 `agent_not_found` */
+/**
+ * The entries that a caller is limited to; null if it may see the whole workspace's ledger.
+ * @throws Problem 404 `agent_not_found`
+ */
 export async function ownEntries(
   agents: Pick<Agents, "byId">,
   { workspaceId, agent }: Pick<Caller, "workspaceId" | "agent">,
@@ -27,7 +30,7 @@ export async function ownEntries(
   return { agent: acting.name, since: timestamp(acting.createdAt) };
 }
 
-/** Whether a caller sees an entry. */
+/** Whether a caller may see an entry. */
 export function seesEntry(own: OwnEntries | null, { bytes }: Pick<StoredEntry, "bytes">): boolean {
   if (!own) return true;
   const entry = parsedEntry(bytes);

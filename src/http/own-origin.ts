@@ -1,22 +1,23 @@
 import { isLoopback } from "../config/listen.ts";
 
-/** What is asked: the headers by which a browser says whence, and the address that it knows the server by. */
+/** A request, whose headers tell which page made it, and the server's configured address. */
 export interface Asked {
   readonly request: Request;
-  /** What clients see, where it is configured. */
+  /** The configured URL that clients use. */
   readonly publicUrl: string | null;
 }
 
 const HOST = /^[^\s/?#@\\]+$/;
 
 /**
- * Whether a request that carries a browser's cookie was made by this server's own page, so that nobody else's page can act by it
- * (CSRF). `SameSite=Strict` keeps other sites out, and not those that count as the same one: another port of this host, a
- * sibling of its domain. So it has to be said by the browser, in headers that no page can set: `Sec-Fetch-Site` (W3C Fetch
- * Metadata) must be `same-origin`, or `none` where a person has asked for something to be read; and `Origin` must be this
- * server's wherever it is sent. A browser sends no `Sec-Fetch-Site` over plain HTTP but to the machine itself: there `Origin`, which
- * comes with every method but GET and HEAD (Fetch, section 3.2), has to be there for any of the others (OWASP, Cross-Site
- * Request Forgery Prevention Cheat Sheet, "Fetch Metadata headers" and "Using standard headers to verify origin").
+ * Whether a request with a browser's cookie was made by this server's own page, so that no other page can act with
+ * that cookie (CSRF). `SameSite=Strict` keeps out other sites, but not other origins of the same site: another port
+ * of this host, or a sibling domain. So the browser must confirm it in headers that no page can set. `Sec-Fetch-Site`
+ * (W3C Fetch Metadata) must be `same-origin`, or `none` if a person opened a page. `Origin`, if sent, must be this
+ * server's. Over plain HTTP, browsers send `Sec-Fetch-Site` only to the machine itself. Without it, every method
+ * except GET and HEAD must have `Origin`, which browsers always send with those methods (Fetch, section 3.2; OWASP,
+ * Cross-Site Request Forgery Prevention Cheat Sheet, "Fetch Metadata headers" and "Using standard headers to verify
+ * origin").
  */
 export function isFromOwnPage(asked: Asked): boolean {
   const { headers, method } = asked.request;
@@ -35,8 +36,8 @@ export function isFromOwnPage(asked: Asked): boolean {
 }
 
 /**
- * Whether a page of another origin has made the request, as far as its headers say. What is no browser sends neither header, and
- * is none.
+ * Whether a page of another origin made the request, as far as its headers tell. Programs that are not browsers send
+ * neither header, and are not such pages.
  */
 export function isFromForeignPage(asked: Asked): boolean {
   const site = asked.request.headers.get("sec-fetch-site");
@@ -49,21 +50,22 @@ function namesAnotherOrigin({ request, publicUrl }: Asked): boolean {
   const published = publicUrl === null ? null : new URL(publicUrl);
   if (published !== null && origin === published.origin) return false;
   const host = hostOf(request);
-  // At the public name the public URL's origin is the only one: http: beside https: is somebody on the way.
+  // At the public name, only the public URL's origin is accepted: http: instead of https: means an attacker in
+  // between.
   if (host === null || host === published?.host) return true;
   return origin !== URL.parse(`${schemeOf(request)}://${host}`)?.origin;
 }
 
-/** Whether cookies of this server may say `Secure`: its clients come by HTTPS, to it or to a proxy in front. */
+/** Whether this server's cookies may have `Secure`: clients use HTTPS, either directly or to a proxy in front. */
 export function isSecure({ request, publicUrl }: Asked): boolean {
   return publicUrl?.startsWith("https:") === true || schemeOf(request) === "https";
 }
 
 /**
- * Whether the browser would drop a cookie that says `Secure`, as this server's do where its clients come by HTTPS: its page was
- * opened by plain HTTP, and not from the machine itself, whose own names browsers trust as they do HTTPS (RFC 6265bis, section
- * 5.7; W3C Secure Contexts, "Is origin potentially trustworthy?"). The page is the one that `Origin` names; where nothing does,
- * the address that was asked, which at the public name is the public URL's.
+ * Whether the browser would drop a cookie with `Secure`, which this server sets if its clients use HTTPS. Browsers
+ * drop it if the page was opened over plain HTTP from another machine; they trust the machine's own names like HTTPS
+ * (RFC 6265bis, section 5.7; W3C Secure Contexts, "Is origin potentially trustworthy?"). The page is the one that
+ * `Origin` names. Without it, the requested address counts, which at the public name is the public URL.
  */
 export function dropsSecureCookies(asked: Asked): boolean {
   if (!isSecure(asked)) return false;
@@ -82,8 +84,8 @@ function isTrusted(hostname: string): boolean {
 }
 
 /**
- * The port that the browser has asked at, which a container or a proxy may have mapped to another: cookies know no ports, so
- * that two gateways of one machine need two names for theirs (RFC 6265, section 8.5).
+ * The port that the browser used, which a container or proxy may map to another. Cookies ignore ports, so two
+ * gateways on one machine need different cookie names (RFC 6265, section 8.5).
  */
 export function portOf(asked: Asked): number {
   const port = /:(\d{1,5})$/.exec(hostOf(asked.request) ?? "")?.[1];
@@ -95,7 +97,7 @@ function hostOf(request: Request): string | null {
   return HOST.test(host) ? host.toLowerCase() : null;
 }
 
-/** A client may forge the header: then it deceives itself, since it alone gets the cookie that follows from it. */
+/** A client can forge the header, but only affects itself: nobody else gets the resulting cookie. */
 function schemeOf(request: Request): "http" | "https" {
   const forwarded = request.headers.get("x-forwarded-proto")?.split(",")[0]?.trim().toLowerCase();
   return forwarded === "https" || request.url.startsWith("https:") ? "https" : "http";

@@ -1,24 +1,24 @@
 import Type from "typebox";
 import { invalidField } from "../base/errors.ts";
 
-/** Query parameters that every list takes. */
+/** Query parameters of every list. */
 export const PAGE = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "How many to answer at most." }),
+    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "The maximum number of items." }),
   ),
   cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 512, description: "`next_cursor` of the page before." }),
+    Type.String({ minLength: 1, maxLength: 512, description: "`next_cursor` of the previous page." }),
   ),
 };
 
 export const DEFAULT_LIMIT = 50;
 
-/** A cursor is the last item's key, made opaque. */
+/** A cursor is the last item's key in an opaque form. */
 export function encodeCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
 }
 
-/** @throws Problem 422 `validation_failed` when it is none of ours. */
+/** @throws Problem 422 `validation_failed` if the cursor does not belong to this list */
 export function decodeCursor(
   cursor: string | undefined,
   valid: (key: string) => boolean,
@@ -30,7 +30,7 @@ export function decodeCursor(
   return key;
 }
 
-/** The contract's list. `items` holds one more than `limit` when there are more. */
+/** A list page as in the contract. `items` has one more item than `limit` if there are more. */
 export function page<Item, View>(
   items: readonly Item[],
   limit: number,
@@ -43,7 +43,7 @@ export function page<Item, View>(
   return pageUpTo(shown, next, view);
 }
 
-/** As `page`, for a list that knows by itself where it goes on: after the key `next`, or nowhere. */
+/** Like `page`, for a list that knows where it continues: after the key `next`. Null: nowhere. */
 export function pageUpTo<Item, View>(
   items: readonly Item[],
   next: string | null,

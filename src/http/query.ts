@@ -2,9 +2,9 @@ import type { TObject, TProperties } from "typebox";
 import { invalidField } from "../base/errors.ts";
 
 /**
- * The query parameters of a request as the schema's types: integers and booleans are read from their text, everything
- * else stays text for the schema to judge.
- * @throws Problem 422 `validation_failed` for a parameter that is given twice
+ * The query parameters of a request, converted to the schema's types: integers and booleans are parsed, everything
+ * else stays text for the schema to validate.
+ * @throws Problem 422 `validation_failed` for a duplicate parameter
  */
 export function readQuery(url: string, schema: TObject<TProperties>): Record<string, unknown> {
   const mark = url.indexOf("?");

@@ -1,19 +1,19 @@
 import type { BunRequest } from "bun";
 
-/** Segments of a path that are looked at one by one: more than any route has. What lies deeper is not found. */
+/** The most path segments compared one by one, more than any route has. Deeper paths are not found. */
 const DEEPEST = 12;
 
 type Handle = (request: Request) => Promise<Response> | Response;
 type Routes = Record<string, (request: BunRequest) => Promise<Response> | Response>;
 
 /**
- * Routes for Bun's own router that catch every path which no endpoint's route takes as it was sent. Bun matches its routes
- * against the path's bytes, but a request's `url` is normalised (WHATWG URL): `/x/%2e%2e/v1/tokens` and `/v1\tokens` read
- * `/v1/tokens` there, where a proxy's rules for paths have seen something else. So a path is passed on only if nothing was
- * normalised; an encoded slash or dot inside of a segment stays what it is.
+ * Routes for Bun's own router that catch every path not matched, as sent, by an endpoint's route. Bun matches routes
+ * against the raw path, but a request's `url` is normalised (WHATWG URL): `/x/%2e%2e/v1/tokens` and `/v1\tokens`
+ * become `/v1/tokens`, although a proxy's path rules saw something else. So a path is passed on only if nothing was
+ * normalised. An encoded slash or dot inside a segment stays encoded.
  *
- * @param found answers a path that is as it was sent: one with a slash at its end, or with another method
- * @param refused answers any other
+ * @param found answers a path that is unchanged, such as one with a trailing slash or another method
+ * @param refused answers any other path
  */
 export function catchPaths(found: Handle, refused: Handle): Routes {
   const routes: Routes = {
@@ -26,7 +26,7 @@ export function catchPaths(found: Handle, refused: Handle): Routes {
       names.map((name) => Reflect.get(params, name) as string);
     const asSent = (end: readonly string[]) => (request: BunRequest) =>
       isPath(request.url, [...segments(request), ...end]) ? found(request) : refused(request);
-    // The most exact pattern wins: only a single slash at the end is left for the last one, or what is too deep.
+    // The most specific pattern wins. What is left for the last one is a single trailing slash, or too deep a path.
     routes[pattern] = asSent([]);
     routes[`${pattern}//*`] = refused;
     routes[`${pattern}/*`] = depth < DEEPEST ? asSent([""]) : refused;
@@ -34,7 +34,7 @@ export function catchPaths(found: Handle, refused: Handle): Routes {
   return routes;
 }
 
-/** Whether the normalised path of a URL has exactly these segments, which are decoded. */
+/** Whether the normalised path of a URL has exactly these decoded segments. */
 function isPath(url: string, segments: readonly string[]): boolean {
   const given = pathOf(url).slice(1).split("/");
   return (
@@ -43,12 +43,15 @@ function isPath(url: string, segments: readonly string[]): boolean {
   );
 }
 
-/** Decoded: with a Host header that no URL can have, Bun leaves encoded dots as they came, and Elysia resolves them. */
+/**
+ * Compared after decoding: if the Host header is invalid in a URL, Bun leaves encoded dots unchanged and Elysia
+ * resolves them.
+ */
 function isDots(segment: string | undefined): boolean {
   return segment === "." || segment === "..";
 }
 
-/** As Bun decodes a parameter. Undefined for what is no UTF-8: such a path is nobody's. */
+/** Decodes as Bun does for parameters. Undefined if it is not UTF-8, which matches no route. */
 function decoded(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);
@@ -57,7 +60,7 @@ function decoded(segment: string): string | undefined {
   }
 }
 
-/** Not with `URL`, which refuses what a client may have put into its Host header: then Bun's `url` is the path as it was sent. */
+/** Not with `URL`, which rejects an invalid Host header from the client. Bun's `url` then has the path as sent. */
 export function pathOf(url: string): string {
   return /^(?:[^:/?#]+:\/\/[^/?#]*)?([^?#]*)/.exec(url)?.[1] ?? "";
 }

@@ -4,8 +4,8 @@ import { type Asked, isSecure, portOf } from "./own-origin.ts";
 const NAME = "gatehouse_session";
 
 /**
- * The secret of the session that a browser is signed in by; null where it sends none, or two of the same name: a neighbour on
- * the domain may have planted one of them, and nobody can tell which (RFC 6265, section 8.6).
+ * The secret of the session that a browser is signed in with. Null if the browser sends none, or two cookies of the
+ * same name: another host of the domain may have planted one, and they cannot be told apart (RFC 6265, section 8.6).
  */
 export function readSessionCookie(asked: Asked): string | null {
   const header = asked.request.headers.get("cookie");
@@ -22,12 +22,12 @@ export function readSessionCookie(asked: Asked): string | null {
     : null;
 }
 
-/** The `Set-Cookie` that signs a browser in, for so many milliseconds. */
+/** The `Set-Cookie` header that signs a browser in for this many milliseconds. */
 export function sessionCookie(asked: Asked, secret: string, lifetimeMs: number): string {
   return cookie(asked, secret, Math.max(0, Math.floor(lifetimeMs / 1_000)));
 }
 
-/** The `Set-Cookie` that makes a browser forget its session. */
+/** The `Set-Cookie` header that makes a browser forget its session. */
 export function endedCookie(asked: Asked): string {
   return cookie(asked, "", 0);
 }
@@ -37,7 +37,10 @@ function cookie(asked: Asked, value: string, maxAge: number): string {
   return `${nameOf(asked)}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`;
 }
 
-/** `__Host-` keeps a neighbour on the domain from planting one (RFC 6265bis, section 4.1.3.2); browsers want HTTPS for it. */
+/**
+ * `__Host-` keeps other hosts of the domain from planting a cookie (RFC 6265bis, section 4.1.3.2). Browsers require
+ * HTTPS for it.
+ */
 function nameOf(asked: Asked): string {
   const port = portOf(asked);
   if (!isSecure(asked)) return `${NAME}_${port}`;

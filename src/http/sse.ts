@@ -4,19 +4,22 @@ import type { EventReader } from "../tasks/events.ts";
 import { blocksOf } from "../tasks/frames.ts";
 
 const encoder = new TextEncoder();
-/** Bun sends the headers with the body's first byte: a quiet stream would look unopened without this. */
+/** Bun sends the headers with the first byte of the body. Without this, a quiet stream would look unopened. */
 const OPENED = encoder.encode(": open\n\n");
 const KEEP_ALIVE = encoder.encode(": keep-alive\n\n");
 const KEEP_ALIVE_MS = 10_000;
-/** Bytes handed to one connection and not taken yet, after which no more are: with the block on its way twice that at most. */
+/**
+ * No more is sent while a connection has this many bytes unread. With the block being sent, it holds at most twice as
+ * many.
+ */
 const BACKLOG_BYTES = 64 * 1024;
 const BACKLOG_WAIT_MS = 25;
-/** A reader that has taken nothing of its backlog for so long is ended. It may come again, from Last-Event-ID. */
+/** A reader that has read nothing of its backlog for this long is ended. It may reconnect with Last-Event-ID. */
 const STALL_MS = 5 * 60_000;
 
 /**
- * A stream of server-sent events. The reader's frames are passed on as they are; a client that leaves ends the reading.
- * `expire` ends the connection of a client that takes nothing; `ended` is called once the stream is over.
+ * A stream of server-sent events. Frames are passed on unchanged. A client that leaves ends the reading. `expire`
+ * ends the connection of a client that does not read; `ended` is called once the stream is over.
  */
 export function eventStream(
   reader: EventReader,
@@ -50,7 +53,7 @@ export function eventStream(
   });
 }
 
-/** The sizes of the last chunks that were given to a connection, which tells how many of them it holds, and not how large. */
+/** Sizes of the last chunks given to a connection, which reports how many it holds but not how large they are. */
 class Given {
   readonly #sizes: number[] = [];
 
@@ -58,7 +61,7 @@ class Given {
     this.#sizes.push(bytes);
   }
 
-  /** Bytes of the last so many chunks. */
+  /** Total bytes of the last `chunks` chunks. */
   held(chunks: number): number {
     this.#sizes.splice(0, this.#sizes.length - chunks);
     return this.#sizes.reduce((bytes, size) => bytes + size, 0);
@@ -66,12 +69,15 @@ class Given {
 }
 
 interface Connection {
-  /** Waits while the client has much to take yet, after it was given so many bytes. False: it takes nothing any more. */
+  /**
+   * Waits while the client has much left to read, after it was given this many bytes. False if it has stopped
+   * reading.
+   */
   drained(bytes: number): Promise<boolean>;
-  /** Ends the connection with what it has not taken. */
+  /** Ends the connection, discarding what the client has not read. */
   breakOff(): void;
   ended(): void;
-  /** Starts the keep-alive; the returned function ends it. */
+  /** Starts the keep-alive. The returned function ends it. */
   keepAlive(): () => void;
 }
 
@@ -89,13 +95,13 @@ async function* frames(
     for (let next = await reader.next(); next !== null; next = await reader.next()) {
       for (const { bytes } of blocksOf(next)) {
         yield bytes;
-        // A slow client takes what it was given first, before more is read for it: what comes meanwhile waits in the
-        // task's log, which all share, or in the store.
+        // A slow client must catch up before more is read for it. Until then, events wait in the task's log, which
+        // all readers share, or in the store.
         if (!(await connection.drained(bytes.length))) return connection.breakOff();
       }
     }
   } catch {
-    // The library leaves a stream that fails open for ever. One that ends is taken up again, from Last-Event-ID.
+    // The library leaves a failed stream open for ever. A stream that ends is resumed with Last-Event-ID.
   } finally {
     endKeepAlive();
     reader.close();
@@ -104,7 +110,7 @@ async function* frames(
   }
 }
 
-/** True once little enough is left, or the client has gone. */
+/** True once little enough is left, or the client has left. */
 async function drained(held: () => number, signal: AbortSignal, clock: Clock): Promise<boolean> {
   let least = held();
   let since = clock.monotonic();
@@ -120,8 +126,8 @@ async function drained(held: () => number, signal: AbortSignal, clock: Clock): P
 }
 
 /**
- * Chunks that the connection has not taken yet. The library does not show how full its queue is, and pushes without
- * asking; its controller, private in its types alone, knows.
+ * Chunks that the connection has not taken yet. The library does not expose how full its queue is, and pushes without
+ * asking. Its controller, which only its types make private, knows.
  */
 function backlog(stream: Stream<Uint8Array>): number {
   const controller: ReadableStreamDefaultController | undefined = Reflect.get(stream, "controller");

@@ -4,12 +4,12 @@ const RFC3339 =
   /^(?<day>\d{4}-\d{2}-\d{2})[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{1,3}(?<finer>\d{0,6}))?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
 /**
- * An RFC 3339 time of a query, in milliseconds since the Unix epoch, rounded up: an entry's time has no finer part, so that it
- * is before a time exactly when it is before this.
+ * An RFC 3339 time from a query, in milliseconds since the Unix epoch, rounded up. Entries have millisecond times, so
+ * an entry is before the given time exactly if it is before the rounded one.
  * @throws Problem 422 that names the field
  */
 export function instant(path: string, text: string): number {
-  // A `+` of an offset arrives as a space where the client did not encode it.
+  // The `+` of an offset arrives as a space if the client did not encode it.
   const given = text.replace(" ", "+");
   const parts = RFC3339.exec(given)?.groups;
   const time = parts?.day !== undefined && isDay(parts.day) ? Date.parse(given) : Number.NaN;
@@ -19,7 +19,7 @@ export function instant(path: string, text: string): number {
   return /[1-9]/.test(parts?.finer ?? "") ? time + 1 : time;
 }
 
-/** Whether `YYYY-MM-DD` is a day: false for 30 February, which `Date.parse` takes for a day in March. */
+/** Whether `YYYY-MM-DD` is a real day: false for 30 February, which `Date.parse` takes for a day in March. */
 export function isDay(text: string): boolean {
   const day = Date.parse(`${text}T00:00:00.000Z`);
   return !Number.isNaN(day) && new Date(day).toISOString().startsWith(text);

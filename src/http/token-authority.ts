@@ -4,19 +4,19 @@ import type { Token } from "../access/tokens.ts";
 import { Problem } from "../base/errors.ts";
 
 /**
- * Nobody issues, rotates or revokes more than they hold.
- * @throws Problem 403 `scope_missing` that names the first scope which the caller lacks
+ * Nobody may issue, rotate or revoke a token with more scopes than they hold.
+ * @throws Problem 403 `scope_missing` that names the first scope the caller lacks
  */
 export function requireHeld({ scopes: held }: Pick<Caller, "scopes">, scopes: readonly string[]): void {
   const missing = firstNotHeld(held, scopes);
   if (missing !== undefined) {
-    throw new Problem("scope_missing", `This needs a token that has the scope ${missing} itself.`);
+    throw new Problem("scope_missing", `This needs a token that itself has the scope ${missing}.`);
   }
 }
 
 /**
- * Who holds a token that a caller issues. Without `admin` it stays the caller's person: a token of nobody's would sign decisions with
- * whatever name it was given.
+ * The person and role of a token that a caller issues. Without `admin`, these stay the caller's own: a token without
+ * a person would sign decisions with whatever name it was given.
  */
 export function holderOf(
   caller: Pick<Caller, "scopes" | "person" | "role">,
@@ -27,7 +27,8 @@ export function holderOf(
 }
 
 /**
- * Nobody gets hold of a token for another person, or in another capacity, without `admin`: its decisions would count as theirs.
+ * Without `admin`, nobody may get a token for another person or another role, because its decisions would count as
+ * theirs.
  * @throws Problem 403 `scope_missing`
  */
 export function requireOwnPerson(
@@ -37,13 +38,13 @@ export function requireOwnPerson(
   const isOwn = (person === null || person === caller.person) && (role === null || role === caller.role);
   if (isOwn || hasScope(caller.scopes, "admin")) return;
   const what = person === null || person === caller.person ? "in another role" : "for another person";
-  throw new Problem("scope_missing", `A token ${what} needs a token that has the scope admin itself.`);
+  throw new Problem("scope_missing", `A token ${what} can only be issued or rotated with the scope admin.`);
 }
 
 /**
- * Checks that a caller may rotate a token, and so get its secret: the caller must hold its scopes and be the person that it names.
- * Decisions by a token without a person count under the token's name, so if it may decide on approvals, only the token itself, its
- * issuer or an admin may rotate it.
+ * Checks that a caller may rotate a token, which reveals its new secret. The caller must hold the token's scopes and
+ * be the person that it names. Decisions by a token without a person count under the token's name. So if such a token
+ * may decide on approvals, only the token itself, its issuer or an admin may rotate it.
  * @throws Problem 403 `scope_missing`
  */
 export function requireRotatable(

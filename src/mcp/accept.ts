@@ -1,6 +1,6 @@
 import { createParser } from "eventsource-parser";
 
-/** What a client takes as an answer. */
+/** The kinds of response that a client accepts. */
 export interface Takes {
   readonly json: boolean;
   readonly stream: boolean;
@@ -10,8 +10,8 @@ const JSON_TYPES = new Set(["application/json", "application/*", "*/*"]);
 const STREAM_TYPES = new Set(["text/event-stream", "text/*", "*/*"]);
 
 /**
- * The specification has clients name both types; many programs name one, or any (RFC 9110, section 12.5.1: no header means
- * any). Weights are not looked at: whoever takes a stream is sent one.
+ * Reads the Accept header. The specification requires clients to name both types, but many programs name only one, or
+ * none (RFC 9110, section 12.5.1: no header means any). Weights are ignored: a client that accepts a stream gets one.
  */
 export function takes(headers: Headers): Takes {
   const accept = headers.get("accept") ?? "*/*";
@@ -22,17 +22,22 @@ export function takes(headers: Headers): Takes {
   };
 }
 
-/** The request as the SDK wants it, which takes both types or neither. It carries no body: that was read before. */
+/**
+ * The request in the form that the SDK requires: it must accept both types. Without the body, which was already read.
+ */
 export function withAccept(request: Request, { json, stream }: Takes): Request {
   const isTaken = request.method === "GET" ? stream : json || stream;
   if (!isTaken) return request;
   const headers = new Headers(request.headers);
   headers.set("accept", "application/json, text/event-stream");
-  // Not its own URL, which need not be one: the Host header is the client's. The SDK looks at method and headers alone.
+  // Does not use the request's URL, which may be invalid because the client chooses the Host header. The SDK only
+  // reads the method and headers.
   return new Request("http://localhost/", { method: request.method, headers });
 }
 
-/** The answers of a stream as one JSON body, for a client that takes no stream; progress is left out. */
+/**
+ * Converts the answers of a stream to one JSON body, for a client that does not accept streams. Leaves out progress.
+ */
 export async function asJson(response: Response): Promise<Response> {
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
   const answers: unknown[] = [];
@@ -47,7 +52,7 @@ export async function asJson(response: Response): Promise<Response> {
   const headers = new Headers({ "content-type": "application/json" });
   const session = response.headers.get("mcp-session-id");
   if (session !== null) headers.set("mcp-session-id", session);
-  // What was cancelled has no answer.
+  // A cancelled request has no answer.
   if (answers.length === 0) return new Response(null, { status: 202, headers });
   return new Response(JSON.stringify(answers.length === 1 ? answers[0] : answers), { headers });
 }

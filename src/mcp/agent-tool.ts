@@ -4,14 +4,14 @@ import { validator } from "../base/schema.ts";
 import { plainSchema } from "./arguments.ts";
 import type { ToolView } from "./tool-view.ts";
 
-/** Stands where a connector's name stands; no connector can be named so. */
+/** Takes the place of the connector's name. No connector can have this name. */
 export const AGENTS = "agents";
 
 export function agentToolName(agent: string): string {
   return `${AGENTS}.${agent}`;
 }
 
-/** The agent behind a dotted name, or undefined for a connector's tool. */
+/** The agent that a dotted name stands for, or undefined for a connector's tool. */
 export function agentOf(name: string): string | undefined {
   return name.startsWith(`${AGENTS}.`) ? name.slice(AGENTS.length + 1) : undefined;
 }
@@ -19,9 +19,9 @@ export function agentOf(name: string): string | undefined {
 export const AgentArguments = validator(
   Type.Object(
     {
-      prompt: Type.String({ minLength: 1, maxLength: 1_000_000, description: "What it shall do." }),
+      prompt: Type.String({ minLength: 1, maxLength: 1_000_000, description: "The task for the agent." }),
       tier: Type.Optional(
-        Type.Integer({ minimum: 1, description: "Which models it may use; default the lowest tier." }),
+        Type.Integer({ minimum: 1, description: "The tier of models it may use. Default: the lowest tier." }),
       ),
     },
     { additionalProperties: false },
@@ -40,13 +40,13 @@ const OUTPUT_SCHEMA = JSON.stringify({
   required: ["task", "status", "output", "credits_consumed"],
 });
 
-/** An agent, as a tool that gives it a task and waits for its end. */
+/** An agent as a tool, which gives it a task and waits for the result. */
 export function agentTool(shown: string, agent: Agent): ToolView {
   const about = agent.description === null ? "" : ` ${agent.description}`;
   return {
     name: shown,
     title: agentToolName(agent.name),
-    description: `Gives the agent ${agent.name} a task and answers with its output.${about}`,
+    description: `Gives the agent ${agent.name} a task and returns its output.${about}`,
     inputSchemaJson: INPUT_SCHEMA,
     outputSchemaJson: OUTPUT_SCHEMA,
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },

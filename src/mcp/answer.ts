@@ -4,7 +4,10 @@ import { listResources, listResourceTemplates, readResource } from "./resources.
 import { RPC, RpcError } from "./rpc-error.ts";
 import { callTool, listTools, type ToolParts } from "./tools.ts";
 
-/** What a request is answered with. @throws RpcError, and nothing else */
+/**
+ * Computes the result of a request.
+ * @throws RpcError, and nothing else
+ */
 export async function answer(
   parts: ToolParts,
   context: RequestContext,

@@ -8,7 +8,7 @@ import { ToolPage } from "./tool-page.ts";
 import type { ToolParts } from "./tools.ts";
 import type { Visit } from "./visit.ts";
 
-/** A request that needs no stream: the answer is all that is sent. */
+/** A request that needs no stream, because the answer is all that is sent. */
 export interface PlainRequest {
   readonly id: RequestId;
   readonly method: string;
@@ -24,8 +24,9 @@ const METHODS: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * The request that a body holds, where this process answers it by itself and soon: lists, resources, builtin tools. Undefined
- * for everything else, which the SDK's transport takes: what wants progress, and what an upstream or an agent is asked.
+ * The request in a body, if this process can answer it quickly by itself: lists, resources and built-in tools.
+ * Undefined for everything else, such as requests for progress and calls to upstreams or agents. The SDK's transport
+ * handles those.
  */
 export function plainRequest(body: unknown, builtinConnectors: readonly string[]): PlainRequest | undefined {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
@@ -45,32 +46,34 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** By the name alone: no other connector can have one of these names. */
+/** Decided by the name only, because no other connector can have one of these names. */
 function isBuiltin(name: unknown, builtinConnectors: readonly string[]): boolean {
   if (typeof name !== "string") return false;
   return name === FIND_TOOLS || builtinConnectors.includes(name.split(/__|\./, 1)[0] ?? "");
 }
 
-/** Whether a client speaks a version that this server speaks; one that says none speaks the one that was agreed on. */
+/**
+ * Whether the server supports the client's protocol version. A client without the header uses the negotiated version.
+ */
 export function speaksKnownVersion(headers: Headers): boolean {
   const version = headers.get("mcp-protocol-version");
   return version === null || SUPPORTED_PROTOCOL_VERSIONS.includes(version);
 }
 
-/** An answer whose response is made with all of its headers at once. */
+/** An answer from which a response is made with all of its headers at once. */
 export interface PlainReply {
   readonly status: number;
-  /** As text, or its parts encoded; null: it has no body. */
+  /** Text or encoded parts; null if there is no body. */
   readonly json: string | readonly Uint8Array[] | null;
   readonly headers: Readonly<Record<string, string>>;
-  /** Of the call's entry; null where the body alone says it. */
+  /** The seq of the call's ledger entry; null if only the body can name it. */
   readonly ledgerSeq: number | null;
 }
 
 /**
- * Answers a plain request with JSON, past the SDK's transport and protocol, which parse each message with several schemas
- * and make a stream for each answer: a builtin tool's call took 179 µs of the processor that way, and takes 91; a list of 200
- * tools 560 and 98 (`scripts/bench mcp`, 64 sessions).
+ * Answers a plain request with JSON, bypassing the SDK's transport and protocol. These parse each message with
+ * several schemas and create a stream per answer. A call to a built-in tool took 179 µs of CPU time that way and
+ * takes 91 µs here; a list of 200 tools 560 µs and 98 µs (`scripts/bench mcp`, 64 sessions).
  */
 export async function answerAtOnce(
   parts: ToolParts,
@@ -98,7 +101,7 @@ export async function answerAtOnce(
   }
 }
 
-/** By the client, or with its session: who cancels hears nothing more of it. */
+/** Whether the client cancelled the request, and so ignores any answer. */
 function isCancelled({ reason }: AbortSignal): boolean {
   return reason === CANCELLED;
 }

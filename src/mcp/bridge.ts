@@ -10,28 +10,28 @@ import type { DoorAddress } from "./bridge/session.ts";
 export interface BridgeOptions {
   readonly input: Readable;
   readonly output: Writable;
-  /** `{mcp_url}`, and how it is asked. */
+  /** The URL of the MCP endpoint, and how to send requests to it. */
   readonly door: DoorAddress;
   readonly clock: Clock;
-  /** Told of what a person at the terminal should know. */
+  /** Called with warnings for the person at the terminal. */
   readonly warn: (message: string) => void;
-  /** Aborts when the process is told to end: what is out is given up. */
+  /** Aborted when the process must end: pending requests are given up. */
   readonly signal: AbortSignal;
 }
 
-/** Once the client has ended its input, answers that are still out are waited for so long. */
+/** How long to wait for pending answers after the client has closed its input. */
 const DRAIN_MS = 60_000;
-/** Bytes of a message that the door takes (contract, section 3). */
+/** Maximum bytes of a message that the server accepts (contract, section 3). */
 const MESSAGE_BYTES = 10 * 1024 * 1024;
-/** Bytes of a line that is read, to answer the one who wrote it. */
+/** Maximum bytes of a line that is read, so that its sender can be answered. */
 const LINE_BYTES = 64 * 1024 * 1024;
-/** Characters on their way to the door; past that the client's next ones have to wait. */
+/** Characters being sent to the server. Above this, the client's next messages wait. */
 const MOST_SENDING = 64 * 1024 * 1024;
 
 /**
- * Carries MCP's messages between a client on standard input and output and the door over Streamable HTTP, so that both
- * take one way. Resolves when the input has ended and what was asked has been answered, or when it is told to end; the
- * streams stay open.
+ * Carries MCP messages between a client on standard input and output and the server's Streamable HTTP endpoint. So
+ * clients of both transports use the same code path. Resolves when the input has ended and all requests are answered,
+ * or when told to end. Does not close the input and output streams.
  */
 export async function bridge(options: BridgeOptions): Promise<void> {
   const { input, output, door, clock, warn, signal } = options;
@@ -75,7 +75,7 @@ function takeLine(line: string, carrier: Carrier, warn: (message: string) => voi
   const fault = faultOf(line);
   const messages = readMessages(fault ? outlineJson(line) : line);
   if (!messages) {
-    warn("a line that is no JSON-RPC message was skipped");
+    warn("a line that is not a JSON-RPC message was skipped");
     return;
   }
   for (const message of messages) {
@@ -86,22 +86,36 @@ function takeLine(line: string, carrier: Carrier, warn: (message: string) => voi
   }
 }
 
-/** Why the door would not take a line. Such a line is not sent: the door may close the connection before it has read it all. */
+/**
+ * Why the server would refuse a line. Such a line is not sent, because the server may close the connection before it
+ * has read all of it.
+ */
 function faultOf(line: string): { readonly code: ProblemCode; readonly message: string } | undefined {
   if (Buffer.byteLength(line) > MESSAGE_BYTES) {
-    return { code: "body_too_large", message: `A message may have ${MESSAGE_BYTES} bytes.` };
+    return {
+      code: "body_too_large",
+      message: `The message is too large: at most ${MESSAGE_BYTES} bytes are allowed.`,
+    };
   }
   const excess = findExcess(line);
   if (excess === "levels") {
-    return { code: "nested_too_deep", message: `A message may have ${MAX_NESTING} levels of nesting.` };
+    return {
+      code: "nested_too_deep",
+      message: `The message is nested too deeply: at most ${MAX_NESTING} levels are allowed.`,
+    };
   }
   if (excess === "members") {
-    return { code: "body_too_large", message: `A message may have ${MAX_MEMBERS} members.` };
+    return {
+      code: "body_too_large",
+      message: `The message has too many members: at most ${MAX_MEMBERS} are allowed.`,
+    };
   }
   return undefined;
 }
 
-/** Writes lines; each resolves when the client has read enough to be given more, or is gone. */
+/**
+ * Returns a function that writes lines. Its promise resolves when the client has read enough to get more, or is gone.
+ */
 function writer(output: Writable, gone: Promise<void>): (text: string) => Promise<void> {
   let draining: Promise<void> | null = null;
   return async (text) => {

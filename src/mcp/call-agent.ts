@@ -23,15 +23,16 @@ const Finished = validator(
   }),
 );
 
-/** Tools that a provider takes with one request. */
+/** Maximum number of tools that a provider accepts in one request. */
 const TOOLS = 128;
 const RETRY_SECONDS = 5;
-/** Characters of output between two words of progress: a client is not sent each token twice. */
+/** Characters of output between two progress notifications, so the client does not get every token twice. */
 const OUTPUT_STEP = 200;
 
 /**
- * Gives an agent a task, with every tool that the agent and the caller may use, and waits for its end. Cancelling the call
- * cancels the task; a client that only goes away does not. Where too many wait, no task is made.
+ * Gives an agent a task, with every tool that both the agent and the caller may use, and waits for its end.
+ * Cancelling the call cancels the task; a client that merely disconnects does not. If too many callers are waiting,
+ * no task is created.
  */
 export async function callAgent(
   parts: McpParts & { readonly waits: Waits },
@@ -52,7 +53,7 @@ export async function callAgent(
 interface AgentCall {
   readonly agent: string;
   readonly input: object;
-  /** Aborts when the process stops. */
+  /** Aborted when the process stops. */
   readonly stop: AbortSignal;
   readonly mayWait: boolean;
 }
@@ -72,7 +73,7 @@ async function dispatchAndWait(
         return { denied: await denyArguments(call, AgentArguments.errors(input)) };
       }
       if (!mayWait) throw parts.waits.stopped ? draining() : tooMany();
-      // Before it is looked up: whether there is such an agent must not be revealed to another agent's token.
+      // Checked before the lookup: another agent's token must not learn whether such an agent exists.
       if (caller.agent && caller.agent.name !== agent) throw agentForbidden(caller.agent.name);
       const { tools } = await parts.agents.get(caller.workspaceId, agent);
       const reachable = parts.registry.reachable(caller.workspaceId, { tools, scopes: caller.scopes });
@@ -93,9 +94,13 @@ async function dispatchAndWait(
 }
 
 function tooMany(): Problem {
-  return new Problem("rate_limited", `${WAITS_PER_WORKSPACE} calls wait for tasks in this workspace.`, {
-    headers: { "Retry-After": String(RETRY_SECONDS) },
-  });
+  return new Problem(
+    "rate_limited",
+    `This workspace already has ${WAITS_PER_WORKSPACE} calls that wait for tasks. Retry when some are done.`,
+    {
+      headers: { "Retry-After": String(RETRY_SECONDS) },
+    },
+  );
 }
 
 async function follow(
@@ -110,10 +115,10 @@ async function follow(
   const reader = parts.tasks.read({ workspaceId, id }, 0);
   const cancel = () => {
     reader.close();
-    // A client that goes away, and a process that stops, cancel nothing.
+    // Neither a disconnected client nor a stopping process cancels the task.
     if (signal.reason !== CANCELLED) return;
     const operation = { action: "task.cancel", scope: "tasks:write", counted: false, urgent: true } as const;
-    // It never throws: that the task had ended before is no fault, and all else is recorded and logged there.
+    // Never throws. A task that has already ended is no error; anything else is recorded and logged there.
     void parts.gate.perform(operation, visit.origin, visit, async (call) => {
       call.about({ task: id });
       await parts.tasks.cancel(call, id);
@@ -127,10 +132,14 @@ async function follow(
   try {
     const end = await endOf(reader, reporter(progressOf(context)));
     if (end === null) {
-      throw new RpcError(RPC.unavailable, `The server is stopping; the task ${id} goes on after its start.`, {
-        code: "draining",
-        task: id,
-      });
+      throw new RpcError(
+        RPC.unavailable,
+        `The server is stopping. The task ${id} continues when it starts again.`,
+        {
+          code: "draining",
+          task: id,
+        },
+      );
     }
     return end;
   } finally {
@@ -140,7 +149,7 @@ async function follow(
   }
 }
 
-/** Null where the events end without one: the process stops, or the call was cancelled. */
+/** Null if the events stop before the task has ended, because the process stops or the call was cancelled. */
 async function endOf(
   reader: EventReader,
   tell: (event: string, data: unknown) => void,
@@ -160,7 +169,7 @@ async function endOf(
   return end;
 }
 
-/** Puts a task's events into words of progress. */
+/** Turns a task's events into progress messages. */
 function reporter(
   progress: ((progress: Progress) => void) | undefined,
 ): (event: string, data: unknown) => void {

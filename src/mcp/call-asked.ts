@@ -8,14 +8,15 @@ import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED } from "./session.ts";
 import type { Waits } from "./waits.ts";
 
-/** Clients that give up on a call after a minute of silence hear of it several times. */
+/** Some clients give up after a minute of silence, so they get several notifications per minute. */
 const PROGRESS_MS = 10_000;
-/** As it stands in a frame; JSON has no line feed of its own. */
+/** The event as it appears in a frame. JSON itself contains no line feed. */
 const DECIDED = "\nevent: approval.decided\n";
 
 /**
- * Waits for a call that a person has to approve, to its end. Cancelling it cancels the task that it is, and takes the
- * question back; a client that only goes away does not: once it is approved the call is made, and is the task's output.
+ * Waits for the end of a call that a person must approve. Cancelling the call cancels its task and withdraws the
+ * request for approval. A client that merely disconnects does not: once approved, the call is made, and its result is
+ * the task's output.
  */
 export async function callAsked(
   parts: McpParts & { readonly waits: Waits },
@@ -53,17 +54,17 @@ export async function callAsked(
   }
 }
 
-/** Of a call that goes on, with nobody waiting for it. */
+/** The error for a call that continues while nobody waits for it. */
 function notAwaited(task: string, isDraining: boolean): RpcError {
   if (isDraining) {
-    const words = `The server is stopping; the task ${task} goes on after its start.`;
+    const words = `The server is stopping. The task ${task} continues when it starts again.`;
     return new RpcError(RPC.unavailable, words, { code: "draining", task });
   }
-  const words = `Too many calls wait for people here; this one goes on as the task ${task}.`;
+  const words = `Too many calls are waiting for people. This one continues as the task ${task}.`;
   return new RpcError(RPC.rateLimited, words, { code: "rate_limited", task });
 }
 
-/** A tool's answer as MCP sends it. */
+/** A tool's answer as an MCP result. */
 export function resultOf({ content, structuredContent, isError }: ToolAnswer): Result {
   return {
     content,
@@ -76,17 +77,17 @@ function metaOf({ _meta: meta }: Result): object {
   return typeof meta === "object" && meta !== null ? meta : {};
 }
 
-/** Its scope is the call's own: who may make a call may take it back. */
+/** Needs no scope of its own: a caller that may make the call may also cancel it. */
 function cancel({ gate, tasks }: McpParts, { visit }: RequestContext, id: string): void {
   const operation = { action: "task.cancel", scope: null, counted: false, urgent: true } as const;
-  // It never throws: that the task had ended before is no fault, and all else is recorded and logged there.
+  // Never throws. A task that has already ended is no error; anything else is recorded and logged there.
   void gate.perform(operation, visit.origin, visit, async (call) => {
     call.about({ task: id });
     await tasks.cancel(call, id);
   });
 }
 
-/** Reads until the task has ended, or nobody reads any more. */
+/** Reads until the task has ended or the reader is closed. */
 async function toEnd(reader: EventReader, decided: () => void): Promise<void> {
   const decoder = new TextDecoder();
   for (let frames = await reader.next(); frames !== null; frames = await reader.next()) {

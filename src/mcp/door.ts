@@ -18,31 +18,40 @@ import type { ToolParts } from "./tools.ts";
 import { Visit } from "./visit.ts";
 import { Waits } from "./waits.ts";
 
-/** Messages of one body; as many as the SDK takes. Each is counted, so that a body of a million would hold up the rest. */
+/**
+ * Maximum number of messages in a body, the same as in the SDK. Each message is counted, so a body with a million
+ * would block everything else.
+ */
 const BATCH = 100;
-/** Where both transports are spoken. */
+/** The path that supports both transports. */
 const SSE_PATH = "/mcp/sse";
 
-/** One HTTP request to the MCP door, as `http` hands it over. */
+/** An HTTP request to the MCP endpoint, passed on by `http`. */
 export interface McpRequest {
   readonly request: Request;
   readonly requestId: string;
   readonly credential: Credential;
-  /** The peer's address. */
+  /** The client's address. */
   readonly source: string;
-  /** Whether the path is the one on which the older transport is spoken as well. */
+  /** Whether the path also supports the older transport. */
   readonly speaksSse: boolean;
-  /** Query parameter of the older transport's endpoint. */
+  /** The session in the older transport's query parameter. */
   readonly sseSession: string | null;
-  /** Counts the request's connection for the caller's workspace. @throws Problem 429 */
+  /**
+   * Counts the request's connection for the caller's workspace.
+   * @throws Problem 429
+   */
   claimConnection(workspaceId: number): void;
-  /** @param workspaceId of the caller, who is known by then @throws Problem 400, 413, 415, 429, 499 */
+  /**
+   * @param workspaceId the workspace of the caller, who is already authenticated
+   * @throws Problem 400, 413, 415, 429, 499
+   */
   readBody(workspaceId: number): Promise<unknown>;
-  /** Called for a stream: its connection is not given up for its silence. */
+  /** Removes the connection's idle timeout, for streams. */
   keepOpen(): void;
 }
 
-/** The MCP door over HTTP: both transports, their sessions, and the way of each request through the gate. */
+/** The MCP endpoint over HTTP: both transports, their sessions, and the checks of each request by the gate. */
 export class McpDoor {
   readonly #parts: ToolParts;
   readonly #sessions: Sessions;
@@ -68,7 +77,7 @@ export class McpDoor {
     return this.#sessions.size;
   }
 
-  /** Ends all sessions; what they asked for is broken off. */
+  /** Ends all sessions and aborts their requests. */
   async stop(): Promise<void> {
     for (const end of this.#ends) end();
     this.#changes.stop();
@@ -83,7 +92,7 @@ export class McpDoor {
       channel: "mcp",
       credential: asked.credential,
       via: readVia(asked.request.headers),
-      // Asked for where it is needed: the system's answer to it costs each request 1 µs.
+      // Read only when needed: asking the operating system takes 1 µs per request.
       get source() {
         return asked.source;
       },
@@ -108,8 +117,8 @@ export class McpDoor {
         case "DELETE":
           return await this.#delete(asked, visit);
         default:
-          // HEAD comes by GET's route; a session is neither opened nor ended by it.
-          throw new Problem("method_not_allowed", "A stream has no headers apart from it.", {
+          // HEAD is routed like GET, but must not open or end a session.
+          throw new Problem("method_not_allowed", "HEAD is not supported here. Use GET to open a stream.", {
             headers: { Allow: "DELETE, GET, POST" },
           });
       }
@@ -124,7 +133,9 @@ export class McpDoor {
     }
   }
 
-  /** What was refused before there was a call: recorded as a refused call is, and counted where nothing of it was yet. */
+  /**
+   * Records a request that was refused before any call began. Counts it against the limit if it was not counted yet.
+   */
   async #refuse(visit: Visit, problem: Problem): Promise<McpAnswer> {
     const operation = { action: "session.use", scope: null, counted: visit.limit !== null } as const;
     const answer = await this.#parts.gate.perform<never>(operation, visit.origin, visit, () =>
@@ -135,21 +146,21 @@ export class McpDoor {
 
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const body = await asked.readBody(visit.caller.workspaceId);
-    // First of all: everything after it looks at each message.
+    // Checked first, because everything after it reads every message.
     if (Array.isArray(body) && body.length > BATCH) {
-      const message = `A batch may have ${BATCH} messages.`;
+      const message = `The batch is too large: at most ${BATCH} messages are allowed.`;
       return answered(rpcResponse(400, RPC.invalidRequest, message), visit);
     }
     visit.addHops(viaOf(body));
     const loop = this.#parts.loops.refusal(visit.origin.via ?? []);
-    // Nothing of a loop is recorded: it would be kept alive by that.
+    // A refused loop is not recorded, because each entry would keep it alive.
     if (loop) return { limit: null, ledgerSeq: null, outcome: { problem: loop } };
     return this.#take(asked, visit, body);
   }
 
   async #take(asked: McpRequest, visit: Visit, body: unknown): Promise<McpAnswer> {
     const { caller, origin } = visit;
-    // The body may have taken minutes to come.
+    // The rights are checked again, because the body may have taken minutes to arrive.
     const confirming = this.#parts.gate.confirm(caller);
     if (confirming) await confirming;
     const counted = await this.#parts.gate.count(origin, caller, countCalls(body));
@@ -160,7 +171,10 @@ export class McpDoor {
     if (id === null) return this.#initialize(asked, body, visit);
     const session = this.#reach(id, visit, "streamable");
     if (this.#isTwice(session, body)) {
-      return answered(rpcResponse(400, RPC.invalidRequest, "A request of this id is being answered."), visit);
+      return answered(
+        rpcResponse(400, RPC.invalidRequest, "Another request with this id is still pending."),
+        visit,
+      );
     }
     const request = this.#plain(asked, body);
     if (request) {
@@ -173,32 +187,39 @@ export class McpDoor {
     return answered(await this.#pass(session, asked, visit, body), visit);
   }
 
-  /** Two requests of one id would be told apart by nobody. */
+  /** Two pending requests with the same id could not be told apart. */
   #isTwice({ requests }: Session, body: unknown): boolean {
     const ids = requestIdsOf(body);
     return new Set(ids).size < ids.length || ids.some((id) => requests.has(id));
   }
 
-  /** What can be answered at once, to a client that takes JSON. */
+  /** The request, if it can be answered immediately to a client that accepts JSON. */
   #plain({ request }: McpRequest, body: unknown): PlainRequest | undefined {
     const { fixtures, registry } = this.#parts;
     if (!takes(request.headers).json || !speaksKnownVersion(request.headers)) return undefined;
     const plain = plainRequest(body, registry.catalogue.builtinConnectors);
-    // Fixtures are asked by a stream.
+    // Fixtures need a stream for their answers.
     return fixtures && plain?.method.startsWith("resources/") ? undefined : plain;
   }
 
-  /** A first message without a session begins one; any other has lost its way. */
+  /** Opens a session for an initialize request. Any other message without a session is an error. */
   async #initialize(asked: McpRequest, body: unknown, visit: Visit): Promise<McpAnswer> {
     const hello = initializeOf(body);
     if (!hello) {
-      return answered(rpcResponse(400, RPC.server, "Send initialize first, then Mcp-Session-Id."), visit);
+      return answered(
+        rpcResponse(
+          400,
+          RPC.server,
+          "Send initialize first, and then the header Mcp-Session-Id with each request.",
+        ),
+        visit,
+      );
     }
     const opening = await this.#opener.streamable(visit, hello);
     if (!opening.ok) return refused(opening, visit.origin);
     const session = opening.value;
     const response = await this.#pass(session, asked, visit, body);
-    // It was refused in the end: nobody knows of the session.
+    // It was refused, so the client does not know of the session.
     if (!response.ok) this.#sessions.end(session);
     return answered(response, visit, opening.ledgerSeq);
   }
@@ -208,21 +229,25 @@ export class McpDoor {
     if (id !== null) {
       const session = this.#reach(id, visit, "streamable");
       if (isOver(session, asked.request.headers.get("last-event-id"))) {
-        const nothing = rpcResponse(405, RPC.server, "All that belongs to this stream was sent.");
+        const nothing = rpcResponse(405, RPC.server, "This stream is complete.");
         nothing.headers.set("Allow", "DELETE, POST");
         return answered(nothing, visit);
       }
       return this.#listen(session, asked, visit);
     }
     if (!asked.speaksSse) {
-      throw new Problem("method_not_allowed", "A stream belongs to a session: send Mcp-Session-Id.", {
-        headers: { Allow: "POST" },
-      });
+      throw new Problem(
+        "method_not_allowed",
+        "A stream belongs to a session: send the header Mcp-Session-Id.",
+        {
+          headers: { Allow: "POST" },
+        },
+      );
     }
     return this.#openOlder(asked, visit);
   }
 
-  /** The stream by which a session hears what it did not ask for, or the rest of one that was lost. */
+  /** Opens a session's stream of unsolicited messages, or resumes a stream. */
   async #listen(session: Session, asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const place = this.#parts.streams.take(session.workspaceId);
     let watched: Response | undefined;
@@ -238,7 +263,7 @@ export class McpDoor {
     }
   }
 
-  /** The one stream of a session of the older transport, with which it begins and ends. */
+  /** Opens the only stream of a session of the older transport. The session begins and ends with it. */
   async #openOlder(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const endpoint = urlOf(asked.request, SSE_PATH, this.#parts);
     const place = this.#parts.streams.take(visit.caller.workspaceId);
@@ -256,7 +281,10 @@ export class McpDoor {
   async #delete(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const id = asked.request.headers.get("mcp-session-id");
     if (id === null) {
-      return answered(rpcResponse(400, RPC.server, "Mcp-Session-Id says which session to end."), visit);
+      return answered(
+        rpcResponse(400, RPC.server, "Send the header Mcp-Session-Id of the session to end."),
+        visit,
+      );
     }
     const session = this.#reach(id, visit, "streamable");
     const operation = { action: "session.close", scope: null, counted: false } as const;
@@ -267,13 +295,16 @@ export class McpDoor {
     return answered(new Response(null, { status: 200 }), visit, ended.ledgerSeq);
   }
 
-  /** A message of the older transport: its answer goes out by the stream. */
+  /** Takes a message of the older transport, whose answer goes to the stream. */
   #postToStream(id: string, body: unknown, visit: Visit): McpAnswer {
     const session = this.#reach(id, visit, "sse");
     const { by } = session;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
     if (this.#isTwice(session, body)) {
-      return answered(rpcResponse(400, RPC.invalidRequest, "A request of this id is being answered."), visit);
+      return answered(
+        rpcResponse(400, RPC.invalidRequest, "Another request with this id is still pending."),
+        visit,
+      );
     }
     cancelRequests(session, body);
     try {
@@ -288,10 +319,7 @@ export class McpDoor {
   #reach(id: string, { caller }: Visit, kind: SessionTransport["kind"]): Session {
     const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
     if (session?.by.kind !== kind) {
-      throw new Problem(
-        "not_found",
-        "There is no such MCP session; it may have ended. Initialize a new one.",
-      );
+      throw new Problem("not_found", "This MCP session does not exist or has ended. Initialize a new one.");
     }
     this.#sessions.visit(session, caller);
     return session;
@@ -306,12 +334,12 @@ export class McpDoor {
       ...(body === undefined ? {} : { parsedBody: body }),
     });
     if (request.method !== "POST" || taken.stream || !taken.json) return response;
-    // Nothing is sent before the whole answer is there.
+    // Nothing is sent until the whole answer is ready.
     asked.keepOpen();
     return asJson(response);
   }
 
-  /** A stream that is open keeps its session. */
+  /** Keeps a session in use while its stream is open. */
   #watched(session: Session, response: Response, place: StreamPlace): Response {
     session.streams += 1;
     session.hadStream = true;
@@ -326,15 +354,15 @@ export class McpDoor {
 }
 
 /**
- * Whether a client asks for more of a stream whose answer it has. The SDK's client does, a second after each JSON-RPC error
- * (1.32.2), and its server would keep a stream open for it that brings nothing; of a 405 the client makes nothing.
+ * Whether a client tries to resume a stream whose answer it already has. The SDK's client (1.32.2) does so a second
+ * after each JSON-RPC error, and the SDK's server would keep an empty stream open for it. The client ignores a 405.
  */
 function isOver({ by, requests, hadBatch }: Session, lastEventId: string | null): boolean {
   if (by.kind !== "streamable" || lastEventId === null || (hadBatch && requests.size > 0)) return false;
   return by.events.isLastAnswer(lastEventId);
 }
 
-/** Before the SDK is told: it does not say who has cancelled. */
+/** Called before the SDK sees the message, because it does not report who cancelled. */
 function cancelRequests({ requests }: Session, body: unknown): void {
   for (const id of cancelledBy(body)) requests.get(id)?.abort(CANCELLED);
 }

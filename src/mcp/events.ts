@@ -1,15 +1,20 @@
 import type { EventStore } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 
-/** Events of one session kept for a client that lost its connection, and characters of them. */
+/**
+ * Maximum number of events kept per session for a client that lost its connection, and their maximum number of
+ * characters.
+ */
 const EVENTS = 64;
 const CHARACTERS_PER_SESSION = 256 * 1024;
-/** Characters of all sessions' events. Past that, a session keeps none of what comes until others give way. */
+/**
+ * Characters of the events of all sessions. Above this, a session keeps no new events until others release theirs.
+ */
 const CHARACTERS = 64 * 1024 * 1024;
-/** Of those, what one workspace's sessions may take of what is free: half of it is always left to others. */
+/** The part of these that one workspace's sessions may use. At least half is left to others. */
 const CHARACTERS_PER_WORKSPACE = CHARACTERS / 2;
 
-/** What the events of all sessions take. */
+/** The memory used by the events of all sessions. */
 export class EventMemory {
   readonly #heldBy = new Map<number, number>();
   #held = 0;
@@ -18,7 +23,7 @@ export class EventMemory {
     return this.#held;
   }
 
-  /** False where there is no room. */
+  /** Returns false if there is no room. */
   take(workspaceId: number, characters: number): boolean {
     const held = (this.#heldBy.get(workspaceId) ?? 0) + characters;
     if (held > CHARACTERS_PER_WORKSPACE || this.#held + characters > CHARACTERS) return false;
@@ -43,8 +48,8 @@ interface Kept {
 }
 
 /**
- * The last events of one session, so that a stream that broke can be resumed (specification 2025-11-25, "Resumability and
- * Redelivery"). Ids count up within the session. An answer that is larger than all that is kept cannot be resumed.
+ * The last events of one session, so that a broken stream can be resumed (specification 2025-11-25, "Resumability and
+ * Redelivery"). Ids count up within the session. An answer larger than the limit cannot be resumed.
  */
 export class SessionEvents implements EventStore {
   readonly #memory: EventMemory;
@@ -58,7 +63,7 @@ export class SessionEvents implements EventStore {
     this.#workspaceId = workspaceId;
   }
 
-  /** Events and characters that are held now. */
+  /** Number of events and characters currently kept. */
   get size(): { readonly events: number; readonly characters: number } {
     return { events: this.#kept.length, characters: this.#characters };
   }
@@ -75,14 +80,14 @@ export class SessionEvents implements EventStore {
     return id;
   }
 
-  /** Whether this event is an answer, and nothing has come by its stream after it. */
+  /** Whether this event is an answer and the last one of its stream. */
   isLastAnswer(id: string): boolean {
     const stream = this.#kept.find((kept) => kept.id === id)?.stream;
     const last = this.#kept.findLast((kept) => kept.stream === stream);
     return last?.id === id && ("result" in last.message || "error" in last.message);
   }
 
-  /** The session has ended. */
+  /** Releases everything when the session has ended. */
   forget(): void {
     while (this.#kept.length > 0) this.#forgetFirst();
   }
@@ -102,10 +107,10 @@ export class SessionEvents implements EventStore {
     { send }: { send: (eventId: string, message: JSONRPCMessage) => Promise<void> },
   ): Promise<string> {
     const stream = await this.getStreamIdForEventId(id);
-    if (stream === undefined) throw new Error("The event is not kept any more.");
+    if (stream === undefined) throw new Error("The event is no longer available.");
     const after = Number(id);
     for (const kept of [...this.#kept]) {
-      // The first event of a stream carries no message: it only names the place to resume from.
+      // The first event of a stream has no message: it only gives an id to resume from.
       if (kept.stream !== stream || Number(kept.id) <= after || !("jsonrpc" in kept.message)) continue;
       await send(kept.id, kept.message);
     }

@@ -15,7 +15,7 @@ export const FindArguments = validator(
       query: Type.String({
         minLength: 1,
         maxLength: 1_000,
-        description: "What a tool shall do, in words.",
+        description: "What the tool should do, in words.",
       }),
       limit: Type.Optional(
         Type.Integer({ minimum: 1, maximum: FOUND_LIMIT, description: `Default ${FOUND}.` }),
@@ -27,26 +27,30 @@ export const FindArguments = validator(
 export const CallArguments = validator(
   Type.Object(
     {
-      name: Type.String({ minLength: 1, maxLength: 200, description: `As ${FIND_TOOLS} names it.` }),
+      name: Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: `The name, as returned by ${FIND_TOOLS}.`,
+      }),
       arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Its arguments." })),
     },
     { additionalProperties: false },
   ),
 );
 
-/** What a client in search mode sees, so that its model's context holds two tools and not hundreds. */
+/** The tools that a client in search mode sees, so its model's context contains two tools instead of hundreds. */
 const TOOLS: readonly OwnTool[] = [
   {
     name: CALL_TOOL,
     title: CALL_TOOL,
-    description: `Calls a tool that ${FIND_TOOLS} has found, with arguments that fit its input_schema.`,
+    description: `Calls a tool found by ${FIND_TOOLS}, with arguments that match its input_schema.`,
     inputSchema: plainSchema(CallArguments.schema),
   },
   {
     name: FIND_TOOLS,
     title: FIND_TOOLS,
     description:
-      `Finds tools by what they are for. Answers with their names, descriptions and input schemas; call them with ` +
+      `Finds tools by their purpose. Returns their names, descriptions and input schemas; call them with ` +
       `${CALL_TOOL}.`,
     inputSchema: plainSchema(FindArguments.schema),
     annotations: { readOnlyHint: true, openWorldHint: false },
@@ -54,18 +58,18 @@ const TOOLS: readonly OwnTool[] = [
 ];
 export const FINDING_TOOLS: readonly ToolView[] = TOOLS.map(viewOwnTool);
 
-/** A word of a name counts more than one of a description. */
+/** A word in a name counts more than one in a description. */
 const NAME_WEIGHT = 3;
-/** Characters of a description that are searched. */
+/** Number of characters of a description that are searched. */
 const SEARCHED = 1_000;
-/** Characters of all tools in an answer; the first is always answered. */
+/** Maximum characters of all tools in an answer. The first tool is always included. */
 const ANSWER_LENGTH = 256 * 1024;
-/** Tools whose words are looked up before others get their turn. */
+/** Number of tools to process before other work gets a turn. */
 const SLICE = 200;
 
 /**
- * The tools whose names and descriptions share most with the query's words (stems), rare words counting more; of equals,
- * in the order of their names. Fewer than `limit` if they are long.
+ * Finds the tools whose names and descriptions share the most word stems with the query. Rare words count more; ties
+ * keep the order of names. Returns fewer than `limit` if the tools are long.
  */
 export async function findTools(
   tools: readonly ToolView[],
@@ -103,27 +107,27 @@ export async function findTools(
     });
 }
 
-/** Those of the wanted words that a tool has. */
+/** The words of the query that a tool contains. */
 interface ToolTerms {
   readonly name: ReadonlySet<number>;
   readonly text: ReadonlySet<number>;
 }
 
-/** Undefined for a tool that has none of them. */
+/** Undefined if the tool contains none of them. */
 function toolTerms({ title, description }: ToolView, wanted: ReadonlySet<number>): ToolTerms | undefined {
   const of = (text: string) => new Set(termsOf(text).filter((term) => wanted.has(term)));
   const terms = { name: of(apart(title)), text: of(description.slice(0, SEARCHED)) };
   return terms.name.size + terms.text.size === 0 ? undefined : terms;
 }
 
-/** What stems are compared by. */
+/** The terms by which stems are compared. */
 function termsOf(text: string): number[] {
   return wordsOf(text)
     .filter((word) => !isStopWord(word))
     .map(termOf);
 }
 
-/** `search_openIssues` is three words. */
+/** Splits a name into words: `search_openIssues` is three words. */
 function apart(name: string): string {
   return name.replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2").replaceAll(/[^\p{L}\p{N}]+/gu, " ");
 }

@@ -2,13 +2,16 @@ import type { McpDoor, McpRequest } from "./door.ts";
 import type { McpParts } from "./parts.ts";
 import type { McpAnswer } from "./reply.ts";
 
-/** The MCP door, loaded with the SDK when the first client comes: a start does not wait for it. */
+/**
+ * The MCP endpoint. Loaded together with the SDK when the first client connects, so that startup does not wait for
+ * it.
+ */
 export class LazyMcpDoor {
   readonly #load: () => Promise<McpParts>;
   #door: McpDoor | null = null;
   #opening: Promise<McpDoor> | null = null;
 
-  /** `load`: what the door stands on. */
+  /** `load` returns the endpoint's dependencies. */
   constructor(load: () => Promise<McpParts>) {
     this.#load = load;
   }
@@ -19,7 +22,7 @@ export class LazyMcpDoor {
 
   handle(asked: McpRequest): Promise<McpAnswer> {
     if (this.#door) return this.#door.handle(asked);
-    // A load that failed is tried again with the next request.
+    // After a failure, the next request tries to load it again.
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = null;
       throw error;

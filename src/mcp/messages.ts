@@ -1,19 +1,22 @@
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { readMeta, VIA_META, type Via } from "../base/via.ts";
 
-/** Looks into what a client posted, before the SDK judges it. */
+/** These functions inspect what a client posted, before the SDK validates it. */
 
-/** Characters of what a client calls itself that are kept in the evidence. */
+/** Maximum characters of a client's name that are recorded. */
 const CLIENT_LENGTH = 100;
 
-/** What the protocol itself needs, and what stops work: it MUST get through while a flood has taken the limit. */
+/**
+ * Methods that the protocol itself needs, or that stop work. They MUST get through even when a flood has used up the
+ * limit.
+ */
 const UNCOUNTED: ReadonlySet<unknown> = new Set([
   "ping",
   "notifications/initialized",
   "notifications/cancelled",
 ]);
 
-/** Messages in a body that count against the limit; answers of the client do not. */
+/** Number of messages in a body that count against the limit. The client's answers do not. */
 export function countCalls(body: unknown): number {
   let count = 0;
   for (const message of messagesOf(body)) {
@@ -23,7 +26,7 @@ export function countCalls(body: unknown): number {
   return count;
 }
 
-/** The requests that a body cancels. */
+/** The ids of the requests that a body cancels. */
 export function cancelledBy(body: unknown): RequestId[] {
   return messagesOf(body)
     .filter((message) => field(message, "method") === "notifications/cancelled")
@@ -39,7 +42,7 @@ export function requestIdsOf(body: unknown): RequestId[] {
     .filter(isRequestId);
 }
 
-/** The Gatehouses that a body's requests have passed, as far as they name them themselves. */
+/** The Gatehouses that a body's requests have passed through, as stated by the requests themselves. */
 export function viaOf(body: unknown): Via {
   if (!Array.isArray(body)) return readMeta(field(field(body, "params"), "_meta"), VIA_META);
   return [
@@ -55,13 +58,13 @@ function isRequestId(id: unknown): id is RequestId {
   return typeof id === "string" || typeof id === "number";
 }
 
-/** What a client says of itself. */
+/** How a client introduces itself. */
 export interface Hello {
   readonly protocol: string;
   readonly client: string;
 }
 
-/** What an initialize request says of its client; undefined where the body holds none. */
+/** What an initialize request states about its client; undefined if the body has none. */
 export function initializeOf(body: unknown): Hello | undefined {
   const hello = messagesOf(body).find((message) => field(message, "method") === "initialize");
   if (hello === undefined) return undefined;

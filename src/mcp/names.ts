@@ -1,21 +1,21 @@
 import { createHash } from "node:crypto";
 
-/** Names of tools over MCP, both ways. */
+/** Maps tool names to the names used over MCP, and back. */
 export interface ToolNames {
-  /** What clients see; undefined for a name that is not among those that the map was made of. */
+  /** The name that clients see; undefined for a name that is not in the map. */
   outward(name: string): string | undefined;
-  /** The dotted name behind what a client calls: by what it sees, or by the dotted name itself. */
+  /** The dotted name for the name that a client uses, which may be the MCP name or the dotted name itself. */
   inward(shown: string): string | undefined;
 }
 
-/** Claude, Cursor and the providers refuse more, and one name that they refuse hides a whole server. */
+/** Claude, Cursor and the providers reject longer names, and one rejected name hides all tools of a server. */
 const LENGTH = 64;
 const HASH_LENGTH = 8;
 
 /**
- * `github.search` is `github__search`: letters, digits and `_` alone, 64 at most. Of names that are the same once made safe,
- * one that needed no change keeps its own, and each other gets a part of its hash: what a name means does not hang on
- * which tools are there besides, but for those it would be mistaken for.
+ * Maps `github.search` to `github__search`: only letters, digits and `_`, at most 64 characters. If several names map
+ * to the same text, one that needed no change keeps it, and each other one gets part of its hash. So a name's meaning
+ * depends on other tools only if they would collide.
  */
 export function toolNames(names: readonly string[]): ToolNames {
   const groups = new Map<string, string[]>();
@@ -57,7 +57,7 @@ function safeName(name: string): string {
   return isTooLong(name) ? hashed(name) : replaced(name);
 }
 
-/** Whether nothing but the dot had to be changed: no two such names are the same. */
+/** Whether only the dot had to be replaced. Two such names never collide. */
 function isClean(name: string): boolean {
   return /^[A-Za-z0-9_]+\.[A-Za-z0-9_]+$/.test(name) && !isTooLong(name);
 }

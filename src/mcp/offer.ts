@@ -10,28 +10,28 @@ import type { Fixtures } from "./fixtures/fixtures.ts";
 import { type ToolNames, toolNames } from "./names.ts";
 import { type ToolView, toolJson, viewTool } from "./tool-view.ts";
 
-/** What one caller is offered. */
+/** The tools available to one caller. */
 export interface Offer {
-  /** In the order of their names. In search mode, the two tools that find and call the others. */
+  /** Sorted by name. In search mode, the two tools that find and call the others. */
   readonly listed: readonly ToolView[];
-  /** All that may be called. */
+  /** All tools that the caller may call. */
   readonly reachable: readonly ToolView[];
-  /** Of all tools of the workspace, so that a name means the same for every token. */
+  /** Names for all tools of the workspace, so that a name means the same for every token. */
   readonly names: ToolNames;
-  /** The Gatehouses that calls pass behind this one, of tools that have any, by the listed name. */
+  /** By listed name: the Gatehouses that a tool's calls pass through after this one, if any. */
   readonly paths: ReadonlyMap<string, Via>;
-  /** What `listed` holds, as a hash: a session keeps this and not the list. */
+  /** A hash of `listed`. Sessions keep it instead of the list. */
   readonly digest: string;
 }
 
-/** Agents that are offered as tools. */
+/** Maximum number of agents offered as tools. */
 const AGENT_LIMIT = 1_000;
-/** Kinds of callers remembered for a workspace: those with the same agent and scopes share one. */
+/** Kinds of callers cached per workspace. Callers with the same agent and scopes share one. */
 const OFFERS = 1_000;
-/** Tools in all of their lists together. */
+/** Maximum number of tools in all their lists together. */
 const OFFERED = 500_000;
 
-/** `made` while the catalogue was this one. Taken out when agents change, also where it is being made. */
+/** Made for this catalogue. Removed when agents change, even while being made. */
 interface KnownOffers {
   readonly catalogue: readonly CatalogueTool[];
   readonly made: Promise<WorkspaceOffers>;
@@ -41,17 +41,17 @@ interface WorkspaceOffers {
   readonly agents: readonly Agent[];
   readonly names: ToolNames;
   readonly offers: Map<string, Offer>;
-  /** Tools in all lists of `offers`. */
+  /** Number of tools in all lists of `offers`. */
   offered: number;
 }
 
-/** Tool lists, made when somebody asks and kept until agents or connectors change. */
+/** Tool lists, made on demand and kept until agents or connectors change. */
 export class Offers {
   readonly #agents: Agents;
   readonly #registry: ToolRegistry;
   readonly #fixtures: Fixtures | null;
   readonly #workspaces = new Map<number, KnownOffers>();
-  /** The views of tools, which all kinds of callers share for as long as the tool is offered. */
+  /** The views of tools, shared by all kinds of callers while the tool is offered. */
   readonly #views = new WeakMap<CatalogueTool, ToolView>();
 
   constructor(parts: {
@@ -69,7 +69,7 @@ export class Offers {
     const { workspaceId } = caller;
     const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;
     const known = await this.#known(workspaceId);
-    // Removed since it was authenticated: nothing can be reached.
+    // The agent was removed after authentication, so nothing is reachable.
     if (agent === undefined) return makeOffer([], [], known.names, new Map());
     const key = JSON.stringify([agent?.id, agent?.version, caller.scopes, caller.toolsMode]);
     const kept = known.offers.get(key);
@@ -91,7 +91,7 @@ export class Offers {
     const making = { catalogue, made: this.#prepare(workspaceId, catalogue) };
     this.#workspaces.set(workspaceId, making);
     making.made.catch(() => {
-      // Whoever waits for it learns why; the next who asks tries again.
+      // Callers that wait for it get the error; the next caller tries again.
       if (this.#workspaces.get(workspaceId) === making) this.#workspaces.delete(workspaceId);
     });
     return making.made;

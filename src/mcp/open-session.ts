@@ -12,14 +12,16 @@ import { SseTransport } from "./sse-transport.ts";
 import type { ToolParts } from "./tools.ts";
 import type { Visit } from "./visit.ts";
 
-/** An answer that is long in coming is shown to be on its way. */
+/** Interval of keep-alives on the stream of a slow answer. */
 const KEEP_ALIVE_MS = 10_000;
-/** How long a client that lost a stream shall wait before it comes again (specification 2025-11-25, `retry`). */
+/** How long a client waits before it reconnects a lost stream (specification 2025-11-25, `retry`). */
 const RETRY_MS = 1_000;
-/** As the Language Server Protocol has it, from which MCP took cancelling: what a cancelled request is answered with. */
+/**
+ * The error code for a cancelled request, from the Language Server Protocol, on which MCP's cancellation is based.
+ */
 const REQUEST_CANCELLED = -32_800;
 
-/** Begins sessions, each with its server and its transport. */
+/** Opens sessions, each with its own server and transport. */
 export class SessionOpener {
   readonly #parts: ToolParts;
   readonly #sessions: Sessions;
@@ -30,7 +32,7 @@ export class SessionOpener {
     this.#sessions = sessions;
   }
 
-  /** Of Streamable HTTP. Never throws. */
+  /** Opens a session of Streamable HTTP. Never throws. */
   streamable(visit: Visit, hello: Hello): Promise<Answer<Session>> {
     return this.#open(visit, hello, (id) => {
       const events = new SessionEvents(this.#memory, visit.caller.workspaceId);
@@ -44,7 +46,10 @@ export class SessionOpener {
     });
   }
 
-  /** Of the older HTTP+SSE. `endpointOf` says where the session of an id takes messages. Never throws. */
+  /**
+   * Opens a session of the older HTTP+SSE. `endpointOf` returns the URL where the session with this id takes
+   * messages. Never throws.
+   */
   sse(visit: Visit, endpointOf: (id: string) => string): Promise<Answer<Session>> {
     const { clock } = this.#parts;
     return this.#open(visit, { protocol: "2024-11-05", client: "" }, (id) => ({
@@ -67,7 +72,7 @@ export class SessionOpener {
       call.about({ detail: { protocol: hello.protocol, ...(client === "" ? {} : { client }) } });
       const { digest } = await offers.of(caller);
       this.#sessions.makeRoom(caller.workspaceId);
-      // Random as a secret is: the specification asks for ids that cannot be guessed.
+      // As random as a secret, because the specification requires ids that cannot be guessed.
       const id = `${ids("req").slice(4)}${secretPart(random)}`;
       const by = transportOf(id);
       const requests = new Map<RequestId, AbortController>();
@@ -99,25 +104,25 @@ export class SessionOpener {
       this.#sessions.guard(session);
       await server.connect(by.transport);
       this.#sessions.add(session);
-      // Also where the client goes, or the transport ends by itself.
+      // Also called if the client disconnects or the transport ends by itself.
       server.onclose = () => this.#sessions.end(session);
       return session;
     });
-    // Its entry could not be written: nobody is told of the session.
+    // The entry could not be written, so the session is not announced to anyone.
     if (!opening.ok && made) this.#sessions.end(made);
     return opening;
   }
 }
 
 /**
- * The SDK sends a cancelled request no answer, keeps what belongs to it for the session's life, and lets its client resume a
- * stream that brings nothing. An answer, which clients of a cancelled request ignore, ends all of that. On the older
- * transport nothing waits for one.
+ * Answers a cancelled request. The SDK sends no answer, keeps the request's state for the life of the session, and
+ * lets its client resume an empty stream. An answer, which clients ignore for cancelled requests, ends all of that.
+ * The older transport has nothing waiting for one.
  */
 function settle(by: SessionTransport, id: RequestId): void {
   if (by.kind !== "streamable") return;
   const error = { code: REQUEST_CANCELLED, message: "The request was cancelled." };
-  // It was answered in the same moment, or its session has ended.
+  // It was answered at the same moment, or its session has ended.
   by.transport.send({ jsonrpc: "2.0", id, error }).catch(() => {});
 }
 

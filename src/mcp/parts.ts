@@ -11,15 +11,15 @@ import type { TaskService } from "../tasks/service.ts";
 import type { Vault } from "../vault/vault.ts";
 import type { Fixtures } from "./fixtures/fixtures.ts";
 
-/** A stream's place among those that may be open. */
+/** A place for one open stream. */
 export interface StreamPlace {
   /** Gives the place back. Safe to call more than once. */
   release(): void;
-  /** @param end ends the stream, when its place goes to another workspace */
+  /** @param end ends the stream if its place goes to another workspace */
   endsBy(end: () => void): void;
 }
 
-/** What the MCP door stands on; put together in the composition root. */
+/** The MCP endpoint's dependencies, assembled in the composition root. */
 export interface McpParts {
   readonly gate: Gate;
   readonly loops: LoopGuard;
@@ -31,16 +31,16 @@ export interface McpParts {
   readonly tokens: Pick<Tokens, "changed">;
   readonly tasks: Pick<TaskService, "dispatch" | "get" | "read" | "cancel">;
   readonly vault: Pick<Vault, "find" | "list" | "text">;
-  /** The streams that are open, REST's too. `take` throws Problem 429. */
+  /** The open streams, including those of REST. `take` throws Problem 429. */
   readonly streams: { take(workspaceId: number): StreamPlace };
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: RandomSource;
   readonly log: Log;
-  /** What clients see, where it is configured: `https://gate.example.org`. */
+  /** The configured URL that clients use: `https://gate.example.org`. */
   readonly publicUrl: string | null;
-  /** Whether the server listens on this machine alone. */
+  /** Whether only this machine can reach the server. */
   readonly isLoopback: boolean;
-  /** What the conformance suite asks for, in tests alone. */
+  /** What the conformance suite requires; only in tests. */
   readonly fixtures: Fixtures | null;
 }

@@ -6,7 +6,7 @@ import type { PlainReply } from "./at-once.ts";
 import { rpcError } from "./rpc-error.ts";
 import type { Visit } from "./visit.ts";
 
-/** What the door answers; `http` makes a response of it. */
+/** An answer of the MCP endpoint, from which `http` makes a response. */
 export interface McpAnswer {
   readonly limit: RequestLimit | null;
   readonly ledgerSeq: number | null;
@@ -23,7 +23,10 @@ interface Refused {
   readonly ledgerSeq: number | null;
 }
 
-/** A refused request. If its message was too deep to be read, JSON-RPC says so, without the id that nobody knows. */
+/**
+ * The answer to a refused request. If its message was nested too deeply to be read, the answer is a JSON-RPC error
+ * without an id.
+ */
 export function refused({ limit, ledgerSeq, problem }: Refused, { requestId }: Origin): McpAnswer {
   if (problem.code !== "nested_too_deep") return { limit, ledgerSeq, outcome: { problem } };
   const { code, message, data } = rpcError(problem, requestId, ledgerSeq);
@@ -31,12 +34,12 @@ export function refused({ limit, ledgerSeq, problem }: Refused, { requestId }: O
   return { limit, ledgerSeq, outcome: { response: Response.json(body, { status: problem.status }) } };
 }
 
-/** What the protocol refuses, as JSON-RPC says it. */
+/** An error at the protocol level, as a JSON-RPC response. */
 export function rpcResponse(status: number, code: number, message: string): Response {
   return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });
 }
 
-/** How the SDK hands what the door knows to the handlers; the secret stays at the door. */
+/** Passes the visit through the SDK to the handlers. The token's secret is not passed on. */
 export function authInfo(visit: Visit): AuthInfo {
   return { token: "", clientId: visit.caller.actor, scopes: [], extra: { visit } };
 }

@@ -12,12 +12,15 @@ export type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
 export type Params = Readonly<Record<string, unknown>>;
 export type Result = Readonly<Record<string, unknown>>;
 
-/** One JSON-RPC request on its way. */
+/** The context of one JSON-RPC request. */
 export interface RequestContext {
   readonly visit: Visit;
-  /** Aborted when the client cancels, or its session ends. Of this request alone: whoever serves it may abort it too. */
+  /**
+   * Aborted when the client cancels or the session ends. Belongs to this request only, so its handler may also abort
+   * it.
+   */
   readonly abort: AbortController;
-  /** By which more than the answer can be sent; null for a request that is answered at once. */
+  /** For sending more than the answer; null for a request that is answered immediately. */
   readonly stream: RequestStream | null;
 }
 
@@ -31,14 +34,17 @@ export interface Performed<Value> {
   readonly ledgerSeq: number | null;
 }
 
-/** Takes one call the way of every call. @throws RpcError */
+/**
+ * Runs one call through the gate.
+ * @throws RpcError
+ */
 export async function perform<Value>(
   { gate }: Pick<McpParts, "gate">,
   { visit }: RequestContext,
   operation: { readonly action: string; readonly scope: NamedScope | null },
   handle: (call: Call) => Promise<Value>,
 ): Promise<Performed<Value>> {
-  // It was counted at the door, with the request that it came in.
+  // It was already counted, together with its HTTP request.
   const answer = await gate.perform({ ...operation, counted: true }, visit.origin, visit, handle);
   if (!answer.ok) throw rpcError(answer.problem, visit.origin.requestId, answer.ledgerSeq);
   return { value: answer.value, ledgerSeq: answer.ledgerSeq };
@@ -46,20 +52,20 @@ export async function perform<Value>(
 
 const LEDGER = "gatehouse/ledger";
 
-/** Where the evidence of an answer is: what `Gatehouse-Ledger` says over REST. */
+/** Adds the seq of the answer's ledger entry, like the REST header `Gatehouse-Ledger`. */
 export function withLedger(result: Result, ledgerSeq: number | null): Result {
   return ledgerSeq === null ? result : { ...result, _meta: { [LEDGER]: ledgerSeq } };
 }
 
-/** What `withLedger` has put there. */
+/** The seq that `withLedger` added. */
 export function ledgerSeqOf({ _meta: meta }: Result): number | null {
   const seq: unknown = typeof meta === "object" && meta !== null ? Reflect.get(meta, LEDGER) : undefined;
   return typeof seq === "number" ? seq : null;
 }
 
 /**
- * Sends progress to a client that asked for it. What it says MUST grow (specification, "Progress"): what does not is
- * raised a little above the last.
+ * Returns a function that sends progress, if the client asked for it. Progress MUST increase (specification,
+ * "Progress"), so a value that does not is raised slightly above the last.
  */
 export function progressOf({ stream }: RequestContext): ((progress: Progress) => void) | undefined {
   const progressToken = stream?.extra._meta?.progressToken;
@@ -73,7 +79,7 @@ export function progressOf({ stream }: RequestContext): ((progress: Progress) =>
       ...(total === undefined ? {} : { total }),
       ...(message === undefined ? {} : { message }),
     };
-    // A client that has gone reads no progress; that it has gone, the call itself learns.
+    // A disconnected client reads no progress. The call learns of the disconnection by itself.
     stream.extra.sendNotification({ method: "notifications/progress", params }).catch(() => {});
   };
 }

@@ -9,7 +9,7 @@ import { RPC, RpcError } from "./rpc-error.ts";
 const PAGE = 100;
 const URI = /^vault:\/\/(doc_[0-9a-z]{26})$/;
 
-/** The documents inside of the caller's memory boundary, newest first. */
+/** The documents within the caller's memory boundary, newest first. */
 export async function listResources(
   parts: McpParts,
   context: RequestContext,
@@ -44,13 +44,13 @@ export function listResourceTemplates({ fixtures }: McpParts): Result {
         uriTemplate: "vault://{document_id}",
         name: "vault_document",
         title: "Vault document",
-        description: "The text of a document of the vault, by its id.",
+        description: "The text of a vault document, by id.",
       },
     ],
   };
 }
 
-/** @throws RpcError -32002 for what is not there, or not inside of the boundary */
+/** @throws RpcError -32002 if the document does not exist or is outside the boundary */
 export async function readResource(
   parts: McpParts,
   context: RequestContext,
@@ -85,7 +85,7 @@ function viewResource(document: VaultDocument) {
   };
 }
 
-/** Of what is answered: the text that was read out of a PDF is plain text. */
+/** The media type of the returned text: text extracted from a PDF is plain text. */
 function typeOf({ contentType }: VaultDocument): string {
   return contentType.startsWith("text/markdown") ? "text/markdown" : "text/plain";
 }

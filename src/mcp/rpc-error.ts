@@ -1,7 +1,7 @@
 import type { Problem, ProblemCode } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 
-/** Codes of JSON-RPC 2.0, and those that MCP and this server add in the range that is left to servers. */
+/** Error codes of JSON-RPC 2.0, and those that MCP and this server add in the range reserved for servers. */
 export const RPC = {
   parse: -32_700,
   invalidRequest: -32_600,
@@ -16,12 +16,12 @@ export const RPC = {
   rateLimited: -32_029,
 } as const;
 
-/** An error that a client is answered with. `data` says which of the REST errors it is, as `code`. */
+/** An error answer for a client. `data.code` is the corresponding REST error. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly code: number;
   readonly data: Readonly<Record<string, unknown>> | undefined;
-  /** Of the refused call's entry. */
+  /** The seq of the refused call's entry. */
   readonly ledgerSeq: number | null;
 
   constructor(
@@ -37,7 +37,7 @@ export class RpcError extends Error {
   }
 }
 
-/** A refusal of the gate, as MCP says it. */
+/** A refusal by the gate as an MCP error. */
 export function rpcError(problem: Problem, requestId: string, ledgerSeq: number | null): RpcError {
   const { code, errors } = problem;
   const data = {

@@ -12,8 +12,8 @@ const INSTRUCTIONS =
   "Gatehouse: the tools, agents and documents that this token may use. Each call is checked and recorded.";
 
 /**
- * Validates nothing: this server asks its clients for nothing with a schema. Shared, since each Server would make an Ajv of
- * its own otherwise.
+ * Never used: this server sends clients no requests with a schema. Shared, because each Server would otherwise create
+ * its own Ajv.
  */
 const NO_VALIDATOR: jsonSchemaValidator = {
   getValidator<Value>(): JsonSchemaValidator<Value> {
@@ -21,17 +21,17 @@ const NO_VALIDATOR: jsonSchemaValidator = {
   },
 };
 
-/** What a server tells of its requests. */
+/** Notifications about a server's requests. */
 export interface ServerTold {
   began(requestId: RequestId, abort: AbortController): void;
   ended(requestId: RequestId): void;
-  /** The client wants no answer any more: the SDK sends none, and leaves the stream open that waits for it. */
+  /** The client has cancelled the request. The SDK then sends no answer and leaves the waiting stream open. */
   cancelled(requestId: RequestId): void;
 }
 
 /**
- * One session's server. The low-level class with one handler for all methods: it compares no schemas of its own with what
- * is listed, which `McpServer` does anew at every list (100 lists/s against 4,800, with 200 tools).
+ * The server of one session. Uses the low-level class with one handler for all methods, because `McpServer` converts
+ * its schemas again for every list (100 lists/s instead of 4,800, with 200 tools).
  */
 export function createServer(parts: ToolParts, told: ServerTold): Server {
   const server = new Server(
@@ -46,16 +46,17 @@ export function createServer(parts: ToolParts, told: ServerTold): Server {
       jsonSchemaValidator: NO_VALIDATOR,
     },
   );
-  // The SDK would answer this one itself, past the gate.
+  // The SDK would answer this one itself, bypassing the gate.
   server.removeRequestHandler("logging/setLevel");
   server.fallbackRequestHandler = async (request: JSONRPCRequest, extra): Promise<RpcResult> => {
     const visit: unknown = extra.authInfo?.extra?.visit;
-    // Without one, nobody has said who asks.
-    if (!(visit instanceof Visit)) throw new RpcError(RPC.invalidRequest, "The request came by no door.");
+    // Without a visit, the request was not authenticated.
+    if (!(visit instanceof Visit))
+      throw new RpcError(RPC.invalidRequest, "The request was not authenticated.");
     const { signal, requestId } = extra;
     const abort = new AbortController();
     const breakOff = () => {
-      // A client's cancelling has aborted it before.
+      // If the client cancelled the request, it is already aborted with that reason.
       abort.abort(GONE);
       if (abort.signal.reason === CANCELLED) told.cancelled(requestId);
     };

@@ -5,14 +5,14 @@ import type { Caller } from "../access/caller.ts";
 import type { SessionEvents } from "./events.ts";
 import type { SseTransport } from "./sse-transport.ts";
 
-/** Why a request is broken off; the reason of its abort. */
+/** Why a request was aborted, as the abort's reason. */
 export type BrokenOff = "cancelled" | "gone";
-/** Its client wants no answer any more. */
+/** The client no longer wants an answer. */
 export const CANCELLED = "cancelled" satisfies BrokenOff;
-/** Its session has ended: the client has left, its token is no good any more, or the process stops. */
+/** The session has ended: the client has left, its token is no longer valid, or the process stops. */
 export const GONE = "gone" satisfies BrokenOff;
 
-/** How a session's messages come and go. */
+/** The transport of a session's messages. */
 export type SessionTransport =
   | {
       readonly kind: "streamable";
@@ -21,26 +21,29 @@ export type SessionTransport =
     }
   | { readonly kind: "sse"; readonly transport: SseTransport };
 
-/** One client, from its first request until it goes, is swept, or its token ends. */
+/**
+ * A client's session, from its first request until the client leaves, the session expires or its token becomes
+ * invalid.
+ */
 export interface Session {
   readonly id: string;
   readonly workspaceId: number;
-  /** The token that opened it: nobody else reaches it. */
+  /** The token that opened the session. Only it can use the session. */
   readonly actor: string;
   readonly server: Server;
   readonly by: SessionTransport;
-  /** Of the newest request. The session ends when this caller's rights do. */
+  /** The caller of the latest request. The session ends when this caller's rights do. */
   caller: Caller;
-  /** Milliseconds (monotonic) of the last request. */
+  /** When the last request arrived, in milliseconds (monotonic). */
   lastSeenAt: number;
-  /** Streams that are open now: one that listens is not idle. */
+  /** Number of open streams. A session with an open stream is not idle. */
   streams: number;
-  /** Requests that are being answered, by their ids: a session that waits for them is not idle, however long they take. */
+  /** Requests being answered, by id. A session with such a request is not idle, however long it takes. */
   readonly requests: Map<RequestId, AbortController>;
-  /** One that lost its stream is given less time than one that never had any. */
+  /** A session that lost its stream expires sooner than one that never had any. */
   hadStream: boolean;
-  /** Whether it has posted messages together: a stream of such a session may bring more than one answer. */
+  /** Whether it has posted batches: a stream of such a session may have several answers. */
   hadBatch: boolean;
-  /** What it knows of its tools, as the digest of their list: as they were when it began, or when it was told last. */
+  /** The digest of the tool list as the client last knew it: when the session began, or at the last notification. */
   toldTools: string;
 }

@@ -5,27 +5,30 @@ import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { GONE, type Session } from "./session.ts";
 
-/** Each takes some 20 KiB, and 256 KiB of events where it has been sent as much. */
+/** Each session takes about 20 KiB, plus up to 256 KiB of events. */
 const PER_WORKSPACE = 2_000;
 const PER_NODE = 10_000;
-/** Without a request and without an open stream. A client that comes again is told so (404), and starts anew. */
+/**
+ * How long a session without requests and open streams is kept. A client that returns later gets 404 and starts a new
+ * session.
+ */
 const IDLE_MS = 30 * 60_000;
-/** How long one that had a stream and lost it may take to come again. */
+/** How long a session that lost its stream is kept. */
 const LOST_MS = 5 * 60_000;
 const SWEEP_MS = 15_000;
 const RETRY_SECONDS = 30;
 
-/** A timer is never set for longer: the wall clock, by which tokens expire, may be set in between. */
+/** The longest timer. Tokens expire by the wall clock, which may be changed while a timer runs. */
 const LONGEST_WAIT_MS = 3_600_000;
 
 export interface SessionsParts {
   readonly clock: Clock;
   readonly log: Log;
-  /** When the rights of a session's caller end, in milliseconds since the Unix epoch. The time may have passed. */
+  /** When the rights of a session's caller end, in milliseconds since the Unix epoch. May be in the past. */
   rightsEnd(session: Session): number | Promise<number>;
 }
 
-/** The sessions that are open, all in memory: a restart ends them, and clients start anew. */
+/** The open sessions, kept only in memory: a restart ends them, and clients start new ones. */
 export class Sessions {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -35,7 +38,7 @@ export class Sessions {
   readonly #endSweeps: () => void;
   #checking: Promise<void> | null = null;
   #isDue = false;
-  /** When the first session expires that is known to, in milliseconds since the Unix epoch. */
+  /** The earliest known expiry of a session, in milliseconds since the Unix epoch. */
   #nextEnd = Number.POSITIVE_INFINITY;
   #cancelTimer = () => {};
 
@@ -50,21 +53,22 @@ export class Sessions {
     return this.#byId.size;
   }
 
-  /** Those of one workspace. */
+  /** The sessions of one workspace. */
   of(workspaceId: number): Session[] {
     return [...this.#byId.values()].filter((session) => session.workspaceId === workspaceId);
   }
 
-  /** Of this token alone: another one's is not there. */
+  /** Finds a session of this token. Sessions of other tokens are not found. */
   find(id: string, workspaceId: number, actor: string): Session | undefined {
     const session = this.#byId.get(id);
     return session?.workspaceId === workspaceId && session.actor === actor ? session : undefined;
   }
 
   /**
-   * Makes room for one more. If a workspace has as many as it may, its own session that has been idle longest ends. If the
-   * node has, one of the workspace with most sessions does, even one in use if the newcomer has less than an equal share.
-   * @throws Problem 429 `rate_limited` if there is none to end
+   * Makes room for one more session. If a workspace is at its limit, its longest-idle session ends. If the node is at
+   * its limit, a session of the workspace with the most ends, even one in use if the new one's workspace has less
+   * than an equal share.
+   * @throws Problem 429 `rate_limited` if no session may be ended
    */
   makeRoom(workspaceId: number): void {
     const wanted = (this.#held.get(workspaceId) ?? 0) + 1;
@@ -74,7 +78,7 @@ export class Sessions {
     const isEntitled = !isFull && wanted <= PER_NODE / workspaces;
     const ending = this.#idlest(isFull ? workspaceId : this.#withMost(), isEntitled);
     if (!ending) {
-      throw new Problem("rate_limited", "There are as many MCP sessions as there may be, all in use.", {
+      throw new Problem("rate_limited", "Too many MCP sessions are open, and all are in use. Retry later.", {
         headers: { "Retry-After": String(RETRY_SECONDS) },
       });
     }
@@ -88,7 +92,10 @@ export class Sessions {
     return most.workspaceId;
   }
 
-  /** The session of a workspace that has been idle longest; if none is idle, and those in use may end, the quietest one. */
+  /**
+   * The longest-idle session of a workspace. If none is idle and `mayEndUsed` is set, the one whose last request is
+   * oldest.
+   */
   #idlest(workspaceId: number, mayEndUsed: boolean): Session | undefined {
     let idlest: Session | undefined;
     let quietest: Session | undefined;
@@ -106,16 +113,19 @@ export class Sessions {
     this.#watch(session);
   }
 
-  /** A request of the session has come. */
+  /** Notes a request of the session. */
   visit(session: Session, caller: Caller): void {
     session.lastSeenAt = this.#clock.monotonic();
     if (session.caller === caller) return;
     session.caller = caller;
-    // It may have come with another secret, which ends earlier.
+    // The caller may now use another secret, which expires earlier.
     this.#watch(session);
   }
 
-  /** From now on the session's transport sends nothing after its caller's rights have ended, however late the timer is. */
+  /**
+   * From now on, the session's transport sends nothing once its caller's rights have ended, even if the timer is
+   * late.
+   */
   guard(session: Session): void {
     const { transport } = session.by;
     const send: Transport["send"] = transport.send.bind(transport);
@@ -126,7 +136,7 @@ export class Sessions {
     };
   }
 
-  /** Takes it out, breaks off what it asked for and closes its streams. */
+  /** Removes a session, aborts its requests and closes its streams. */
   end(session: Session): void {
     if (!this.#byId.delete(session.id)) return;
     const left = (this.#held.get(session.workspaceId) ?? 1) - 1;
@@ -139,7 +149,10 @@ export class Sessions {
     });
   }
 
-  /** Ends the sessions whose callers' rights have ended. One check at a time, and one more for changes that came during it. */
+  /**
+   * Ends the sessions whose callers' rights have ended. Runs one check at a time, and another one for changes during
+   * it.
+   */
   checkRights(): void {
     if (this.#checking) {
       this.#isDue = true;
@@ -153,7 +166,7 @@ export class Sessions {
     });
   }
 
-  /** Ends all. */
+  /** Ends all sessions. */
   async stop(): Promise<void> {
     this.#endSweeps();
     this.#cancelTimer();
@@ -177,8 +190,8 @@ export class Sessions {
         const end = this.#rightsEnd(session);
         this.#endAt(session, typeof end === "number" ? end : await end);
       } catch (error) {
-        // What cannot be known now is looked at again with the next sweep; each call is checked anyway.
-        this.#log.warn("whether an MCP session's token is good cannot be read", { error });
+        // Checked again at the next sweep; each call is checked in any case.
+        this.#log.warn("an MCP session's token could not be checked", { error });
         return;
       }
     }

@@ -9,12 +9,12 @@ import { type Clock, every } from "../base/clock.ts";
 const encoder = new TextEncoder();
 const KEEP_ALIVE = encoder.encode(": keep-alive\n\n");
 const KEEP_ALIVE_MS = 10_000;
-/** Bytes that a client has not taken yet; one that falls behind further is cut. */
+/** Maximum bytes that a client has not read yet. A client that falls further behind is disconnected. */
 const BACKLOG_BYTES = 32 * 1024 * 1024;
 
 /**
- * The server's side of HTTP+SSE (specification 2024-11-05): one stream of answers, and an endpoint that takes messages. The
- * SDK's own wants Node's response object.
+ * The server side of HTTP+SSE (specification 2024-11-05): a stream of answers, and an endpoint that takes messages.
+ * The SDK's implementation needs Node's response object.
  */
 export class SseTransport implements Transport {
   readonly sessionId: string;
@@ -25,7 +25,7 @@ export class SseTransport implements Transport {
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
   #endKeepAlive = () => {};
 
-  /** `endpoint`: absolute URL that the client posts its messages to. */
+  /** `endpoint`: the absolute URL to which the client posts its messages. */
   constructor(sessionId: string, endpoint: string, clock: Clock) {
     this.sessionId = sessionId;
     const body = new ReadableStream<Uint8Array>(
@@ -50,13 +50,16 @@ export class SseTransport implements Transport {
 
   async start(): Promise<void> {}
 
-  /** A message that the client posted. @throws Error where it is none */
+  /**
+   * Takes a message that the client posted.
+   * @throws Error if it is not a valid message
+   */
   receive(message: unknown, extra: MessageExtraInfo): void {
     this.onmessage?.(JSONRPCMessageSchema.parse(message), extra);
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!this.#controller) throw new Error("The client has gone.");
+    if (!this.#controller) throw new Error("The client has disconnected.");
     this.#controller.enqueue(encoder.encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`));
     if ((this.#controller.desiredSize ?? 0) < 0) await this.close();
   }
@@ -69,7 +72,7 @@ export class SseTransport implements Transport {
     try {
       controller.close();
     } catch {
-      // The client has cancelled it already.
+      // The client has already cancelled it.
     }
     this.onclose?.();
   }

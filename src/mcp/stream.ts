@@ -1,14 +1,14 @@
-/** Bun sends the headers with the body's first byte: a quiet stream would look unopened without this. */
+/** Bun sends the headers with the first byte of the body. Without this, a quiet stream would look unopened. */
 const OPENED = new TextEncoder().encode(": open\n\n");
 
-/** A stream that was opened. */
+/** An open stream. */
 export interface OpenedStream {
   readonly response: Response;
-  /** Ends it. What it has brought so far may still be read. */
+  /** Ends the stream. What it has sent can still be read. */
   readonly end: () => void;
 }
 
-/** The same stream, with a comment first; `ended` is called once it is over, whoever ended it. */
+/** Wraps a stream, with a comment at its start. `ended` is called once it is over, whoever ended it. */
 export function opened(response: Response, ended: () => void): OpenedStream {
   const reader = response.body?.getReader();
   let isOver = false;
@@ -40,7 +40,7 @@ export function opened(response: Response, ended: () => void): OpenedStream {
   });
   return {
     response: new Response(body, { status: response.status, headers: response.headers }),
-    // The read that waits is told that nothing more comes. That the stream is broken by then changes nothing.
+    // The pending read then reports the end. An error of a stream that is already broken does not matter.
     end: () => void reader?.cancel().catch(() => {}),
   };
 }

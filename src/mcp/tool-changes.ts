@@ -4,7 +4,7 @@ import type { Offers } from "./offer.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** Changes that come together are told together. */
+/** Changes within this time cause a single notification. */
 const WAIT_MS = 100;
 
 export interface ToolChangeParts {
@@ -14,7 +14,7 @@ export interface ToolChangeParts {
   readonly sessions: Sessions;
 }
 
-/** Tells clients when what their token may reach is not what they were told (`notifications/tools/list_changed`). */
+/** Notifies clients when the tools available to their token have changed (`notifications/tools/list_changed`). */
 export class ToolChanges {
   readonly #parts: ToolChangeParts;
   readonly #due = new Set<number>();
@@ -24,7 +24,7 @@ export class ToolChanges {
     this.#parts = parts;
   }
 
-  /** Something has changed in a workspace: who is told is found out a little later. */
+  /** Notes a change in a workspace. Which sessions it affects is determined a little later. */
   note(workspaceId: number): void {
     this.#due.add(workspaceId);
     this.#cancel ??= this.#parts.clock.after(WAIT_MS, () => {
@@ -35,12 +35,12 @@ export class ToolChanges {
     });
   }
 
-  /** A session has begun to listen: what changed before is told now. */
+  /** Notifies a session that has just opened a stream of earlier changes. */
   async look(session: Session): Promise<void> {
     try {
       await this.#tellOne(session);
     } catch (error) {
-      this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
+      this.#parts.log.debug("an MCP client could not be notified of its tools", { error });
     }
   }
 
@@ -53,10 +53,10 @@ export class ToolChanges {
     for (const workspaceId of workspaces) {
       for (const session of this.#parts.sessions.of(workspaceId)) {
         try {
-          // One that listens to nothing is told when it does.
+          // A session without a stream is notified when it opens one.
           if (session.streams > 0) await this.#tellOne(session);
         } catch (error) {
-          this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
+          this.#parts.log.debug("an MCP client could not be notified of its tools", { error });
         }
       }
     }

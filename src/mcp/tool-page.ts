@@ -2,12 +2,15 @@ import { invalidField } from "../base/errors.ts";
 import { PATH_META, type Via } from "../base/via.ts";
 import { lengthOfView, type ToolView, toolJson } from "./tool-view.ts";
 
-/** Tools in one page of a listing: many clients read only the first. */
+/** Tools per page of a list. Many clients read only the first page. */
 const MOST_TOOLS = 1_000;
-/** Characters of a page that is answered as JSON, and of one that the SDK's transport takes, which needs it parsed. */
+/** Characters per page: as JSON, and through the SDK's transport, which needs the page parsed. */
 const MOST_LENGTH = 2 * 1024 * 1024;
 const MOST_PARSED_LENGTH = 1024 * 1024;
-/** Lists that fit into one page are kept encoded: making one of 200 tools took 500 µs each time. Bytes of one, and of all. */
+/**
+ * Lists that fit on one page are kept encoded, because encoding 200 tools took 500 µs each time. Bytes of one list,
+ * and of all.
+ */
 const KEPT_LENGTH = 512 * 1024;
 const KEPT_BYTES = 16 * 1024 * 1024;
 
@@ -17,11 +20,11 @@ const ENCODER = new TextEncoder();
 export class ToolPage {
   readonly tools: readonly ToolView[];
   readonly nextCursor: string | undefined;
-  /** The list, if the page has all of it. */
+  /** The list, if it fits on this page. */
   readonly #whole: readonly ToolView[] | null;
   readonly #paths: ToolPaths | null;
 
-  /** @throws Problem 422 for what is no cursor */
+  /** @throws Problem 422 for an invalid cursor */
   constructor(
     listed: readonly ToolView[],
     cursor: unknown,
@@ -37,20 +40,20 @@ export class ToolPage {
     this.nextCursor = end < listed.length && last ? Buffer.from(last.name).toString("base64url") : undefined;
   }
 
-  /** The JSON array, in UTF-8. */
+  /** The JSON array in UTF-8. */
   encoded(): Uint8Array {
     return this.#whole && !this.#paths ? encodedLists.of(this.#whole) : encode(this.tools, this.#paths);
   }
 
-  /** The array as a value. */
+  /** The array as a parsed value. */
   parsed(): unknown {
     return JSON.parse(new TextDecoder().decode(this.encoded()));
   }
 }
 
 /**
- * Another Gatehouse is told the Gatehouses behind each tool, and leaves out what leads back to it: two that connect each other would
- * list their tools without end.
+ * Tells another Gatehouse which Gatehouses are behind each tool, so that it leaves out tools that lead back to it.
+ * Otherwise two that connect to each other would list their tools endlessly.
  */
 export interface ToolPaths {
   readonly instance: string;
@@ -66,7 +69,7 @@ function metaOf({ name }: ToolView, { instance, paths }: ToolPaths): object {
   return { [PATH_META]: [instance, ...(paths.get(name) ?? [])] };
 }
 
-/** Encoded lists, those that were asked for last. */
+/** Encoded lists; the most recently added are kept. */
 class EncodedLists {
   readonly #lists = new Map<readonly ToolView[], Uint8Array>();
   #bytes = 0;
@@ -101,7 +104,7 @@ function endOf(listed: readonly ToolView[], start: number, most: number): number
   return end;
 }
 
-/** A cursor is the name of the last tool of the page before: tools that come or go between two pages harm nothing. */
+/** A cursor is the name of the last tool of the previous page, so tools may be added or removed between pages. */
 function startAfter(listed: readonly ToolView[], name: string): number {
   const start = listed.findIndex((tool) => tool.name > name);
   return start < 0 ? listed.length : start;

@@ -4,10 +4,12 @@ import type { ToolAnnotations } from "../connectors/source.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** A tool as `tools/list` shows it (specification 2025-11-25). Its schemas are JSON text, which is parsed by nobody here. */
+/**
+ * A tool as listed by `tools/list` (specification 2025-11-25). Its schemas are JSON text and are never parsed here.
+ */
 export interface ToolView {
   readonly name: string;
-  /** The dotted name, as REST has it. */
+  /** The dotted name, as in REST. */
   readonly title: string;
   readonly description: string;
   readonly inputSchemaJson: string;
@@ -15,7 +17,7 @@ export interface ToolView {
   readonly annotations?: ToolAnnotations;
 }
 
-/** A tool of ours, whose schemas are values. */
+/** One of this server's own tools, whose schemas are values. */
 export interface OwnTool extends Pick<ToolView, "name" | "title" | "description" | "annotations"> {
   readonly inputSchema: Schema;
   readonly outputSchema?: Schema;
@@ -44,7 +46,7 @@ export function viewTool(
   };
 }
 
-/** Characters of the tool in a list, not exactly. */
+/** Approximate number of characters of the tool in a list. */
 export function lengthOfView({
   name,
   title,
@@ -57,7 +59,7 @@ export function lengthOfView({
   );
 }
 
-/** The tool in a list, as JSON. */
+/** The tool as JSON for a list. */
 export function toolJson({ inputSchemaJson, outputSchemaJson, ...told }: ToolView, meta?: object): string {
   const head = JSON.stringify(meta ? { ...told, _meta: meta } : told).slice(0, -1);
   const output = outputSchemaJson === undefined ? "" : `,"outputSchema":${outputSchemaJson}`;

@@ -31,7 +31,7 @@ export async function listTools(parts: ToolParts, context: RequestContext, param
   return withLedger(value, ledgerSeq);
 }
 
-/** Only another Gatehouse's requests name the Gatehouses that they have passed. */
+/** Only requests from another Gatehouse name the Gatehouses they have passed through. */
 function isGatehouse({ visit }: RequestContext): boolean {
   return (visit.origin.via?.length ?? 0) > 0;
 }
@@ -58,7 +58,10 @@ export async function callTool(parts: ToolParts, context: RequestContext, params
   return call(parts, context, name, input);
 }
 
-/** A call that says nothing that could be called is a refused call all the same. @throws RpcError */
+/**
+ * Records a call that does not name anything callable, like any refused call.
+ * @throws RpcError
+ */
 async function refuseParams(
   parts: ToolParts,
   context: RequestContext,
@@ -79,14 +82,14 @@ async function call(
 ): Promise<Result> {
   const { caller } = context.visit;
   const { names } = await parts.offers.of(caller);
-  // What no tool is named like is looked up as it is: the refusal, and its evidence, name it so.
+  // A name that is not in the map is used unchanged, so that the refusal and its ledger entry quote it.
   const name = names.inward(shown) ?? shown;
-  // A token that acts as an agent is refused agents that are there and those that are not in the same way.
+  // A token acting as an agent is refused existing and missing agents in the same way.
   const agent = agentOf(name) ?? (caller.agent ? agentOf(name.replace("__", ".")) : undefined);
   if (agent !== undefined) return callAgent(parts, context, agent, input);
   const progress = progressOf(context);
   const { value, ledgerSeq } = await perform(parts, context, { action: "tool.call", scope: null }, (call) =>
-    // What came as JSON is JSON.
+    // The input was parsed from JSON.
     parts.calls.call(call, name, input as JsonObject, {
       abort: context.abort,
       ...(progress ? { progress } : {}),

@@ -3,11 +3,11 @@ import type { Via } from "../base/via.ts";
 import type { Origin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 
-/** One HTTP request, as the handlers of the calls inside of it see it: who asks was settled at the door. */
+/** One HTTP request, as seen by the handlers of the calls in it. Its caller is already authenticated. */
 export class Visit {
   #origin: Origin;
   readonly caller: Caller;
-  /** Null before the request was counted, and for what is not counted. */
+  /** Null before the request is counted, and if it is not counted. */
   limit: RequestLimit | null;
 
   constructor(origin: Origin, caller: Caller, limit: RequestLimit | null) {
@@ -20,7 +20,7 @@ export class Visit {
     return this.#origin;
   }
 
-  /** Adds the Gatehouses that the request's messages name to those that its header names. */
+  /** Adds the Gatehouses named in the request's messages to those named in its header. */
   addHops(named: Via): void {
     const { via = [] } = this.#origin;
     const added = named.filter((instance) => !via.includes(instance));

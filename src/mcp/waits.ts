@@ -1,4 +1,4 @@
-/** Clients of one workspace that may wait for tasks at once: each holds a stream, and its task's events. */
+/** Maximum number of clients per workspace that wait for tasks. Each holds a stream and its task's events. */
 export const WAITS_PER_WORKSPACE = 1_000;
 
 interface Wait {
@@ -8,8 +8,8 @@ interface Wait {
 }
 
 /**
- * Who waits for a task's end, be it an agent's or a call that a person has to approve, for as long as that takes: told first
- * when the process stops, to be answered still.
+ * Clients waiting for a task to end, whether an agent's task or a call that a person must approve, for as long as
+ * that takes. When the process stops, they are notified first, so that they can still be answered.
  */
 export class Waits {
   readonly #all = new Set<Wait>();
@@ -20,12 +20,12 @@ export class Waits {
   }
 
   /**
-   * @param end Ends the wait, since the process stops
-   * @returns to be called when the wait is over; null where too many wait, or the process stops
+   * @param end ends the wait because the process stops
+   * @returns a function to call when the wait is over; null if too many are waiting or the process stops
    */
   add(workspaceId: number, end: () => void): (() => void) | null {
     if (this.#stopped) return null;
-    // Far fewer wait than the limit: counting is a look at the size.
+    // Usually far fewer than the limit are waiting, so checking the total is enough.
     const isMany = this.#all.size >= WAITS_PER_WORKSPACE;
     const own = isMany ? [...this.#all].filter((wait) => wait.workspaceId === workspaceId).length : 0;
     if (own >= WAITS_PER_WORKSPACE) return null;
@@ -37,13 +37,13 @@ export class Waits {
     };
   }
 
-  /** Ends all, and resolves when their answers are on their way. */
+  /** Ends all waits, and resolves when their answers are being sent. */
   async stop(): Promise<void> {
     this.#stopped = true;
     const waits = [...this.#all];
     for (const { end } of waits) end();
     await Promise.all(waits.map(({ ended }) => ended.promise));
-    // Answers take a few turns of promises from there to their streams.
+    // Answers need a few more turns to reach their streams.
     if (waits.length > 0) await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -113,7 +113,7 @@ export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<Del
   );
 }
 
-/** What is posted of a delivery, with its seal: it is signed as this server's own words. */
+/** The sealed fields of a delivery, which is signed as this server's own words. */
 interface DueRow {
   readonly workspace_id: number;
   readonly id: string;
@@ -125,8 +125,8 @@ interface DueRow {
 }
 
 /**
- * A delivery that is still due; undefined if it was sent, replaced or postponed. One that somebody else has written to the file
- * fails instead.
+ * A delivery that is still due; undefined if it was sent, replaced or postponed. A delivery that another program has
+ * written to the file is marked as failed.
  */
 export async function findDue(
   db: Db,
@@ -143,7 +143,7 @@ export async function findDue(
   if (db.seals.fits("webhook_deliveries", row)) return { workspaceId, id, type, body, tries };
   await db.run(
     `UPDATE webhook_deliveries SET status = 'failed', next_at = NULL, last_error = $3 WHERE workspace_id = $1 AND id = $2`,
-    [workspaceId, id, "It was changed in the database's file."],
+    [workspaceId, id, "It was changed in the database file."],
   );
   return undefined;
 }

@@ -26,7 +26,7 @@ export function openWebhookSecret({ configured, dataDir, random = systemRandom }
   const known = readKeyFile(
     path,
     (content) => decodeSecret(content.trim()),
-    "put the backup of it back, or remove it: the next start makes a new one, which the receiver has to be given",
+    "restore it from a backup, or remove it: the next start creates a new one, which the receiver must then be given",
   );
   if (known) return known;
   const made = new Uint8Array(SECRET_BYTES);

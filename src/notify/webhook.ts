@@ -112,7 +112,7 @@ export class Webhook {
       .tx((tx) => this.write(tx, notice))
       .catch((error: unknown) => {
         const facts = { webhook: this.#origin, type: notice.type, error };
-        this.#parts.log.error("a notice for the webhook cannot be stored, and is lost", facts);
+        this.#parts.log.error("a notice for the webhook could not be stored and is lost", facts);
       });
     this.#writing.add(writing);
     void writing.then(() => this.#writing.delete(writing));

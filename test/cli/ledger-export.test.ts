@@ -62,7 +62,7 @@ describe("refused", () => {
   test("a zip on a terminal", async () => {
     const { code, shown } = await onTerminal("--output", "-");
     expect(code).toBe(2);
-    expect(shown).toContain("a zip, which is not written to a terminal");
+    expect(shown).toContain("a zip file, which cannot be written to a terminal");
   });
 });
 
@@ -296,7 +296,7 @@ describe("an answer that does not come to its end", () => {
     for (const format of ["ndjson", "json"]) {
       const ran = await exported("--format", format, "--output", "kept.ndjson");
       expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 1, stdout: "" });
-      expect(ran.stderr).toContain("the export broke off before its end");
+      expect(ran.stderr).toContain("the export was interrupted");
     }
     expect(fileOf("kept.ndjson").toString()).toBe("before");
     expect(there()).toEqual(before);
@@ -306,7 +306,7 @@ describe("an answer that does not come to its end", () => {
     await badNetwork(400_000, "breaks");
     const ran = await exported("--format", "ndjson", "--output", "-");
     expect(ran.code).toBe(1);
-    expect(ran.stderr).toContain("the export broke off");
+    expect(ran.stderr).toContain("the export was interrupted");
     expect(ran.stdout.length).toBeLessThan(400_000);
   });
 
@@ -330,7 +330,7 @@ describe("an answer that does not come to its end", () => {
     await hung;
     while (readdirSync(folder).length === 0) await Bun.sleep(5);
     child.kill(signal);
-    expect(await new Response(child.stderr).text()).toContain("stopped before the export was whole");
+    expect(await new Response(child.stderr).text()).toContain("stopped before the export was complete");
     expect(await child.exited).toBe(1);
     expect(readdirSync(folder)).toEqual([]);
   });

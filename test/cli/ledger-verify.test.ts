@@ -50,18 +50,18 @@ function cutTail(above = 650): void {
 
 describe("wrong usage ends with 2, says what is wrong, and prints nothing on standard output:", () => {
   const cases: readonly (readonly [name: string, args: readonly string[], message: string])[] = [
-    ["a directory that is not there", ["--data", "nowhere"], "nowhere"],
+    ["a directory that does not exist", ["--data", "nowhere"], "nowhere"],
     ["a directory without a database", ["--data", "."], "--data"],
-    ["a workspace that is not there", ["--workspace", "nobody"], "nobody"],
+    ["a workspace that does not exist", ["--workspace", "nobody"], "nobody"],
     ["a key that is none", ["--key", "gatehouse/x/default+00000000+AAAA"], "--key"],
     ["a key whose id does not fit", ["--key", `gatehouse/x/default+00000000+A${"A".repeat(43)}=`], "--key"],
-    ["a file of a key that is not there", ["--key", "nowhere"], "--key"],
+    ["a file of a key that does not exist", ["--key", "nowhere"], "--key"],
     ["a file that holds no key", ["--key", "checkpoints"], "--key"],
     ["an empty file for a key", ["--key", "/dev/null"], "--key"],
-    ["a file of checkpoints that is not there", ["--checkpoint", "nowhere"], "--checkpoint"],
+    ["a file of checkpoints that does not exist", ["--checkpoint", "nowhere"], "--checkpoint"],
     ["a file that holds none", ["--checkpoint", "key"], "--checkpoint"],
     ["an empty file for checkpoints", ["--checkpoint", "/dev/null"], "--checkpoint"],
-    ["a bundle that is not there", ["--bundle", "nowhere"], "--bundle"],
+    ["a bundle that does not exist", ["--bundle", "nowhere"], "--bundle"],
     ["a bundle in a data directory", ["--bundle", "key", "--data", "gatehouse-data"], "--bundle"],
     ["a bundle of a workspace", ["--bundle", "key", "--workspace", "default"], "--bundle"],
   ];
@@ -85,9 +85,9 @@ describe("what holds ends with 0:", () => {
     expect(ran.stdout).toContain("Workspace other: holds\n");
     expect(ran.stdout.includes("Workspace default: holds\n")).toBe(!args.includes("--workspace"));
     expect(ran.stdout).toContain(
-      "\n\nHolds: nothing was changed, added or taken away, as far as its signatures vouch for it.\n",
+      "\n\nHolds: nothing was changed, added or removed, as far as the signatures can show.\n",
     );
-    expect(ran.stdout.includes("Nothing from elsewhere was given")).toBe(!args.includes("--key"));
+    expect(ran.stdout.includes("This used only the data's own keys")).toBe(!args.includes("--key"));
   });
 
   test("with the key itself, from another folder, by the variable", async () => {
@@ -121,7 +121,7 @@ describe("what holds ends with 0:", () => {
     writeFileSync(join(desk.cwd, "torn"), torn);
     const ran = await verify("--checkpoint", "torn");
     expect(ran.code).toBe(0);
-    expect(ran.stderr).toBe("gatehouse: 1 pieces of torn are no whole checkpoints, and are left aside\n");
+    expect(ran.stderr).toBe("gatehouse: skipped 1 incomplete checkpoint in torn\n");
   });
 
   test("while a server runs, and after it was killed; nothing is written", async () => {
@@ -147,7 +147,7 @@ describe("what was tampered with ends with 1, and says where:", () => {
     expect(ran.stdout).toContain("Workspace default: TAMPERED WITH\n");
     expect(ran.stdout).toMatch(/^ {2}! Entries 651 to \d+ are missing at the end: .* \[tail_missing\]$/m);
     expect(ran.stdout).toContain("Workspace other: holds\n");
-    expect(ran.stdout).toEndWith("Tampered with: what is said above was changed, added or taken away.\n");
+    expect(ran.stdout).toEndWith("Tampered with: data was changed, added or removed as reported above.\n");
   });
 
   test("as JSON, by code and number", async () => {
@@ -198,7 +198,7 @@ describe("what cannot be decided ends with 3, and says what is missing:", () => 
       /^ {2}\? The data directory was written by a version .* \[schema_unsigned\]$/m,
     );
     expect(ran.stdout).toEndWith(
-      "Cannot be decided: nothing speaks of tampering, but what is said above is missing.\n",
+      "Cannot be decided: there is no sign of tampering, but the evidence named above is missing.\n",
     );
   });
 

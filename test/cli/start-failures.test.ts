@@ -159,7 +159,7 @@ describe("a server tells in one line, with what to do, that", () => {
     const address = `127.0.0.1:${other.port}`;
     const ran = await serve(copy(), ["--listen", address]);
     expect(ran.stderr).toMatch(
-      new RegExp(`^gatehouse: cannot listen on ${address}: .*\\n {2}name another address`, "m"),
+      new RegExp(`^gatehouse: cannot listen on ${address}: .*\\n {2}choose another address`, "m"),
     );
     expect(ran.stderr).not.toContain("    at ");
     expect(ran.code).toBe(1);
@@ -167,7 +167,9 @@ describe("a server tells in one line, with what to do, that", () => {
 
   test("its address is none of this machine's", async () => {
     const ran = await serve(copy(), ["--listen", "192.0.2.1:0"]);
-    expect(ran.stderr).toMatch(/^gatehouse: cannot listen on 192\.0\.2\.1:0: .*\n {2}name another address/m);
+    expect(ran.stderr).toMatch(
+      /^gatehouse: cannot listen on 192\.0\.2\.1:0: .*\n {2}choose another address/m,
+    );
     expect(ran.stderr).not.toContain("    at ");
     expect(ran.code).toBe(1);
   });

@@ -100,7 +100,11 @@ describe("wrong usage ends with 2, says what is wrong, and prints nothing on sta
     ["an import that says more", ["connector", "add", "one", "--import", "f"], "--import"],
     ["a choice of nothing", ["connector", "add", "one", "--only", "b", "--", "c"], "--only"],
     ["a workspace's name that is none", ["workspace", "create", "No Such"], "name"],
-    ["a configuration file that is not there", ["token", "list", "--config", "nowhere.yaml"], "nowhere.yaml"],
+    [
+      "a configuration file that does not exist",
+      ["token", "list", "--config", "nowhere.yaml"],
+      "nowhere.yaml",
+    ],
   ])("%s", async (_, args, message) => {
     const ran = await desk.cli(args);
     expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 2, stdout: "" });
@@ -122,9 +126,9 @@ describe("wrong usage ends with 2, says what is wrong, and prints nothing on sta
 
 describe("what fails ends with 1, with the next step and no stack", () => {
   test.each([
-    ["a token that is not there", ["token", "revoke", "tok_0"], "tok_0"],
-    ["a workspace that is not there", ["token", "list", "--workspace", "nowhere"], "nowhere"],
-    ["an agent that is not there", ["task", "run", "--agent", "nobody", "hello"], "nobody"],
+    ["a token that does not exist", ["token", "revoke", "tok_0"], "tok_0"],
+    ["a workspace that does not exist", ["token", "list", "--workspace", "nowhere"], "nowhere"],
+    ["an agent that does not exist", ["task", "run", "--agent", "nobody", "hello"], "nobody"],
     ["a data directory that is a file", ["token", "list", "--data", "file"], "--data"],
     ["a console that no server has", ["console"], "gatehouse serve"],
   ])("%s", async (_, args, message) => {

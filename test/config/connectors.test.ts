@@ -19,12 +19,12 @@ const REFUSED: [name: string, given: Given, ...problems: string[]][] = [
     [
       `connectors.stdio as ${text}, which an earlier version took`,
       { yaml: `connectors: { stdio: ${text} }` },
-      `connectors.stdio (F:1): is ${text}, which is no longer taken; ${advice}`,
+      `connectors.stdio (F:1): is ${text}, which is no longer accepted; ${advice}`,
     ],
     [
       `connectors.stdio as ${text} in a variable`,
       { env: { GATEHOUSE_CONNECTORS_STDIO: text } },
-      `connectors.stdio (GATEHOUSE_CONNECTORS_STDIO): is ${text}, which is no longer taken; ${advice}`,
+      `connectors.stdio (GATEHOUSE_CONNECTORS_STDIO): is ${text}, which is no longer accepted; ${advice}`,
     ],
   ]),
   [
@@ -108,7 +108,7 @@ const REFUSED: [name: string, given: Given, ...problems: string[]][] = [
     (listen): [string, Given, string] => [
       `test fixtures on ${listen}`,
       { env: { GATEHOUSE_MCP_FIXTURES: "1" }, flags: { listen } },
-      `mcp_fixtures (GATEHOUSE_MCP_FIXTURES): is for tests alone, and listen is ${listen}; expected a loopback address such as 127.0.0.1:8420 there`,
+      `mcp_fixtures (GATEHOUSE_MCP_FIXTURES): is only for tests, but listen is ${listen}; listen must be a loopback address such as 127.0.0.1:8420`,
     ],
   ),
 ];

@@ -83,8 +83,8 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
   ["providers: []", `providers (F:1): is a list; expected a mapping, each key ${PROVIDER_NAME}`],
   [
     "providers: { builtin: { kind: openai }, A: { kind: openai } }",
-    `providers.builtin (F:1): is not a name that can stand here; expected ${PROVIDER_NAME}`,
-    `providers.A (F:1): is not a name that can stand here; expected ${PROVIDER_NAME}`,
+    `providers.builtin (F:1): is not a valid name here; expected ${PROVIDER_NAME}`,
+    `providers.A (F:1): is not a valid name here; expected ${PROVIDER_NAME}`,
   ],
   [
     "providers: { a: }",
@@ -108,7 +108,7 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
   ],
   [
     'providers: { a: { kind: openai, headers: { A B: x, C: "1\\n2" } } }',
-    '"providers.a.headers.A B" (F:1): is not a name that can stand here; expected a header\'s name (letters, digits, - and _)',
+    '"providers.a.headers.A B" (F:1): is not a valid name here; expected a header\'s name (letters, digits, - and _)',
     "providers.a.headers.C (F:1): is [redacted]; expected printable ASCII characters",
   ],
   // Prices.
@@ -117,16 +117,16 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
   ["models: { a/b: { input: 1 } }", `models.a/b.output (F:1): is missing; expected ${PRICE}`],
   [
     "models: { gpt: { input: 1, output: 1 } }",
-    "models.gpt (F:1): is not a name that can stand here; expected <provider>/<model>",
+    "models.gpt (F:1): is not a valid name here; expected <provider>/<model>",
   ],
   // Tiers, and what they refer to.
   [
     "tiers: { 0: { models: [builtin/extractive] } }",
-    "tiers.0 (F:1): is not a name that can stand here; expected a positive whole number as the tier",
+    "tiers.0 (F:1): is not a valid name here; expected a positive whole number as the tier",
   ],
   [
     "tiers: { economy: { models: [builtin/extractive] } }",
-    "tiers.economy (F:1): is not a name that can stand here; expected a positive whole number as the tier",
+    "tiers.economy (F:1): is not a valid name here; expected a positive whole number as the tier",
   ],
   ["tiers: { 1: { name: x } }", `tiers.1.models (F:1): is missing; expected ${ROUTE}`],
   ["tiers: { 1: { models: [] } }", `tiers.1.models (F:1): has 0 entries; expected ${ROUTE}`],
@@ -135,7 +135,7 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
     "tiers:\n  2:\n    models:\n    - openai/gpt-5-mini\n    - 5\n    - builtin/other",
     `tiers.2.models[1] (F:5): is 5; expected ${MODEL}, in quotes`,
     "tiers.2.models[0] (F:3): is openai/gpt-5-mini, but no provider openai is configured; there is none",
-    "tiers.2.models[2] (F:3): is builtin/other, which does not exist; the one built in is builtin/extractive",
+    "tiers.2.models[2] (F:3): is builtin/other, which does not exist; the built-in one is builtin/extractive",
   ],
   [
     "providers: { a: { kind: openai } }\nembeddings: { model: b/c }",
@@ -147,7 +147,7 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
   ],
   [
     "embeddings: { model: builtin/extractive }",
-    "embeddings.model (F:1): is builtin/extractive, which does not exist; the one built in is builtin/lexical",
+    "embeddings.model (F:1): is builtin/extractive, which does not exist; the built-in one is builtin/lexical",
   ],
 ];
 

@@ -63,7 +63,7 @@ describe("config check", () => {
       problems: [],
     });
     expect(checkConfig(sources({})).messages).toEqual([
-      "There is no configuration file; the defaults are valid: 0 providers, 2 tiers.",
+      "There is no configuration file. The defaults are valid: 0 providers, 2 tiers.",
     ]);
   });
 

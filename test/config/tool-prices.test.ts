@@ -4,7 +4,7 @@ import { load, problems } from "./support.ts";
 test.each([
   [
     "tools: { a b: 1 }",
-    '"tools.a b" (F:1): is not a name that can stand here; expected a glob of tools, such as github.*, github.search or *',
+    '"tools.a b" (F:1): is not a valid name here; expected a glob of tools, such as github.*, github.search or *',
   ],
   [
     'tools: { "*": -1 }',

@@ -42,10 +42,10 @@ describe("${NAME} in the file", () => {
       "${LARGE}",
       "needs the environment variable LARGE, but the file that LARGE_FILE names is larger than 64 KiB",
     ],
-    ["${", "has a ${…} that holds no variable's name; write ${NAME}, or $${ for a literal ${"],
-    ["${}", "has a ${…} that holds no variable's name; write ${NAME}, or $${ for a literal ${"],
-    ["${A:-b}", "has a ${…} that holds no variable's name; write ${NAME}, or $${ for a literal ${"],
-    ["${1A}", "has a ${…} that holds no variable's name; write ${NAME}, or $${ for a literal ${"],
+    ["${", "has a ${…} without a variable's name; write ${NAME}, or $${ for a literal ${"],
+    ["${}", "has a ${…} without a variable's name; write ${NAME}, or $${ for a literal ${"],
+    ["${A:-b}", "has a ${…} without a variable's name; write ${NAME}, or $${ for a literal ${"],
+    ["${1A}", "has a ${…} without a variable's name; write ${NAME}, or $${ for a literal ${"],
   ])("%s names the setting and says: %s", (text, message) => {
     const files = { "/blank": " \n", "/large": "x".repeat(65 * 1024) };
     const paths = { GONE_FILE: "/gone", BLANK_FILE: "/blank", LARGE_FILE: "/large" };

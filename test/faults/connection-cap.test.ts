@@ -37,7 +37,7 @@ test("a server with too few descriptors does not start: one line says what to do
     const { code, stderr } = await run(["serve", "--listen", "127.0.0.1:0"], { cwd: path, program });
     expect(code).toBe(1);
     expect(stderr).toContain(
-      "gatehouse: the limit of open files is 100, too low for a server\n  raise it to 4096",
+      "gatehouse: the limit on open files is 100, too low for a server\n  raise it to 4096",
     );
     expect(stderr).not.toContain("    at ");
   } finally {

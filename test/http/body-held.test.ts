@@ -98,7 +98,7 @@ describe("a body that trickles", () => {
       await turn();
     }
     expect(await slow.answer).toStartWith("HTTP/1.1 400");
-    expect(await slow.answer).toContain("The body came too slowly");
+    expect(await slow.answer).toContain("The body arrived too slowly");
     const entries = (await ledger(gateway)).filter(({ code }) => code === "invalid_json");
     expect(entries).toMatchObject([{ outcome: "denied" }]);
   });

@@ -117,7 +117,7 @@ describe("a body that trickles", () => {
       if (told.length === 0) body.came(1);
     }
     expect(told.map(({ code, status }) => [code, status])).toEqual([["invalid_json", 400]]);
-    expect(told[0]?.message).toBe("The body came too slowly: send 60 KiB in 15 s, or all of it.");
+    expect(told[0]?.message).toBe("The body arrived too slowly: send at least 60 KiB every 15 s.");
     expect(shares.held).toBe(0);
   });
 

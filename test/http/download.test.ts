@@ -49,14 +49,14 @@ test("two downloads of a workspace and eight of a node go on at once; each gives
   const open = new OpenDownloads();
   const first = open.take(1, "1a");
   open.take(1, "1b");
-  expect(() => open.take(1, "1c")).toThrow("The workspace has 2 exports going on.");
+  expect(() => open.take(1, "1c")).toThrow("The workspace already has 2 exports in progress.");
   for (const [workspace, owner] of ["a", "b"].flatMap((owner) => [2, 3, 4].map((id) => [id, owner] as const)))
     open.take(workspace, `${workspace}${owner}`);
-  expect(() => open.take(5, "5a")).toThrow("no room");
+  expect(() => open.take(5, "5a")).toThrow("cannot run more");
   first();
   first();
   open.take(5, "5a");
-  expect(() => open.take(1, "1d")).toThrow("no room");
+  expect(() => open.take(1, "1d")).toThrow("cannot run more");
 });
 
 test("what nobody reads is not made: one chunk waits, and it is given up after five minutes", async () => {
@@ -75,7 +75,7 @@ test("what nobody reads is not made: one chunk waits, and it is given up after f
   clock.advance(1);
   await settle();
   expect(seen).toMatchObject({ made: 2, returned: 1, ended: 1, failures: [{ name: "StalledReader" }] });
-  await expect(reader.read()).rejects.toThrow("taken nothing");
+  await expect(reader.read()).rejects.toThrow("read nothing");
 });
 
 test("the place is given back, and the connection is left to others, before the end is seen", async () => {

@@ -165,7 +165,7 @@ describe("JSON of more than 100 levels is refused before it is parsed", () => {
         path,
         400,
         "nested_too_deep",
-        "The body is nested too deeply: JSON may have 100 levels.",
+        "The body is nested too deeply: at most 100 levels are allowed.",
       ]);
     }
   });
@@ -192,7 +192,7 @@ describe("JSON of more than 50,000 members is refused before it is parsed", () =
         path,
         413,
         "body_too_large",
-        "The body has too many members: JSON may have 50000 members.",
+        "The body has too many members: at most 50000 are allowed.",
       ]);
     }
   });
@@ -205,7 +205,7 @@ describe("JSON of more than 50,000 members is refused before it is parsed", () =
     expect([within.status, within.body.code]).toEqual([422, "validation_failed"]);
     const past = await gateway.call("POST", "/v1/connectors", connector(99_996));
     expect([past.status, past.body.code]).toEqual([413, "body_too_large"]);
-    expect(past.body.detail).toContain("JSON may have 100000 members");
+    expect(past.body.detail).toContain("at most 100000 are allowed");
   });
 });
 

@@ -104,7 +104,7 @@ test("a client that takes nothing for five minutes is given up, and its connecti
   await stalled.ended();
   expect(linesOf(stalled.body()).length).toBeLessThan(STALLED);
   expect(stalled.socket.destroyed).toBe(true);
-  await expect(open2.text()).rejects.toThrow("taken nothing");
+  await expect(open2.text()).rejects.toThrow("read nothing");
   expect((await open(started, "format=csv&agent=nobody")).status).toBe(200);
 });
 

@@ -35,7 +35,10 @@ test("long answers of a workspace are refused past so many at once; short ones n
     answers.reply(bench.call("connector.list"), request(), 200, parts(length));
   const open = Array.from({ length: PER_WORKSPACE }, () => reply(2 * MIB));
   expect(() => reply(2 * MIB)).toThrow(
-    new Problem("rate_limited", "The workspace has 8 long answers going on."),
+    new Problem(
+      "rate_limited",
+      "The workspace already has 8 long answers in progress. Retry when one is done.",
+    ),
   );
   expect(reply(MIB)).toMatchObject({ status: 200, headers: { "content-type": "application/json" } });
   for (const each of open) if ("stream" in each) each.abandon();

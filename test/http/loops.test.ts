@@ -211,7 +211,10 @@ test("a batch that is too long is refused before anybody looks into its messages
   const gateway = await start();
   const named = request("ping", { _meta: { [VIA_META]: [await instanceOf(gateway)] } });
   const answer = await post(gateway, Array(101).fill(named));
-  expect([answer.status, answer.last.error.message]).toEqual([400, "A batch may have 100 messages."]);
+  expect([answer.status, answer.last.error.message]).toEqual([
+    400,
+    "The batch is too large: at most 100 messages are allowed.",
+  ]);
   const longest = await post(gateway, Array(100).fill(named));
   expect([longest.status, longest.last.code]).toEqual([508, "loop_detected"]);
 });

@@ -11,8 +11,8 @@ test("the oldest stream of the workspace with most ends for one that has fewer",
   open(2, "e");
   open(2, "f");
   expect(ended).toEqual(["a", "b"]);
-  expect(() => open(2, "g")).toThrow("no more streams");
-  expect(() => open(1, "h")).toThrow("no more streams");
+  expect(() => open(2, "g")).toThrow("too many open streams");
+  expect(() => open(1, "h")).toThrow("too many open streams");
   expect(ended).toEqual(["a", "b"]);
 });
 
@@ -26,7 +26,7 @@ test("a stream whose place was lost before it began ends at its beginning", () =
   expect(ended).toEqual(["first"]);
   // It has no place to give back.
   first.release();
-  expect(() => streams.take(1)).toThrow("no more streams");
+  expect(() => streams.take(1)).toThrow("too many open streams");
 });
 
 test("whatever streams come and go: never more than there may be, and never refused below an equal share", () => {

@@ -18,12 +18,12 @@ test("places are counted by workspace and over all, and given back once", () => 
   const streams = new OpenStreams(2, 3);
   const first = streams.take(1);
   streams.take(1);
-  expect(() => streams.take(1)).toThrow("The workspace has 2 streams open.");
+  expect(() => streams.take(1)).toThrow("The workspace already has 2 open streams.");
   streams.take(2);
   first.release();
   first.release();
   streams.take(2);
-  expect(() => streams.take(1)).toThrow("no more streams");
+  expect(() => streams.take(1)).toThrow("too many open streams");
 });
 
 test("past 2,000 streams of a workspace the next is 429, and dispatches nothing; one that leaves makes room", async () => {

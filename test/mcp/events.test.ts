@@ -53,10 +53,10 @@ describe("a resumed stream", () => {
     await events.storeEvent("a", answer(1));
     for (const id of ["2", "0", "", "-1", "1 ", "one"]) {
       expect(await events.getStreamIdForEventId(id)).toBeUndefined();
-      await expect(replay(events, id)).rejects.toThrow("not kept");
+      await expect(replay(events, id)).rejects.toThrow("no longer available");
     }
     for (let more = 0; more < 64; more++) await events.storeEvent("a", answer(more));
-    await expect(replay(events, "1")).rejects.toThrow("not kept");
+    await expect(replay(events, "1")).rejects.toThrow("no longer available");
   });
 
   test("gets what its own stream said after that event, in order, and of no other stream", async () => {

@@ -261,8 +261,8 @@ describe("where a node has as many sessions as it may have, of five workspaces",
     sessions.makeRoom(6);
     const server = new Server({ name: "tests", version: "1" });
     sessions.add(fakeSession(server, 6, all.length, 1));
-    expect(() => sessions.makeRoom(1)).toThrow("as many MCP sessions as there may be");
-    expect(() => sessions.makeRoom(2)).toThrow("as many MCP sessions as there may be");
+    expect(() => sessions.makeRoom(1)).toThrow("Too many MCP sessions are open");
+    expect(() => sessions.makeRoom(2)).toThrow("Too many MCP sessions are open");
     expect(endedOf(sessions, all)).toEqual(["session-0"]);
     await sessions.stop();
   });

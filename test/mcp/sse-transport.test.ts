@@ -47,7 +47,7 @@ test("a client that leaves ends it once, and its timer; nothing can be sent any 
   await transport.close();
   clock.advance(60_000);
   expect(closed()).toBe(1);
-  await expect(transport.send(MESSAGE)).rejects.toThrow("gone");
+  await expect(transport.send(MESSAGE)).rejects.toThrow("disconnected");
 });
 
 test("ended from here, the stream is over after what was sent", async () => {
@@ -65,5 +65,5 @@ test("a client that takes nothing is cut once 32 MiB wait for it", async () => {
   const large = { ...MESSAGE, params: { text: "x".repeat(8 * 1024 * 1024) } };
   for (let sent = 0; sent < 4; sent++) await transport.send(large);
   expect(closed()).toBe(1);
-  await expect(transport.send(MESSAGE)).rejects.toThrow("gone");
+  await expect(transport.send(MESSAGE)).rejects.toThrow("disconnected");
 });

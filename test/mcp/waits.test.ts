@@ -59,14 +59,14 @@ test("past 1,000 in a workspace no agent is given a task any more, and another w
   await until(async () => (await dispatched()) >= WAITS_PER_WORKSPACE);
   const refusal = await client.refusal("tools/call", ASK_AGENT);
   expect(refusal).toMatchObject({ code: -32_029, data: { code: "rate_limited" } });
-  expect(refusal.message).toContain("1000 calls wait for tasks in this workspace.");
+  expect(refusal.message).toContain("1000 calls that wait for tasks.");
   expect(await dispatched()).toBe(WAITS_PER_WORKSPACE);
 
   // A call that a person has to approve has its task before anybody waits for it, and says which.
   const careful = await connect(gateway, { token: await gateway.token({ agent: "careful" }) });
   const alone = await careful.refusal("tools/call", { name: "up__send", arguments: {} });
   expect([alone.code, alone.data.code]).toEqual([-32_029, "rate_limited"]);
-  expect(alone.message).toContain(`goes on as the task ${alone.data.task}`);
+  expect(alone.message).toContain(`continues as the task ${alone.data.task}`);
   const task = await gateway.call("GET", `/v1/tasks/${alone.data.task}`);
   expect(["queued", "running", "awaiting_approval"]).toContain(task.body.status);
 
@@ -96,7 +96,7 @@ test("who waits for an agent when the process stops is told so, and which task g
   await stream.ended;
   const answer = messagesOf(stream.text()).at(-1);
   expect(answer.error).toMatchObject({ data: { code: "draining", task: id } });
-  expect(answer.error.message).toContain(`the task ${id} goes on after its start`);
+  expect(answer.error.message).toContain(`The task ${id} continues when it starts again`);
 
   upstream.script("a", { chunks: ["at last"] });
   gateway = await startGateway({ yaml, dataDir });

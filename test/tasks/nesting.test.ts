@@ -163,6 +163,8 @@ describe("over MCP", () => {
       error: { code: -32_600, data: { code: "nested_too_deep" } },
     });
     expect(answers.find(({ id }) => id === "y")).toMatchObject({ result: { content: [{ type: "text" }] } });
-    expect(warnings).toEqual(["a message was skipped: A message may have 100 levels of nesting."]);
+    expect(warnings).toEqual([
+      "a message was skipped: The message is nested too deeply: at most 100 levels are allowed.",
+    ]);
   });
 });

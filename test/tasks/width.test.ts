@@ -97,7 +97,7 @@ describe("over MCP", () => {
     const client = await connect(stage.gateway, { path });
     const refused = await client.post(null, { raw: call(wide(MOST)) });
     expect([refused.status, refused.last.code]).toEqual([413, "body_too_large"]);
-    expect(refused.last.detail).toBe("The body has too many members: JSON may have 50000 members.");
+    expect(refused.last.detail).toBe("The body has too many members: at most 50000 are allowed.");
     expect((await client.post(null, { raw: call(integers(MOST / 4)) })).status).toBe(413);
     expect((await client.post(null, { raw: call(wide(9_000)) })).last.result.isError).toBeUndefined();
   });
@@ -130,6 +130,8 @@ describe("over MCP", () => {
       error: { data: { code: "body_too_large" } },
     });
     expect(answers.find(({ id }) => id === "y")).toMatchObject({ result: { content: [{ type: "text" }] } });
-    expect(warnings).toEqual(["a message was skipped: A message may have 50000 members."]);
+    expect(warnings).toEqual([
+      "a message was skipped: The message has too many members: at most 50000 are allowed.",
+    ]);
   });
 });

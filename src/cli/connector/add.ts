@@ -22,7 +22,7 @@ export async function addConnectors(
   options: AddOptions,
 ): Promise<void> {
   if (options.import !== undefined) return addFrom(options.import, name, options);
-  if (options.only !== undefined) throw wrong("--only", "is for --import");
+  if (options.only !== undefined) throw wrong("--only", "is only for --import");
   if (name === undefined) throw new OperatorError("missing the connector's name", undefined, 2);
   const body = requestOf(name, command, options, process.env);
   const { config } = await resolveConfig(options);
@@ -47,7 +47,10 @@ const WITH_IMPORT = ["data", "config", "workspace", "json", "import", "only", "s
 async function addFrom(file: string, name: string | undefined, options: AddOptions): Promise<void> {
   const stray = Object.keys(options).find((option) => !WITH_IMPORT.includes(option));
   if (name !== undefined || stray !== undefined) {
-    throw wrong("--import", "takes what the file says; choose with --only NAME");
+    throw wrong(
+      "--import",
+      "cannot be combined with other options of a server; select entries with --only NAME",
+    );
   }
   const entries = chosen(readClientFile(file), options.only);
   const { config } = await resolveConfig(options);
@@ -72,7 +75,7 @@ function chosen(
   const missing = only?.find((name) => !entries.some((each) => each.entry === name || each.name === name));
   if (missing !== undefined) {
     const there = entries.map(({ entry }) => lineOf(entry)).join(", ");
-    throw wrong("--only", `names ${JSON.stringify(missing)}, which is not in the file; there are: ${there}`);
+    throw wrong("--only", `names ${JSON.stringify(missing)}, which is not in the file; it has: ${there}`);
   }
   return entries.filter(({ entry, name }) => !only || only.includes(entry) || only.includes(name));
 }
@@ -85,7 +88,7 @@ async function addEntry(
 ): Promise<Outcome> {
   const { entry, name, value } = client;
   const left = { entry, name, connector: null };
-  if (isSwitchedOff(value)) return { ...left, outcome: "skipped", reason: "it is disabled there" };
+  if (isSwitchedOff(value)) return { ...left, outcome: "skipped", reason: "it is disabled in the file" };
   try {
     const body = { ...entryRequest(client, file, process.env), ...(scope ? { scopes: scope } : {}) };
     return { entry, name, outcome: "added", reason: null, connector: await create(api, body) };
@@ -96,7 +99,7 @@ async function addEntry(
 }
 
 function say({ entry, name, outcome, reason, connector }: Outcome): void {
-  if (connector) print(stateOf(connector) + (entry === name ? "" : ` (named ${lineOf(entry)} in the file)`));
+  if (connector) print(stateOf(connector) + (entry === name ? "" : ` (${lineOf(entry)} in the file)`));
   else process.stderr.write(`${outcome}: ${lineOf(entry)}: ${lineOf(reason ?? "")}\n`);
 }
 

@@ -62,7 +62,7 @@ export function readClientFile(path: string): readonly ClientEntry[] {
   if (!servers) {
     throw new OperatorError(
       `--import: ${path} has neither mcpServers nor servers`,
-      "it takes a client's file: claude_desktop_config.json, .mcp.json, .cursor/mcp.json, .vscode/mcp.json",
+      "name a client's configuration: claude_desktop_config.json, .mcp.json, .cursor/mcp.json, .vscode/mcp.json",
       2,
     );
   }
@@ -116,11 +116,11 @@ export function entryRequest({ name, value }: ClientEntry, file: string, env: En
   if (!entryShape.is(value)) {
     const [fault] = entryShape.errors(value);
     throw new EntryError(
-      `it is not an entry of a server: ${fault?.path ?? ""} ${fault?.message ?? ""}`.trim(),
+      `it is not a valid server entry: ${fault?.path ?? ""} ${fault?.message ?? ""}`.trim(),
     );
   }
   const foreign = NOT_TAKEN.find((field) => Object.hasOwn(value, field));
-  if (foreign !== undefined) throw new EntryError(`it has ${foreign}, which a connector has not`);
+  if (foreign !== undefined) throw new EntryError(`it has ${foreign}, which connectors do not support`);
   const fill = placeholders(file, env);
   return { name, kind: "mcp", transport: transportOf(value, fill) };
 }
@@ -138,10 +138,10 @@ function transportOf(entry: Entry, fill: (text: string) => string): object {
     throw new EntryError("its type is not stdio, http or sse");
   if (command !== undefined) {
     if (type !== undefined && type !== "stdio")
-      throw new EntryError(`it is of type ${type}, and has a command`);
+      throw new EntryError(`its type is ${type}, but it has a command`);
     return stdioOf([command, ...args].map(fill), texts(entry.env, fill));
   }
-  if (type === "stdio") throw new EntryError("it is of type stdio, and has no command");
+  if (type === "stdio") throw new EntryError("its type is stdio, but it has no command");
   const address = fill(url ?? "");
   const named = type ?? (entry.url === undefined ? "http" : httpTransport(address));
   return { type: named, url: address, headers: texts(entry.headers, fill) };

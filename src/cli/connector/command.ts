@@ -6,28 +6,29 @@ import type { AddOptions } from "./add.ts";
 import { type ConnectorView, printConnectors, printTools, stateOf } from "./view.ts";
 
 const ADD_HELP = `
-What is connected is one of:
+Add one of:
   gatehouse connector add files -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
   gatehouse connector add docs --url https://mcp.example.org/mcp --header 'Authorization: Bearer \${TOKEN}'
   gatehouse connector add shop --openapi shop.yaml --bearer '\${SHOP_TOKEN}' --scope 'get_*'
   gatehouse connector add --import ~/.cursor/mcp.json
 
-\${NAME} in the value of an option stands for that environment variable, or for what is in the file that
-NAME_FILE names, so that no secret is in the list of processes. Quote it: '\${NAME}'. What is given is
-encrypted in the data directory, and shown nowhere.
+\${NAME} in the value of an option is replaced by that environment variable, or by the content of the file that
+NAME_FILE names, so that no secret appears in the list of processes. Quote it: '\${NAME}'. Values are
+encrypted in the data directory and never shown.
 
-A program is started by the gateway, and sees of its environment what --env gives; PATH and HOME too, where
-it is named without a path. What cannot be reached now is added all the same, and reached later.
+The gateway starts a program with only the variables given by --env, plus PATH and HOME if it is named
+without a path. A connector that cannot be reached now is still added, and reached later.
 
---import takes the file of a client as it is: claude_desktop_config.json, .mcp.json, .cursor/mcp.json,
-.vscode/mcp.json. \${env:NAME} is filled in here. What fails says why, the rest goes on, the exit code is 1.`;
+--import reads the file of a client unchanged: claude_desktop_config.json, .mcp.json, .cursor/mcp.json,
+.vscode/mcp.json. \${env:NAME} is filled in here. If a server fails, its reason is
+printed, the rest continue, and the exit code is 1.`;
 
 export function connectorCommand(): Command {
-  return plain("connector", "let MCP servers and HTTP APIs in, list and remove them")
+  return plain("connector", "add, list and remove MCP servers and HTTP APIs")
     .addCommand(addCommand())
     .addCommand(
-      verb("list", "list connectors, by name")
-        .option("--tools", "list their tools, with those that may destroy or change something")
+      verb("list", "list connectors by name")
+        .option("--tools", "also list their tools, and which of them may destroy or change something")
         .option("--json", "print JSON")
         .action(list),
     )
@@ -35,7 +36,7 @@ export function connectorCommand(): Command {
       verb("remove", "remove a connector, its secrets and its tools").argument("<name>").action(remove),
     )
     .addCommand(
-      verb("refresh", "ask a connector for its tools anew")
+      verb("refresh", "refresh a connector's tools")
         .argument("<name>")
         .option("--json", "print JSON")
         .action(refresh),
@@ -43,27 +44,31 @@ export function connectorCommand(): Command {
 }
 
 function addCommand(): Command {
-  return verb("add", "let a connector in: an MCP server, or an API that an OpenAPI document describes")
+  return verb("add", "add a connector: an MCP server, or an API described by an OpenAPI document")
     .argument("[name]", "a to z, 0 to 9 and _, such as github; its tools are github.<tool>")
     .argument("[command...]", "after --: the program of an MCP server, and its arguments")
-    .option("--env <KEY=value>", "for the program; KEY alone takes this shell's; several times", collect)
-    .option("--url <url>", "of an MCP server")
-    .addOption(
-      new Option(
-        "--transport <transport>",
-        "http (Streamable HTTP, the default) or sse, for a --url",
-      ).choices(["http", "sse"]),
+    .option(
+      "--env <KEY=value>",
+      "a variable for the program; KEY alone copies it from this shell (repeatable)",
+      collect,
     )
-    .option("--header <Name: value>", "with each request to the --url; several times", collect)
-    .option("--openapi <spec>", "of an API: the document's file or URL (JSON or YAML)")
-    .option("--base-url <url>", "of the API (default: the document's first server)")
+    .option("--url <url>", "the URL of an MCP server")
+    .addOption(
+      new Option("--transport <transport>", "for --url: http (Streamable HTTP, the default) or sse").choices([
+        "http",
+        "sse",
+      ]),
+    )
+    .option("--header <Name: value>", "a header for each request to the --url (repeatable)", collect)
+    .option("--openapi <spec>", "the file or URL of an API's OpenAPI document (JSON or YAML)")
+    .option("--base-url <url>", "the API's base URL (default: the document's first server)")
     .option("--bearer <token>", "the API's token")
     .option("--basic <user:password>", "the API's user and password")
     .option("--auth-header <NAME=value>", "the API's key in a header")
     .option("--auth-query <NAME=value>", "the API's key in the query")
-    .option("--scope <glob>", "only tools such as 'search_*'; several times (default: all)", collect)
+    .option("--scope <glob>", "only tools that match, such as 'search_*' (repeatable; default: all)", collect)
     .option("--import <file>", "add the servers of an MCP client's configuration")
-    .option("--only <name>", "of the file this one; several times", collect)
+    .option("--only <name>", "only this server of the file (repeatable)", collect)
     .option("--json", "print JSON")
     .addHelpText("after", ADD_HELP)
     .action(async (name: string | undefined, words: string[], options: AddOptions) => {

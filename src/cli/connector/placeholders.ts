@@ -42,12 +42,12 @@ function filledIn(inner: string, workspace: string | undefined, env: Environment
   const [, input] = /^input:([\w.-]{1,64})$/.exec(inner) ?? [];
   if (input !== undefined) {
     throw new EntryError(
-      `it needs \${input:${input}}, which the client asks its user for: put \${env:NAME} there, and set NAME`,
+      `it needs \${input:${input}}, which the client asks its user for: replace it by \${env:NAME} and set NAME`,
     );
   }
   // The text may be a secret that happens to begin with these characters.
   const isPlain = /^[A-Za-z]{1,64}(:[\w.-]{1,64})?$/.test(inner);
-  throw new EntryError(`it has \${${isPlain ? inner : "…"}}, which is not known here`);
+  throw new EntryError(`it has \${${isPlain ? inner : "…"}}, which is not supported here`);
 }
 
 function fromEnvironment(name: string, fallback: string | undefined, env: Environment): string {

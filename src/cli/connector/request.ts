@@ -47,12 +47,15 @@ export function requestOf(
   env: Environment,
 ): ConnectorBody {
   if (!isConnectorName(name)) {
-    throw wrong("the name", "takes up to 24 of a to z, 0 to 9 and single _ between them, a letter first");
+    throw wrong(
+      "the name",
+      "must be a letter, then up to 23 more of a to z, 0 to 9 and single _ between them",
+    );
   }
   const kind = kindOf(command, options);
   for (const [owner, own] of Object.entries(BELONGS)) {
     const stray = own.find((option) => owner !== kind && options[option] !== undefined);
-    if (stray !== undefined) throw wrong(flag(stray), `is for ${NAMES[owner as keyof typeof NAMES]}`);
+    if (stray !== undefined) throw wrong(flag(stray), `is only for ${NAMES[owner as keyof typeof NAMES]}`);
   }
   const scopes = options.scope === undefined ? {} : { scopes: options.scope };
   if (kind === "openapi") return { name, kind, ...scopes, ...openApiOf(options, env) };
@@ -70,7 +73,7 @@ function kindOf(command: readonly string[], { url, openapi }: DefinitionOptions)
   ];
   const [kind] = given;
   if (kind !== undefined && given.length === 1) return kind;
-  throw wrong("connector add", "takes one of: a command after --, --url, --openapi, --import");
+  throw wrong("connector add", "needs one of: a command after --, --url, --openapi, --import");
 }
 
 /** Resolves a program given by a path against the current folder. The gateway may run in a different one. */
@@ -100,7 +103,7 @@ function openApiOf(options: DefinitionOptions, env: Environment): Omit<Connector
 
 function authOf(options: DefinitionOptions, env: Environment): object | undefined {
   const [first, second] = AUTHS.filter((option) => options[option] !== undefined);
-  if (second !== undefined) throw wrong(flag(second), `does not go with ${flag(first ?? second)}`);
+  if (second !== undefined) throw wrong(flag(second), `cannot be combined with ${flag(first ?? second)}`);
   const { bearer, basic, authHeader, authQuery } = options;
   if (bearer !== undefined) return { type: "bearer", token: filled("--bearer", bearer, env) };
   if (basic !== undefined) {

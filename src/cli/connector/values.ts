@@ -18,7 +18,7 @@ export function readEnv(pairs: readonly string[] = [], env: Environment): Texts 
   return collect(pairs, (pair) => {
     const equals = pair.indexOf("=");
     const key = equals < 0 ? pair : pair.slice(0, equals);
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) throw wrong("--env", "takes KEY=value, or KEY");
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) throw wrong("--env", "must be KEY=value, or KEY");
     const text = equals < 0 ? `\${${key}}` : pair.slice(equals + 1);
     return [key, filled(`--env ${key}`, text, env)];
   });

@@ -7,8 +7,8 @@ import { type RotateKeyOptions, rotateLedgerKey } from "./rotate-key.ts";
 import type { VerifyOptions } from "./verify.ts";
 
 const VERIFY_HELP = `
-No server is needed, and none is disturbed: nothing is written. What lies in the directory can be made anew by
-whoever may write it, except for what was kept elsewhere. Give that along:
+Needs no server and writes nothing, so it can run beside one. Anyone who can write to the directory can
+rewrite everything in it, so also give what you keep elsewhere:
   gatehouse ledger verify --checkpoint /srv/worm/checkpoints --key ledger.vkey
   gatehouse ledger verify --bundle evidence.zip --key 'gatehouse/0123456789abcdef/default+1a2b3c4d+A…'
 
@@ -16,25 +16,24 @@ Exit codes: 0 holds, 1 tampered with (says where), 3 cannot be decided (says wha
 
 const EXPORT_HELP = `
 Formats:
-  article14   a zip that proves what is in it, and what a filter left out, with no server: for an auditor
-  ndjson      a line of JSON for each entry
-  csv         RFC 4180, the first row names the columns
+  article14   a zip for an auditor: proves its content, and what a filter left out, without a server
+  ndjson      one line of JSON per entry
+  csv         RFC 4180; the first row names the columns
   json        one array
 
-The file is there once all of it is; one that is there already is replaced. With --output - it goes to
-standard output, and an exit code other than 0 says that it is not whole. Reading the ledger is itself
-recorded.`;
+The file appears once it is complete, and replaces an existing one. With --output - it goes to standard
+output; an exit code other than 0 means that it is incomplete. Reading the ledger is itself recorded.`;
 
 const ROTATE_HELP = `
-The new verifier key is printed: give it to those who check. Checkpoints that were signed before stay
-good, and who trusts the old key goes on from the checkpoint at the change, which both keys have signed.
+Prints the new verifier key: give it to everyone who verifies the ledger. Earlier checkpoints stay valid.
+Anyone who trusts the old key can continue from the checkpoint at the change, which both keys have signed.
 All workspaces of the node share the key.
 
-With --lost, where the file of the old key is gone: nothing but an entry speaks for the new key, so that
-what came before it can be checked with the old verifier key alone. Stop the server first.`;
+Use --lost if the file of the old key is lost. Then only an entry vouches for the new key, so anything before
+it can only be verified with the old verifier key. Stop the server first.`;
 
 export function ledgerCommand(): Command {
-  return plain("ledger", "export and verify the evidence")
+  return plain("ledger", "export and verify the ledgers")
     .addCommand(verifyCommand())
     .addCommand(exportCommand())
     .addCommand(checkpointCommand())
@@ -43,12 +42,12 @@ export function ledgerCommand(): Command {
 }
 
 function verifyCommand(): Command {
-  return plain("verify", "check that nothing in the ledgers was changed, added or taken away")
+  return plain("verify", "check that nothing in the ledgers was changed, added or removed")
     .option("--data <dir>", "data directory (default ./gatehouse-data, or GATEHOUSE_DATA)")
-    .option("--bundle <file>", "an exported bundle in place of a data directory")
-    .option("--key <key>", "the ledger's verifier key, or a file with it (default: those that lie inside)")
-    .option("--checkpoint <file>", "checkpoints that were kept elsewhere")
-    .option("--workspace <name>", "of a data directory this workspace alone (default: all)")
+    .option("--bundle <file>", "an exported bundle, instead of a data directory")
+    .option("--key <key>", "the ledger's verifier key, or a file with it (default: the keys in the data)")
+    .option("--checkpoint <file>", "a file of checkpoints that was kept elsewhere")
+    .option("--workspace <name>", "only this workspace of the data directory (default: all)")
     .option("--json", "print JSON")
     .addHelpText("after", VERIFY_HELP)
     .action(async (options: VerifyOptions) => {
@@ -58,8 +57,8 @@ function verifyCommand(): Command {
 }
 
 function exportCommand(): Command {
-  return verb("export", "write the ledger, or what filters let through, to a file")
-    .requiredOption("--output <file>", "where to; - is standard output")
+  return verb("export", "write the ledger, or the entries that match filters, to a file")
+    .requiredOption("--output <file>", "the file to write; - is standard output")
     .addOption(new Option("--format <format>", "see below").choices([...EXPORT_FORMATS]).default("article14"))
     .option("--from <time>", "entries at or after this time, such as 2026-01-01T00:00:00Z")
     .option("--to <time>", "entries before this time")
@@ -73,22 +72,22 @@ function exportCommand(): Command {
 }
 
 function checkpointCommand(): Command {
-  return verb("checkpoint", "print the head of the ledger's tree, signed now, to be kept elsewhere")
-    .option("--output <file>", "write it to a file in place of standard output", "-")
+  return verb("checkpoint", "print the current head of the ledger's tree, newly signed, to be kept elsewhere")
+    .option("--output <file>", "write it to a file instead of standard output", "-")
     .option("--json", "print JSON")
     .action((options: CheckpointOptions) => printCheckpoint(options));
 }
 
 function keyCommand(): Command {
-  return verb("key", "print the key that checkpoints are checked with")
-    .option("--json", "print JSON, with the keys before it")
+  return verb("key", "print the key that verifies checkpoints")
+    .option("--json", "print JSON, with earlier keys")
     .action((options: KeyOptions) => printKey(options));
 }
 
 function rotateKeyCommand(): Command {
-  return verb("rotate-key", "change the key that checkpoints are signed with")
-    .option("--lost", "make a new key where the old one is gone")
-    .option("--json", "print JSON, with the keys before it")
+  return verb("rotate-key", "replace the key that signs checkpoints")
+    .option("--lost", "create a new key when the old one is lost")
+    .option("--json", "print JSON, with earlier keys")
     .addHelpText("after", ROTATE_HELP)
     .action((options: RotateKeyOptions) => rotateLedgerKey(options));
 }

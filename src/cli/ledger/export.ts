@@ -19,7 +19,7 @@ export async function exportLedger(options: ExportOptions): Promise<void> {
   const { output, format } = options;
   if (output === "-" && format === "article14" && process.stdout.isTTY) {
     throw new OperatorError(
-      "an Article 14 bundle is a zip, which is not written to a terminal",
+      "an Article 14 bundle is a zip file, which cannot be written to a terminal",
       "name a file with --output",
       2,
     );
@@ -92,8 +92,8 @@ function brokenOff(error: unknown): OperatorError {
   const isLost = error instanceof Error && "code" in error;
   const why = isLost ? String(error.code) : error instanceof Error ? error.message : String(error);
   return new OperatorError(
-    `the export broke off before its end (${why})`,
-    "see the server's log, and ask again; a file is there only when all of it is",
+    `the export was interrupted (${why})`,
+    "check the server's log and try again; incomplete files are not kept",
   );
 }
 
@@ -114,7 +114,7 @@ async function* asArray(lines: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
 /** Aborts on Ctrl-C, so that no partial file is left behind. */
 function stoppedBySignals(): { readonly signal: AbortSignal; release(): void } {
   const control = new AbortController();
-  const stop = () => control.abort(new OperatorError("stopped before the export was whole"));
+  const stop = () => control.abort(new OperatorError("stopped before the export was complete"));
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, stop);
   return {
     signal: control.signal,

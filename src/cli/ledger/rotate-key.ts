@@ -21,12 +21,12 @@ export async function rotateLedgerKey(options: RotateKeyOptions): Promise<void> 
   showKeys(keys, options);
 }
 
-/** In this process alone: a server does not start without its key, and one that runs has it. */
+/** Runs only in this process: a server does not start without its key, and a running server still has it. */
 async function replaceLostKey(config: Config): Promise<void> {
   if (!(await isKeyLost(config))) {
     throw new OperatorError(
       "the signing key is not lost",
-      "leave --lost away: the old key then vouches for the new one",
+      "omit --lost, so that the old key vouches for the new one",
     );
   }
   const { openGateway } = await import("../../gateway.ts");
@@ -37,7 +37,7 @@ async function replaceLostKey(config: Config): Promise<void> {
   await gateway.stop();
 }
 
-/** @throws OperatorError where somebody else has the data directory */
+/** @throws OperatorError if another process holds the data directory */
 async function isKeyLost(config: Config): Promise<boolean> {
   try {
     const gateway = await openUnlessInUse(config);
@@ -45,7 +45,7 @@ async function isKeyLost(config: Config): Promise<boolean> {
     await gateway.stop();
     return false;
   } catch (error) {
-    // Whatever else keeps it from opening keeps it from opening with another key, and is said then.
+    // Any other obstacle would also prevent opening with another key, and is reported then.
     if (error instanceof OperatorError && !(error instanceof DirectoryInUse)) return true;
     throw error;
   }

@@ -9,14 +9,14 @@ const IN_A_WORD: Readonly<Record<Verdict, string>> = {
 };
 
 const IN_A_SENTENCE: Readonly<Record<Verdict, string>> = {
-  holds: "Holds: nothing was changed, added or taken away, as far as its signatures vouch for it.",
-  tampered: "Tampered with: what is said above was changed, added or taken away.",
-  undecided: "Cannot be decided: nothing speaks of tampering, but what is said above is missing.",
+  holds: "Holds: nothing was changed, added or removed, as far as the signatures can show.",
+  tampered: "Tampered with: data was changed, added or removed as reported above.",
+  undecided: "Cannot be decided: there is no sign of tampering, but the evidence named above is missing.",
 };
 
 /** Anyone with access to the machine has its key, so without anything from elsewhere no more can be said. */
 const ALONE =
-  "Nothing from elsewhere was given: give the verifier key (--key) and a checkpoint that was kept elsewhere (--checkpoint).";
+  "This used only the data's own keys. To rule out a rewritten ledger, add the verifier key (--key) and a checkpoint kept elsewhere (--checkpoint).";
 
 /**
  * Human-readable output: a paragraph for each workspace, then the verdict. `isAlone`: neither key nor checkpoint came

@@ -38,9 +38,7 @@ const CHECKPOINT_FILE_LIMIT = 64 * 1024 * 1024;
 export async function verifyLedger(options: VerifyOptions): Promise<void> {
   const { bundle, data, workspace = null, json = false } = options;
   if (bundle !== undefined && (data !== undefined || workspace !== null)) {
-    throw wrong(
-      "--bundle: a bundle is of one workspace, and lies in no data directory: leave out --data and --workspace",
-    );
+    throw wrong("--bundle: a bundle has one workspace and no data directory: omit --data and --workspace");
   }
   const trust: Trust = {
     keys: options.key === undefined ? [] : readKeys(options.key),
@@ -94,7 +92,7 @@ function readKeys(given: string): readonly VerifierKey[] {
   return parseKeys(readText("--key", given, KEY_FILE_LIMIT), tools);
 }
 
-/** Where a process died while it wrote, the file holds a piece of a checkpoint, which is left aside. */
+/** If a process died while writing, the file contains an incomplete checkpoint, which is skipped. */
 function readCheckpoints(path: string): readonly SignedCheckpoint[] {
   const text = readText("--checkpoint", path, CHECKPOINT_FILE_LIMIT);
   const found: SignedCheckpoint[] = [];
@@ -115,7 +113,7 @@ function readCheckpoints(path: string): readonly SignedCheckpoint[] {
     throw wrong(`--checkpoint: there is no checkpoint in ${path}: ${problem ?? "it is empty"}`);
   if (broken > 0) {
     process.stderr.write(
-      `gatehouse: ${broken} pieces of ${path} are no whole checkpoints, and are left aside\n`,
+      `gatehouse: skipped ${broken} incomplete ${broken === 1 ? "checkpoint" : "checkpoints"} in ${path}\n`,
     );
   }
   return found;

@@ -49,7 +49,7 @@ export async function addFiles(paths: readonly string[], options: AddOptions): P
   });
   const report = new Report(found, options);
   const interrupt = onInterrupt(() =>
-    report.say("stopping: what is on its way is finished (once more: at once)"),
+    report.say("stopping after the files in progress (press again to stop now)"),
   );
   try {
     if (found.files.length > 0) {
@@ -63,7 +63,7 @@ export async function addFiles(paths: readonly string[], options: AddOptions): P
     if (!(error instanceof Interrupted)) throw error;
     throw new OperatorError(
       `interrupted: ${report.left} of ${found.files.length} files were not sent`,
-      "run it again: what was added is found and left as it is",
+      "run it again: documents already added are left unchanged",
     );
   } finally {
     interrupt.end();
@@ -154,7 +154,7 @@ async function sendFile(
 }
 
 const EMPTY = "is empty";
-const TOO_LARGE = `is too large: a document may have ${DOCUMENT_BYTES / 1024 ** 2} MiB as it is sent, a PDF or DOCX three quarters of that`;
+const TOO_LARGE = `is too large: a document may have ${DOCUMENT_BYTES / 1024 ** 2} MiB as sent, a PDF or DOCX three quarters of that`;
 
 /** The content to send, or why the file cannot be sent. */
 async function read({ path, real, type }: FoundFile): Promise<FileContent | string> {

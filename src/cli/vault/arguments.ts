@@ -8,7 +8,7 @@ const KEY = new RegExp(METADATA_KEY, "u");
 /** @throws OperatorError if it is not a memory scope */
 export function checkScope(scope: string): void {
   if (scope.length > MEMORY_SCOPE_LENGTH || !SCOPE.test(scope)) {
-    throw wrong("--scope", "takes a path such as support or legal/contracts, in lower case", scope);
+    throw wrong("--scope", "must be a path such as support or legal/contracts, in lower case", scope);
   }
 }
 
@@ -23,10 +23,10 @@ export function readPairs(option: string, pairs: readonly string[] = []): Pairs 
   for (const pair of pairs) {
     const [, key = "", mark, text = ""] = /^([^=]*?)(:?=)(.*)$/s.exec(pair) ?? [];
     if (!KEY.test(key))
-      throw wrong(option, "takes key=value, or key:=value for a number, true or false", pair);
-    if (Object.hasOwn(read, key)) throw wrong(option, "names a key twice", key);
+      throw wrong(option, "must be key=value, or key:=value for a number, true or false", pair);
+    if (Object.hasOwn(read, key)) throw wrong(option, "repeats a key", key);
     const value = mark === "=" ? text : numberOrBoolean(text);
-    if (value === undefined) throw wrong(option, "takes a number, true or false after :=", pair);
+    if (value === undefined) throw wrong(option, "needs a number, true or false after :=", pair);
     Object.defineProperty(read, key, { value, enumerable: true });
   }
   return read;

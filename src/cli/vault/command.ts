@@ -12,22 +12,22 @@ import { lineOf } from "./text.ts";
 
 const ADD_HELP = `
 Read in folders: ${EXTENSIONS.join(" ")}.
-Skipped there: other files, hidden ones, node_modules, the data directory. Links inside of a folder are not
-followed: what they lead to is found where it lies, or lies outside and is not taken.
+Skipped in folders: other files, hidden files, node_modules, the data directory. Links within a folder are
+not followed: their targets are either in the folder anyway, or outside and not added.
 
-A file is one document, found again by its source, the file: URL of its path. Added again it is left as it
-is, or replaced under its id where its text, title, type, --scope or --metadata differ. Without --metadata a
-document keeps what it has. Documents whose files are gone stay.
+Each file is one document, identified by its source, the file: URL of its path. If added again, it is left
+unchanged, or replaced under its id if its text, title, type, --scope or --metadata differ. Without --metadata
+a document keeps its metadata. Documents whose files have been removed stay.
 
 Standard output has one line: added 12, replaced 3, unchanged 20, skipped 4, failed 1
-With --json it has a line for each file as it is done, and the counts go to standard error:
+With --json it has one line per finished file, and the counts go to standard error:
   {"path","status":"added"|"replaced"|"unchanged"|"skipped"|"failed","id":"doc_…"|null,"title","reason"}
-What fails says why on standard error, the rest goes on, and the exit code is 1. Ctrl-C finishes what is on
-its way; what was added is left as it is the next time.`;
+If a file fails, its reason goes to standard error, the rest continue, and the exit code is 1. Ctrl-C finishes
+the files in progress; documents already added are left unchanged the next time.`;
 
 const SEARCH_HELP = `
 A filter's values are text; key:=value compares with a number, true or false.
-The --json of a search is what POST /v1/vault/search answers.`;
+--json prints the answer of POST /v1/vault/search.`;
 
 export function vaultCommand(): Command {
   return plain("vault", "add documents to the vault, search and list them")
@@ -35,19 +35,15 @@ export function vaultCommand(): Command {
       verb("add", "add files, and the files in folders, as documents")
         .argument("<path...>", "files and folders")
         .requiredOption("--scope <scope>", "memory scope, such as support or legal/contracts")
-        .option(
-          "--include <glob>",
-          'in folders only files such as "*.md"; may be given several times',
-          collect,
-        )
-        .option("--exclude <glob>", "no files or folders such as drafts; may be given several times", collect)
-        .option("--type <media type>", "what the named files are, whatever their names say")
+        .option("--include <glob>", 'in folders, only files such as "*.md" (repeatable)', collect)
+        .option("--exclude <glob>", "no files or folders such as drafts (repeatable)", collect)
+        .option("--type <media type>", "the type of the named files, whatever their extensions")
         .option(
           "--metadata <key=value>",
-          "may be given several times; key:=value is a number, true, false",
+          "metadata; key:=value for a number, true or false (repeatable)",
           collect,
         )
-        .option("--dry-run", "send nothing, and say for each file what would become of it")
+        .option("--dry-run", "send nothing, and print what would happen to each file")
         .option("--json", "print a line of JSON for each file")
         .addHelpText("after", ADD_HELP)
         .action(async (paths: string[], options: AddOptions) => {
@@ -58,13 +54,13 @@ export function vaultCommand(): Command {
     )
     .addCommand(
       verb("search", "search the documents' passages")
-        .argument("<query>", "what is looked for")
-        .option("--scope <scope>", "only here and below; may be given several times", collect)
-        .option("--agent <agent>", "inside of this agent's memory scope")
+        .argument("<query>", "what to search for")
+        .option("--scope <scope>", "only here and below (repeatable)", collect)
+        .option("--agent <agent>", "within this agent's memory scope")
         .option("--top-k <n>", "how many passages, 1 to 100 (default: 10)")
         .addOption(new Option("--mode <mode>", "how to search (default: hybrid)").choices(SEARCH_MODES))
-        .option("--filter <key=value>", "documents with this metadata; may be given several times", collect)
-        .option("--explain", "say how each passage was found")
+        .option("--filter <key=value>", "only documents with this metadata (repeatable)", collect)
+        .option("--explain", "show how each passage was found")
         .option("--json", "print JSON")
         .addHelpText("after", SEARCH_HELP)
         .action((query: string, options: SearchOptions) => searchVault(query, options)),

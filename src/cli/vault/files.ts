@@ -94,7 +94,7 @@ class FileSearch {
   take(path: string): void {
     const real = realPath(path);
     if (isWithin(this.#private, real)) {
-      throw new OperatorError(`${path} belongs to the data directory, which holds secrets`, undefined, 2);
+      throw new OperatorError(`${path} belongs to the data directory, which contains secrets`, undefined, 2);
     }
     const stat = statSync(real);
     if (stat.isDirectory()) {
@@ -105,8 +105,8 @@ class FileSearch {
     const type = this.#options.type ?? typeOf(path);
     if (type === undefined) {
       throw new OperatorError(
-        `${path}: what is in it can't be told from its name (${EXTENSIONS.join(" ")})`,
-        "say it with --type, such as --type text/plain",
+        `${path}: its type can't be told from its name (${EXTENSIONS.join(" ")})`,
+        "give its type, such as --type text/plain",
         2,
       );
     }
@@ -142,13 +142,13 @@ class FileSearch {
     if (type !== undefined) this.#add({ path, real, type });
     else {
       const ending = extname(path) || "without extension";
-      this.#skipped.push({ path, reason: `its type is not read: ${ending}`, ending });
+      this.#skipped.push({ path, reason: `its type is not supported: ${ending}`, ending });
     }
   }
 
   #link(path: string, link: string): void {
     const target = realOf(link);
-    if (target === undefined) this.#skipped.push({ path, reason: "a link that leads nowhere" });
+    if (target === undefined) this.#skipped.push({ path, reason: "a broken link" });
     else if (!this.#roots.some((root) => isWithin(root, target))) {
       this.#skipped.push({ path, reason: "a link that leads out of the folder" });
     }
@@ -199,7 +199,7 @@ function realPath(path: string): string {
 /** Why the system refuses access to a file or folder, to complete a sentence. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  if (code === "ENOENT" || code === "ENOTDIR") return "is not there";
-  if (code === "EACCES" || code === "EPERM") return "may not be read";
+  if (code === "ENOENT" || code === "ENOTDIR") return "does not exist";
+  if (code === "EACCES" || code === "EPERM") return "cannot be read by this user";
   return `can't be read: ${error instanceof Error ? error.message : String(error)}`;
 }

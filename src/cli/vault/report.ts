@@ -42,8 +42,7 @@ export class Report {
       this.#note({ ...NOTHING, path, reason, status: "skipped" }, ending === undefined);
     }
     const endings = new Set(skipped.flatMap(({ ending }) => ending ?? []));
-    if (endings.size > 0)
-      this.say(`skipped: types that are not read: ${lineOf([...endings].sort().join(" "))}`);
+    if (endings.size > 0) this.say(`skipped unsupported types: ${lineOf([...endings].sort().join(" "))}`);
     for (const left of failed) this.#note({ ...NOTHING, ...left, status: "failed" });
   }
 

@@ -71,7 +71,7 @@ export async function searchVault(query: string, options: SearchOptions): Promis
   }
   const asked = mode ?? "hybrid";
   if (answer.mode !== asked) {
-    process.stderr.write(`[searched by ${answer.mode}: ${asked} can't be had now]\n`);
+    process.stderr.write(`[searched by ${answer.mode}: ${asked} is not available now]\n`);
   }
   const corrected = Object.entries(answer.explain?.corrected ?? {});
   for (const [word, read] of corrected) print(`${lineOf(word)} was read as ${lineOf(read.join(", "))}\n`);

@@ -64,7 +64,7 @@ function secondsToWait({ status, headers }: Response): number | undefined {
 function gone(error: unknown): never {
   const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
   throw new OperatorError(
-    `the gateway does not answer any more${code}`,
-    "run it again when it does: what was added is found",
+    `the gateway no longer answers${code}`,
+    "run it again when it does: documents already added are left unchanged",
   );
 }

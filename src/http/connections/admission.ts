@@ -3,12 +3,14 @@ import type { Ids } from "../../base/ids.ts";
 import { problemResponse } from "../answer.ts";
 
 const RETRY_SECONDS = 1;
-/** A path, with or without a query, that ends work: such a call makes room, so it is admitted even when there is none. */
+/**
+ * Paths, with or without a query, that end work. Such a call frees room, so it is admitted even when there is none.
+ */
 const ENDS_WORK = /^[^?]*\/(?:stop|cancel)(?:\?|$)/;
 
 /**
- * Whether a request counts as a call: it may take long, and its connection is kept open until it is answered. Pages, probes and
- * metrics are answered at once, to anybody.
+ * Whether a request counts as a call: it may take long and keeps its connection open until answered. Pages, probes
+ * and metrics are answered immediately, to anyone.
  */
 export function isCall(url: string): boolean {
   const path = url.indexOf("/", "https://".length);
@@ -19,10 +21,10 @@ export function endsWork(url: string): boolean {
   return ENDS_WORK.test(url);
 }
 
-/** The answer to a call for which there is no room. It is given before anybody asks who calls, and not recorded. */
+/** The response when there is no room for a call. It is sent before authentication, and is not recorded. */
 export function noRoom(ids: Ids): Response {
   const requestId = ids("req");
-  const problem = new Problem("rate_limited", "The server has as many calls open as it can hold.", {
+  const problem = new Problem("rate_limited", "The server has too many open calls. Retry shortly.", {
     headers: { "Retry-After": String(RETRY_SECONDS), Connection: "close" },
   });
   return problemResponse(problem, { "gatehouse-request-id": requestId }, requestId);

@@ -9,13 +9,13 @@ import type { OpenCalls } from "./open-calls.ts";
 import type { ConnectionPlan } from "./plan.ts";
 
 const LOOK_MS = 250;
-/** Of the time at most one part in so many is spent on looking at each connection. */
+/** At most one part in this many of the time is spent checking connections. */
 const LOOK_SHARE = 20;
-/** Ends so many more connections than it has to, so that the next clients find room. */
+/** The additional share of connections to close, so that the next clients find room. */
 const ROOM = 1 / 8;
-/** While it closes connections, it is logged once in this time. */
+/** While connections are being closed, this is logged at most once in this time. */
 const LOG_MS = 60_000;
-/** One for the list of descriptors. */
+/** One descriptor, for listing the descriptors. */
 const FOR_LOOKING = 1;
 
 /** The guard of one listening server. */
@@ -25,15 +25,16 @@ export interface ConnectionGuardParts {
   readonly calls: OpenCalls;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called with how many connections were closed. */
+  /** Called with the number of connections closed. */
   closed(count: number): void;
 }
 
 /**
- * Keeps clients' connections below the plan's number, and descriptors free for the program itself. `Bun.serve` accepts
- * whatever comes until the process has no descriptor left, and shows only connections that have sent a whole head. So this
- * looks at the descriptors four times a second, and past the cap ends connections that have no call. Calls past their own
- * limit lose their connections to workspaces that have fewer of them.
+ * Keeps the number of clients' connections below the plan's limit, and descriptors free for the program itself.
+ * `Bun.serve` accepts connections until the process has no descriptor left, and shows only connections that have sent
+ * a complete request head. So this checks the descriptors four times a second. Above the limit, it closes connections
+ * without a call. If calls exceed their own limit, workspaces with many calls lose connections to workspaces with
+ * fewer.
  */
 export class ConnectionGuard {
   readonly #parts: ConnectionGuardParts;
@@ -52,7 +53,7 @@ export class ConnectionGuard {
   }
 
   /**
-   * False if as many calls are open as there may be connections. An urgent call is always admitted. An admitted call
+   * False if there are as many open calls as connections allowed. Urgent calls are always admitted. An admitted call
    * counts as open until it is over, so its connection is not closed.
    */
   admit(request: Request, isUrgent: boolean): boolean {
@@ -63,18 +64,18 @@ export class ConnectionGuard {
     return true;
   }
 
-  /** True while the descriptors that are kept for the program itself are not all there. */
+  /** True while some of the descriptors reserved for the program itself are missing. */
   get isExhausted(): boolean {
     return openFilesReserve.isShort;
   }
 
-  /** Ends connections without a call if there are too many, or too few descriptors are left. */
+  /** Closes connections without a call if there are too many connections or too few descriptors left. */
   look(): void {
     openFilesReserve.refill();
     const { plan, clock } = this.#parts;
     this.#endExcess();
     const open = countOpenFiles();
-    // Most of the time: too few of any kind for there to be too many connections.
+    // The usual case: too few descriptors are open for there to be too many connections.
     if (open === null || open <= plan.connections) {
       this.#finder.forget();
       return;
@@ -86,7 +87,7 @@ export class ConnectionGuard {
     this.#nextList = clock.monotonic() + (clock.monotonic() - now) * LOOK_SHARE;
   }
 
-  /** Gives the reserve back. */
+  /** Releases the reserve. */
   stop(): void {
     this.#endLooking();
     openFilesReserve.resize(0);
@@ -116,7 +117,7 @@ export class ConnectionGuard {
     if (ended.length > 0) this.#report(ended.length);
   }
 
-  /** Ends calls past their limit. Each workspace keeps an equal share. */
+  /** Ends calls beyond their limit. Each workspace keeps an equal share. */
   #endExcess(): void {
     const { server, calls, log, clock, closed } = this.#parts;
     const ending = this.#sockets && server.port !== undefined ? calls.excess() : [];
@@ -132,12 +133,9 @@ export class ConnectionGuard {
     closed(ending.length);
     if (clock.monotonic() < this.#nextExcessLog) return;
     this.#nextExcessLog = clock.monotonic() + LOG_MS;
-    log.warn(
-      "calls of a workspace with more than its share were ended, since others need their connections",
-      {
-        ended: ending.length,
-      },
-    );
+    log.warn("calls of a workspace above its share were ended, because others need the connections", {
+      ended: ending.length,
+    });
   }
 
   #listed(sockets: InboundSockets, port: number) {
@@ -149,7 +147,7 @@ export class ConnectionGuard {
     closed(count);
     if (clock.monotonic() < this.#nextLog) return;
     this.#nextLog = clock.monotonic() + LOG_MS;
-    log.warn("connections without a call were closed, since there are too many", {
+    log.warn("connections without a call were closed, because there are too many", {
       ...{ closed: count, connections: plan.connections, open_files: plan.openFiles },
     });
   }

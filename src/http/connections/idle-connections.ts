@@ -2,22 +2,22 @@ import { addressKey, type InboundSocket } from "./inbound-sockets.ts";
 import type { Client } from "./open-calls.ts";
 
 export interface IdleConnections {
-  /** Connections that clients have now. */
+  /** Number of connections that clients currently have. */
   readonly open: number;
-  /** Those to end first come first: clients with many of them lose theirs before clients with few. */
+  /** The connections to close first come first: clients with many lose theirs before clients with few. */
   readonly idle: readonly InboundSocket[];
 }
 
 /**
- * Tells connections that only exist from those that are used. A connection is idle if it had no call in two looks in a
- * row, nor between them, so a client that has just connected is not taken for one that sends nothing.
+ * Finds connections that are not in use. A connection is idle if it had no call at two consecutive checks or between
+ * them, so a newly connected client is not mistaken for an idle one.
  */
 export class IdleConnectionFinder {
   #quietBefore: ReadonlySet<string> = new Set();
-  /** Clients that have called since the last look. Empty while nobody looks. */
+  /** Clients that have called since the last check. Empty while no check is in progress. */
   readonly #called = new Set<string>();
 
-  /** True between two looks: calls are to be noted. */
+  /** True between two checks, while calls must be noted. */
   get isLooking(): boolean {
     return this.#quietBefore.size > 0;
   }
@@ -35,19 +35,19 @@ export class IdleConnectionFinder {
     return { open: sockets.length, idle: mostFirst(idle) };
   }
 
-  /** Nobody looks any more: the next look is the first of two again. */
+  /** Ends the current pair of checks: the next check is a first one again. */
   forget(): void {
     this.#called.clear();
     this.#quietBefore = new Set();
   }
 }
 
-/** One connection of a client. */
+/** Identifies one connection of a client. */
 export function keyOf({ address, port }: Client): string {
   return `${addressKey(address)} ${port}`;
 }
 
-/** One client's after the other's, the client with the most first. */
+/** Sorted by client, the client with the most connections first. */
 function mostFirst(sockets: readonly InboundSocket[]): InboundSocket[] {
   const byAddress = Map.groupBy(sockets, ({ address }) => address);
   return [...byAddress.values()].toSorted((a, b) => b.length - a.length).flat();

@@ -2,22 +2,22 @@ import { dlopen, FFIType, ptr } from "bun:ffi";
 import ipaddr from "ipaddr.js";
 import { listOpenFiles } from "../../base/open-files/count.ts";
 
-/** A client's connection, as the system sees it. */
+/** A client's connection, as the operating system reports it. */
 export interface InboundSocket {
   readonly descriptor: number;
-  /** The client's address, in the one form of `addressKey`. */
+  /** The client's address, in the canonical form of `addressKey`. */
   readonly address: string;
   readonly port: number;
 }
 
 /**
- * The connections that clients have to this process. `Bun.serve` shows only those that have a request, so the system is
- * asked about each descriptor.
+ * The connections from clients to this process. `Bun.serve` shows only those with a request, so this asks the
+ * operating system about each descriptor.
  */
 export interface InboundSockets {
-  /** Those that were accepted on a local port. About 7 µs for each descriptor of the process. */
+  /** The connections accepted on a local port. Takes about 7 µs per descriptor of the process. */
   list(localPort: number): InboundSocket[];
-  /** Ends a connection in both directions. The server notices, and closes it as if the client had left. */
+  /** Ends a connection in both directions. The server then closes it as if the client had left. */
   end(socket: InboundSocket): void;
 }
 
@@ -33,7 +33,7 @@ const ADDRESS_BYTES = 128;
 const AF_INET = 2;
 const AF_INET6 = process.platform === "darwin" ? 30 : 10;
 
-/** Null if this system cannot be asked. */
+/** Null if this operating system is not supported. */
 export function openInboundSockets(): InboundSockets | null {
   const { platform } = process;
   if (platform !== "linux" && platform !== "darwin") return null;
@@ -61,7 +61,7 @@ export function openInboundSockets(): InboundSockets | null {
       for (const descriptor of listOpenFiles()) {
         if (endpoint(system.getsockname, descriptor)?.port !== localPort) continue;
         const peer = endpoint(system.getpeername, descriptor);
-        // The listener itself has none.
+        // The listener itself has no peer.
         if (peer) sockets.push({ descriptor, ...peer });
       }
       return sockets;
@@ -83,7 +83,7 @@ function addressOf(bytes: Uint8Array): string {
   return addressKey(ipaddr.fromByteArray([...bytes]).toString());
 }
 
-/** One form for each address: an IPv4 client of an IPv6 listener has two. */
+/** One canonical form per address: an IPv4 client of an IPv6 listener has two forms. */
 export function addressKey(address: string): string {
   return ipaddr.process(address).toString();
 }

@@ -5,36 +5,38 @@ export interface Client {
   readonly port: number;
 }
 
-/** The client of a request, or null once the request is over: it was answered to the last byte, or its client has left. */
+/** The client of a request. Null once the request is over: fully answered, or the client has left. */
 export type ClientOf = (request: Request) => Client | null;
 
-/** A call whose connection makes room for another workspace's. */
+/** A call that is ended so that another workspace can use its place. */
 export interface CallToEnd {
   readonly request: Request;
   readonly client: Client;
 }
 
-/** A call that has begun. Bun tells that it is over only if it is asked, so it stays until the next sweep. */
+/** A call that has begun. Bun reports its end only when asked, so it stays here until the next sweep. */
 interface OpenCall {
-  /** Null until its caller is known. */
+  /** Null until the caller is known. */
   workspaceId: number | null;
-  /** It ends work, so it is never refused, nor ended for others. */
+  /** The call ends work, so it is never refused, nor ended to make room. */
   isUrgent: boolean;
 }
 
-/** All calls are looked through when they are twice as many as were open at the last time, and this many more. */
+/** All calls are checked once there are twice as many as were open at the last sweep, and this many more. */
 const BETWEEN_SWEEPS = 256;
-/** If a sweep found fewer calls over than one in this many, this part of all calls is refused without another sweep. */
+/**
+ * If a sweep finds fewer than one in this many calls over, this part of all calls is refused without another sweep.
+ */
 const SWEEP_SHARE = 64;
-/** Calls are ended for this part of the limit more than there has to be, so that the next callers find room. */
+/** The additional share of the limit that is freed, so that the next callers find room. */
 const ROOM = 1 / 16;
 const RETRY_SECONDS = 1;
 
 /**
- * The calls that are open, each of which holds a connection. Those whose caller is known have `limit` places, in shares by
- * max-min fairness: a workspace may hold what nobody else needs. Past the limit, a workspace with more than an equal
- * share is refused; one with less is served, and the oldest calls of those with most are ended. The connections past the
- * limit are for callers that are not known yet.
+ * The open calls, each of which holds a connection. Calls with a known caller share `limit` places by max-min
+ * fairness: a workspace may use what nobody else needs. When all places are taken, a workspace with more than an
+ * equal share is refused. One with less is served, and the oldest calls of the workspaces with the most are ended.
+ * Connections beyond the limit are for callers not yet authenticated.
  */
 export class OpenCalls {
   readonly #limit: number;
@@ -43,25 +45,25 @@ export class OpenCalls {
   #clientOf: ClientOf | null = null;
   #claimed = 0;
   #nextSweep = BETWEEN_SWEEPS;
-  /** Calls that may be refused before it is worth looking again which are over. */
+  /** Number of calls to refuse before another sweep is worthwhile. */
   #refusable = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Begins to count: a server listens. */
+  /** Starts counting for a server. */
   attach(clientOf: ClientOf): void {
     this.#clientOf = clientOf;
   }
 
-  /** Counts a call of a caller that is not known yet. */
+  /** Counts a call whose caller is not known yet. */
   add(request: Request, isUrgent: boolean): void {
     this.#calls.set(request, { workspaceId: null, isUrgent });
     if (this.#calls.size >= this.#nextSweep) this.sweep();
   }
 
-  /** Whether there are so many open calls. */
+  /** Whether at least this many calls are open. */
   hasAsManyAs(count: number): boolean {
     if (this.#calls.size < count) return false;
     this.#sweepIfUseful();
@@ -69,8 +71,8 @@ export class OpenCalls {
   }
 
   /**
-   * The caller of a call is known: counts it for its workspace.
-   * @throws Problem 429 `rate_limited` if all places are taken, and the workspace holds its share of them
+   * Counts a call for its workspace, once its caller is known.
+   * @throws Problem 429 `rate_limited` if all places are taken and the workspace holds its share
    */
   claim(request: Request, workspaceId: number): void {
     const call = this.#calls.get(request);
@@ -80,11 +82,15 @@ export class OpenCalls {
     this.#sweepIfUseful();
     if (this.#claimed <= this.#limit || this.#heldBy(workspaceId) <= this.#share) return;
     this.#uncount(call);
-    throw new Problem("rate_limited", "The workspace has as many calls open as its share of the server.", {
-      headers: { "Retry-After": String(RETRY_SECONDS), Connection: "close" },
-      // A call that waits for its entry would hold a connection for as long.
-      isRecorded: false,
-    });
+    throw new Problem(
+      "rate_limited",
+      "The workspace has used its share of the server's open calls. Retry when some are done.",
+      {
+        headers: { "Retry-After": String(RETRY_SECONDS), Connection: "close" },
+        // Recording the refusal would hold the connection until the entry is written.
+        isRecorded: false,
+      },
+    );
   }
 
   /** Whether calls may have to be ended. */
@@ -92,7 +98,7 @@ export class OpenCalls {
     return this.#claimed > this.#limit;
   }
 
-  /** @returns the clients of the calls that are not over */
+  /** @returns the clients of the calls that are still open */
   sweep(): Client[] {
     const clients: Client[] = [];
     for (const [request, call] of this.#calls) {
@@ -104,7 +110,10 @@ export class OpenCalls {
     return clients;
   }
 
-  /** The calls to end: the oldest of the workspaces with most, none of which is left with less than an equal share. */
+  /**
+   * The calls to end: the oldest ones of the workspaces with the most. No workspace is left with less than an equal
+   * share.
+   */
   excess(): CallToEnd[] {
     if (!this.isPastLimit) return [];
     this.#refusable = 0;
@@ -127,13 +136,13 @@ export class OpenCalls {
     return ending;
   }
 
-  /** A call was ended: it does not count any more, though Bun may not know yet. */
+  /** Removes a call that was ended. Bun may not report its end yet. */
   drop(request: Request): void {
     const call = this.#calls.get(request);
     if (call) this.#forget(request, call);
   }
 
-  /** The highest number of calls that a workspace may keep so that so many end; never less than an equal share. */
+  /** The highest number of calls per workspace that ends this many calls; never less than an equal share. */
   #levelFor(ending: number): number {
     let low = Math.ceil(this.#share);
     let high = Math.max(low, ...this.#held.values());
@@ -147,7 +156,7 @@ export class OpenCalls {
     return low;
   }
 
-  /** Of each workspace that has a call open. */
+  /** An equal share for each workspace with an open call. */
   get #share(): number {
     return this.#limit / Math.max(1, this.#held.size);
   }
@@ -156,7 +165,10 @@ export class OpenCalls {
     return this.#held.get(workspaceId) ?? 0;
   }
 
-  /** A look at all calls costs each call that is refused as much as all of them: those that came for nothing are rare. */
+  /**
+   * Checking all calls takes time in proportion to their number, so refused calls must rarely cause a check that
+   * frees nothing.
+   */
   #sweepIfUseful(): void {
     if (this.#refusable > 0) {
       this.#refusable -= 1;

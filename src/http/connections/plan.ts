@@ -1,36 +1,45 @@
 import { OperatorError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 
-/** How the descriptors of the process are shared out between clients and the program itself. */
+/** How the process's file descriptors are divided between clients and the program itself. */
 export interface ConnectionPlan {
-  /** Descriptors that the process may have open. */
+  /** Number of descriptors that the process may have open. */
   readonly openFiles: number;
-  /** Clients' connections. Past that, connections without a call are closed and new calls are refused. */
+  /**
+   * Maximum number of clients' connections. Beyond it, connections without a call are closed and new calls are
+   * refused.
+   */
   readonly connections: number;
-  /** Connections for calls whose caller is known, in shares of the workspaces. The rest is for callers not known yet. */
+  /**
+   * Connections for calls with a known caller, shared between workspaces. The rest is for callers not yet
+   * authenticated.
+   */
   readonly calls: number;
-  /** Event streams of all workspaces, and of one: both are connections too. */
+  /** Event streams of all workspaces, and of one workspace. Streams are connections too. */
   readonly streams: number;
   readonly streamsPerWorkspace: number;
-  /** Descriptors that connections cannot take, even for a moment. */
+  /** Descriptors that connections can never take, even briefly. */
   readonly reserve: number;
 }
 
-/** Files, threads and the store need some 60; the rest is for upstreams (256 requests), child processes (7 each) and files. */
+/**
+ * Files, threads and the store need about 60. The rest is for upstreams (256 requests), child processes (7 each) and
+ * files.
+ */
 const MOST_OWN = 1_024;
 const OWN_SHARE = 3 / 8;
 const MOST_RESERVED = 64;
 const RESERVED_SHARE = 1 / 16;
-/** Each stream also holds two blocks of 64 KiB at most. */
+/** Each stream also holds at most two blocks of 64 KiB. */
 const MOST_STREAMS = 10_000;
 const MOST_STREAMS_PER_WORKSPACE = 2_000;
-/** A server that many clients use wants more. */
+/** Below this, a warning says that a busy server needs more. */
 const COMFORTABLE = 4_096;
 
-/** With fewer, too little is left to serve anybody: the program itself opens some 60. */
+/** With fewer, too few are left to serve clients: the program itself opens about 60. */
 const FEWEST_OPEN_FILES = 128;
 
-/** Without a limit (null) there is no plan, and only the caps on streams apply. */
+/** Null (no limit) gives no plan: only the caps on streams apply. */
 export function planConnections(openFiles: number | null): ConnectionPlan | null {
   if (openFiles === null) return null;
   const own = Math.min(MOST_OWN, Math.floor(openFiles * OWN_SHARE));
@@ -50,12 +59,12 @@ const RAISE = `raise it to ${COMFORTABLE} or more (ulimit -n, or LimitNOFILE= in
 /** @throws OperatorError if the limit is too low for a server */
 export function checkPlan({ openFiles }: ConnectionPlan): void {
   if (openFiles >= FEWEST_OPEN_FILES) return;
-  throw new OperatorError(`the limit of open files is ${openFiles}, too low for a server`, RAISE);
+  throw new OperatorError(`the limit on open files is ${openFiles}, too low for a server`, RAISE);
 }
 
-/** Logs how many connections there may be, loudly if they are few. */
+/** Logs the connection limit, as a warning if it is low. */
 export function reportPlan({ openFiles, connections, streams, reserve }: ConnectionPlan, log: Log): void {
   const numbers = { open_files: openFiles, connections, streams, reserve };
-  if (openFiles >= COMFORTABLE) log.info("connections are capped by the limit of open files", numbers);
-  else log.warn(`the limit of open files is low, so few clients can connect at once; ${RAISE}`, numbers);
+  if (openFiles >= COMFORTABLE) log.info("connections are capped by the limit on open files", numbers);
+  else log.warn(`the limit on open files is low, so few clients can connect at once; ${RAISE}`, numbers);
 }

@@ -1,19 +1,19 @@
 import { loadConsole } from "./bundle.ts";
 
-/** A file of the console as it is answered: compressed once, for every browser there is takes gzip. */
+/** A file of the console as served. Compressed once, since every current browser accepts gzip. */
 export interface ConsoleAsset {
-  /** Of either form, without its tag. */
+  /** Headers for both encodings, except the entity tag. */
   readonly headers: Readonly<Record<string, string>>;
   readonly plain: Uint8Array<ArrayBuffer>;
   readonly gzip: Uint8Array<ArrayBuffer>;
-  /** Strong entity tags: they stand for bytes, which each form has of its own (RFC 9110, section 8.8.3.3). */
+  /** Strong entity tags. They identify bytes, so each encoding has its own (RFC 9110, section 8.8.3.3). */
   readonly plainTag: string;
   readonly gzipTag: string;
 }
 
 export interface ConsoleAssets {
   readonly page: ConsoleAsset;
-  /** By name. */
+  /** Files by name. */
   readonly files: ReadonlyMap<string, ConsoleAsset>;
 }
 
@@ -25,8 +25,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * For the page and all of its files: nothing is loaded from another host, nothing inline runs, no text becomes markup, and
- * no other page may hold it in a frame. Styles are set from scripts, which `style-src 'self'` allows (CSP 3, section 8.3).
+ * For the page and all its files: nothing loads from another host, no inline code runs, text never becomes markup,
+ * and no other page can frame it. Styles are set from scripts, which `style-src 'self'` allows (CSP 3, section 8.3).
  */
 const SECURITY: Readonly<Record<string, string>> = {
   "content-security-policy": [
@@ -48,10 +48,10 @@ const SECURITY: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
 };
-/** A file's name changes with its content; the page's address stays, so that it is asked for anew each time. */
+/** A file's name changes with its content. The page's address does not, so it is revalidated every time. */
 const FOR_EVER = "public, max-age=31536000, immutable";
 
-/** @throws Error where the console cannot be built */
+/** @throws Error if the console cannot be built */
 export async function loadAssets(): Promise<ConsoleAssets> {
   const { page, files } = await loadConsole();
   const names = files.map(({ name }) => name);
@@ -67,8 +67,9 @@ export async function loadAssets(): Promise<ConsoleAssets> {
 }
 
 /**
- * Where the files name each other, as they are served. The bundler writes `"./name"` where the sources run, and `"/name"` in
- * the built program; the page is answered at addresses of any depth, so that neither would do.
+ * Replaces references between the files by the addresses they are served at. The bundler writes `"./name"` when run
+ * from source and `"/name"` in the compiled program. The page is served at addresses of any depth, so neither would
+ * work.
  */
 function withAddresses(bytes: Uint8Array, names: readonly string[]): Uint8Array<ArrayBuffer> {
   let text = new TextDecoder().decode(bytes);
@@ -82,7 +83,7 @@ function withAddresses(bytes: Uint8Array, names: readonly string[]): Uint8Array<
 
 function asset(name: string, bytes: Uint8Array<ArrayBuffer>, caching: string): ConsoleAsset {
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
-  if (type === undefined) throw new Error(`the console's file ${name} is of no known type`);
+  if (type === undefined) throw new Error(`the console's file ${name} has an unknown type`);
   const hash = Bun.hash(bytes).toString(36);
   return {
     plainTag: `"${hash}"`,

@@ -3,7 +3,7 @@ import page from "../../console/index.html";
 
 /** One file of the console, as a browser gets it. */
 export interface ConsoleFile {
-  /** Its name alone. That of every file but the page itself holds a hash of its content. */
+  /** The file name without a directory. Every name except the page's contains a hash of the content. */
   readonly name: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
@@ -16,12 +16,12 @@ export interface ConsoleBundle {
 const SOURCE = join(import.meta.dir, "..", "..", "console", "index.html");
 
 /**
- * The console's files: in the built program those that were made with it, where the sources run made of them now, which
- * takes some tenths of a second.
- * @throws Error with what the bundler says
+ * The console's files. The compiled program contains them. When run from source, they are built now, which takes a
+ * few tenths of a second.
+ * @throws Error with the bundler's message
  */
 export async function loadConsole(): Promise<ConsoleBundle> {
-  // What an import of a page is says where its parts lie inside of the program; it says nothing where none was built.
+  // Importing a page gives the paths of its files inside the compiled program, and none when run from source.
   const files = await (page.files ? builtFiles(page.files) : build());
   const html = files.find(({ name }) => name.endsWith(".html"));
   if (!html) throw new Error("the console has no page");

@@ -5,17 +5,17 @@ import { INIT, PAGE } from "./page.ts";
 
 /** One file of the page at `/docs`. */
 export interface DocsAsset {
-  /** Where it is served. */
+  /** The path it is served at. */
   readonly path: string;
   /** Its media type. */
   readonly type: string;
-  /** Its content; a file is embedded in the built program and read when it is asked for. */
+  /** The content. A file is embedded in the compiled program and read on request. */
   readonly body: string | Blob;
 }
 
 /**
- * For every response of `docsAssets`: nothing is loaded from another host and nothing inline runs. Images may be inline,
- * which Swagger UI's stylesheet needs.
+ * For every response with one of `docsAssets`: nothing loads from another host and no inline code runs. Inline images
+ * are allowed, because Swagger UI's stylesheet needs them.
  */
 export const DOCS_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": [
@@ -32,14 +32,14 @@ export const DOCS_HEADERS: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
 };
 
-/** The API's document as a page that works with no network: Swagger UI over `/openapi.json`. */
+/** The API documentation as a page that works offline: Swagger UI for `/openapi.json`. */
 export function docsAssets(): readonly DocsAsset[] {
   return [
     { path: "/docs", type: "text/html; charset=utf-8", body: PAGE },
     { path: "/docs/init.js", type: "text/javascript; charset=utf-8", body: INIT },
     { path: "/docs/swagger-ui.css", type: "text/css; charset=utf-8", body: Bun.file(styles) },
     { path: "/docs/swagger-ui-bundle.js", type: "text/javascript; charset=utf-8", body: Bun.file(bundle) },
-    // The bundle's first line points here.
+    // The bundle's first line refers to this path.
     {
       path: "/docs/swagger-ui-bundle.js.LICENSE.txt",
       type: "text/plain; charset=utf-8",

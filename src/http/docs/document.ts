@@ -2,10 +2,10 @@ import { toOpenAPISchema } from "@elysia/openapi";
 import type { AnyElysia } from "elysia";
 import { VERSION } from "../../base/version.ts";
 
-/** The OpenAPI 3.1 document of every route that is not hidden. Each says of itself what `operationDetail` has written. */
+/** The OpenAPI 3.1 document of all routes that are not hidden, as described by `operationDetail`. */
 export function openapiDocument(app: AnyElysia): object {
   const { paths } = toOpenAPISchema(app);
-  // The plugin's path parameters take the place of an operation's own parameters: those of the query are put back.
+  // The plugin replaces an operation's parameters by its path parameters, so the query parameters are restored here.
   for (const { path, method, hooks } of app.routes) {
     const described: object = paths[path.replaceAll(/:([^/]+)/g, "{$1}")] ?? {};
     const operation: Operation | undefined = Reflect.get(described, method.toLowerCase());

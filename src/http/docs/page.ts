@@ -1,4 +1,4 @@
-/** The page at `/docs`. It loads from this server alone. */
+/** The page at `/docs`. It loads only from this server. */
 export const PAGE = `<!doctype html>
 <html lang="en">
   <head>
@@ -17,7 +17,7 @@ export const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Starts Swagger UI. No validator badge: it would ask another host. Tokens that are typed in are not kept. */
+/** Starts Swagger UI. The validator badge is off because it would call another host. Tokens typed in are not kept. */
 export const INIT = `SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#docs",

@@ -24,9 +24,12 @@ export interface AgentRouteParts {
   readonly agents: Agents;
   readonly budgets: Pick<Budgets, "changed">;
   readonly tokens: Tokens;
-  /** Ends what an agent has queued, running and called. */
+  /** Ends an agent's queued tasks, running tasks and calls. */
   readonly endWork: (workspaceId: number, agent: Pick<Agent, "id">) => Promise<void>;
-  /** Resolves when the ends of what a stop has ended are written. @throws StoreUnavailable where they cannot be */
+  /**
+   * Resolves when the ends of all stopped work are recorded.
+   * @throws StoreUnavailable if they cannot be
+   */
   readonly endsWritten: (workspaceId: number, agent: Pick<Agent, "id">) => Promise<void>;
   readonly clock: Clock;
   /** The configured tiers, lowest first. */
@@ -57,7 +60,7 @@ export function agentRoutes(
     },
   );
 
-  /** Those that a caller sees, as `agents.list` answers them: a token that acts as an agent sees its own. */
+  /** The agents that a caller may see. A token acting as an agent sees only that agent. */
   async function visibleAgents(
     { workspaceId, agent: own }: Caller,
     limit: number,
@@ -142,7 +145,7 @@ export function agentRoutes(
     {
       action: "agent.archive",
       scope: "agents:write",
-      summary: "Archive an agent: its tasks end, its history stays",
+      summary: "Archive an agent: ends its tasks and keeps its history",
       tag,
       status: 204,
     },
@@ -169,7 +172,9 @@ export function agentRoutes(
     status: 200,
   } as const;
 
-  /** It holds at once, and where the store cannot be written: the agent's work ends while the decision is being recorded. */
+  /**
+   * Takes effect immediately, even if the store cannot be written: work ends while the decision is being recorded.
+   */
   const stop = endpoint(
     door,
     {
@@ -190,7 +195,7 @@ export function agentRoutes(
         halt: agents.halt(workspaceId, agent.id),
         async write(tx) {
           stopped = await agents.stop(tx, workspaceId, agent.id);
-          // It was archived meanwhile. Where that was long ago, the decision is evidence all the same.
+          // The agent has since been archived. If the decision is recorded later, it is evidence all the same.
           if (!stopped && !call.isPutOff) throw noAgent(name);
         },
         endWork: () => endWork(workspaceId, agent),
@@ -199,7 +204,7 @@ export function agentRoutes(
     },
   );
 
-  /** As the store has it; where it cannot be read, as it was when it was read last. */
+  /** The stored agent; if the store cannot be read, the agent as last read. */
   async function toStop(workspaceId: number, name: string): Promise<Agent> {
     try {
       return await agents.get(workspaceId, name);
@@ -212,7 +217,7 @@ export function agentRoutes(
 
   const resume = endpoint(
     door,
-    { ...oversight, action: "oversight.resume", summary: "Let a stopped agent work again" },
+    { ...oversight, action: "oversight.resume", summary: "Resume a stopped agent" },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });
       refuseAgentTokens(call.caller);
@@ -220,9 +225,9 @@ export function agentRoutes(
       await call.decide("resume", clock);
       await call.commitEarlierDecisions();
       const { id } = await agents.get(workspaceId, name);
-      // Else a crash would leave tasks behind that nothing keeps from running any more.
+      // Otherwise a crash could leave tasks behind that nothing stops from running.
       await endsWritten(workspaceId, { id });
-      // A stop that comes while this is being written came last, and holds.
+      // A stop that arrives while this is written is newer and must stay in effect.
       const halt = agents.haltOf(workspaceId, id);
       const agent = await call.commit(async (tx, record) => {
         const resumed = await agents.resume(tx, workspaceId, name);
@@ -252,9 +257,9 @@ function noAgent(name: string): Problem {
   return new Problem("agent_not_found", `There is no agent named ${JSON.stringify(name)}.`);
 }
 
-/** An agent's token can only narrow what the agent may do: it changes no agent, itself least of all. */
+/** An agent's token can only narrow what the agent may do, so it cannot change any agent, including its own. */
 function refuseAgentTokens(caller: Caller): void {
   if (caller.agent) {
-    throw new Problem("agent_forbidden", `This token acts as ${caller.agent.name} and may change no agent.`);
+    throw new Problem("agent_forbidden", `This token acts as ${caller.agent.name} and cannot change agents.`);
   }
 }

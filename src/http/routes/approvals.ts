@@ -15,9 +15,9 @@ import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
 const Reason = Type.String({
   minLength: 1,
   maxLength: 10_000,
-  description: "Why; the model is told of a denial.",
+  description: "The reason. If the call is denied, the model is given it.",
 });
-/** What a list may be asked for, and which approvals that means. */
+/** The statuses selected by each value of the list's filter. */
 const LISTED = {
   pending: ["pending"],
   approved: ["approved"],
@@ -39,7 +39,7 @@ const ApprovalsQuery = Type.Object(
     ),
     agent: Type.Optional(Type.String({ minLength: 1, maxLength: 63 })),
     tool: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 200, description: "Its whole name, such as `github.merge`." }),
+      Type.String({ minLength: 1, maxLength: 200, description: "The full name, such as `github.merge`." }),
     ),
     task: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
   },
@@ -51,20 +51,21 @@ export const DecisionBody = Type.Object(
     reason: Type.Optional(Reason),
     arguments: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
-        description: "With `approve`: arguments in place of those that were asked for.",
+        description: "With `approve`: arguments that replace the requested ones.",
       }),
     ),
     arguments_hash: Type.Optional(
       Type.String({
         pattern: "^[0-9a-f]{64}$",
-        description: "The `arguments_hash` that was shown: with others by now, it is 409.",
+        description:
+          "The `arguments_hash` that was reviewed. If the arguments have changed, the answer is 409.",
       }),
     ),
     definition_hash: Type.Optional(
       Type.String({
         pattern: "^[0-9a-f]{64}$",
         description:
-          "The `definition_hash` that was shown: if the tool or its connector has changed, it is 409.",
+          "The `definition_hash` that was reviewed. If the tool or its connector has changed, the answer is 409.",
       }),
     ),
   },
@@ -77,7 +78,7 @@ export const OverrideBody = Type.Object(
     output: Type.Optional(
       Type.String({
         maxLength: 1_000_000,
-        description: "With `override`: what counts in place of the task's output.",
+        description: "With `override`: the output that replaces the task's.",
       }),
     ),
   },
@@ -91,7 +92,7 @@ export interface ApprovalRouteParts {
   readonly clock: Clock;
 }
 
-/** What people decide: on calls that wait for them, and on what tasks came to. */
+/** Decisions by people: on calls that wait for approval, and on the results of tasks. */
 export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRouteParts) {
   const list = endpoint(
     door,
@@ -99,8 +100,8 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
       action: "approval.list",
       scope: "approvals:write",
       summary:
-        "List the calls that wait for a person, or what became of earlier ones, the newest first; a page ends early where " +
-        "their texts would be more than 4 MiB",
+        "List calls that wait for a person, or earlier ones with their decisions, newest first; a page ends early if " +
+        "its texts would exceed 4 MiB",
       tag,
       query: ApprovalsQuery,
       status: 200,
@@ -124,7 +125,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
     {
       action: "oversight.approve",
       scope: "approvals:write",
-      summary: "Approve a call, with other arguments if need be, or deny it",
+      summary: "Approve a call, optionally with other arguments, or deny it",
       tag,
       body: DecisionBody,
       status: 200,
@@ -151,7 +152,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
     {
       action: "oversight.override",
       scope: "approvals:write",
-      summary: "Say that a finished task's output is overridden or disregarded, and why",
+      summary: "Override or disregard a finished task's output, with a reason",
       tag,
       body: OverrideBody,
       status: 200,
@@ -162,15 +163,15 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
       if (caller.agent) {
         throw new Problem(
           "agent_forbidden",
-          `This token acts as ${caller.agent.name}: a person has to decide.`,
+          `This token acts as ${caller.agent.name}: only a person can decide.`,
         );
       }
       const task = await tasks.get(caller, id);
       call.about({ task: task.id, agent: task.agent });
       if (!isFinal(task.status))
-        throw new Problem("task_unfinished", "The task has not finished: cancel it.");
+        throw new Problem("task_unfinished", "The task has not finished. Cancel it instead.");
       if (body.output !== undefined && body.decision === "disregard") {
-        const message = "belongs to an override";
+        const message = "is only allowed with the decision override";
         throw new Problem("validation_failed", `/output: ${message}`, {
           errors: [{ path: "/output", message }],
         });
@@ -198,7 +199,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
     .post("/v1/tasks/:id/override", override.handle, override.hook);
 }
 
-/** A call that waits, or has waited, for people (contract, section 3), and what they said. */
+/** A call that waits or waited for people (contract, section 3), with their decisions. */
 export function viewApproval(approval: ProvenApproval) {
   const { status, approvedBy, decision } = approval;
   return {
@@ -215,7 +216,7 @@ export function viewApproval(approval: ProvenApproval) {
     required: approval.required,
     approved_by: approvedBy.map(({ person, at }) => ({ person, decided_at: at })),
     decided_at: decision?.at ?? null,
-    // Nobody did, where the time was up.
+    // An expired approval was decided by nobody.
     decided_by: status === "expired" ? null : (decision?.person ?? null),
     decision_seq: approval.decisionSeq,
     reason: approval.reason,

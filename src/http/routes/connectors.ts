@@ -15,10 +15,12 @@ import { type Door, endpoint } from "../endpoint.ts";
 import { LongAnswers } from "../long-json.ts";
 import { DEFAULT_LIMIT, decodeCursor, encodeCursor, PAGE } from "../page.ts";
 
-/** Characters of one page. A page has at least one connector, whose tools may have some 8 MiB. */
+/** Characters per page. A page has at least one connector, whose tools may have about 8 MiB. */
 const PAGE_LENGTH = 4 * 1024 * 1024;
 
-/** Members of a body with an OpenAPI document in it as an object. A larger document can be sent as a text, or by its URL. */
+/**
+ * Members of a body that contains an OpenAPI document as an object. A larger document can be sent as text or by URL.
+ */
 const INLINE_DOCUMENT_MEMBERS = 100_000;
 
 export interface ConnectorRouteParts {
@@ -63,7 +65,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     {
       action: "connector.authorise",
       scope: "connectors:write",
-      summary: "Let a connector in: an MCP server, or an API that an OpenAPI document describes",
+      summary: "Add a connector: an MCP server, or an API described by an OpenAPI document",
       tag,
       body: ConnectorCreate,
       bodyMembers: INLINE_DOCUMENT_MEMBERS,
@@ -81,7 +83,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     {
       action: "connector.refresh",
       scope: "connectors:write",
-      summary: "Ask a connector for its tools again",
+      summary: "Refresh a connector's tools",
       tag,
       slow: true,
       status: 200,
@@ -97,7 +99,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     {
       action: "connector.remove",
       scope: "connectors:write",
-      summary: "Remove a connector, its secrets and its tools; calls that are out fail",
+      summary: "Remove a connector, its secrets and its tools; calls in progress fail",
       tag,
       slow: true,
       status: 204,
@@ -112,7 +114,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     return agent ? ((await agents.byId(workspaceId, agent.id)) ?? null) : null;
   }
 
-  /** A token that acts as an agent is shown the tools that this agent may use. */
+  /** A token acting as an agent sees only the tools that this agent may use. */
   function view(caller: Caller, agent: Agent | null) {
     const seesOutput = programs.mayAdd(caller);
     return (connector: Connector): JsonParts =>
@@ -130,7 +132,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     .post("/:name/refresh", refresh.handle, refresh.hook);
 }
 
-/** The first connectors, as many as `limit` and the length of a page allow. */
+/** The first connectors, as many as `limit` and the page length allow. */
 function page(
   found: readonly Connector[],
   limit: number,
@@ -149,7 +151,7 @@ function page(
   return pageJson(shown, shown.length < found.length && last ? encodeCursor(last.name) : null);
 }
 
-/** The same connector, whose error repeats what its program wrote. */
+/** The same connector, with its program's output added to the error. */
 function withOutput(connector: Connector): Connector {
   const { error, output } = connector;
   return error === null || output === undefined

@@ -12,13 +12,13 @@ import { requireOperator } from "./workspace.ts";
 export interface ConsoleLinkRouteParts {
   readonly links: SignInLinks;
   readonly tokens: Pick<Tokens, "newestAdmin">;
-  /** Below which browsers find the console, as `consoleUrl` says; null where the server listens nowhere. */
+  /** The base URL of the console for browsers (see `consoleUrl`); null if the server does not listen. */
   url(): string | null;
 }
 
 /**
- * The URL below which browsers find the console, without a slash at its end: `public_url`, else where the server listens. The
- * console's own addresses begin at the root of a host, so that no `public_url` with a path leads to it.
+ * The base URL of the console for browsers, without a trailing slash: `public_url`, else the address listened on. The
+ * console's addresses start at the root of a host, so a `public_url` with a path cannot lead to it.
  */
 export function consoleUrl(
   { publicUrl, listen }: Pick<Config, "publicUrl" | "listen">,
@@ -28,19 +28,19 @@ export function consoleUrl(
   return listenUrl({ host: listen.host, port });
 }
 
-/** The address that signs a browser in: the secret stands behind the `#`, which browsers send to nobody. */
+/** The URL that signs a browser in. The secret follows the `#`, which browsers never send. */
 export function consoleLink(url: string, secret: string): string {
   return `${url}/console#link=${secret}`;
 }
 
-/** One-time links into the console: for the node's operator alone. Not in the contract, and not in the document. */
+/** One-time links to the console, only for the node's operator. Neither in the contract nor in the API document. */
 export function consoleLinkRoutes(door: Door, { links, tokens, url }: ConsoleLinkRouteParts) {
   const create = endpoint(
     door,
     {
       action: "session.link",
       scope: "tokens:write",
-      summary: "Make a link that signs a browser in to the console, once, within 30 minutes",
+      summary: "Create a one-time link that signs a browser in to the console, valid for 30 minutes",
       tag: "Operator",
       body: Type.Object({}, { additionalProperties: false }),
       bodyOptional: true,
@@ -55,12 +55,12 @@ export function consoleLinkRoutes(door: Door, { links, tokens, url }: ConsoleLin
       if (!token) {
         throw new Problem(
           "not_found",
-          `The workspace ${workspace} has no admin token that a browser could be signed in with: one that names no person and acts as no agent. Make one with: gatehouse token create --name admin --scope admin --workspace ${workspace}`,
+          `The workspace ${workspace} has no admin token for signing in a browser: one that names no person and acts as no agent. Create one with: gatehouse token create --name admin --scope admin --workspace ${workspace}`,
         );
       }
       const { id: tokenId, secretHash } = token;
       const expiresAt = links.expiry();
-      // Its entry comes first: that of the session that it opens names it.
+      // Recorded first, because the session's entry refers to this entry.
       const ledgerSeq = await call.commit((_, record) =>
         record({ detail: { token: tokenId, expires_at: timestamp(expiresAt) } }),
       );

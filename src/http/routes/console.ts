@@ -4,11 +4,11 @@ import { type ConsoleAsset, type ConsoleAssets, loadAssets } from "../console/as
 import { isKnown, takesGzip } from "../console/negotiate.ts";
 
 /**
- * The console: one page at every address below `/console`, and its files. They hold nothing of any workspace, so that
- * anybody may load them; whatever they show, they ask REST for.
+ * The console: one page at every address below `/console`, and its files. They contain no workspace data, so anyone
+ * may load them. The page gets all its data over REST.
  */
 export function consoleRoutes({ ids }: { readonly ids: Ids }) {
-  // Made at the first question. One that failed is asked again at the next.
+  // Loaded on the first request. After a failure, the next request tries again.
   let loading: Promise<ConsoleAssets> | null = null;
   function load(): Promise<ConsoleAssets> {
     loading ??= loadAssets().catch((error: unknown) => {
@@ -30,7 +30,7 @@ export function consoleRoutes({ ids }: { readonly ids: Ids }) {
         headers: {
           "gatehouse-request-id": ids("req"),
           "content-type": "text/plain; charset=utf-8",
-          // A page that was built anew may name it in a moment.
+          // A rebuilt page may need this file soon.
           "cache-control": "no-store",
         },
       });

@@ -19,19 +19,22 @@ export interface FeedRouteParts {
   readonly clock: Clock;
 }
 
-/** The type of each event's data is in `FeedEvents`. */
+/** `FeedEvents` has the type of each event's data. */
 const EVENTS = [
-  "Server-sent events, each with an `id` that counts within the connection. The first is `feed.open`: read your lists after",
-  "it, and lay each event over them. There is no replay: whoever connects again reads the lists again, and so does whoever",
-  "is told `feed.reset`. Each event is the present state of one thing, so that of several changes the last is told. Told is",
-  `what the token may read: ${Object.entries(FEED_SCOPES)
+  "Server-sent events, each with an `id` that counts up within the connection. The first is `feed.open`: read your lists",
+  "after it, and apply each event to them. Nothing is replayed: after reconnecting, and after `feed.reset`, read the lists",
+  "again. Each event is the current state of one thing, so only the last of several changes is sent. A token gets the",
+  `events that it may read: ${Object.entries(FEED_SCOPES)
     .map(([name, scope]) => `\`${name}\` (${scope ?? "any token"})`)
     .join(", ")};`,
-  "to a token that acts as an agent what is of this agent, and documents inside of its memory scope. The stream ends with",
-  "its token or session.",
+  "a token that acts as an agent gets only events about that agent, and about documents within its memory scope. The",
+  "stream ends with its token or session.",
 ].join(" ");
 
-/** What changes in the workspace, for who shows it: each read is an entry of the ledger, so that nobody should have to poll. */
+/**
+ * Changes in the workspace, for programs that display them. Every read is a ledger entry, so clients should not have
+ * to poll.
+ */
 export function feedRoutes(door: Door, parts: FeedRouteParts) {
   const { feed, streams, clock, callers } = parts;
 
@@ -40,7 +43,7 @@ export function feedRoutes(door: Door, parts: FeedRouteParts) {
     {
       action: "events.read",
       scope: null,
-      summary: "Read what changes in the workspace, as it changes",
+      summary: "Stream the changes in the workspace as they happen",
       tag: "Events",
       counted: false,
       streams: EVENTS,

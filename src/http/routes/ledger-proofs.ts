@@ -27,16 +27,18 @@ export interface LedgerProofParts {
 
 const ConsistencyQuery = Type.Object(
   {
-    from: Type.Integer({ minimum: 0, description: "Entries of the older tree." }),
-    to: Type.Optional(Type.Integer({ minimum: 0, description: "Of the newer one; by default that of now." })),
+    from: Type.Integer({ minimum: 0, description: "The size of the older tree, in entries." }),
+    to: Type.Optional(
+      Type.Integer({ minimum: 0, description: "The size of the newer tree. Default: the current size." }),
+    ),
   },
   { additionalProperties: false },
 );
 const tag = "Ledger";
 
 /**
- * What can be proven of the ledger to anybody who has its key and keeps checkpoints of it. A token that acts as an agent is given
- * heads, keys and proofs between heads, which are hashes and sizes, and the proofs of its own agent's entries.
+ * Proofs about the ledger for anyone who has its key and keeps checkpoints. A token acting as an agent gets heads,
+ * keys and consistency proofs, which contain only hashes and sizes, and inclusion proofs for its own agent's entries.
  */
 export function ledgerProofRoutes(
   door: Door,
@@ -47,7 +49,7 @@ export function ledgerProofRoutes(
     {
       action: "ledger.checkpoint",
       scope: "ledger:read",
-      summary: "The head of the ledger's tree, signed now: a C2SP checkpoint, as plain text",
+      summary: "Read the head of the ledger's tree, newly signed: a C2SP checkpoint as plain text",
       tag,
       status: 200,
     },
@@ -60,7 +62,7 @@ export function ledgerProofRoutes(
       action: "ledger.read",
       scope: "ledger:read",
       operationId: "ledger_key",
-      summary: "The key that checkpoints are checked with (C2SP verifier key), and those before it",
+      summary: "Read the key that verifies checkpoints (C2SP verifier key), and earlier keys",
       tag,
       status: 200,
     },
@@ -80,7 +82,7 @@ export function ledgerProofRoutes(
       operationId: "ledger_proof",
       summary: "Prove that an entry is in the ledger's tree; with `Accept: text/plain` as a C2SP tlog-proof",
       tag,
-      headers: { Accept: "`text/plain` answers a C2SP tlog-proof in place of JSON." },
+      headers: { Accept: "`text/plain` selects a C2SP tlog-proof instead of JSON." },
       status: 200,
     },
     async ({ call, params: { seq = "" }, request }) => {
@@ -111,7 +113,7 @@ export function ledgerProofRoutes(
       action: "ledger.read",
       scope: "ledger:read",
       operationId: "ledger_consistency",
-      summary: "Prove that the tree of `to` entries begins with that of `from` entries",
+      summary: "Prove that the tree of `to` entries extends the tree of `from` entries",
       tag,
       query: ConsistencyQuery,
       status: 200,
@@ -122,8 +124,8 @@ export function ledgerProofRoutes(
       const found = await proofs.consistency(workspaceId, from, to);
       if (!found) {
         const size = await ledgerSize(db, workspaceId);
-        if (to !== undefined && to > size) throw invalidField("/to", `must be ${size} at most`);
-        throw invalidField("/from", `must be ${to ?? size} at most`);
+        if (to !== undefined && to > size) throw invalidField("/to", `must be at most ${size}`);
+        throw invalidField("/from", `must be at most ${to ?? size}`);
       }
       const body = {
         from,
@@ -149,7 +151,9 @@ export function ledgerProofRoutes(
     .get("/:seq/proof", inclusion.handle, inclusion.hook);
 }
 
-/** For the node's operator alone, on the machine itself: all workspaces share the key. Not in the document. */
+/**
+ * Only for the node's operator on the machine itself, because all workspaces share the key. Not in the API document.
+ */
 export function ledgerKeyRoutes(door: Door, parts: RotationParts) {
   const rotate = endpoint(
     door,
@@ -174,7 +178,7 @@ export function ledgerKeyRoutes(door: Door, parts: RotationParts) {
   });
 }
 
-/** JSON unless plain text is asked for by name, and nothing else of ours is. */
+/** JSON unless the client names plain text and no other type that this route offers. */
 function wantsText(request: Request): boolean {
   const accept = request.headers.get("accept") ?? "";
   return /text\/plain/i.test(accept) && !/application\/json/i.test(accept);

@@ -25,7 +25,7 @@ const EntriesQuery = Type.Object(
     agent: text("Entries about this agent."),
     actor: text("Entries of this actor, such as `token:tok_…` or `user:ada`."),
     action: text("Entries of this action, such as `task.dispatch`."),
-    task: text("Entries that name this task, also long after its end. Not for `article14`."),
+    task: text("Entries that name this task, even long after its end. Not supported for `article14`."),
     tier: Type.Optional(Type.Integer({ minimum: 1 })),
     date: Type.Optional(Type.String({ pattern: "^\\d{4}-\\d{2}-\\d{2}$", description: "A UTC day." })),
     from: Type.Optional(Time),
@@ -34,8 +34,8 @@ const EntriesQuery = Type.Object(
     format: Type.Optional(
       Type.Enum([...LEDGER_FORMATS], {
         description:
-          "Default: what the header Accept wants most, else `json`. `ndjson` and `csv` are whole unless `limit` is " +
-          "given; then the header Gatehouse-Next-Cursor says where it goes on. `article14` is a zip.",
+          "Default: the format that the Accept header prefers, else `json`. `ndjson` and `csv` are complete unless `limit` is " +
+          "given; then the header Gatehouse-Next-Cursor has the next cursor. `article14` is a zip file.",
       }),
     ),
   },
@@ -58,11 +58,11 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
       action: "ledger.read",
       scope: "ledger:read",
       summary:
-        "Read entries, oldest first unless `order=desc`. A page of a filtered search may hold fewer than `limit`, or " +
-        "none: it goes on as long as there is a `next_cursor`",
+        "Read entries, oldest first unless `order=desc`. A page of a filtered list may have fewer than `limit` entries, or " +
+        "none: continue while there is a `next_cursor`",
       tag,
       query: EntriesQuery,
-      headers: { Accept: "The format, where the query names none." },
+      headers: { Accept: "The format, if the query names none." },
       formats: Object.values(LEDGER_MEDIA_TYPES),
       status: 200,
     },
@@ -112,7 +112,7 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
       action: "ledger.read",
       scope: "ledger:read",
       operationId: "ledger_entry",
-      summary: "Read one entry with exactly the bytes that are hashed",
+      summary: "Read one entry with the exact bytes that are hashed",
       tag,
       status: 200,
     },
@@ -135,7 +135,7 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
     .get("/:seq", read.handle, read.hook);
 }
 
-/** Null for a task that the workspace does not have, or that is another agent's than the one the caller acts as. */
+/** Null if the workspace has no such task, or the task belongs to an agent other than the one the caller acts as. */
 async function namedTask(db: Db, { workspaceId, agent }: Caller, id: string): Promise<NamedTask | null> {
   const task = await findTask(db, workspaceId, id);
   return task && (!agent || agent.id === task.agentId)
@@ -143,7 +143,7 @@ async function namedTask(db: Db, { workspaceId, agent }: Caller, id: string): Pr
     : null;
 }
 
-/** Whether a caller that is limited to its own entries may see any entry of those that it asked for. */
+/** Whether a caller limited to its own entries may see any of the requested entries. */
 function overlaps(
   own: OwnEntries,
   { agent, to }: { readonly agent: string | undefined; readonly to: string | undefined },
@@ -151,12 +151,12 @@ function overlaps(
   return (agent === undefined || agent === own.agent) && (to === undefined || to > own.since);
 }
 
-/** Of two RFC 3339 times in UTC with milliseconds. */
+/** The later of two RFC 3339 times in UTC with milliseconds. */
 function later(time: string, other: string | undefined): string {
   return other === undefined || other < time ? time : other;
 }
 
-/** All conditions hold where several are given. */
+/** If several conditions are given, all must hold. */
 function timeRange(date: string | undefined, from: string | undefined, to: string | undefined) {
   let start = from === undefined ? undefined : instant("/from", from);
   let end = to === undefined ? undefined : instant("/to", to);

@@ -8,7 +8,7 @@ import { readJson } from "../body.ts";
 import { readCredential } from "../credential.ts";
 import { claimConnection, type Door } from "../endpoint.ts";
 
-/** What stands behind these routes; they carry HTTP to it, and its answer back. */
+/** The MCP implementation. These routes pass HTTP requests to it and return its answers. */
 export interface McpRouteParts {
   handle(asked: {
     readonly request: Request;
@@ -28,7 +28,7 @@ export interface McpRouteParts {
       | { readonly problem: Problem }
       | {
           readonly status: number;
-          /** Text, or its parts encoded; null: no body. */
+          /** Text or encoded parts; null if there is no body. */
           readonly json: string | readonly Uint8Array[] | null;
           readonly headers: Readonly<Record<string, string>>;
         };
@@ -40,7 +40,10 @@ interface Context {
   readonly server: Server<unknown> | null;
 }
 
-/** A stream of parts: of a large body in one piece, answered after a turn, Bun sends each header by itself (19 to 39 writes). */
+/**
+ * A stream of parts. If a large body is sent in one piece after a turn, Bun writes each header separately (19 to 39
+ * writes).
+ */
 function bodyOf(json: string | readonly Uint8Array[] | null): string | ReadableStream<Uint8Array> | null {
   if (json === null || typeof json === "string") return json;
   return new ReadableStream({
@@ -85,7 +88,7 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
     return response;
   }
 
-  // Who calls, and whether they may, is settled before a byte of a body is read.
+  // Elysia does not read the body, because the caller must be authenticated and authorised first.
   const hook = { parse: "none", detail: { hide: true } } as const;
   const streamable = ({ request, server }: Context) => answer({ request, server }, false);
   const both = ({ request, server }: Context) => answer({ request, server }, true);
@@ -98,7 +101,7 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
     .delete("/sse", both, hook);
 }
 
-/** Not with `URL`, which refuses what a client may have put into its Host header. */
+/** Not with `URL`, which rejects an invalid Host header from the client. */
 function sessionOf(url: string): string | null {
   const mark = url.indexOf("?");
   return mark < 0 ? null : new URLSearchParams(url.slice(mark + 1)).get("sessionId");

@@ -98,7 +98,7 @@ export function viewModel(
   };
 }
 
-/** A tier with its route, in the order in which its models are tried. */
+/** A tier with its route: the models in the order in which they are tried. */
 export function viewTier(policy: TierPolicy, { tier, name, models }: Tier) {
   return {
     tier,

@@ -8,7 +8,7 @@ export interface PayloadRouteParts {
   readonly eraser: PayloadEraser;
 }
 
-/** Prompts, outputs and arguments, which stand apart from the entries that prove them. */
+/** Prompts, outputs and arguments, which are stored apart from the entries that prove them. */
 export function payloadRoutes(door: Door, { eraser }: PayloadRouteParts) {
   const erase = endpoint(
     door,
@@ -16,17 +16,17 @@ export function payloadRoutes(door: Door, { eraser }: PayloadRouteParts) {
       action: "payload.erase",
       scope: "settings:write",
       summary:
-        "Erase the prompt, output and arguments of an entry; of the entry that dispatched a task, all of the task's. " +
-        "The proofs stay whole",
+        "Erase the prompt, output and arguments of an entry, or of a whole task if the entry dispatched it. " +
+        "The proofs stay valid",
       tag: "Ledger",
       slow: true,
       status: 204,
     },
     async ({ call, params: { seq = "" } }) => {
       const { agent } = call.caller;
-      // Its own agent's doings are the first that somebody might want to be gone.
+      // A token acting as an agent could otherwise erase the traces of what that agent did.
       if (agent) {
-        throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may erase no payloads.`);
+        throw new Problem("agent_forbidden", `This token acts as ${agent.name} and cannot erase payloads.`);
       }
       if (!isSeq(seq)) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
       await eraser.erase(call, Number(seq));

@@ -23,7 +23,7 @@ const OPTIONAL = {
     Type.String({
       minLength: 1,
       maxLength: 64,
-      description: "Of the IANA database, such as `Europe/Berlin`. Default: `UTC`.",
+      description: "An IANA time zone, such as `Europe/Berlin`. Default: `UTC`.",
     }),
   ),
   tools: Type.Optional(
@@ -41,7 +41,7 @@ const OPTIONAL = {
   missed: Type.Optional(
     Type.Enum(["skip", "once"], {
       description:
-        "What becomes of times that passed while the server was down: none is made up for (`skip`, the default), or one.",
+        "What happens to runs missed while the server was down: `skip` (the default) drops them, `once` makes up for one.",
     }),
   ),
   status: Type.Optional(Type.Enum(["active", "paused"])),
@@ -64,14 +64,14 @@ const ScheduleChange = Type.Object(
 );
 const tag = "Schedules";
 
-/** Tasks at certain times. */
+/** Tasks that run at set times. */
 export function scheduleRoutes(door: Door, { schedules }: { readonly schedules: Schedules }) {
   const create = endpoint(
     door,
     {
       action: "schedule.create",
       scope: "tasks:write",
-      summary: "Dispatch a task at certain times, with the rights that this token has then",
+      summary: "Dispatch a task at set times, with the rights that this token has at those times",
       tag,
       body: ScheduleCreate,
       status: 201,
@@ -103,7 +103,7 @@ export function scheduleRoutes(door: Door, { schedules }: { readonly schedules: 
     {
       action: "schedule.list",
       scope: "tasks:read",
-      summary: "List schedules, the newest first",
+      summary: "List schedules, newest first",
       tag,
       query: Type.Object(PAGE, { additionalProperties: false }),
       status: 200,
@@ -145,7 +145,7 @@ export function scheduleRoutes(door: Door, { schedules }: { readonly schedules: 
     {
       action: "schedule.delete",
       scope: "tasks:write",
-      summary: "Delete a schedule; tasks that it has dispatched go on",
+      summary: "Delete a schedule; tasks that it has dispatched continue",
       tag,
       status: 204,
     },

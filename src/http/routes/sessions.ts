@@ -29,7 +29,7 @@ export interface SessionRouteParts {
 
 const Nothing = Type.Object({}, { additionalProperties: false });
 
-/** Signing in and out, for browsers: what stands behind the cookie that the console's calls are authenticated by. */
+/** Signing browsers in and out: manages the cookie that authenticates the console's calls. */
 export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces, clock }: SessionRouteParts) {
   const { publicUrl, operatorSecret } = door;
   const statusOf = ({ workspaceId }: Caller) => workspaces.get(workspaceId).status;
@@ -40,10 +40,11 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.create",
       scope: null,
-      summary: "Sign a browser in with a token, or with a link that is good once; sets a cookie",
+      summary: "Sign a browser in with a token or a one-time link; sets a cookie",
       tag,
       signsIn: true,
-      // Whoever is kept out by the limit could neither see what has used it up nor do anything about it. Nobody guesses 256 bits.
+      // A user kept out by the limit could not see what used it up, nor do anything about it. Guessing 256 bits is
+      // hopeless.
       urgent: true,
       body: Nothing,
       bodyOptional: true,
@@ -53,18 +54,22 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       const { caller } = call;
       const tokenId = tokenIdOf(caller);
       if (tokenId === null)
-        throw unauthenticated("invalid_token", "A session is a token's, and this is none.");
+        throw unauthenticated("invalid_token", "Only a token or a one-time link can open a session.");
       const asked = { request, publicUrl };
-      // Before a link is used up for a session that no browser would keep.
+      // Checked before a link is used up for a session whose cookie the browser would drop.
       if (dropsSecureCookies(asked)) throw insecureOrigin(publicUrl);
       const credential = readSignIn(asked, operatorSecret);
       let link: UsedLink | undefined;
       if (credential.kind === "link") {
         link = links.use(credential.secret);
-        // Somebody was faster.
-        if (!link) throw unauthenticated("invalid_token", "The link was used already.");
+        // Another request has used the link first.
+        if (!link)
+          throw unauthenticated(
+            "invalid_token",
+            "The link has already been used. Create a new one with: gatehouse console",
+          );
       } else if (credential.kind !== "bearer") {
-        throw unauthenticated("invalid_token", "A session is a token's, and this is none.");
+        throw unauthenticated("invalid_token", "Only a token or a one-time link can open a session.");
       }
       const secretHash = link?.secretHash ?? hashSecret(credential.secret);
       const userAgent = request.headers.get("user-agent");
@@ -85,7 +90,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
         return made;
       });
       const { id, secret, expiresAt } = await opening.catch((error: unknown) => {
-        // Nobody was signed in by it.
+        // Nobody was signed in, so the link stays usable.
         link?.giveBack();
         throw error;
       });
@@ -103,9 +108,9 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.read",
       scope: null,
-      summary: "Read who is asking, and what they may do",
+      summary: "Read who makes the call, and what they may do",
       tag,
-      // The console asks this first, whatever has used up the limit.
+      // The console's first request, which must work even if the limit is used up.
       urgent: true,
       status: 200,
     },
@@ -117,7 +122,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.delete",
       scope: null,
-      summary: "Sign out: end the session that the call is made by",
+      summary: "Sign out: end the session that makes the call",
       tag,
       urgent: true,
       status: 204,
@@ -129,7 +134,10 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     },
   );
 
-  /** Whatever it is answered, who has asked is done with the cookie: but for another origin's page, which signs nobody out. */
+  /**
+   * Removes the cookie whatever the response, because the user is done with it. A page of another origin cannot sign
+   * anyone out.
+   */
   const signOut: Endpoint["handle"] = async (context) => {
     const answer = await remove.handle(context);
     const asked = { request: context.request, publicUrl };
@@ -138,7 +146,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     return answer;
   };
 
-  /** It holds at once, and where the store cannot be written: who signs out need not wait for a disk. */
+  /** Takes effect immediately, even if the store cannot be written: signing out must not wait for a disk. */
   async function endAtOnce(call: Call, id: string, detail: Readonly<Record<string, string>>): Promise<void> {
     const { workspaceId } = call.caller;
     call.about({ detail });
@@ -147,7 +155,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       decision,
       halt: sessions.halt(id),
       write: (tx) => sessions.end(tx, workspaceId, id),
-      // Streams are told by `sessions.changed`.
+      // `sessions.changed` notifies the streams.
       endWork: async () => {},
     });
   }
@@ -157,7 +165,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.list",
       scope: "tokens:write",
-      summary: "List the browsers that are signed in, newest first",
+      summary: "List signed-in browsers, newest first",
       tag,
       query: Type.Object(PAGE, { additionalProperties: false }),
       status: 200,
@@ -175,7 +183,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.revoke",
       scope: "tokens:write",
-      summary: "End a session at once",
+      summary: "End a session immediately",
       tag,
       urgent: true,
       status: 204,
@@ -183,11 +191,11 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     async ({ call, params: { id = "" } }) => {
       const { workspaceId, agent } = call.caller;
       const session = await sessions.get(workspaceId, id);
-      // As for revoking its token: a token that acts as an agent manages that agent's alone.
+      // As for revoking a token: a token acting as an agent manages only that agent's sessions.
       if (agent && session.agent !== agent.name) {
         throw new Problem(
           "agent_forbidden",
-          `This token acts as ${agent.name} and may manage its sessions alone.`,
+          `This token acts as ${agent.name} and can only manage its own sessions.`,
         );
       }
       const { scopes } = await tokens.get(workspaceId, session.tokenId);
@@ -206,14 +214,17 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
 }
 
 function insecureOrigin(publicUrl: string | null): Problem {
-  const where = publicUrl?.startsWith("https:") ? `at public_url, which is ${publicUrl}` : "by HTTPS";
+  const where = publicUrl?.startsWith("https:") ? `at public_url, which is ${publicUrl}` : "over HTTPS";
   return new Problem(
     "insecure_origin",
-    `This page was opened by plain HTTP, where a browser drops the session's cookie: open the console ${where}.`,
+    `This page was opened over plain HTTP, so the browser would drop the session's cookie. Open the console ${where}.`,
   );
 }
 
-/** Who makes a call. `token` is null for the operator on the command line, `session` for whoever sends a token's secret. */
+/**
+ * Who makes a call. `token` is null for the operator on the command line, and `session` if the caller sends a token's
+ * secret.
+ */
 export function viewSignedIn(caller: Caller, status: WorkspaceStatus) {
   const token = tokenIdOf(caller);
   const { session } = caller;
@@ -230,7 +241,7 @@ export function viewSignedIn(caller: Caller, status: WorkspaceStatus) {
   };
 }
 
-/** A browser that is signed in. `current`: it makes this very call. */
+/** A signed-in browser. `current`: it makes this call. */
 export function viewSession(session: Session, current: string | undefined) {
   return {
     id: session.id,

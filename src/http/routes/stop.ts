@@ -11,14 +11,17 @@ import { requireOperator, viewName } from "./workspace.ts";
 
 export interface StopRouteParts {
   readonly workspaces: Workspaces;
-  /** Ends what a workspace has queued, running and called. */
+  /** Ends a workspace's queued tasks, running tasks and calls. */
   endWork(workspaceId: number): Promise<void>;
-  /** Resolves when the ends of what a stop has ended are written. @throws StoreUnavailable where they cannot be */
+  /**
+   * Resolves when the ends of all stopped work are recorded.
+   * @throws StoreUnavailable if they cannot be
+   */
   endsWritten(workspaceId: number): Promise<void>;
   readonly clock: Clock;
 }
 
-/** What the entry says that a stop was of, where it was not of an agent. */
+/** What was stopped, as recorded in the entry, if not an agent. */
 type Extent = "workspace" | "node";
 
 const oversight = {
@@ -28,7 +31,7 @@ const oversight = {
   status: 200,
 } as const;
 
-/** The stop button of a workspace as a whole. Each of its agents counts as stopped until it is resumed. */
+/** Stops a whole workspace. Each of its agents counts as stopped until the workspace is resumed. */
 export function workspaceStopRoutes(door: Door, parts: StopRouteParts) {
   const { workspaces } = parts;
   const tag = "Workspace";
@@ -57,7 +60,7 @@ export function workspaceStopRoutes(door: Door, parts: StopRouteParts) {
       tag,
       action: "oversight.resume",
       operationId: "workspace_resume",
-      summary: "Let a stopped workspace work again; agents that were stopped by themselves stay so",
+      summary: "Resume a stopped workspace; agents that were stopped individually stay stopped",
     },
     async ({ call }) => {
       refuseAgentTokens(call.caller);
@@ -71,7 +74,7 @@ export function workspaceStopRoutes(door: Door, parts: StopRouteParts) {
     .post("/resume", resume.handle, resume.hook);
 }
 
-/** The same for all workspaces of the node, by its operator. Not in the contract, and not in the document. */
+/** The same for all workspaces of the node, by its operator. Neither in the contract nor in the API document. */
 export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
   const { workspaces } = parts;
   const tag = "Operator";
@@ -79,7 +82,7 @@ export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
     status: 200,
     body: { data: workspaces.list().map(viewName), next_cursor: null },
   });
-  /** The caller's own workspace gets the call's entry, the others one each. */
+  /** The caller's own workspace gets the call's entry; each other workspace gets its own. */
   const callIn = (call: Call, workspace: Workspace) =>
     workspace.id === call.caller.workspaceId ? call : call.elsewhere(workspace);
 
@@ -88,7 +91,7 @@ export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
     { ...oversight, tag, action: "oversight.stop", summary: "Stop every workspace", urgent: true },
     async ({ call }) => {
       requireOperator(call.caller.actor);
-      // All are halted before any of them waits for the store.
+      // All workspaces are halted before any of them waits for the store.
       const stops = workspaces.list().map((each) => stopOne(parts, callIn(call, each), "node"));
       await allOf(stops);
       return answer();
@@ -97,7 +100,7 @@ export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
 
   const resume = endpoint(
     door,
-    { ...oversight, tag, action: "oversight.resume", summary: "Let every stopped workspace work again" },
+    { ...oversight, tag, action: "oversight.resume", summary: "Resume every stopped workspace" },
     async ({ call }) => {
       requireOperator(call.caller.actor);
       const stopped = workspaces.list().filter(({ status }) => status === "stopped");
@@ -111,7 +114,7 @@ export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
     .post("/resume", resume.handle, { ...resume.hook, detail: { hide: true } });
 }
 
-/** It holds at once, and where the store cannot be written. */
+/** Takes effect immediately, even if the store cannot be written. */
 async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Call, extent: Extent) {
   const { workspaceId } = call.caller;
   call.about({ detail: { extent } });
@@ -129,9 +132,9 @@ async function resumeOne({ workspaces, endsWritten, clock }: StopRouteParts, cal
   call.about({ detail: { extent } });
   await call.decide("resume", clock);
   await call.commitEarlierDecisions();
-  // Else a crash would leave tasks behind that nothing keeps from running any more.
+  // Otherwise a crash could leave tasks behind that nothing stops from running.
   await endsWritten(workspaceId);
-  // A stop that comes while this is being written came last, and holds.
+  // A stop that arrives while this is written is newer and must stay in effect.
   const halt = workspaces.haltOf(workspaceId);
   await call.commit(async (tx, record) => {
     await workspaces.setStatus(tx, workspaceId, "active");
@@ -140,14 +143,20 @@ async function resumeOne({ workspaces, endsWritten, clock }: StopRouteParts, cal
   });
 }
 
-/** One that fails keeps none of the others from being done. @throws the first failure, once all are done */
+/**
+ * Waits for all, even if one fails.
+ * @throws the first failure, once all are done
+ */
 async function allOf(work: readonly Promise<void>[]): Promise<void> {
   for (const each of await Promise.allSettled(work)) if (each.status === "rejected") throw each.reason;
 }
 
-/** An agent's token can only narrow what the agent may do: it stops nothing, and resumes nothing. */
+/** An agent's token can only narrow what the agent may do, so it cannot stop or resume a workspace. */
 function refuseAgentTokens({ agent }: Caller): void {
   if (agent) {
-    throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may not stop a workspace.`);
+    throw new Problem(
+      "agent_forbidden",
+      `This token acts as ${agent.name} and cannot stop or resume a workspace.`,
+    );
   }
 }

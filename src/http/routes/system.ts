@@ -12,11 +12,11 @@ import { readCredential } from "../credential.ts";
 import { DOCS_HEADERS, docsAssets } from "../docs/assets.ts";
 import type { Metrics } from "../metrics.ts";
 
-/** A part of the node that must work for it to take calls. */
+/** The parts of the node that must work for it to take calls. */
 export interface Readiness {
-  /** The process is about to stop: nobody is to send new work. */
+  /** The process is about to stop, so clients should send no new work. */
   isDraining(): boolean;
-  /** Names of the parts that fail; empty when ready. */
+  /** Names of the failing parts; empty if ready. */
   failing(): Promise<readonly string[]>;
 }
 
@@ -31,14 +31,14 @@ export interface SystemRouteParts {
   measure(): void;
 }
 
-/** From elsewhere than this machine metrics need an admin token of `default`, and are a call like any other. */
+/** From other machines, metrics need an admin token of `default`, and reading them is an ordinary call. */
 const READ_METRICS = { action: "metrics.read", scope: "admin", counted: true } as const;
-/** A probe's answer holds for so long: each commits and syncs, and anybody may ask. */
+/** How long a probe's result is reused. Each probe commits and syncs, and anyone may ask for one. */
 const READY_MS = 1_000;
 
 /**
- * Probes, metrics and documentation. They are no calls of a workspace, neither counted nor recorded, but for metrics that
- * are asked for from elsewhere than this machine. No probe calls a model.
+ * Probes, metrics and documentation. They are not calls: they are neither counted nor recorded, except metrics
+ * requested from another machine. No probe calls a model.
  */
 export function systemRoutes(parts: SystemRouteParts) {
   const { ids, clock, gate, metrics, readiness, operatorSecret, measure } = parts;
@@ -47,7 +47,7 @@ export function systemRoutes(parts: SystemRouteParts) {
     new Response(JSON.stringify(body), { status, headers: headers("application/json") });
 
   let known: { readonly at: number; readonly failing: Promise<readonly string[]> } | undefined;
-  /** Those who ask while a probe is under way, or soon after it began, share it. */
+  /** Requests during a probe, or soon after it began, share its result. */
   function ready(): readonly string[] | Promise<readonly string[]> {
     if (readiness.isDraining()) return ["draining"];
     const now = clock.monotonic();
@@ -73,7 +73,10 @@ export function systemRoutes(parts: SystemRouteParts) {
         const origin = { requestId, channel: "rest", credential, source: address ?? "local" } as const;
         const answer = await gate.call(READ_METRICS, origin, async ({ caller }) => {
           if (!isOperator(caller)) {
-            throw new Problem("operator_only", "Metrics are about all workspaces: ask the node's operator.");
+            throw new Problem(
+              "operator_only",
+              "Metrics cover all workspaces, so only the node's operator may read them.",
+            );
           }
         });
         ({ ledgerSeq, limit } = answer);
@@ -96,8 +99,8 @@ export function systemRoutes(parts: SystemRouteParts) {
 }
 
 /**
- * Headers by which proxies, content networks and another Gatehouse's connectors say that they have forwarded a request. A proxy on
- * this machine makes every client look local, and one that adds none of these cannot be told from a local client.
+ * Headers by which proxies, CDNs and other Gatehouses' connectors mark a request as forwarded. A proxy on this
+ * machine makes every client look local. A proxy that adds none of these headers cannot be told from a local client.
  */
 const FORWARDING = new Set([
   ...["forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cdn-loop"],
@@ -105,7 +108,10 @@ const FORWARDING = new Set([
 ]);
 const FORWARDING_PREFIX = "x-forwarded-";
 
-/** A browser's page can be given a name that leads here (DNS rebinding); whoever asks from this machine names it as its own. */
+/**
+ * Whether a request comes from this machine and addresses it by a local name. A web page could use another name that
+ * resolves here (DNS rebinding).
+ */
 function isLocal(address: string | undefined, headers: Headers): boolean {
   for (const name of headers.keys()) {
     if (FORWARDING.has(name) || name.startsWith(FORWARDING_PREFIX)) return false;

@@ -21,7 +21,7 @@ export const TaskCreate = Type.Object(
     tier: Type.Optional(
       Type.Integer({
         minimum: 1,
-        // The ledger holds integers alone, and writes a greater number as 1e+21.
+        // The ledger accepts only integers, and would write a greater number as 1e+21.
         maximum: Number.MAX_SAFE_INTEGER,
         description: "Default: the lowest that the agent's policy allows.",
       }),
@@ -33,7 +33,7 @@ export const TaskCreate = Type.Object(
       }),
     ),
     metadata: Type.Optional(
-      // A record takes the pattern of its keys alone, and lets through what does not match it.
+      // A typebox record uses only the pattern of its keys, and accepts keys that do not match it.
       Type.Record(Type.String({ pattern: METADATA_KEY }), Type.String({ maxLength: 512 }), {
         additionalProperties: false,
         maxProperties: 16,
@@ -43,11 +43,11 @@ export const TaskCreate = Type.Object(
   { additionalProperties: false },
 );
 const StreamQuery = Type.Object(
-  { stream: Type.Optional(Type.Boolean({ description: "Answer with the task's events as they come." })) },
+  { stream: Type.Optional(Type.Boolean({ description: "Answer with the task's events as they happen." })) },
   { additionalProperties: false },
 );
 const EventsQuery = Type.Object(
-  { after: Type.Optional(Type.Integer({ minimum: 0, description: "As the header Last-Event-ID." })) },
+  { after: Type.Optional(Type.Integer({ minimum: 0, description: "Like the header Last-Event-ID." })) },
   { additionalProperties: false },
 );
 const KEY_FORM = /^[\x21-\x7e]{1,255}$/;
@@ -58,7 +58,7 @@ export interface TaskRouteParts {
   readonly clock: Clock;
   /** Shared by all streams that the gateway opens. */
   readonly streams: OpenStreams;
-  /** Ends those whose token or session is no longer good. */
+  /** Ends streams whose token or session is no longer valid. */
   readonly callers: OpenCallers;
 }
 
@@ -70,14 +70,14 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
     {
       action: "task.dispatch",
       scope: "tasks:write",
-      summary: "Dispatch a task; with `stream=true`, read its events at once",
+      summary: "Dispatch a task; `stream=true` answers with its events",
       tag,
       counted: (request) => !STREAM_PARAMETER.test(request.url),
       body: TaskCreate,
       query: StreamQuery,
       headers: {
         "Idempotency-Key":
-          "1 to 255 printable characters: the same key and body within 24 hours answer the first task.",
+          "1 to 255 printable characters. The same key and body within 24 hours return the first task.",
       },
       streams: true,
       status: 202,
@@ -85,7 +85,7 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
     async ({ call, body, query, request }) => {
       refuseTwice("/tools", body.tools);
       const key = idempotencyKey(request.headers);
-      // Before anything is dispatched: a stream that is refused has started no task.
+      // Taken before anything is dispatched, so a refused stream has not started a task.
       const place = query.stream === true ? streams.take(call.caller.workspaceId) : null;
       const { id, replayed } = await tasks.dispatch(call, body, key).catch((error: unknown) => {
         place?.release();
@@ -116,7 +116,7 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
     {
       action: "task.list",
       scope: "tasks:read",
-      summary: "List tasks, newest first; a page ends early where their texts would be more than 4 MiB",
+      summary: "List tasks, newest first; a page ends early if its texts would exceed 4 MiB",
       tag,
       query: Type.Object(
         {
@@ -154,11 +154,11 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
     {
       action: "task.events",
       scope: "tasks:read",
-      summary: "Read a task's events, from its beginning or after Last-Event-ID",
+      summary: "Read a task's events, from the start or after Last-Event-ID",
       tag,
       counted: false,
       query: EventsQuery,
-      headers: { "Last-Event-ID": "The id of the last event that was read; `after` goes before it." },
+      headers: { "Last-Event-ID": "The id of the last event that was read; `after` takes precedence." },
       streams: true,
       status: 200,
     },

@@ -29,17 +29,19 @@ export const TokenCreate = Type.Object(
     expires_in: Type.Optional(Duration),
     tools_mode: Type.Optional(
       Type.Enum(["all", "search"], {
-        description: "`search`: over MCP, two tools that find and call the others, in place of all.",
+        description: "`search`: MCP clients see only two tools, which find and call the others.",
       }),
     ),
     person: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 200, description: "The human who holds it." }),
+      Type.String({ minLength: 1, maxLength: 200, description: "The person who holds it." }),
     ),
-    role: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "In what capacity." })),
+    role: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: "The role in which they hold it." }),
+    ),
   },
   { additionalProperties: false },
 );
-/** Beyond this a time could not be written any more (RFC 3339 ends with the year 9999). */
+/** A later time could not be written: RFC 3339 ends with the year 9999. */
 const LONGEST_MS = 36_500 * 86_400_000;
 export const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
 
@@ -74,7 +76,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     {
       action: "token.issue",
       scope: "tokens:write",
-      summary: "Issue a token; its secret is shown this once",
+      summary: "Issue a token; its secret is shown only once",
       tag,
       body: TokenCreate,
       status: 201,
@@ -84,7 +86,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
       if (caller.agent && body.agent !== caller.agent.name) {
         throw new Problem(
           "agent_forbidden",
-          `This token acts as ${caller.agent.name} and may issue tokens for it alone.`,
+          `This token acts as ${caller.agent.name} and can only issue tokens for that agent.`,
         );
       }
       if (body.agent !== undefined) call.about({ agent: body.agent });
@@ -97,10 +99,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
       const issued = await call.commit(async (tx, record) => {
         const notAfter = await endOfCaller(tx, caller);
         if (expiresIn !== null && clock.now() + expiresIn > notAfter) {
-          throw invalidField(
-            "/expires_in",
-            `is longer than this token lives, which ends ${timestamp(notAfter)}`,
-          );
+          throw invalidField("/expires_in", `would outlive this token, which expires ${timestamp(notAfter)}`);
         }
         const made = await tokens.issue(tx, caller.workspaceId, caller.actor, {
           name: body.name,
@@ -145,7 +144,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
         if ((token.expiresAt ?? Number.POSITIVE_INFINITY) > notAfter) {
           throw invalidField(
             "/id",
-            `is of a token that outlives this one, which ends ${timestamp(notAfter)}`,
+            `names a token that outlives this one, which expires ${timestamp(notAfter)}`,
           );
         }
         const rotated = await tokens.rotate(tx, caller.workspaceId, id, grace);
@@ -158,7 +157,13 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
 
   const revoke = endpoint(
     door,
-    { action: "token.revoke", scope: "tokens:write", summary: "Revoke a token at once", tag, status: 204 },
+    {
+      action: "token.revoke",
+      scope: "tokens:write",
+      summary: "Revoke a token immediately",
+      tag,
+      status: 204,
+    },
     async ({ call, params: { id = "" } }) => {
       const { scopes } = await manageable(call.caller, id);
       requireHeld(call.caller, scopes);
@@ -168,14 +173,17 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     },
   );
 
-  /** A token that acts as an agent manages only that agent's tokens. @throws Problem 403 `agent_forbidden`, 404 `not_found` */
+  /**
+   * A token acting as an agent manages only that agent's tokens.
+   * @throws Problem 403 `agent_forbidden`, 404 `not_found`
+   */
   async function manageable(caller: Caller, id: string): Promise<Token> {
     const token = await tokens.get(caller.workspaceId, id);
-    // Not by its name: an earlier agent may have had the same.
+    // Not by name: an earlier agent may have had the same.
     if (caller.agent && token.agentId !== caller.agent.id) {
       throw new Problem(
         "agent_forbidden",
-        `This token acts as ${caller.agent.name} and may manage its tokens alone.`,
+        `This token acts as ${caller.agent.name} and can only manage its own tokens.`,
       );
     }
     return token;
@@ -188,14 +196,14 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     .post("/:id/rotate", rotate.handle, rotate.hook);
 }
 
-/** When the token that makes a call ends; infinite for one that does not expire, and for the operator. */
+/** When the token that makes a call expires; infinite if it does not, and for the operator. */
 async function endOfCaller(sql: Sql, caller: Caller): Promise<number> {
   const id = tokenIdOf(caller);
   if (id === null) return Number.POSITIVE_INFINITY;
   return (await tokenEnd(sql, caller.workspaceId, id)) ?? 0;
 }
 
-/** Who can do what by a token from now on, and until when: whoever asks who could oversee an agent finds it here. */
+/** The detail of a token's issue: who can do what with it, and until when. Shows later who could oversee an agent. */
 function issueOf({ id, name, person, role, scopes, expiresAt }: Token): Detail {
   return {
     token: id,
@@ -232,7 +240,7 @@ export function viewToken(token: Token) {
     name: token.name,
     agent: token.agent,
     scopes: token.scopes,
-    // The contract's fields, and this one where it says something.
+    // Beyond the contract's fields, included only if it is not the default.
     ...(token.toolsMode === "all" ? {} : { tools_mode: token.toolsMode }),
     person: token.person,
     role: token.role,

@@ -16,22 +16,22 @@ export const ToolCallRequest = Type.Object(
   {
     arguments: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
-        description: "What the tool is called with, as its `input_schema` says. Default: `{}`.",
+        description: "The tool's arguments, as its `input_schema` requires. Default: `{}`.",
       }),
     ),
   },
   { additionalProperties: false },
 );
 
-/** Calls of tools that a program makes itself, in no task: what an MCP client's `tools/call` does. */
+/** Tool calls made by a program itself, outside any task, like an MCP client's `tools/call`. */
 export function toolRoutes(door: Door, { calls, clock }: ToolRouteParts) {
   const call = endpoint(
     door,
     {
       action: "tool.call",
-      // The token's `tools:` scopes and its agent's globs are held against the name.
+      // The name is checked against the token's `tools:` scopes and its agent's globs.
       scope: null,
-      summary: "Call a tool that the token's `tools:` scopes allow; 202 where a person has to approve it",
+      summary: "Call a tool that the token's `tools:` scopes allow; 202 if a person must approve it first",
       tag: "Tools",
       body: ToolCallRequest,
       bodyOptional: true,
@@ -54,7 +54,7 @@ export function toolRoutes(door: Door, { calls, clock }: ToolRouteParts) {
         });
         if (faults.length > 0) throw invalidArguments(faults);
         if ("task" in answer) {
-          // It goes on as a task, whose answer is the task's output: nobody waits for it here.
+          // The call continues as a task, whose output is the tool's answer. This request does not wait for it.
           answer.leave();
           return {
             status: 202,
@@ -72,7 +72,7 @@ export function toolRoutes(door: Door, { calls, clock }: ToolRouteParts) {
   return new Elysia({ prefix: "/v1/tools" }).post("/:name/call", call.handle, call.hook);
 }
 
-/** The refusal is in the ledger already, with the arguments' hash. */
+/** The refusal is already in the ledger, with the hash of the arguments. */
 function invalidArguments(faults: readonly FieldError[]): Problem {
   const errors = faults.map(({ path, message }) => ({ path: `/arguments${path}`, message }));
   const [first] = errors;
@@ -86,8 +86,8 @@ function invalidArguments(faults: readonly FieldError[]): Problem {
 }
 
 /**
- * What a tool answered. `failed` is also what its connector says in its place, where the tool could not be reached: `content`
- * has the words. `duration_ms` is whole milliseconds, what the call waited for its budget among them.
+ * A tool's answer. `failed` also covers a tool that could not be reached; `content` then has the connector's message.
+ * `duration_ms` is in whole milliseconds and includes waiting for the budget.
  */
 export function viewToolAnswer({ content, structuredContent, isError }: ToolAnswer, durationMs: number) {
   return {
@@ -99,7 +99,7 @@ export function viewToolAnswer({ content, structuredContent, isError }: ToolAnsw
   };
 }
 
-/** A call that a person has to approve. What comes of it is the task's, which makes the call once it is approved. */
+/** A call that a person must approve. The task makes the call once it is approved, and has its result. */
 export function viewAskedCall({ task }: AskedCall) {
   return { task, status: "awaiting_approval" as const };
 }

@@ -14,7 +14,7 @@ import { type Door, endpoint } from "../endpoint.ts";
 import { instant } from "../time.ts";
 
 const DAY_MS = 86_400_000;
-/** Slots of one answer. */
+/** Maximum number of slots in a response. */
 const SLOT_LIMIT = 1_000;
 const BREAKDOWNS = ["agent", "model", "tool", "none"] as const;
 
@@ -27,19 +27,19 @@ export const UsageQuery = Type.Object(
     step: Type.Optional(
       Type.Enum(["5m", "1h", "1d"], {
         description:
-          "How much time a value is of; days are UTC's. Default: `1h`. `5m` is kept for 48 hours, others for 400 days.",
+          "The length of a time slot; days are in UTC. Default: `1h`. `5m` is kept for 48 hours, others for 400 days.",
       }),
     ),
     by: Type.Optional(
       Type.Enum([...BREAKDOWNS], {
-        description: "Which of the breakdowns of credits to answer. Default: all of them.",
+        description: "Which breakdown of credits to return. Default: all.",
       }),
     ),
     agent: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 63,
-        description: "What this agent has used. Default: everybody.",
+        description: "Only the usage of this agent. Default: everyone.",
       }),
     ),
   },
@@ -58,8 +58,8 @@ export function usageRoutes(door: Door, { db, clock }: UsageRouteParts) {
       action: "usage.read",
       scope: "ledger:read",
       summary:
-        "Read what was used over time: tasks, calls, errors, credits, tokens and latency, ready to be drawn. Percentiles are " +
-        "interpolated within classes of latency",
+        "Read usage over time: tasks, calls, errors, credits, tokens and latency, ready for charts. Percentiles are " +
+        "interpolated within latency buckets",
       tag: "Usage",
       query: UsageQuery,
       status: 200,
@@ -81,7 +81,10 @@ export function usageRoutes(door: Door, { db, clock }: UsageRouteParts) {
   return new Elysia({ prefix: "/v1/usage" }).get("", read.handle, read.hook);
 }
 
-/** Whole slots that hold the time asked for. @throws Problem 422 that names the field */
+/**
+ * The whole slots that cover the requested time.
+ * @throws Problem 422 that names the field
+ */
 function rangeOf(
   givenFrom: string | undefined,
   givenTo: string | undefined,
@@ -96,7 +99,10 @@ function rangeOf(
   const to = slotOf(end - 1, width) + width;
   const count = (to - from) / width;
   if (count > SLOT_LIMIT) {
-    throw invalidField("/from", `is ${count} steps of ${step} before \`to\`: ${SLOT_LIMIT} can be answered`);
+    throw invalidField(
+      "/from",
+      `is ${count} steps of ${step} before \`to\`: at most ${SLOT_LIMIT} are allowed`,
+    );
   }
   const oldest = oldestKept(step, now);
   if (from < oldest) {
@@ -107,8 +113,8 @@ function rangeOf(
 }
 
 /**
- * Ids of the agents that are asked for and may be seen; null: everybody. A name that was freed and taken again stands for all
- * that have had it, but to a token that acts as one of them.
+ * The ids of the requested agents that the caller may see; null for everyone. A reused name stands for all agents
+ * that had it, except for a token acting as one of them.
  * @throws Problem 403 `agent_forbidden`, 404 `agent_not_found`
  */
 async function agentIdsOf(
@@ -118,7 +124,10 @@ async function agentIdsOf(
 ): Promise<readonly number[] | null> {
   if (agent) {
     if (name !== undefined && name !== agent.name) {
-      throw new Problem("agent_forbidden", `This token acts as ${agent.name} and sees its use alone.`);
+      throw new Problem(
+        "agent_forbidden",
+        `This token acts as ${agent.name} and can only see its own usage.`,
+      );
     }
     return [agent.id];
   }
@@ -151,7 +160,7 @@ export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked
     step,
     step_seconds: USAGE_STEPS[step].width / 1_000,
     agent,
-    /** When each slot begins. */
+    /** The start of each slot. */
     slots: starts.map((start) => timestamp(start)),
     tasks: {
       succeeded: each.map(({ tasks }) => tasks.succeeded),
@@ -216,7 +225,7 @@ function viewFacts({ outcomes, credits, inputTokens, outputTokens }: UsageFacts)
   };
 }
 
-/** Those that cost most, greatest first, and all others together. */
+/** The costliest items, highest first, and the total of all others. */
 function viewBreakdown({ top, other }: Breakdown) {
   const series = (micros: readonly number[]) => ({
     credits: toCredits(micros.reduce((all, each) => all + each, 0)),
@@ -228,7 +237,7 @@ function viewBreakdown({ top, other }: Breakdown) {
   };
 }
 
-/** Milliseconds; null where nothing was measured. */
+/** Milliseconds; null if nothing was measured. */
 function percentilesOf({ latency }: UsageFacts, kind: UsageKind) {
   const at = (percent: number) => {
     const ms = percentile(latency[kind], percent);

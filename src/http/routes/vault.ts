@@ -21,7 +21,11 @@ import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 const TOP_K = 10;
 
 const AsAgent = Type.Optional(
-  Type.String({ minLength: 1, maxLength: 63, description: "See as far as this agent's memory scope." }),
+  Type.String({
+    minLength: 1,
+    maxLength: 63,
+    description: "Include only what is within this agent's memory scope.",
+  }),
 );
 export const SearchBody = Type.Object(
   {
@@ -33,7 +37,7 @@ export const SearchBody = Type.Object(
         {
           half_life: Type.String({
             pattern: DURATION_PATTERN,
-            description: "After this a document counts half.",
+            description: "The age at which a document counts half.",
           }),
         },
         { additionalProperties: false },
@@ -46,7 +50,7 @@ const SCOPE = new RegExp(MEMORY_SCOPE);
 const ScopesQuery = Type.Object(
   {
     limit: PAGE.limit,
-    // A path is longer than other lists' keys can be: 1,366 characters in base64.
+    // A path is longer than the keys of other lists: 1,366 characters in base64.
     cursor: Type.Optional(Type.String({ ...PAGE.cursor, maxLength: 2 * MEMORY_SCOPE_LENGTH })),
     agent: AsAgent,
   },
@@ -77,7 +81,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
     {
       action: "vault.search",
       scope: "vault:read",
-      summary: "Search passages inside of a memory boundary",
+      summary: "Search passages within a memory boundary",
       tag,
       body: SearchBody,
       status: 200,
@@ -109,7 +113,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
     {
       action: "vault.write",
       scope: "vault:write",
-      summary: "Write a document, or replace the one of its id",
+      summary: "Write a document, or replace the one with its id",
       tag,
       body: DocumentBody,
       bodyLimit: DOCUMENT_BYTES,
@@ -183,7 +187,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
       action: "vault.list",
       scope: "vault:read",
       operationId: "vault_scopes",
-      summary: "List the scopes that documents lie in, by path, with how many they are and how long",
+      summary: "List the scopes that contain documents, by path, with the number and size of the documents",
       tag,
       query: ScopesQuery,
       status: 200,
@@ -211,8 +215,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
     {
       action: "vault.delete",
       scope: "vault:write",
-      summary:
-        "Delete a document: its text, passages and vectors leave the file, with ?payloads=true its quotes too",
+      summary: "Delete a document with its text, passages and vectors; with ?payloads=true also its quotes",
       tag,
       query: Type.Object({ payloads: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
       slow: true,
@@ -222,11 +225,8 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
       if (isId("doc", id)) call.about({ detail: { document: id } });
       const { workspaceId, actor, scopes } = call.caller;
       if (query.payloads === true && !hasScope(scopes, "settings:write")) {
-        // As for erasing any other payload: quotes may be in the tasks of agents that the caller knows nothing of.
-        throw new Problem(
-          "scope_missing",
-          "?payloads=true needs a token with the scope settings:write as well.",
-        );
+        // As for erasing any other payload: tasks of agents unknown to the caller may contain quotes.
+        throw new Problem("scope_missing", "?payloads=true also needs the scope settings:write.");
       }
       const boundary = await boundaryOf(agents, call.caller, {});
       let eraseQuotes = async () => {};
@@ -262,9 +262,10 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
 
 function contentOf(body: Static<typeof DocumentBody>) {
   const { text, content_base64: data, content_type: type } = body;
-  if (text !== undefined && data !== undefined) throw invalidField("/text", "or /content_base64, not both");
+  if (text !== undefined && data !== undefined)
+    throw invalidField("/text", "cannot be combined with /content_base64");
   if (text !== undefined) return { kind: "text", text, type: type ?? "text/plain" } as const;
-  if (data === undefined) throw invalidField("/text", "is required, or /content_base64");
+  if (data === undefined) throw invalidField("/text", "is required, unless there is /content_base64");
   if (type === undefined) throw invalidField("/content_type", "is required with /content_base64");
   return { kind: "base64", data, type } as const;
 }
@@ -275,7 +276,7 @@ function halfLife(text: string): number {
   return ms;
 }
 
-/** What a search answers (contract, section 5). */
+/** The response to a search (contract, section 5). */
 export function viewAnswer({ passages, mode, corrected }: SearchAnswer, took: number, explain: boolean) {
   return {
     results: passages.map(viewPassage),

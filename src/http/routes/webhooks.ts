@@ -11,13 +11,13 @@ import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 export interface WebhookRouteParts {
   readonly db: Db;
   readonly clock: Clock;
-  /** Where notices are posted to, as it is configured; null: nowhere. */
+  /** The configured URL that notices are posted to; null if there is none. */
   readonly url: string | null;
-  /** Told when a delivery was made due. */
+  /** Called when a delivery has become due. */
   wake(): void;
 }
 
-/** Where notices are posted to, and what became of those of this workspace. */
+/** The configured webhook, and the deliveries of this workspace. */
 export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRouteParts) {
   const tag = "Webhooks";
 
@@ -26,7 +26,7 @@ export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRoute
     {
       action: "webhook.read",
       scope: "settings:write",
-      summary: "Read where notices are posted to, and which",
+      summary: "Read where notices are posted, and which ones",
       tag,
       status: 200,
     },
@@ -38,7 +38,7 @@ export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRoute
     {
       action: "webhook.list",
       scope: "settings:write",
-      summary: "List what was, or is to be, posted to the webhook, the newest first",
+      summary: "List past and pending deliveries to the webhook, newest first",
       tag,
       query: Type.Object(PAGE, { additionalProperties: false }),
       status: 200,
@@ -55,7 +55,7 @@ export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRoute
     {
       action: "webhook.redeliver",
       scope: "settings:write",
-      summary: "Post a delivery again, under the same `webhook-id`",
+      summary: "Post a delivery again, with the same `webhook-id`",
       tag,
       bodyOptional: true,
       body: Type.Object({}, { additionalProperties: false }),
@@ -79,8 +79,8 @@ export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRoute
 }
 
 /**
- * The webhook of the configuration, which is one for all workspaces. Its URL is a secret, since services put the credential
- * into its path or its query: `url` is its origin, with `/…` in place of what follows.
+ * The configured webhook, which all workspaces share. Its URL is a secret, because services put credentials into its
+ * path or query: `url` has only the origin, followed by `/…`.
  */
 export function viewWebhook(configured: string | null) {
   if (configured === null) return { configured: false, url: null, events: [] };
@@ -89,7 +89,7 @@ export function viewWebhook(configured: string | null) {
   return { configured: true, url: pathname + search === "/" ? origin : `${origin}/…`, events };
 }
 
-/** One notice on its way, as the log of deliveries shows it. */
+/** One delivery of a notice, as listed by the delivery log. */
 export function viewDelivery(delivery: Delivery) {
   return {
     id: delivery.id,

@@ -35,11 +35,11 @@ const WorkspaceCreate = Type.Object(
   { additionalProperties: false },
 );
 
-/** What a workspace uses now. */
+/** A workspace's current usage. */
 export interface WorkspaceUsage {
   readonly tasksRunning: number;
   readonly tasksQueued: number;
-  /** Micro-credits of the present month (UTC). */
+  /** Micro-credits in the current month (UTC). */
   readonly creditsThisMonth: number;
 }
 
@@ -48,7 +48,7 @@ export interface WorkspaceRouteParts {
   readonly ledger: Pick<Ledger, "begin">;
   readonly budgets: Pick<Budgets, "changed">;
   usage(workspaceId: number): Promise<WorkspaceUsage>;
-  /** Told after limits have changed. */
+  /** Called after limits have changed. */
   limitsChanged(): void;
 }
 
@@ -64,7 +64,7 @@ export function workspaceRoutes(
     {
       action: "workspace.read",
       scope: "settings:write",
-      summary: "Read the workspace's limits, budget and use",
+      summary: "Read the workspace's limits, budget and usage",
       tag,
       status: 200,
     },
@@ -83,9 +83,9 @@ export function workspaceRoutes(
     },
     async ({ call, body }) => {
       const { agent } = call.caller;
-      // An agent's token can only narrow what the agent may do: it sets no limits, its own agent's least of all.
+      // An agent's token can only narrow what the agent may do, so it cannot set limits, not even its own agent's.
       if (agent) {
-        throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may change no settings.`);
+        throw new Problem("agent_forbidden", `This token acts as ${agent.name} and cannot change settings.`);
       }
       const credits = body.budget?.credits_per_month;
       const changed = await call.commit(async (tx, record) => {
@@ -114,7 +114,10 @@ export function workspaceRoutes(
     .patch("", change.handle, change.hook);
 }
 
-/** The node's workspaces: for its operator alone, on the machine itself. Not in the contract, and not in the document. */
+/**
+ * The node's workspaces: only for its operator, on the machine itself. Neither in the contract nor in the API
+ * document.
+ */
 export function operatorRoutes(
   door: Door,
   { workspaces, ledger }: Pick<WorkspaceRouteParts, "workspaces" | "ledger">,
@@ -169,13 +172,13 @@ function micros(credits: number): number {
   return value;
 }
 
-/** For who may know no more of it. */
+/** A workspace for callers that may see no more of it. */
 export function viewName(workspace: Workspace) {
   const { name, status, createdAt } = workspace;
   return { name, status, created_at: timestamp(createdAt) };
 }
 
-/** A workspace as who may change its settings reads it. */
+/** A workspace for callers that may change its settings. */
 export function viewWorkspace(workspace: Workspace, use: WorkspaceUsage) {
   const { limits, creditsPerMonth } = workspace;
   return {

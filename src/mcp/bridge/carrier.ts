@@ -8,21 +8,22 @@ import { type DoorAddress, DoorSession, eventsOf } from "./session.ts";
 export interface CarrierParts {
   readonly door: DoorAddress;
   readonly clock: Clock;
-  /** Writes a line for the client; resolves when it may be given the next. Never rejects. */
+  /** Writes a line to the client; resolves when the next one may follow. Never rejects. */
   readonly toClient: (text: string) => Promise<void>;
-  /** Told of what a person at the terminal should know. */
+  /** Called with warnings for the person at the terminal. */
   readonly warn: (message: string) => void;
 }
 
-/** Requests that are out at once, and other messages on their way. */
+/** Maximum number of pending requests, and of other messages being sent. */
 const MOST_OUT = 1_000;
-/** How long a request may be on its way to the door before what cancels it is sent after it. */
+/** How long a cancellation waits for its request to reach the server before it is sent. */
 const OVERTAKE_MS = 500;
-/** How often in a row the rest of an answer is asked for, where its stream broke off. */
+/** How many times in a row to resume an answer whose stream broke off. */
 const MOST_RESUMES = 5;
 /**
- * How long an answer is held back after progress: the SDK's client hands notifications on one turn later than answers, and
- * forgets who waits for progress with the answer. What it reads in one piece would lose its last progress.
+ * How long an answer is held back after progress. The SDK's client dispatches notifications one turn later than
+ * answers, and forgets its progress callback with the answer. If it read both in one piece, it would lose the last
+ * progress.
  */
 const AFTER_PROGRESS_MS = 10;
 const FIRST_WAIT_MS = 250;
@@ -31,53 +32,54 @@ const LONGEST_WAIT_MS = 10_000;
 const INITIALIZED = note("notifications/initialized");
 const TOOLS_CHANGED = note("notifications/tools/list_changed");
 
-/** A request of the client that has no answer yet. */
+/** A client's request without an answer yet. */
 interface Out {
   readonly abort: AbortController;
   readonly accepted: PromiseWithResolvers<void>;
 }
 
-/** The bridge's side of the door: one session for the client, made anew where the server has lost it. */
+/** The bridge's connection to the server: one session for the client, replaced if the server has lost it. */
 export class Carrier {
   readonly #parts: CarrierParts;
   readonly #out = new Map<MessageId, Out>();
   #session: DoorSession | null = null;
-  /** What the client introduced itself with, to do so again. */
+  /** The client's initialize request, kept to initialize a new session. */
   #hello: Message | null = null;
-  /** A session is being made: what else the client says comes after that. */
+  /** Pending while a session is being opened. The client's other messages wait for it. */
   #opening: Promise<void> | null = null;
   #isInitialized = false;
   #notes = 0;
   #bytes = 0;
   #whenDone: (() => void) | null = null;
-  /** Called when bytes have got through. */
+  /** Called when a message has been sent. */
   onSent: () => void = () => {};
 
   constructor(parts: CarrierParts) {
     this.#parts = parts;
   }
 
-  /** Bytes of messages that are on their way to the door. */
+  /** Length of the messages being sent to the server. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** A message of the client. Never throws. */
+  /** Takes a message from the client. Never throws. */
   take(message: Message): void {
     const id = requestId(message);
     if (id === undefined) {
-      if (this.#notes >= MOST_OUT) this.#parts.warn(`a message was dropped: ${MOST_OUT} are on their way`);
+      if (this.#notes >= MOST_OUT)
+        this.#parts.warn(`a message was dropped: ${MOST_OUT} others are being sent`);
       else if (message.cancels !== undefined) void this.#cancel(message, message.cancels);
       else void this.#notify(message);
       return;
     }
     if (this.#out.has(id)) {
-      // An answer would be taken for the first one's.
-      this.#parts.warn("a request was dropped: its id is that of another one that is out");
+      // The answer would be mistaken for that of the first request.
+      this.#parts.warn("a request was dropped: another pending request has the same id");
       return;
     }
     if (this.#out.size >= MOST_OUT) {
-      this.#answer(id, new BridgeError(RPC.rateLimited, `${MOST_OUT} requests are out.`));
+      this.#answer(id, new BridgeError(RPC.rateLimited, `Too many requests: ${MOST_OUT} are pending.`));
       return;
     }
     const out = { abort: new AbortController(), accepted: Promise.withResolvers<void>() };
@@ -86,13 +88,13 @@ export class Carrier {
     else void this.#request(message, id, out);
   }
 
-  /** Answers a request that is not passed on. `code` says which of the REST errors it is. */
+  /** Answers a request that is not passed on. `code` is the corresponding REST error. */
   refuse(id: MessageId, message: string, code: ProblemCode): void {
     if (!this.#out.has(id))
       this.#answer(id, new BridgeError(RPC.invalidRequest, message, { data: { code } }));
   }
 
-  /** Resolves when all that was asked is answered. */
+  /** Resolves when all requests are answered. */
   done(): Promise<void> {
     if (this.#out.size === 0) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -100,10 +102,10 @@ export class Carrier {
     return promise;
   }
 
-  /** Gives up what is out, and the session. Never throws. */
+  /** Gives up pending requests and the session. Never throws. */
   async close(): Promise<void> {
     for (const id of this.#out.keys()) {
-      this.#fail(id, new BridgeError(RPC.unavailable, "The bridge was ended before the answer came."));
+      this.#fail(id, new BridgeError(RPC.unavailable, "The bridge was stopped before the answer arrived."));
     }
     await this.#session?.end();
   }
@@ -149,7 +151,7 @@ export class Carrier {
     }
   }
 
-  /** A request that is cancelled gets no answer any more (specification, "Cancellation"). */
+  /** Cancels a request, which then gets no answer (specification, "Cancellation"). */
   async #cancel(message: Message, id: MessageId): Promise<void> {
     const out = this.#out.get(id);
     if (!out) return;
@@ -162,7 +164,10 @@ export class Carrier {
     out.abort.abort();
   }
 
-  /** Sends it within the session, or a new one where that is lost: what the door did not know the session of, it did not take. */
+  /**
+   * Sends a message within the session, or within a new one if that is lost. A message whose session the server did
+   * not know has had no effect, so it can be sent again.
+   */
   async #reach(message: Message, out: Out | null): Promise<readonly [DoorSession, Response]> {
     this.#bytes += message.text.length;
     try {
@@ -188,7 +193,10 @@ export class Carrier {
     return response;
   }
 
-  /** Hands on what comes for a request until its answer is there. @throws BridgeError */
+  /**
+   * Passes on the messages for a request until it is answered.
+   * @throws BridgeError
+   */
   async #carry(session: DoorSession, first: Response, id: MessageId, { abort }: Out): Promise<void> {
     const signal = AbortSignal.any([abort.signal, session.signal]);
     const { clock } = this.#parts;
@@ -211,7 +219,7 @@ export class Carrier {
         }
       } catch (error) {
         if (error instanceof BridgeError) throw error;
-        // The connection broke, which is the same as an end without an answer.
+        // A broken connection is treated like an end without an answer.
       }
       if (!this.#out.has(id)) return;
       if (last === undefined || resumes >= MOST_RESUMES) throw brokenOff();
@@ -226,14 +234,14 @@ export class Carrier {
 
   async #deliver(message: Message): Promise<void> {
     const id = answeredId(message);
-    // Late: it was cancelled meanwhile.
+    // The request has since been cancelled.
     if (id !== undefined && !this.#out.has(id)) return;
     const written = this.#parts.toClient(message.text);
     if (id !== undefined) this.#settle(id);
     await written;
   }
 
-  /** What the server says by itself, for as long as this is the client's session. Never throws. */
+  /** Reads the server's unsolicited messages while this is the client's session. Never throws. */
   async #listen(session: DoorSession): Promise<void> {
     let last: string | undefined;
     let waitMs = FIRST_WAIT_MS;
@@ -250,11 +258,11 @@ export class Carrier {
         if (error instanceof SessionLost) {
           if (await this.#isRenewed(session)) return;
         } else if (error instanceof BridgeError && error.status !== undefined && error.status < 500) {
-          // 405: it says nothing by itself. Anything else, each request is told as well.
+          // 405: the server sends no unsolicited messages. Any other error is also reported for each request.
           if (error.status !== 405) this.#parts.warn(error.message);
           return;
         }
-        // The server is away, or what it kept of the stream is gone: it is listened to anew.
+        // The server is unavailable or no longer keeps the stream's events, so a new stream is opened.
         last = undefined;
       }
       try {
@@ -277,7 +285,10 @@ export class Carrier {
     }
   }
 
-  /** Those who find the session lost together share one new one. @throws BridgeError */
+  /**
+   * Replaces a lost session. Concurrent callers share the new one.
+   * @throws BridgeError
+   */
   async #renew(lost: DoorSession): Promise<DoorSession> {
     while (this.#opening) await this.#opening;
     if (this.#session === lost) {
@@ -292,7 +303,7 @@ export class Carrier {
       if (failure !== undefined) throw failure;
     }
     if (!this.#session || this.#session === lost) {
-      throw new BridgeError(RPC.unavailable, "The session was lost, and no new one could be made.");
+      throw new BridgeError(RPC.unavailable, "The session was lost, and no new one could be opened.");
     }
     return this.#session;
   }
@@ -304,20 +315,21 @@ export class Carrier {
     const { signal } = lost;
     const response = await session.post(hello, signal);
     for await (const { messages } of eventsOf(response, signal)) {
-      // The client has had its answer, from the session that was lost.
+      // The client already has the answer from the lost session.
       for (const { protocolVersion } of messages) session.version ??= protocolVersion ?? null;
     }
-    if (session.version === null) throw new BridgeError(RPC.unavailable, "The server made no new session.");
+    if (session.version === null)
+      throw new BridgeError(RPC.unavailable, "The server did not open a new session.");
     if (this.#isInitialized) await (await session.post(INITIALIZED, signal)).body?.cancel();
     this.#session = session;
     void lost.end();
     if (!this.#isInitialized) return;
     void this.#listen(session);
-    // What there is now may be another version's.
+    // The server may now be another version with other tools.
     void this.#deliver(TOOLS_CHANGED);
   }
 
-  /** One session is made at a time. `work` MUST NOT throw. */
+  /** Opens one session at a time. `work` MUST NOT throw. */
   async #inTurn(work: () => Promise<void>): Promise<void> {
     while (this.#opening) await this.#opening;
     const opening = work();
@@ -326,7 +338,7 @@ export class Carrier {
     this.#opening = null;
   }
 
-  /** Answers in the door's place; does nothing where there is an answer, or nobody waits for one. */
+  /** Answers a request with an error, unless it is already answered or cancelled. */
   #fail(id: MessageId, error: unknown): void {
     if (!this.#out.has(id)) return;
     this.#answer(id, error);
@@ -354,7 +366,7 @@ function note(method: string): Message {
 }
 
 function brokenOff(): BridgeError {
-  const message = "The server broke off before it had answered. Whether it did what was asked is not known.";
+  const message = "The connection ended before the server had answered. The request may have taken effect.";
   return new BridgeError(RPC.unavailable, message);
 }
 

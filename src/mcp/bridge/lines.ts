@@ -1,20 +1,20 @@
 const NEWLINE = 0x0a;
 
-/** A line, or null for one that was longer than is kept. */
+/** A line, or null if it was longer than the limit. */
 export type Line = string | null;
 
-/** Cuts a stream of bytes into lines; one that is too long is skipped, and what comes after it is read on. */
+/** Splits a stream of bytes into lines. Skips a line that is too long and continues with the next. */
 export class LineReader {
   readonly #limit: number;
   #pieces: Uint8Array[] = [];
   #waiting = 0;
 
-  /** @param limit bytes of a line that are kept, without its end */
+  /** @param limit maximum bytes of a line, without its line break */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** The lines that end in this chunk, in order, without their ends. */
+  /** The lines that end in this chunk, in order, without their line breaks. */
   push(chunk: Uint8Array): Line[] {
     const lines: Line[] = [];
     let from = 0;
@@ -27,7 +27,7 @@ export class LineReader {
     return lines;
   }
 
-  /** What stands after the last end of a line; empty where nothing does. */
+  /** The text after the last line break; empty if there is none. */
   rest(): Line {
     return this.#take();
   }

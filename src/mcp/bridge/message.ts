@@ -1,26 +1,26 @@
 import { type JsonLimits, MAX_NESTING, parseJson } from "../../base/nesting.ts";
 
 /**
- * Of a message. The door's answers may have a few levels more than its requests, since a tool's answer is inside of them,
- * and any number of members: the tools of all connectors are listed in one answer.
+ * Limits of a message. The server's answers may be a few levels deeper than its requests, because they contain a
+ * tool's answer. They may have any number of members, because one answer lists the tools of all connectors.
  */
 const MESSAGE_LIMITS: JsonLimits = { levels: MAX_NESTING + 8, members: Infinity };
 
 export type MessageId = string | number;
 
-/** A JSON-RPC message, as far as the bridge looks into it: what is in it is for the door and the client. */
+/** The parts of a JSON-RPC message that the bridge needs. It leaves the rest to the server and the client. */
 export interface Message {
   readonly id?: MessageId;
   readonly method?: string;
-  /** Of `notifications/cancelled`: the request that is given up. */
+  /** The request that a `notifications/cancelled` message cancels. */
   readonly cancels?: MessageId;
-  /** Of the answer to `initialize`. */
+  /** The protocol version in the answer to `initialize`. */
   readonly protocolVersion?: string;
-  /** As it was written, on one line. */
+  /** The message as received, on one line. */
   readonly text: string;
 }
 
-/** The messages of a line: one, or those of a batch (version 2025-03-26). Undefined where it is not JSON-RPC. */
+/** The messages of a line: one, or those of a batch (version 2025-03-26). Undefined if it is not JSON-RPC. */
 export function readMessages(line: string): readonly Message[] | undefined {
   let value: unknown;
   try {
@@ -36,7 +36,7 @@ export function readMessages(line: string): readonly Message[] | undefined {
   return messages.every((message) => message !== undefined) ? messages : undefined;
 }
 
-/** @param text the message as it was written; made anew where it is left out, or stands on several lines */
+/** @param text the message as received; serialised again if left out or on several lines */
 function readMessage(value: unknown, text = ""): Message | undefined {
   if (!isRecord(value)) return undefined;
   const { id, method, params, result } = value;
@@ -54,12 +54,12 @@ function readMessage(value: unknown, text = ""): Message | undefined {
   };
 }
 
-/** The id of a message that asks for an answer. */
+/** The id of a request that expects an answer. */
 export function requestId({ id, method }: Message): MessageId | undefined {
   return method === undefined ? undefined : id;
 }
 
-/** The id that a message answers. */
+/** The id of the request that a message answers. */
 export function answeredId({ id, method }: Message): MessageId | undefined {
   return method === undefined ? id : undefined;
 }

@@ -3,13 +3,13 @@ import { parseJson } from "../../base/nesting.ts";
 import { RPC } from "../rpc-error.ts";
 import { isRecord } from "./message.ts";
 
-/** Why a message did not get through, in words for the client. */
+/** Why a message was not delivered, in words for the client. */
 export class BridgeError extends Error {
   override readonly name = "BridgeError";
-  /** Of JSON-RPC. */
+  /** The JSON-RPC error code. */
   readonly code: number;
   readonly data: Readonly<Record<string, unknown>> | undefined;
-  /** Of HTTP, where the door has answered. */
+  /** The HTTP status, if the server responded. */
   readonly status: number | undefined;
 
   constructor(
@@ -24,23 +24,23 @@ export class BridgeError extends Error {
   }
 }
 
-/** The door does not know the session: the server has restarted, or swept it. */
+/** The server does not know the session: it has restarted, or removed an idle session. */
 export class SessionLost extends BridgeError {}
 
-/** Bytes of a refusal that are read. */
+/** Maximum bytes read of an error response. */
 const REFUSAL_BYTES = 64 * 1024;
 
-/** What a door says that does not take a message: a problem's JSON (RFC 9457), or an error of JSON-RPC. */
+/** Reads an error response: a problem's JSON (RFC 9457) or a JSON-RPC error. */
 export async function refusalOf(response: Response, inSession: boolean): Promise<BridgeError> {
   const { status } = response;
   const body = await readSome(response);
   const detail = isRecord(body) && typeof body.detail === "string" ? body.detail : undefined;
   const rpc = isRecord(body) && isRecord(body.error) ? body.error : undefined;
   const said = detail ?? (typeof rpc?.message === "string" ? rpc.message : undefined);
-  const message = said ?? `The server answered ${status}: is this Gatehouse's address?`;
+  const message = said ?? `The server answered ${status}. Check that the URL belongs to a Gatehouse server.`;
   const data =
     isRecord(body) && typeof body.code === "string" ? { code: body.code, ...idIn(body) } : undefined;
-  // An address that is wrong answers 404 as well, and has no session.
+  // A wrong URL also gives 404, but then there is no session.
   if (status === 404 && inSession) return new SessionLost(RPC.unavailable, message, { data, status });
   const code = typeof rpc?.code === "number" ? rpc.code : codeOf(status);
   return new BridgeError(code, message, { data, status });
@@ -67,7 +67,7 @@ async function readSome(response: Response): Promise<unknown> {
     }
     return parseJson(text);
   } catch {
-    // It broke off, or is a page of something else that answers there: the status says enough.
+    // The response broke off or came from something else, such as a web page. The status is enough.
     return undefined;
   }
 }

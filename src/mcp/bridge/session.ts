@@ -4,31 +4,31 @@ import { type Message, readMessages } from "./message.ts";
 import { BridgeError, refusalOf } from "./refusal.ts";
 
 export interface DoorAddress {
-  /** Of the MCP door. */
+  /** The URL of the MCP endpoint. */
   readonly url: URL;
   readonly token: string;
-  /** How the door is asked: over the network, or within this process. */
+  /** Sends a request over the network or within this process. */
   readonly fetch: (url: URL, init: RequestInit) => Promise<Response>;
 }
 
 export interface DoorEvent {
-  /** From which a stream that broke off is read on. */
+  /** The id from which a broken stream can be resumed. */
   readonly id: string | undefined;
   readonly messages: readonly Message[];
 }
 
-/** Characters of one event: more than any answer that a connector may give. */
+/** Maximum characters of one event, more than any answer that a connector may give. */
 const EVENT_CHARACTERS = 64 * 1024 * 1024;
-/** How long the door is given to take a goodbye. */
+/** How long the server may take to end the session. */
 const GOODBYE_MS = 2_000;
 
-/** One session at the door, over Streamable HTTP (specification 2025-11-25, "Transports"). */
+/** A session with the server over Streamable HTTP (specification 2025-11-25, "Transports"). */
 export class DoorSession {
   readonly #address: DoorAddress;
-  /** Aborts what is out when the session is given up. */
+  /** Aborts pending requests when the session is given up. */
   readonly #ending = new AbortController();
   #id: string | null = null;
-  /** The version that was agreed on; a header of every request after that. */
+  /** The negotiated protocol version, sent as a header of all later requests. */
   version: string | null = null;
 
   constructor(address: DoorAddress) {
@@ -39,12 +39,16 @@ export class DoorSession {
     return this.#ending.signal;
   }
 
-  /** Whether the door has made a session of it. */
+  /** Whether the server has opened the session. */
   get isOpen(): boolean {
     return this.#id !== null && !this.signal.aborted;
   }
 
-  /** Sends a message. @returns the door's answer, which is in order. @throws BridgeError, SessionLost */
+  /**
+   * Sends a message.
+   * @returns the server's response, which is successful
+   * @throws BridgeError, SessionLost
+   */
   async post(message: Message, signal: AbortSignal): Promise<Response> {
     const response = await this.#ask(
       { method: "POST", body: message.text },
@@ -55,13 +59,16 @@ export class DoorSession {
     return response;
   }
 
-  /** Opens what the door says by itself, or the rest of a stream. @throws BridgeError, SessionLost */
+  /**
+   * Opens the stream of the server's unsolicited messages, or resumes a stream.
+   * @throws BridgeError, SessionLost
+   */
   listen(lastEventId: string | undefined, signal: AbortSignal): Promise<Response> {
     const resumed = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
     return this.#ask({ method: "GET" }, { accept: "text/event-stream", ...resumed }, signal);
   }
 
-  /** Ends the session here, and says goodbye where there is somebody to take it. Never throws. */
+  /** Ends the session here and, if possible, on the server. Never throws. */
   async end(): Promise<void> {
     const isOpen = this.isOpen;
     this.#ending.abort();
@@ -72,19 +79,20 @@ export class DoorSession {
       const response = await fetch(url, { method: "DELETE", headers: this.#headers({}), signal: goodbye });
       await response.body?.cancel();
     } catch {
-      // The server has gone, and its session with it; or it sweeps it one day.
+      // The server is gone, and the session with it, or it will remove the idle session.
     }
   }
 
   async #ask(init: RequestInit, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
     const inSession = this.isOpen;
     const either = AbortSignal.any([signal, this.signal]);
-    // In this process nothing else would hold it back.
-    if (either.aborted) throw new BridgeError(RPC.unavailable, "It was given up before it was sent.");
+    // Checked explicitly, because requests within this process do not observe the signal before they start.
+    if (either.aborted)
+      throw new BridgeError(RPC.unavailable, "The request was given up before it was sent.");
     let response: Response;
     try {
       const { fetch, url } = this.#address;
-      // Nobody's redirect gets the token.
+      // A redirect is not followed, because its target would get the token.
       response = await fetch(url, {
         ...init,
         headers: this.#headers(headers),
@@ -112,7 +120,10 @@ export class DoorSession {
   }
 }
 
-/** The events of an answer: one where it is JSON, as they come where it is a stream. @throws BridgeError */
+/**
+ * The events of a response: a single one for JSON, each as it arrives for a stream.
+ * @throws BridgeError
+ */
 export async function* eventsOf(response: Response, signal: AbortSignal): AsyncGenerator<DoorEvent, void> {
   const type = response.headers.get("content-type") ?? "";
   if (type.startsWith("application/json")) {
@@ -121,11 +132,11 @@ export async function* eventsOf(response: Response, signal: AbortSignal): AsyncG
   }
   if (!type.startsWith("text/event-stream") || !response.body) {
     await response.body?.cancel();
-    throw new BridgeError(RPC.unavailable, "The server answered with something that is not MCP.");
+    throw new BridgeError(RPC.unavailable, "The server's answer is not an MCP message.");
   }
   const reader = response.body.getReader();
-  // An answer that was made in this process does not know that nobody waits for it any more.
-  const leave = (): void => void reader.cancel().catch(() => {}); // it has ended by itself
+  // A response made within this process is not cancelled by the signal.
+  const leave = (): void => void reader.cancel().catch(() => {}); // it has already ended
   signal.addEventListener("abort", leave, { once: true });
   try {
     const waiting: EventSourceMessage[] = [];
@@ -140,7 +151,8 @@ export async function* eventsOf(response: Response, signal: AbortSignal): AsyncG
     const decoder = new TextDecoder();
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       parser.feed(decoder.decode(part.value, { stream: true }));
-      if (tooLong) throw new BridgeError(RPC.internal, `An answer has over ${EVENT_CHARACTERS} characters.`);
+      if (tooLong)
+        throw new BridgeError(RPC.internal, `An answer has more than ${EVENT_CHARACTERS} characters.`);
       for (const { id, data } of waiting.splice(0)) {
         yield { id, messages: data === "" ? [] : messagesOf(data) };
       }
@@ -153,7 +165,6 @@ export async function* eventsOf(response: Response, signal: AbortSignal): AsyncG
 
 function messagesOf(text: string): readonly Message[] {
   const messages = readMessages(text);
-  if (!messages)
-    throw new BridgeError(RPC.unavailable, "The server answered with something that is not MCP.");
+  if (!messages) throw new BridgeError(RPC.unavailable, "The server's answer is not an MCP message.");
   return messages;
 }

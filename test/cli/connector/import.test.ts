@@ -43,7 +43,7 @@ test.each<[string, unknown, string]>([
   ["another folder", { command: "a", cwd: "/srv" }, "cwd"],
   ["a file of variables", { command: "a", envFile: ".env" }, "envFile"],
   ["arguments that are no texts", { command: "a", args: [1] }, "args"],
-  ["no entry at all", "npx", "not an entry"],
+  ["no entry at all", "npx", "not a valid server entry"],
   ["what its client asks for", { url: "http://x/", headers: { A: "${input:api-key}" } }, "${input:api-key}"],
   ["a variable that is not set", { url: "http://x/", headers: { A: "${env:NONE}" } }, "NONE"],
   ["a placeholder that is not known", { command: "${command:pick}" }, "${command:pick}"],
@@ -157,7 +157,7 @@ test("a file with comments: what can be added is, the rest says why, and the ver
   expect(ran.stdout).toMatch(/^my_files: ready, \d+ tools \(named My Files in the file\)\n$/);
   expect(ran.stderr.trim().split("\n")).toEqual([
     expect.stringMatching(/^failed: Asks: .*\$\{input:token\}/),
-    "skipped: old: it is disabled there",
+    "skipped: old: it is disabled in the file",
     expect.stringMatching(/^failed: vault: .*already exists/),
   ]);
 

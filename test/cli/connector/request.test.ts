@@ -26,9 +26,9 @@ describe("refused as wrong usage, by the option's name", () => {
     ["a key without a name", [], { openapi: "http://x/", authHeader: "hunter22" }, "--auth-header takes"],
     ["a variable that is not set", ["a"], { env: ["A=${NONE}"] }, "NONE"],
     ["a variable of this shell that is not set", ["a"], { env: ["NONE"] }, "NONE"],
-    ["a secret's file that is not there", ["a"], { env: ["A=${TOKEN}"] }, "TOKEN_FILE"],
+    ["a secret's file that does not exist", ["a"], { env: ["A=${TOKEN}"] }, "TOKEN_FILE"],
     ["what is no variable", [], { url: URL, header: ["A: ${hunter22!}"] }, "--header A"],
-    ["a document that is not there", [], { openapi: "none.yaml" }, "none.yaml"],
+    ["a document that does not exist", [], { openapi: "none.yaml" }, "none.yaml"],
   ])("%s", (_, command, options, message) => {
     let thrown: unknown;
     try {

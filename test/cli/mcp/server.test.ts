@@ -155,7 +155,7 @@ test("a client of a token with tools_mode search finds tools, and calls what it 
 test.each([
   ["no token", { GATEHOUSE_TOKEN: "" }, [], "GATEHOUSE_TOKEN is not set"],
   ["a token that no header carries", { GATEHOUSE_TOKEN: "gth_\nx" }, [], "GATEHOUSE_TOKEN is not a token"],
-  ["a token's file that is not there", { GATEHOUSE_TOKEN_FILE: "none" }, [], "GATEHOUSE_TOKEN_FILE"],
+  ["a token's file that does not exist", { GATEHOUSE_TOKEN_FILE: "none" }, [], "GATEHOUSE_TOKEN_FILE"],
   ["a URL that is none", { GATEHOUSE_TOKEN: "gth_x" }, ["--url", "ftp://x"], "--url"],
 ])("wrong usage ends with 2: %s", async (_, env, args, message) => {
   const ran = await desk.cli(["mcp", ...args], env);

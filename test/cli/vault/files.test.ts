@@ -69,7 +69,7 @@ describe("the files of a folder", () => {
   test("of other types are skipped, and so are links that lead out or nowhere", () => {
     expect(find(["docs"]).skipped).toEqual({
       "docs/Makefile": "its type is not read: without extension",
-      "docs/broken.md": "a link that leads nowhere",
+      "docs/broken.md": "a broken link",
       "docs/logo.png": "its type is not read: .png",
       "docs/out": "a link that leads out of the folder",
       "docs/out.md": "a link that leads out of the folder",
@@ -104,7 +104,9 @@ describe("the files of a folder", () => {
     if (isRoot) process.seteuid?.(0);
     chmodSync(at("closed/in"), 0o700);
     expect(found.files).toEqual(["closed/b.md"]);
-    expect(found.failed).toEqual([{ path: at("closed/in"), reason: "the folder may not be read" }]);
+    expect(found.failed).toEqual([
+      { path: at("closed/in"), reason: "the folder cannot be read by this user" },
+    ]);
   });
 });
 
@@ -120,11 +122,11 @@ describe("a path that is named", () => {
   });
 
   test.each([
-    ["that is not there", "nowhere", "nowhere is not there"],
+    ["that does not exist", "nowhere", "nowhere does not exist"],
     ["of a type that can't be told", "docs/logo.png", "--type"],
-    ["that is the data directory", "docs/data", "holds secrets"],
-    ["in the data directory", "docs/data/server.json", "holds secrets"],
-    ["that leads into the data directory", "secret.json", "holds secrets"],
+    ["that is the data directory", "docs/data", "contains secrets"],
+    ["in the data directory", "docs/data/server.json", "contains secrets"],
+    ["that leads into the data directory", "secret.json", "contains secrets"],
   ])("%s is wrong usage", (_, path, message) => {
     const refused = (() => {
       try {

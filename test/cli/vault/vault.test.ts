@@ -87,8 +87,7 @@ describe.each([
     expect(first).toEqual({
       code: 0,
       stdout: "added 4, replaced 0, unchanged 0, skipped 2, failed 0\n",
-      stderr:
-        "skipped: docs/etc: a link that leads out of the folder\nskipped: types that are not read: .png\n",
+      stderr: "skipped: docs/etc: a link that leads out of the folder\nskipped unsupported types: .png\n",
     });
     const documents = await list();
     expect(documents.map(({ title }) => title).sort()).toEqual([
@@ -177,7 +176,7 @@ describe.each([
     expect(await desk.out(["vault", "search", "café", "--scope", "mixed", "--top-k", "1"])).toContain("café");
   });
 
-  test("the data directory, which holds secrets, is never read", async () => {
+  test("the data directory, which contains secrets, is never read", async () => {
     const ran = await add(".", "--scope", "all", "--dry-run");
     expect(ran.stdout).toContain("replaced: docs/refunds.md\n");
     expect(ran.stdout + ran.stderr).not.toContain("gatehouse-data");
@@ -253,7 +252,7 @@ describe("without anything to do", () => {
     ["no path", ["add", "--scope", "a"], "path"],
     ["no scope", ["add", "a.md"], "--scope"],
     ["a scope that is none", ["add", "a.md", "--scope", "Legal"], "--scope takes a path"],
-    ["a path that is not there", ["add", "b.md", "--scope", "a"], "b.md is not there"],
+    ["a path that does not exist", ["add", "b.md", "--scope", "a"], "b.md does not exist"],
     ["a type that can't be told", ["add", "a.log", "--scope", "a"], "--type"],
     ["a type that is not read", ["add", "a.log", "--scope", "a", "--type", "image/png"], "--type"],
     [

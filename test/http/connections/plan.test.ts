@@ -3,7 +3,7 @@ import { checkPlan, planConnections } from "../../../src/http/connections/plan.t
 
 test("a limit that is too low is refused, and says what to do", () => {
   const plan = planConnections(127);
-  expect(() => plan && checkPlan(plan)).toThrow("the limit of open files is 127, too low for a server");
+  expect(() => plan && checkPlan(plan)).toThrow("the limit on open files is 127, too low for a server");
 });
 
 test.each([128, 256, 1_024, 4_096, 20_000, 1_048_576])(
