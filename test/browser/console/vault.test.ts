@@ -180,7 +180,7 @@ describe("a search", () => {
     await found.getByText("Why this rank").click();
     await found.getByText("of words").waitFor();
     await found.getByText("The score was multiplied by 1.000").waitFor();
-    await page.getByText("Narrowed to support and what is below it.").waitFor();
+    await page.getByText("Limited to support and below.").waitFor();
     await write(stage.gateway, {
       title: "A second approval",
       scope: "support/more",
