@@ -53,7 +53,7 @@ export class CheckpointFile {
     try {
       while (this.#waiting.length > 0) {
         // Reopened after each failure, since another disk may have been mounted in its place.
-        this.#handle ??= await open(path, "a", 0o640);
+        this.#handle ??= await this.#open();
         notes = this.#waiting;
         this.#waiting = [];
         const text = notes.map((note) => `${note}\n`).join("");
@@ -76,5 +76,17 @@ export class CheckpointFile {
       // Runs in the same turn in which the queue was found empty, so later notes start a new write.
       this.#writing = null;
     }
+  }
+
+  /** A process that was killed while it wrote may have left part of a note at the end of the file. */
+  async #open(): Promise<FileHandle> {
+    const handle = await open(this.#path, "a+", 0o640);
+    const found = await handle.stat();
+    if (found.isFile() && found.size > 0) {
+      const last = Buffer.alloc(2);
+      await handle.read(last, 0, 2, Math.max(0, found.size - 2));
+      this.#isTorn ||= last.toString("latin1") !== "\n\n";
+    }
+    return handle;
   }
 }
