@@ -70,11 +70,11 @@ describe("a model", () => {
 });
 
 test("a tool's answer with too many members is a failed call, in a task and outside of one", async () => {
-  upstream.answer(() => ({ content: [], structuredContent: JSON.parse(integers(MOST / 4)) }));
+  upstream.answer(() => ({ content: [], structuredContent: JSON.parse(integers(MOST / 2)) }));
   const { gateway } = stage;
   const direct = await gateway.call("POST", "/v1/tools/up.echo/call", { body: { arguments: {} } });
   expect([direct.status, direct.body.status]).toEqual([200, "failed"]);
-  expect(JSON.stringify(direct.body)).toContain("more than 50000 members of JSON");
+  expect(JSON.stringify(direct.body)).toContain("more than 100000 members");
   stage.upstream.script("a", (_request, call) =>
     call === 0 ? { toolCalls: [{ name: "up__echo", arguments: {} }] } : { chunks: ["It failed."] },
   );
