@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import { RightsRevision } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import type { TierPolicy } from "./policy.ts";
 import type { Workspaces } from "./workspaces.ts";
@@ -60,6 +61,8 @@ export interface Agents {
    * workspace.
    */
   readonly agentChanged: Signal<{ readonly workspaceId: number; readonly id: number }>;
+  /** Counts changes of agents from the moment when a transaction writes one. Halts are not counted. */
+  readonly revision: RightsRevision;
   /** The agent that now has this agent's name; if there is none, this agent itself. It may be archived. */
   standing(workspaceId: number, id: number): Promise<AgentStanding | undefined>;
   /** @throws Problem 404 `agent_not_found` */
@@ -141,6 +144,7 @@ export function createAgents(
   const remembered = new Map<string, Remembered>();
   const changed = new Signal<number>();
   const agentChanged = new Signal<{ readonly workspaceId: number; readonly id: number }>();
+  const revision = new RightsRevision();
   const halts = new Halts<string>((key) => {
     const workspaceId = workspaceOf(key);
     changed.emit(workspaceId);
@@ -197,6 +201,7 @@ export function createAgents(
 
   async function write(tx: Tx, workspaceId: number, agent: Agent): Promise<Agent> {
     const next: Agent = { ...agent, version: agent.version + 1, updatedAt: clock.now() };
+    revision.change(tx);
     tx.onCommit(() => hasChanged(workspaceId, agent.id));
     await tx.seals.change(tx, "agents", { id: next.id }, () =>
       tx.run(
@@ -213,6 +218,7 @@ export function createAgents(
   return {
     changed,
     agentChanged,
+    revision,
     async standing(workspaceId, id) {
       const row = await db.get<Row & { readonly archived_at: number | null }>(
         `SELECT ${COLUMNS}, archived_at FROM agents WHERE workspace_id = $1
@@ -297,6 +303,7 @@ export function createAgents(
       if (!row) throw new Problem("agent_not_found", `There is no agent named ${JSON.stringify(name)}.`);
       const agent = fromRow(row);
       const now = clock.now();
+      revision.change(tx);
       tx.onCommit(() => hasChanged(workspaceId, agent.id));
       await tx.run(
         "UPDATE agents SET archived_at = $3, updated_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2",

@@ -1,6 +1,6 @@
 import type { Sql } from "../store/db.ts";
 import type { RowSeals } from "../store/seals/seals.ts";
-import type { Caller, ToolsMode } from "./caller.ts";
+import { type Caller, type ToolsMode, tokenIdOf } from "./caller.ts";
 import type { Token } from "./tokens.ts";
 
 /** A token with the names of its workspace and its agent. */
@@ -53,6 +53,32 @@ export async function secretEnd(
 ): Promise<number | undefined> {
   const row = await unendedToken(sql, workspaceId, id);
   return row && Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, secretUntil(row, secretHash));
+}
+
+export interface CallerEnd {
+  /** Milliseconds since the Unix epoch; infinite without an end. What the caller issues or rotates MUST NOT outlive it. */
+  readonly until: number;
+  /** The caller has a replaced secret in its grace period, or a session that may come from one. */
+  readonly isReplaced: boolean;
+}
+
+/**
+ * When a caller's authority over tokens ends. A session has that of its token, although it ends earlier. In the grace period after a
+ * rotation it is not known by which secret somebody signed in, so a session that ends no later than the period has its own end.
+ */
+export async function callerEnd(
+  sql: Sql,
+  caller: Pick<Caller, "workspaceId" | "actor" | "session" | "grant">,
+  now: number,
+): Promise<CallerEnd> {
+  const id = tokenIdOf(caller);
+  if (id === null) return { until: Number.POSITIVE_INFINITY, isReplaced: false };
+  const row = await unendedToken(sql, caller.workspaceId, id);
+  if (!row) return { until: 0, isReplaced: true };
+  const end = row.expires_at ?? Number.POSITIVE_INFINITY;
+  const own = (await caller.grant?.endsAt(sql)) ?? end;
+  const isReplaced = row.previous_until !== null && now < row.previous_until && own <= row.previous_until;
+  return { until: isReplaced || !caller.session ? own : end, isReplaced };
 }
 
 async function unendedToken(sql: Sql, workspaceId: number, id: string): Promise<TokenRow | undefined> {

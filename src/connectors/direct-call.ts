@@ -17,6 +17,7 @@ import { abandonable } from "./abandonable.ts";
 import type { CatalogueTool } from "./catalogue.ts";
 import { deny, failure, outputOf, wordsOf } from "./direct-answer.ts";
 import { settle, usageOf } from "./direct-outcome.ts";
+import { admitAllowed, refuseStopped, requireAllowed } from "./direct-rights.ts";
 import type { OpenCalls, PaidCall } from "./open-calls.ts";
 import { agentRemoved, draining, stopped, tooMany, workspaceStopped } from "./refusals.ts";
 import { isToolName, type ToolRegistry } from "./registry.ts";
@@ -162,24 +163,15 @@ export class DirectCalls {
     await Promise.all([...this.#running].map(({ ended }) => ended.promise));
   }
 
-  /** @throws Problem 409 `agent_stopped` */
-  #refuseStopped(workspaceId: number, agent: Agent | null): void {
-    const { agents, workspaces } = this.#parts;
-    if (agent) {
-      if (agent.status === "stopped" || agents.haltOf(workspaceId, agent.id)) throw stopped(agent.name);
-    }
-    if (workspaces.isStopped(workspaceId)) throw workspaceStopped();
-  }
-
   /** The agent that the caller acts as. @throws Problem 404 `agent_not_found`, 409 `agent_stopped` */
   async #agentOf({ caller }: Call): Promise<Agent | null> {
     if (!caller.agent) {
-      this.#refuseStopped(caller.workspaceId, null);
+      refuseStopped(this.#parts, caller.workspaceId, null);
       return null;
     }
     const agent = await this.#parts.agents.byId(caller.workspaceId, caller.agent.id);
     if (!agent) throw agentRemoved();
-    this.#refuseStopped(caller.workspaceId, agent);
+    refuseStopped(this.#parts, caller.workspaceId, agent);
     return agent;
   }
 
@@ -229,6 +221,7 @@ export class DirectCalls {
     const { workspaceId, actor, scopes } = call.caller;
     if (isToolName(name)) call.about({ tool: name });
     if (this.#isDraining) throw draining();
+    const seen = this.#parts.agents.revision.settled;
     const agent = await this.#agentOf(call);
     const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? ["*"], scopes });
     const price = budgets.toolPrice(tool.name);
@@ -250,7 +243,7 @@ export class DirectCalls {
     if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany(CALLS_PER_WORKSPACE);
     // From here on, a stop or a drain finds the call. Check for one that came while the agent was read.
     if (this.#isDraining) throw draining();
-    this.#refuseStopped(workspaceId, agent);
+    refuseStopped(this.#parts, workspaceId, agent);
 
     const running: RunningCall = {
       workspaceId,
@@ -269,7 +262,8 @@ export class DirectCalls {
       const paid = running.wait
         ? this.#paid(call, { tool, agent, owner: callId, price, signal: wait })
         : null;
-      const intent = await open.begin(call, text, paid).catch((error: unknown) => {
+      const free = admitAllowed(this.#parts, call.caller, { tool, agent, seen });
+      const intent = await open.begin(call, text, paid, free).catch((error: unknown) => {
         if (!wait.aborted || error !== wait.reason) throw error;
         return null;
       });
@@ -314,7 +308,7 @@ export class DirectCalls {
 
   /** @param made the call as checked before it waits for its budget */
   #paid(
-    { caller: { workspaceId, scopes } }: Call,
+    { caller }: Call,
     made: {
       readonly tool: CatalogueTool;
       readonly agent: Agent | null;
@@ -323,8 +317,9 @@ export class DirectCalls {
       readonly signal: AbortSignal;
     },
   ): PaidCall {
-    const { agents, budgets, registry } = this.#parts;
+    const { agents, budgets } = this.#parts;
     const { tool, agent: before, owner, price, signal } = made;
+    const { workspaceId } = caller;
     return {
       budgets,
       price,
@@ -334,10 +329,7 @@ export class DirectCalls {
         if (this.#isDraining) throw draining();
         const agent = before && ((await agents.byId(workspaceId, before.id, tx)) ?? null);
         if (before && !agent) throw agentRemoved();
-        this.#refuseStopped(workspaceId, agent);
-        const now = registry.get(workspaceId, tool.name, { tools: agent?.tools ?? ["*"], scopes });
-        const isAsked = agent !== null && registry.needsApproval(workspaceId, tool.name, agent.approvals);
-        if (isAsked || now !== tool) throw new RightsChanged();
+        requireAllowed(this.#parts, caller, tool, agent);
         return { spender: { workspaceId, agent }, owner, expected: () => price };
       },
     };

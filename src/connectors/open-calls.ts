@@ -5,7 +5,7 @@ import type { Budgets, Claim } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
 import { recordUsage } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Admit, Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../ledger/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../ledger/parsed-entry.ts";
@@ -42,15 +42,16 @@ export class OpenCalls {
   /**
    * Records the intent of `call`, and that it is in flight. If it costs something, it waits for its budgets to be
    * reserved.
+   * @param admit asked in the intent's transaction if the call costs nothing: it throws where the call is not to be made after all
    * @returns the intent's seq, once both are on disk. @throws Problem 402 `credits_exhausted`
    */
-  async begin(call: Call, input: string, paid: PaidCall | null = null): Promise<number> {
+  async begin(call: Call, input: string, paid: PaidCall | null = null, admit?: Admit): Promise<number> {
     const { workspaceId } = call.caller;
     const open = this.#workspaces.get(workspaceId) ?? { intents: new Set(), entering: 0, from: null };
     this.#workspaces.set(workspaceId, open);
     open.entering += 1;
     try {
-      const commit = (more: Partial<Draft>, reserve?: (tx: Tx) => Promise<unknown>) =>
+      const commit = (more: Partial<Draft>, reserve?: (tx: Tx) => Promise<unknown> | undefined) =>
         call.commit(async (tx, record) => {
           await reserve?.(tx);
           const seq = await record({ phase: "intent", outcome: "allowed", input, ...more });
@@ -68,7 +69,7 @@ export class OpenCalls {
           commit({ detail: { price } }, async (tx) => reserve(tx, await paid.claim(tx))),
         );
       } else {
-        intent = await (open.from === null ? commit({}) : call.intend(input));
+        intent = await (open.from === null ? commit({}, admit) : call.intend(input, admit));
       }
       open.intents.add(intent);
       return intent;

@@ -4,7 +4,7 @@ import { type Clock, timestamp } from "../base/clock.ts";
 import { redact } from "../base/log.ts";
 import type { Via } from "../base/via.ts";
 import type { Channel, Detail, Draft, Oversight } from "../ledger/entry.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Admit, Ledger } from "../ledger/ledger.ts";
 import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { Facts, LateRecords } from "./late.ts";
 import { requireRights } from "./rights.ts";
@@ -214,12 +214,17 @@ export class Call {
 
   /**
    * Records that the call is about to be carried out. Resolves with the entry's seq once it is on disk.
+   * @param admit also called in the entry's transaction; throws if the call must not be made after all
    * @throws Problem 401 `invalid_token` if the caller's rights have ended
    */
-  async intend(input: string): Promise<number> {
+  async intend(input: string, admit?: Admit): Promise<number> {
     if (this.#seq !== null) throw new Error("a call can have only one entry");
     const draft: Draft = { ...this.draft("allowed"), phase: "intent", input };
-    this.#seq = await this.#ledger.record(this.caller.workspaceId, draft, this.#admit);
+    const both: Admit = (tx) => {
+      const asked = this.requireRights(tx);
+      return asked ? asked.then(() => admit?.(tx)) : admit?.(tx);
+    };
+    this.#seq = await this.#ledger.record(this.caller.workspaceId, draft, both);
     return this.#seq;
   }
 

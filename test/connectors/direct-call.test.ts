@@ -248,6 +248,55 @@ describe("the kept output is all that the caller is answered, where it is", () =
   });
 });
 
+/** Does this in the transaction just before the one in which a call is begun: it was looked at before. */
+async function justBefore(work: (tx: Tx) => Promise<unknown>, tool = "paid.echo"): Promise<ToolAnswer> {
+  // Remembered, so that the call is on its way to its transaction in the same turn.
+  await agents.byId(1, agent.id);
+  const done = bench.db.tx(work);
+  const answer = call(tool);
+  // Its refusal is looked at below.
+  answer.catch(() => {});
+  await done;
+  return answer;
+}
+
+describe.each(["first", "second"])("the %s call that costs nothing", (which) => {
+  let sent = 0;
+  beforeEach(async () => {
+    sent = 0;
+    upstream(async () => {
+      sent += 1;
+      return said("done");
+    });
+    if (which === "second") await call("up.echo");
+  });
+
+  test.each<[code: string, why: string, work: (tx: Tx) => Promise<unknown>]>([
+    ["agent_stopped", "a stop of its agent", async () => void agents.halt(1, agent.id)],
+    ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
+    ["tool_forbidden", "another list of tools", (tx) => agents.update(tx, 1, "clerk", () => ({ tools: [] }))],
+    ["unknown_tool", "the connector's end", async () => catalogue.drop(1, "up")],
+  ])("is refused with %s by %s before it is begun", async (code, _why, work) => {
+    const before = [sent, bench.entries().length];
+    await expect(justBefore(work, "up.echo")).rejects.toMatchObject({ code });
+    expect([sent, bench.entries().length]).toEqual(before);
+  });
+
+  test("is put before a person where it needs one before it is begun", async () => {
+    const before = sent;
+    calls.askThrough({ dispatch: async () => ({ task: "task_1", answer: () => null, leave: () => {} }) });
+    const asks = (tx: Tx) => agents.update(tx, 1, "clerk", () => ({ approvals: ["up.*"] }));
+    await expect(justBefore(asks, "up.echo")).rejects.toThrow("it waits for a person");
+    expect(sent).toBe(before);
+  });
+
+  test("is made where its agent has changed in nothing that concerns it", async () => {
+    expect(
+      await justBefore((tx) => agents.update(tx, 1, "clerk", () => ({ maxSteps: 11 })), "up.echo"),
+    ).toEqual(said("done"));
+  });
+});
+
 describe("a call that costs something", () => {
   let sent: Gate[];
   beforeEach(() => {
@@ -259,17 +308,6 @@ describe("a call that costs something", () => {
       return said("done");
     });
   });
-  /** Does this in the transaction just before the one in which a call of `paid.echo` is begun: it was looked at before. */
-  async function justBefore(work: (tx: Tx) => Promise<unknown>): Promise<ToolAnswer> {
-    // Remembered, so that the call is on its way to its transaction in the same turn.
-    await agents.byId(1, agent.id);
-    const done = bench.db.tx(work);
-    const answer = call("paid.echo");
-    // Its refusal is looked at below.
-    answer.catch(() => {});
-    await done;
-    return answer;
-  }
   const outcomes = () =>
     bench
       .entries()

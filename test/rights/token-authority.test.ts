@@ -201,6 +201,61 @@ describe("a token that expires issues none that outlives it", () => {
   });
 });
 
+describe("a replaced secret in its grace period", () => {
+  const issuing = { scopes: ["tokens:write", "tasks:read"] };
+  const inGrace = async (more: object = {}) => {
+    const { id, secret } = await issue({ ...issuing, ...more });
+    const browser = await signIn(gateway, secret);
+    const { body } = await post(`/v1/tokens/${id}/rotate`, { grace: "10m" });
+    const until = Date.now() + 600_000;
+    return { id, until, old: secret, present: { id, secret: body.secret as string }, browser };
+  };
+
+  test.each(["by itself", "by a session"])("does not rotate its token, %s", async (by) => {
+    const { id, old, present, browser } = await inGrace();
+    const answer =
+      by === "by itself"
+        ? await post(`/v1/tokens/${id}/rotate`, {}, old)
+        : await browser.ask("POST", `/v1/tokens/${id}/rotate`, {});
+    expect([answer.status, answer.body.errors?.[0]?.path]).toEqual([422, "/id"]);
+    expect(await works(present)).toBe(true);
+    expect((await post(`/v1/tokens/${id}/rotate`, {}, present.secret)).status).toBe(200);
+  });
+
+  test("does not rotate it either if the token ends within the period", async () => {
+    const { id, old, present } = await inGrace({ expires_in: "5m" });
+    expect((await post(`/v1/tokens/${id}/rotate`, {}, old)).status).toBe(422);
+    expect(await works(present)).toBe(true);
+  });
+
+  test("rotates and issues no other token that outlives it, also by a session", async () => {
+    const { until, old, browser } = await inGrace();
+    const lasting = await issue(issuing);
+    expect((await post(`/v1/tokens/${lasting.id}/rotate`, {}, old)).status).toBe(422);
+    const wanted = { name: "next", scopes: ["tasks:read"] };
+    expect((await post("/v1/tokens", { ...wanted, expires_in: "1h" }, old)).status).toBe(422);
+    for (const made of [
+      await post("/v1/tokens", wanted, old),
+      await browser.ask("POST", "/v1/tokens", { body: wanted }),
+    ]) {
+      expect(made.status).toBe(201);
+      expect(Date.parse(made.body.expires_at)).toBeLessThanOrEqual(until);
+    }
+  });
+
+  test("takes nothing from the new one, nor from a session without a rotation", async () => {
+    const { present } = await inGrace();
+    const wanted = { name: "lasting", scopes: ["tasks:read"] };
+    const browser = await signIn(gateway, (await issue(issuing)).secret);
+    for (const made of [
+      await post("/v1/tokens", wanted, present.secret),
+      await browser.ask("POST", "/v1/tokens", { body: wanted }),
+    ]) {
+      expect([made.status, made.body.expires_at]).toEqual([201, null]);
+    }
+  });
+});
+
 describe("where two people have to approve", () => {
   let stage: ApprovalStage;
   beforeAll(async () => {

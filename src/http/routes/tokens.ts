@@ -3,7 +3,7 @@ import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
 import { type Caller, tokenIdOf } from "../../access/caller.ts";
 import { AGENT_TOKEN_SCOPES, isScope } from "../../access/scopes.ts";
-import { tokenEnd } from "../../access/token-rows.ts";
+import { callerEnd } from "../../access/token-rows.ts";
 import type { Issued, Token, Tokens } from "../../access/tokens.ts";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
@@ -11,7 +11,6 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import { redact } from "../../base/log.ts";
 import type { Detail } from "../../ledger/entry.ts";
-import type { Sql } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 import { holderOf, requireHeld, requireOwnPerson, requireRotatable } from "../token-authority.ts";
@@ -97,7 +96,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
       requireHeld(caller, scopes);
       requireOwnPerson(caller, { person, role });
       const issued = await call.commit(async (tx, record) => {
-        const notAfter = await endOfCaller(tx, caller);
+        const { until: notAfter } = await callerEnd(tx, caller, clock.now());
         if (expiresIn !== null && clock.now() + expiresIn > notAfter) {
           throw invalidField("/expires_in", `would outlive this token, which expires ${timestamp(notAfter)}`);
         }
@@ -140,7 +139,13 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
       const grace = body.grace === undefined ? 0 : duration("/grace", body.grace);
       call.about({ detail: { token: id, grace_ms: grace } });
       const issued = await call.commit(async (tx) => {
-        const notAfter = await endOfCaller(tx, caller);
+        const { until: notAfter, isReplaced } = await callerEnd(tx, caller, clock.now());
+        if (isReplaced && tokenIdOf(caller) === id) {
+          throw invalidField(
+            "/id",
+            "is of this token, and the secret or session in use ends with the grace period of its last rotation",
+          );
+        }
         if ((token.expiresAt ?? Number.POSITIVE_INFINITY) > notAfter) {
           throw invalidField(
             "/id",
@@ -194,13 +199,6 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     .post("", issue.handle, issue.hook)
     .delete("/:id", revoke.handle, revoke.hook)
     .post("/:id/rotate", rotate.handle, rotate.hook);
-}
-
-/** When the token that makes a call expires; infinite if it does not, and for the operator. */
-async function endOfCaller(sql: Sql, caller: Caller): Promise<number> {
-  const id = tokenIdOf(caller);
-  if (id === null) return Number.POSITIVE_INFINITY;
-  return (await tokenEnd(sql, caller.workspaceId, id)) ?? 0;
 }
 
 /** The detail of a token's issue: who can do what with it, and until when. Shows later who could oversee an agent. */

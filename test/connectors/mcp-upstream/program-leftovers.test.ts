@@ -1,6 +1,6 @@
 /** What a connector's program leaves behind, and what another connector's program can do with it. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { chownSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { processesOf } from "../../../src/connectors/mcp-upstream/stdio/processes.ts";
 import { ProgramHomes } from "../../../src/connectors/mcp-upstream/stdio/program-homes.ts";
@@ -55,6 +55,26 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     expect(runs(daemon ?? 0)).toBe(false);
     await pool.close();
   });
+
+  test.skipIf(!Bun.which("perl"))(
+    "leaves no process behind that forks all the time while its parent ends",
+    async () => {
+      using data = directory();
+      using drop = directory(0o1777);
+      const pool = openUsers(data.path);
+      const mark = join(drop.path, "mark");
+      const lines = () => (existsSync(mark) ? readFileSync(mark, "utf8").length : 0);
+      // The end is for where the test fails. A shell forks too slowly to be missed by a list of processes.
+      const hopper = `$end = time + 10; open F, ">>", "${mark}"; while (time < $end) { exit if fork; syswrite F, "x" }`;
+      const script = `id -u; setsid perl -e '${hopper}' >/dev/null 2>&1 & sleep 0.3`;
+      const uid = Number(await wordsOf(script, pool.usersOf(1)));
+      const before = lines();
+      expect(before).toBeGreaterThan(10);
+      await Bun.sleep(300);
+      expect([lines(), processesOf(uid)]).toEqual([before, []]);
+      await pool.close();
+    },
+  );
 
   test("leaves no file in the directories that all users share", async () => {
     using data = directory();
