@@ -105,7 +105,7 @@ describe.each([
     const before = await keys();
     const ran = await desk.cli(["ledger", "rotate-key", "--lost"]);
     expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 1, stdout: "" });
-    expect(ran.stderr).toContain(isRunning ? "another process has" : "the signing key is not lost");
+    expect(ran.stderr).toContain(isRunning ? "another process is using" : "the signing key is not lost");
     expect(await keys()).toEqual(before);
     expect(await rotations()).toEqual([]);
   });
