@@ -94,7 +94,7 @@ describe("serve is refused, with the next step and no stack,", () => {
     await desk.serve();
     const second = await desk.cli(["serve", "--listen", "127.0.0.1:0"]);
     expect(second.code).toBe(1);
-    expect(second.stderr).toContain("another process has the data directory");
+    expect(second.stderr).toContain("another process is using the data directory");
     expect(second.stderr).toContain("--data");
     expect(second.stderr).not.toMatch(/\n\s+at /);
   });

@@ -143,7 +143,7 @@ describe("every verb tells in one line, with what to do, that", () => {
     }
     for (const { code, stderr } of await runAll((data) => writeFileSync(key(data), "zzz"))) {
       expect(stderr).toMatch(
-        /^gatehouse: the key file .* does not contain a key\n {2}put the backup of it back; .*\n$/,
+        /^gatehouse: the key file .* does not contain a key\n {2}restore it from a backup; .*\n$/,
       );
       expect(code).toBe(1);
     }

@@ -47,12 +47,12 @@ test("a server with too few descriptors does not start: one line says what to do
 
 test("a start says how many connections there may be, and warns where they are few", async () => {
   server = await serveWithOpenFiles(OPEN_FILES);
-  expect(logged(/limit of open files/)).toMatchObject([
+  expect(logged(/limit on open files/)).toMatchObject([
     { level: "warn", open_files: OPEN_FILES, connections: CONNECTIONS, streams: 120, reserve: 16 },
   ]);
   await server.stop();
   server = await serveWithOpenFiles(8_192);
-  expect(logged(/limit of open files/)).toMatchObject([{ level: "info", connections: 8_192 - 1_024 }]);
+  expect(logged(/limit on open files/)).toMatchObject([{ level: "info", connections: 8_192 - 1_024 }]);
 });
 
 test("past the cap, connections without a call are closed; calls and streams that are open go on", async () => {

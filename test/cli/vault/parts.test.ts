@@ -33,7 +33,7 @@ describe("key=value", () => {
   });
 
   test("a key that is given twice is wrong usage", () => {
-    expect(() => readPairs("--metadata", ["a=1", "a=2"])).toThrow("--metadata names a key twice");
+    expect(() => readPairs("--metadata", ["a=1", "a=2"])).toThrow('--metadata gives the key "a" twice');
   });
 });
 
@@ -140,7 +140,7 @@ describe("a call", () => {
   test("to a gateway that is gone says so", async () => {
     const { fake } = api(Object.assign(new Error("long and technical"), { code: "ECONNRESET" }));
     await expect(send(fake, "GET", "/p", undefined, never)).rejects.toThrow(
-      "does not answer any more (ECONNRESET)",
+      "no longer answers (ECONNRESET)",
     );
   });
 });

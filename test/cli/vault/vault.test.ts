@@ -251,22 +251,22 @@ describe("without anything to do", () => {
   test.each([
     ["no path", ["add", "--scope", "a"], "path"],
     ["no scope", ["add", "a.md"], "--scope"],
-    ["a scope that is none", ["add", "a.md", "--scope", "Legal"], "--scope takes a path"],
+    ["a scope that is none", ["add", "a.md", "--scope", "Legal"], "--scope must be a path"],
     ["a path that does not exist", ["add", "b.md", "--scope", "a"], "b.md does not exist"],
     ["a type that can't be told", ["add", "a.log", "--scope", "a"], "--type"],
     ["a type that is not read", ["add", "a.log", "--scope", "a", "--type", "image/png"], "--type"],
     [
       "metadata that is none",
       ["add", "a.md", "--scope", "a", "--metadata", "x"],
-      "--metadata takes key=value",
+      "--metadata must be key=value",
     ],
     ["no query", ["search"], "query"],
     ["an empty query", ["search", ""], "the query"],
     ["a mode that is none", ["search", "x", "--mode", "psychic"], "Allowed choices are"],
     ["too many passages", ["search", "x", "--top-k", "101"], "--top-k"],
     ["passages that are no number", ["search", "x", "--top-k", "all"], "--top-k"],
-    ["a scope to search that is none", ["search", "x", "--scope", "/a"], "--scope takes a path"],
-    ["a scope to list that is none", ["list", "--scope", "A"], "--scope takes a path"],
+    ["a scope to search that is none", ["search", "x", "--scope", "/a"], "--scope must be a path"],
+    ["a scope to list that is none", ["list", "--scope", "A"], "--scope must be a path"],
   ])("%s is wrong usage", async (_, args, message) => {
     const ran = await desk.cli(["vault", ...args]);
     expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 2, stdout: "" });
