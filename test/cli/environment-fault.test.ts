@@ -16,14 +16,14 @@ test.each([
   [
     systemError("ENOSPC", "/d/server.json"),
     "/d/server.json cannot be written: the disk is full (ENOSPC)",
-    /make room/,
+    /free some disk space/,
   ],
-  [systemError("ENOSPC"), "a file cannot be written: the disk is full (ENOSPC)", /make room/],
+  [systemError("ENOSPC"), "a file cannot be written: the disk is full (ENOSPC)", /free some disk space/],
   [systemError("EROFS", "/d/x"), "/d/x is on a file system that is mounted read-only (EROFS)", /mount it/],
   [
     new StoreUnavailable("the store cannot be written (SQLITE_FULL)"),
     "the store cannot be written (SQLITE_FULL)",
-    /room/,
+    /free some disk space/,
   ],
 ])("%s is the machine's fault", (error, message, hint) => {
   const fault = environmentFault(error);
