@@ -63,7 +63,7 @@ test("a model that fails half-way: its words are thrown away, the next one's sta
   model.script("spare", { chunks: ["these ", "words ", "stay"] });
   const id = await dispatch(gateway, { agent: "helper", prompt: "fall back" });
   const { page } = await open(`/tasks/${id}`);
-  await activity(page).getByText("thrown away").waitFor();
+  await activity(page).getByText("discarded").waitFor();
   await activity(page).getByText("Fallback: up/small failed").waitFor();
   await page.getByText("succeeded", { exact: true }).first().waitFor();
   expect(await page.locator(".live-text").count()).toBe(1);

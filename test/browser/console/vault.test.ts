@@ -161,7 +161,7 @@ describe("a search", () => {
     const filter = page.getByLabel("Metadata");
     await filter.fill("year");
     await page.getByRole("button", { name: "Search", exact: true }).click();
-    await page.getByText('"year" is not of the form name=value').waitFor();
+    await page.getByText('"year" does not have the form name=value').waitFor();
     expect(await filter.inputValue()).toBe("year");
     await filter.fill("year=2026");
     await page.getByRole("button", { name: "Search", exact: true }).click();

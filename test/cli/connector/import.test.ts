@@ -38,7 +38,7 @@ test.each<[string, unknown, string]>([
   ["neither command nor url", { args: [] }, "neither command nor url"],
   ["both", { command: "a", url: "http://x/" }, "both command and url"],
   ["a type that is not known", { type: "ws", url: "http://x/" }, "type"],
-  ["a command that is said to be http", { type: "http", command: "a" }, "type http"],
+  ["a command that is said to be http", { type: "http", command: "a" }, "type is http"],
   ["a URL that is said to be stdio", { type: "stdio", url: "http://x/" }, "no command"],
   ["another folder", { command: "a", cwd: "/srv" }, "cwd"],
   ["a file of variables", { command: "a", envFile: ".env" }, "envFile"],
@@ -154,7 +154,7 @@ test("a file with comments: what can be added is, the rest says why, and the ver
   );
   const ran = await desk.cli(["connector", "add", "--import", file]);
   expect(ran.code).toBe(1);
-  expect(ran.stdout).toMatch(/^my_files: ready, \d+ tools \(named My Files in the file\)\n$/);
+  expect(ran.stdout).toMatch(/^my_files: ready, \d+ tools \(My Files in the file\)\n$/);
   expect(ran.stderr.trim().split("\n")).toEqual([
     expect.stringMatching(/^failed: Asks: .*\$\{input:token\}/),
     "skipped: old: it is disabled in the file",

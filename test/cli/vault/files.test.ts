@@ -68,9 +68,9 @@ describe("the files of a folder", () => {
 
   test("of other types are skipped, and so are links that lead out or nowhere", () => {
     expect(find(["docs"]).skipped).toEqual({
-      "docs/Makefile": "its type is not read: without extension",
+      "docs/Makefile": "its type is not supported: without extension",
       "docs/broken.md": "a broken link",
-      "docs/logo.png": "its type is not read: .png",
+      "docs/logo.png": "its type is not supported: .png",
       "docs/out": "a link that leads out of the folder",
       "docs/out.md": "a link that leads out of the folder",
     });
