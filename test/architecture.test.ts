@@ -156,8 +156,8 @@ describe("the checker refuses", () => {
     [
       "a format on the command line",
       "cli/vault/a.ts",
-      'import { zipSync } from "fflate";',
-      "the package fflate",
+      'import { Parser } from "htmlparser2";',
+      "the package htmlparser2",
     ],
     [
       "the stemmer elsewhere",

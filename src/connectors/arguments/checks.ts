@@ -4,8 +4,8 @@ import { inputSchemaOf, type KeptTool } from "../kept-tool.ts";
 import { type ArgumentCheck, argumentCheck } from "./check.ts";
 
 /**
- * Memory for compiled schemas, estimated. A schema of many small parts takes some 16 times its text once compiled in
- * both forms, and every schema takes a few KB.
+ * Memory for compiled schemas, estimated. A schema of many small parts takes at most some 16 times its text once
+ * compiled, and every schema takes a few KB.
  */
 const MOST_BYTES = 64 * 1024 * 1024;
 const COMPILED_BYTES_PER_CHARACTER = 16;

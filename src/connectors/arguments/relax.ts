@@ -1,13 +1,11 @@
 import type { JsonSchema } from "../../agents/index.ts";
 import { isObject, sizeOf, targetOf } from "./json.ts";
-import type { Steps } from "./pattern/paths.ts";
-import { triesOf } from "./pattern/tries.ts";
 
-/** A copy of a schema to validate with, and the cost of its patterns. */
+/** A copy of a schema to validate with, and its size. */
 export interface SafeSchema {
   readonly schema: JsonSchema | boolean;
-  /** By pattern: the tries per character of a text. */
-  readonly tries: ReadonlyMap<string, number>;
+  /** Number of schemas in the copy, plus what `DATA_OF_NODE` counts. */
+  readonly nodes: number;
 }
 
 /**
@@ -19,12 +17,6 @@ const MOST_NODES = 1_000;
 const DATA_OF_NODE = 4;
 /** Nesting of schemas: ten times as many levels overflow the compiler's stack. */
 const MOST_LEVELS = 100;
-/**
- * The budget for analysing the patterns of one schema: some 15 ms. A pattern that people write takes about a hundred
- * steps.
- */
-const PATTERN_STEPS = 25_000;
-const MOST_FORMAT_CHARACTERS = 50;
 
 const TYPES: readonly unknown[] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 const NUMBERS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] as const;
@@ -33,10 +25,14 @@ const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties
 const HOLDERS_OF_ONE = ["items", "additionalItems", "propertyNames"] as const;
 const HOLDERS_OF_LISTS = ["items", "allOf", "anyOf", "prefixItems"] as const;
 /**
- * Rare in tools. Each can make a small value expensive to check, or accepts less if the schemas that it holds accept
- * more.
+ * `pattern`, `patternProperties` and `format` make a check run expressions that backtrack: some take years over a short
+ * text. The others are rare in tools, and each can make a small value expensive to check, or accepts less if the
+ * schemas that it holds accept more.
  */
 const LEFT_OUT = [
+  "pattern",
+  "patternProperties",
+  "format",
   "$dynamicRef",
   "$recursiveRef",
   "contains",
@@ -51,20 +47,18 @@ const LEFT_OUT = [
 ] as const;
 
 /**
- * Copies an untrusted schema into one that is safe to validate with: it contains only patterns that are proven
- * harmless and no references (they are expanded; a recursive reference accepts anything), and its size and depth are
- * limited so that it compiles quickly. The copy accepts everything that the original accepts. A keyword that cannot
- * be copied is dropped if that makes the schema accept more; if it would accept less, the keyword around it (`not`,
- * `if`, `oneOf`) is dropped instead.
- *
- * @param readsTexts false: drops patterns and formats, whose cost grows with each character of the arguments
+ * Copies an untrusted schema into one that is safe to validate with: it contains no patterns, formats or references
+ * (references are expanded; a recursive one accepts anything), and its size and depth are limited so that it compiles
+ * quickly. The copy accepts everything that the original accepts. A keyword that cannot be copied is dropped if that
+ * makes the schema accept more; if it would accept less, the keyword around it (`not`, `if`, `oneOf`) is dropped
+ * instead.
  */
-export function relax(schema: JsonSchema, readsTexts: boolean): SafeSchema {
-  const copy = new Copy(schema, readsTexts);
-  return { schema: copy.of(schema, 0, ["#"]).schema, tries: copy.tries };
+export function relax(schema: JsonSchema): SafeSchema {
+  const copy = new Copy(schema);
+  return { schema: copy.of(schema, 0, ["#"]).schema, nodes: copy.nodes };
 }
 
-type Given = Readonly<Record<string, unknown>>;
+type Keywords = Readonly<Record<string, unknown>>;
 type Draft = Record<string, unknown>;
 
 /** A copied schema. If it is not exact, it accepts more than the original, never less. */
@@ -83,15 +77,15 @@ interface Inner {
 const ANYTHING: Copied = { schema: {}, isExact: false };
 
 class Copy {
-  readonly tries = new Map<string, number>();
   readonly #root: JsonSchema;
-  readonly #readsTexts: boolean;
-  readonly #steps: Steps = { left: PATTERN_STEPS };
   #nodesLeft = MOST_NODES;
 
-  constructor(root: JsonSchema, readsTexts: boolean) {
+  constructor(root: JsonSchema) {
     this.#root = root;
-    this.#readsTexts = readsTexts;
+  }
+
+  get nodes(): number {
+    return MOST_NODES - this.#nodesLeft;
   }
 
   /** @param within the references that are being expanded */
@@ -108,8 +102,7 @@ class Copy {
     const parts = [
       copyPlain(schema, draft),
       this.#copyData(schema, draft),
-      this.#copyTexts(schema, draft),
-      this.#copyProperties(schema, draft, inner),
+      copyProperties(schema, draft, inner),
       copyHolders(schema, draft, inner),
       copyNegative(schema, draft, inner),
     ];
@@ -131,7 +124,7 @@ class Copy {
     return true;
   }
 
-  #copyData(schema: Given, draft: Draft): boolean {
+  #copyData(schema: Keywords, draft: Draft): boolean {
     const { required } = schema;
     const fits = (data: unknown): boolean =>
       this.#affords(Math.ceil(sizeOf(data, DATA_OF_NODE * this.#nodesLeft) / DATA_OF_NODE));
@@ -142,37 +135,20 @@ class Copy {
     ];
     return isExact.every((each) => each);
   }
+}
 
-  #copyTexts(schema: Given, draft: Draft): boolean {
-    const isShort = (format: unknown): boolean =>
-      this.#readsTexts && typeof format === "string" && format.length <= MOST_FORMAT_CHARACTERS;
-    const hasFormat = copyIf(schema, draft, "format", isShort);
-    return copyIf(schema, draft, "pattern", (pattern) => this.#isHarmless(pattern)) && hasFormat;
-  }
-
-  #isHarmless(pattern: unknown): boolean {
-    if (!this.#readsTexts || typeof pattern !== "string") return false;
-    if (this.tries.has(pattern)) return true;
-    const tries = triesOf(pattern, this.#steps);
-    if (tries !== undefined) this.tries.set(pattern, tries);
-    return tries !== undefined;
-  }
-
-  #copyProperties(schema: Given, draft: Draft, inner: Inner): boolean {
-    const properties = copyMap(schema, draft, "properties", inner, () => true);
-    const patterns = copyMap(schema, draft, "patternProperties", inner, (name) => this.#isHarmless(name));
-    const isExact = properties.isExact && patterns.isExact;
-    if (schema.additionalProperties === undefined) return isExact;
-    // A property whose definition was dropped would count as additional.
-    if (!properties.isWhole || !patterns.isWhole) return false;
-    const copied = inner.copy(schema.additionalProperties);
-    draft.additionalProperties = copied.schema;
-    return isExact && copied.isExact;
-  }
+function copyProperties(schema: Keywords, draft: Draft, inner: Inner): boolean {
+  const { isExact, isWhole } = copyNamed(schema, draft, inner);
+  if (schema.additionalProperties === undefined) return isExact;
+  // A property whose definition was dropped would count as additional.
+  if (!isWhole || schema.patternProperties !== undefined) return false;
+  const copied = inner.copy(schema.additionalProperties);
+  draft.additionalProperties = copied.schema;
+  return isExact && copied.isExact;
 }
 
 /** Like every copying function here: @returns whether the draft is exact. */
-function copyIf(schema: Given, draft: Draft, key: string, isTaken: (value: unknown) => boolean): boolean {
+function copyIf(schema: Keywords, draft: Draft, key: string, isTaken: (value: unknown) => boolean): boolean {
   const value = schema[key];
   if (value === undefined) return true;
   if (!isTaken(value)) return false;
@@ -180,7 +156,7 @@ function copyIf(schema: Given, draft: Draft, key: string, isTaken: (value: unkno
   return true;
 }
 
-function copyPlain(schema: Given, draft: Draft): boolean {
+function copyPlain(schema: Keywords, draft: Draft): boolean {
   const isExact = [
     LEFT_OUT.every((key) => schema[key] === undefined),
     copyIf(schema, draft, "type", (type) => (Array.isArray(type) ? isTypes(type) : TYPES.includes(type))),
@@ -201,26 +177,20 @@ function isNames(names: unknown): boolean {
   return Array.isArray(names) && names.every((name) => typeof name === "string");
 }
 
-function copyMap(
-  schema: Given,
-  draft: Draft,
-  key: string,
-  inner: Inner,
-  isTaken: (name: string) => boolean,
-): { isExact: boolean; isWhole: boolean } {
-  const map = schema[key];
+function copyNamed(schema: Keywords, draft: Draft, inner: Inner): { isExact: boolean; isWhole: boolean } {
+  const map = schema.properties;
   if (map === undefined) return { isExact: true, isWhole: true };
   if (!isObject(map)) return { isExact: false, isWhole: false };
   const names = Object.keys(map);
   // Compiled code cannot look up the name `__proto__`.
-  const taken = names.slice(0, inner.room()).filter((name) => name !== "__proto__" && isTaken(name));
+  const taken = names.slice(0, inner.room()).filter((name) => name !== "__proto__");
   const copied = taken.map((name) => [name, inner.copy(map[name])] as const);
-  draft[key] = Object.fromEntries(copied.map(([name, each]) => [name, each.schema]));
+  draft.properties = Object.fromEntries(copied.map(([name, each]) => [name, each.schema]));
   const isWhole = taken.length === names.length;
   return { isExact: isWhole && copied.every(([, each]) => each.isExact), isWhole };
 }
 
-function copyHolders(schema: Given, draft: Draft, inner: Inner): boolean {
+function copyHolders(schema: Keywords, draft: Draft, inner: Inner): boolean {
   let isAllExact = true;
   for (const key of HOLDERS_OF_ONE) {
     const held = schema[key];
@@ -248,7 +218,7 @@ function copyList(schemas: readonly unknown[], inner: Inner): { copies: unknown[
 }
 
 /** Copies the keywords that accept less if the schemas that they hold accept more. */
-function copyNegative(schema: Given, draft: Draft, inner: Inner): boolean {
+function copyNegative(schema: Keywords, draft: Draft, inner: Inner): boolean {
   let isAllExact = true;
   if (schema.not !== undefined) {
     const not = inner.copy(schema.not);

@@ -27,7 +27,7 @@ test("a list of too many items is refused without a look at them", () => {
 
 test("items of a list are counted once each, and never as named properties", () => {
   const { list, state } = watched(1_000);
-  expect(bulkOf({ list }, 10_000)?.values).toEqual([1, 1, 1_000]);
+  expect(bulkOf({ list }, 10_000)?.values).toBe(1_002);
   expect(sizeOf({ list }, 10_000)).toBe(1_002);
   expect(state).toEqual({ listed: 0, read: 2_000 });
   expect(innerOf({ a: 1, b: [2] })).toEqual([1, [2]]);

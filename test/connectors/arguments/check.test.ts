@@ -32,10 +32,7 @@ describe("arguments are refused as the schema says", () => {
     ["for a type", { properties: { a: { type: "integer" } } }, { a: "1" }, ["/a"]],
     ["for what is missing", { required: ["a"] }, {}, ["/a"]],
     ["for what is not known", { properties: { a: {} }, additionalProperties: false }, { b: 1 }, ["/b"]],
-    ["for a harmless pattern", { properties: { a: { pattern: "^[a-z]+$" } } }, { a: "A" }, ["/a"]],
-    ["for the name of a property", { propertyNames: { pattern: "^[a-z]+$" } }, { A: 1 }, ["/A", ""]],
-    ["for properties by a pattern", { patternProperties: { "^x": { type: "string" } } }, { x1: 1 }, ["/x1"]],
-    ["for a format", { properties: { a: { format: "date" } } }, { a: "today" }, ["/a"]],
+    ["for the name of a property", { propertyNames: { maxLength: 1 } }, { aa: 1 }, ["/aa", ""]],
     ["for an enum", { properties: { a: { enum: ["x", "y"] } } }, { a: "z" }, ["/a"]],
     [
       "for a reference",
@@ -70,6 +67,9 @@ describe("arguments are refused as the schema says", () => {
 describe("what is left out refuses nothing", () => {
   const harmful = { pattern: "^(a+)+$" };
   test.each<[string, JsonSchema, JsonObject]>([
+    ["a harmless pattern", { properties: { a: { pattern: "^[a-z]+$" } } }, { a: "A" }],
+    ["a format", { properties: { a: { format: "date" } } }, { a: "today" }],
+    ["properties by a pattern", { patternProperties: { "^x": { type: "string" } } }, { x1: 1 }],
     ["a harmful pattern", { properties: { a: harmful } }, { a: `${"a".repeat(50)}!` }],
     ["one of a property's names", { propertyNames: harmful }, { [`${"a".repeat(50)}!`]: 1 }],
     [
@@ -171,7 +171,7 @@ describe("a hostile schema is cut to what compiles at once, and never throws:", 
     ],
   ];
   test.each(hostile)("%s", (_, schema, input) => {
-    expect(sizeOf(relax(schema, true).schema)).toBeLessThan(15_000);
+    expect(sizeOf(relax(schema).schema)).toBeLessThan(15_000);
     const check = argumentCheck(() => schema);
     expect(Array.isArray(check(input))).toBe(true);
     expect(check({})).toEqual(check({}));
@@ -187,11 +187,7 @@ describe("arguments that would take too long to check are the upstream's to chec
       { items: { anyOf: [...many(300, () => ({ minimum: 2 })), {}] } },
       texts,
     ],
-    [
-      "a long text by many patterns",
-      { allOf: many(200, (index) => ({ pattern: `^[a-z]+${index}$` })) },
-      "a".repeat(10_000_000),
-    ],
+    ["a long text by a long enum", { enum: many(3_000, String) }, "a".repeat(10_000_000)],
     [
       "many objects by many names",
       { items: { properties: properties(900, () => ({})), additionalProperties: false } },
@@ -201,15 +197,11 @@ describe("arguments that would take too long to check are the upstream's to chec
     const check = argumentCheck(() => ({ properties: { a, ...besides } }));
     expect(check({ b: "x" })).toHaveLength(1);
     const refused = check({ a: value, b: "x" }).map(({ path }) => path);
-    // Without its texts, the schema may be cheap enough for the rest.
-    expect(refused.filter((path) => path !== "/b")).toEqual([]);
+    expect(refused).toEqual([]);
   });
 
-  test("a long text costs its pattern and format, and no more", () => {
+  test("a long text costs nothing that a short one does not", () => {
     const check = argumentCheck(() => ({ properties: { a: { format: "uri", pattern: "^h" }, ...besides } }));
-    expect(check({ a: "no", b: "x" }).map(({ path }) => path)).toEqual(["/a", "/b"]);
-    // Its expression would say that this is none.
-    expect(check({ a: `http://a/${"x".repeat(100_000)}`, b: 1 })).toEqual([]);
     expect(check({ a: "x".repeat(100_000), b: "x" }).map(({ path }) => path)).toEqual(["/b"]);
   });
 
@@ -297,8 +289,8 @@ const values = fc.dictionary(
 test("nothing is refused that the schema takes, whatever schema and arguments are", () => {
   let refusals = 0;
   fc.assert(
-    fc.property(schemas, values, fc.boolean(), (schema, value, readsTexts) => {
-      if (validator({ allOf: [relax(schema, readsTexts).schema] }).is(value)) return;
+    fc.property(schemas, values, (schema, value) => {
+      if (validator({ allOf: [relax(schema).schema] }).is(value)) return;
       refusals += 1;
       const original = takes(schema, value);
       if (original !== undefined) expect(original).toBe(false);

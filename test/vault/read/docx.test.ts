@@ -49,20 +49,16 @@ describe("a DOCX file is refused", () => {
   test.each([
     ["that is no zip file", utf8("PK, or so it says"), "is not a zip file"],
     ["that is cut off", whole.slice(0, -30), "is not a zip file"],
-    ["whose directory is damaged", patched(whole, 0x02014b50, 0, 0), "its directory is damaged"],
-    ["whose entries are elsewhere", patched(whole, 0x02014b50, 42, 7), "not where the directory says"],
-    [
-      "whose entries lie behind its end",
-      patched(whole, 0x02014b50, 20, 1e9),
-      "extends beyond the end of the file",
-    ],
+    ["whose directory is damaged", patched(whole, 0x02014b50, 0, 0), "is a broken zip file"],
+    ["whose entries are elsewhere", patched(whole, 0x02014b50, 42, 7), "is a broken zip file"],
+    ["whose entries lie behind its end", patched(whole, 0x02014b50, 20, 1e9), "is a broken zip file"],
     ["whose entries are damaged", patched(whole, 0x02014b50, 20, 9), "is a broken zip file"],
     ["that is another zip file", zipSync({ "a.xml": utf8("<a/>") }), "not a DOCX file"],
     ["that is another office file", docx("<a/>"), "not a DOCX file that can be read"],
     ["whose XML is broken", docx("<w:document"), "not a DOCX file that can be read"],
     ["without text", docx(wordXml(paragraph(" "))), "contains no text"],
     ["that unfolds to too much", bomb, "inflates to more"],
-    ["that lies about that", patched(bomb, 0x02014b50, 24, 10), "inflates to more"],
+    ["that lies about that", patched(bomb, 0x02014b50, 24, 10), "is a broken zip file"],
     [
       "of entities in entities",
       docx(wordXml(paragraph("&l9;"), LAUGHS)),
@@ -156,13 +152,13 @@ describe("a DOCX file is read", () => {
   });
 });
 
-test("what an unzipper takes is bounded by what comes out, over all entries", () => {
+test("what an unzipper takes is bounded by what comes out, over all entries", async () => {
   const bytes = zipSync({
     a: new Uint8Array(600),
     b: new Uint8Array(600),
     c: [new Uint8Array(600), { level: 0 }],
   });
-  expect(unzip(bytes, () => true, 1_800).size).toBe(3);
-  expect(() => unzip(bytes, () => true, 1_799)).toThrow("inflates to more");
-  expect(unzip(bytes, (name) => name === "b", 600).get("b")?.length).toBe(600);
+  expect((await unzip(bytes, () => true, 1_800)).size).toBe(3);
+  await expect(unzip(bytes, () => true, 1_799)).rejects.toThrow("inflates to more");
+  expect((await unzip(bytes, (name) => name === "b", 600)).get("b")?.length).toBe(600);
 });

@@ -20,7 +20,7 @@ const MAIN = "word/document.xml";
  * @throws Fault
  */
 export async function readDocx(bytes: Uint8Array): Promise<ReadDocument> {
-  const parts = unzip(bytes, (name) => /\.(?:xml|rels)$/iu.test(name), MAX_XML);
+  const parts = await unzip(bytes, (name) => /\.(?:xml|rels)$/iu.test(name), MAX_XML);
   const main = partOf(parts, "", "officeDocument") ?? MAIN;
   const document = parts.get(main);
   if (document === undefined) throw new Fault("is a zip file but not a DOCX file");
