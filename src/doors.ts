@@ -25,6 +25,7 @@ import { OpenCallers } from "./http/open-callers.ts";
 import { OpenStreams } from "./http/open-streams.ts";
 import type { Readiness } from "./http/routes/system.ts";
 import type { OpenLedger } from "./ledger/open.ts";
+import type { CreateFixtures } from "./mcp/fixtures.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import type { ModelDoor } from "./models/door.ts";
 import type { Db } from "./store/db.ts";
@@ -58,6 +59,7 @@ export interface Rooms {
   readonly readiness: Readiness;
   /** Null if the system has no limit on open files or does not report it. */
   readonly plan: ConnectionPlan | null;
+  readonly mcpFixtures: CreateFixtures | undefined;
   /** The base URL of the console for browsers. Null if the server is not listening. */
   consoleUrl(): string | null;
   /** Called when a webhook delivery is due. */
@@ -77,7 +79,7 @@ export function openDoors(rooms: Rooms): Doors {
   const { config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools } =
     rooms;
   const { openedTasks, schedules, clock, ids, random, log, readiness, webhookDue } = rooms;
-  const { sessions, links, consoleUrl } = rooms;
+  const { sessions, links, consoleUrl, mcpFixtures } = rooms;
   const { tasks, desk, quoted, eraser } = openedTasks;
   const { proofs, keys, rotation } = ledgers;
   const { instance } = keys;
@@ -101,9 +103,7 @@ export function openDoors(rooms: Rooms): Doors {
     log,
     publicUrl: config.publicUrl ?? null,
     isLoopback: isLoopback(config.listen.host),
-    fixtures: config.mcpFixtures
-      ? (await import("./mcp/fixtures/conformance.ts")).createFixtures({ gate, clock })
-      : null,
+    fixtures: mcpFixtures?.({ gate, clock }) ?? null,
   }));
 
   const operatorSecret = createSecret(random);

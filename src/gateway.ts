@@ -29,6 +29,7 @@ import { openLedger } from "./ledger/open.ts";
 import { openSealedRows } from "./ledger/sealed-rows.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "./limits/request-plan.ts";
+import type { CreateFixtures } from "./mcp/fixtures.ts";
 import { createModelDoor } from "./models/door.ts";
 import { openEmbedding } from "./models/embed/open.ts";
 import { Announcements } from "./notify/announce.ts";
@@ -61,6 +62,8 @@ export interface Surroundings {
   readonly replaceLostLedgerKey?: boolean;
   /** The operator accepts the rows of the database as they are, whatever seals they have. */
   readonly acceptRows?: boolean;
+  /** Tools, resources and prompts that MCP's conformance suite requires. Only for tests. */
+  readonly mcpFixtures?: CreateFixtures;
 }
 
 export interface Gateway {
@@ -240,21 +243,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       changed: (workspaceId, name) => feed.touch(workspaceId, "connector", name),
     });
     const openedTasks = openTasks({
-      db,
-      ledger,
+      ...{ db, ledger, budgets, workspaces, agents, tokens, door, clock, ids, log, notices, forgetting },
       lists: ledgers.lists,
       faults: ledgers.faults,
-      budgets,
-      workspaces,
-      agents,
-      tokens,
-      door,
       tools: tools.registry,
-      clock,
-      ids,
-      log,
-      notices,
-      forgetting,
       nodeCeiling: config.limits.runningTasksPerNode,
       queueLimit: config.limits.queuedTasks,
       payloadDays: config.ledger.payloadDays,
@@ -279,6 +271,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const { app, mcp, openCalls, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },
       ...{ feed, openedTasks, schedules, clock, ids, random, log, sessions, links, plan },
+      mcpFixtures: surroundings.mcpFixtures,
       consoleUrl: () => listener && consoleUrl(config, listener.port),
       webhookDue: () => webhook?.wake(),
       readiness: {

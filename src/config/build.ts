@@ -71,7 +71,6 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
       ...(stdioUser === undefined ? {} : { stdioUser }),
       allowAddresses: found.take(TABLE.allowAddresses) ?? [],
     },
-    mcpFixtures: found.need(TABLE.mcpFixtures),
     notify: {
       ...(webhook === undefined ? {} : { webhook }),
       ...(notifySecret === undefined ? {} : { secret: notifySecret }),

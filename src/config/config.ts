@@ -32,8 +32,6 @@ export interface Config {
   /** Limits for reading a document. */
   readonly vault: VaultSettings;
   readonly connectors: ConnectorSettings;
-  /** Whether to serve the tools, resources and prompts that MCP's conformance tests expect. */
-  readonly mcpFixtures: boolean;
   /** `secret` is in the Standard Webhooks form. If unset, it is in a file in the data directory. */
   readonly notify: { readonly webhook?: string; readonly secret?: string };
   readonly approvals: { readonly expireHours: number };

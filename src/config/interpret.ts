@@ -4,7 +4,7 @@ import { quoted, REDACTED } from "./redact.ts";
 import type { Setting } from "./setting.ts";
 import type { Tree } from "./tree.ts";
 
-export type SettingValue = string | number | boolean | readonly string[];
+export type SettingValue = string | number | readonly string[];
 
 /**
  * The result of reading a value: the value, or what is wrong with it. `suffix` points into a list: `[0]`. A list
@@ -86,26 +86,17 @@ function interpretItem(row: Setting, item: Tree, lookUp: (name: string) => Looku
     ? { text: filled.text, message: undefined, variables }
     : { ...refused, variables };
 }
-
-const WRITTEN_BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ["true", true],
-  ["1", true],
-  ["false", false],
-  ["0", false],
-]);
-
 /** Converts text to the value that it represents; returns the text itself if there is none. */
 function convert(row: Setting, text: string): SettingValue {
   const trimmed = text.trim();
   if (row.form === "number" && /^[+-]?\d+(?:\.\d+)?$/.test(trimmed)) return Number(text);
-  if (row.form === "boolean") return WRITTEN_BOOLEANS.get(trimmed.toLowerCase()) ?? text;
   if (row.form === "list") return trimmed === "" ? [] : trimmed.split(",").map((item) => item.trim());
   return text;
 }
 
 /** Lists are made from text here. A list in the file is read item by item. */
 function isValue(value: unknown): value is SettingValue {
-  return ["string", "number", "boolean"].includes(typeof value) || Array.isArray(value);
+  return ["string", "number"].includes(typeof value) || Array.isArray(value);
 }
 
 /** Describes what was found and what is expected. Shows the file's text, but never the value of a variable. */
@@ -115,8 +106,7 @@ function mismatch(row: Pick<Setting, "form" | "secret" | "expects" | "retired">,
   if (tree.value === null || tree.value === "") return `has no value; ${expected}`;
   const advice = row.retired?.get(String(tree.value).toLowerCase());
   if (advice !== undefined) return `is ${String(tree.value)}, which is no longer accepted; ${advice}`;
-  const quotes =
-    row.form !== "number" && row.form !== "boolean" && typeof tree.value !== "string" ? ", in quotes" : "";
+  const quotes = row.form !== "number" && typeof tree.value !== "string" ? ", in quotes" : "";
   // An invalid URL cannot be separated from its password.
   const hidden = row.secret || (row.form === "url" && /[@?]/.test(String(tree.value)));
   if (hidden) return `is ${REDACTED}; ${expected}${quotes}`;

@@ -10,7 +10,7 @@ export interface Kind<Schema extends TSchema = TSchema> {
    * The form in which it is written. Variables and flags are text: a `number` or `boolean` is converted, a `list` is
    * split at commas.
    */
-  readonly form: "text" | "number" | "boolean" | "url" | "list";
+  readonly form: "text" | "number" | "url" | "list";
   readonly schema: Schema;
   readonly expects: string;
   /** Values accepted by an earlier version, as text, each with its replacement. */
@@ -29,9 +29,6 @@ export function wholeNumber(minimum: number, maximum: number) {
   const schema = Type.Integer({ minimum, maximum });
   return { form: "number", schema, expects: `a whole number from ${minimum} to ${maximum}` } as const;
 }
-
-/** Variables also accept 1 and 0. */
-export const trueOrFalse = { form: "boolean", schema: Type.Boolean(), expects: "true or false" } as const;
 
 export function oneOf<Values extends string[]>(...values: Values) {
   return { form: "text", schema: Type.Enum<Values>(values), expects: `one of ${values.join(", ")}` } as const;

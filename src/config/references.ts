@@ -1,5 +1,4 @@
 import type { ResolvedValue } from "./config.ts";
-import { isLoopback, parseListen } from "./listen.ts";
 import type { ConfigProblem } from "./problems.ts";
 import { plainName } from "./redact.ts";
 import { TABLE } from "./table.ts";
@@ -12,7 +11,7 @@ export function referenceProblems(
   values: readonly ResolvedValue[],
   providers: ReadonlySet<string>,
 ): ConfigProblem[] {
-  return [...models(values, providers), ...endpoints(values), ...fixtures(values)];
+  return [...models(values, providers), ...endpoints(values)];
 }
 
 /** Models of tiers and embeddings must belong to an existing provider. */
@@ -71,14 +70,4 @@ function endpoints(values: readonly ResolvedValue[]): ConfigProblem[] {
       where: detail,
       message: `is missing; kind openai-compatible needs it: expected ${TABLE.providerBaseUrl.expects}`,
     }));
-}
-
-/** The conformance fixtures answer any token, so they may only run on a machine for tests. */
-function fixtures(values: readonly ResolvedValue[]): ConfigProblem[] {
-  const asked = values.find(({ key, value }) => key === TABLE.mcpFixtures.key && value === true);
-  const written = String(values.find(({ key }) => key === TABLE.listen.key)?.value);
-  const listen = parseListen(written);
-  if (!asked || !listen || isLoopback(listen.host)) return [];
-  const message = `is only for tests, but listen is ${plainName(written)}; listen must be a loopback address such as 127.0.0.1:8420`;
-  return [{ key: asked.key, where: asked.detail, message }];
 }

@@ -9,7 +9,6 @@ import {
   stdioRule,
   systemUser,
   text,
-  trueOrFalse,
   wholeNumber,
 } from "./kinds.ts";
 import { type Setting, setting } from "./setting.ts";
@@ -214,11 +213,6 @@ export const TABLE = {
   payloadDays: setting("ledger.payload_days", wholeNumber(1, 36_500), {
     default: 180,
     help: "How long prompts, outputs and arguments are kept, in days. The proofs stay.",
-  }),
-  mcpFixtures: setting("mcp_fixtures", trueOrFalse, {
-    inFile: false,
-    default: false,
-    help: "Only for tests: serves MCP clients the tools, resources and prompts of the conformance suite. Refused if `listen` is not a loopback address.",
   }),
 };
 

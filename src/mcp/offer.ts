@@ -6,7 +6,7 @@ import type { CatalogueTool } from "../connectors/catalogue.ts";
 import type { ToolRegistry, ToolUser } from "../connectors/registry.ts";
 import { AGENTS, agentTool, agentToolName } from "./agent-tool.ts";
 import { FINDING_TOOLS } from "./find-tools.ts";
-import type { Fixtures } from "./fixtures/fixtures.ts";
+import type { Fixtures } from "./fixtures.ts";
 import { type ToolNames, toolNames } from "./names.ts";
 import { type ToolView, toolJson, viewTool } from "./tool-view.ts";
 

@@ -9,7 +9,7 @@ import type { Gate } from "../gate/gate.ts";
 import type { LoopGuard } from "../gate/loops.ts";
 import type { TaskService } from "../tasks/service.ts";
 import type { Vault } from "../vault/vault.ts";
-import type { Fixtures } from "./fixtures/fixtures.ts";
+import type { Fixtures } from "./fixtures.ts";
 
 /** A place for one open stream. */
 export interface StreamPlace {

@@ -43,11 +43,6 @@ const REFUSED: [name: string, given: Given, ...problems: string[]][] = [
     'connectors.stdio_user (F:1): is "a b"; expected a user of this machine, by name or number',
   ],
   [
-    "another word for true or false",
-    { env: { GATEHOUSE_MCP_FIXTURES: "off" } },
-    'mcp_fixtures (GATEHOUSE_MCP_FIXTURES): is "off"; expected true or false',
-  ],
-  [
     "true for text",
     { yaml: "listen: true" },
     "listen (F:1): is true; expected HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free one, in quotes",
@@ -104,13 +99,6 @@ const REFUSED: [name: string, given: Given, ...problems: string[]][] = [
     { env: { GATEHOUSE_MASTER_KEY: text } },
     `master_key (GATEHOUSE_MASTER_KEY): is [redacted]; ${MASTER_KEY}`,
   ]),
-  ...["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "gate.example:1", "[::ffff:127.0.0.1]:1"].map(
-    (listen): [string, Given, string] => [
-      `test fixtures on ${listen}`,
-      { env: { GATEHOUSE_MCP_FIXTURES: "1" }, flags: { listen } },
-      `mcp_fixtures (GATEHOUSE_MCP_FIXTURES): is only for tests, but listen is ${listen}; listen must be a loopback address such as 127.0.0.1:8420`,
-    ],
-  ),
 ];
 
 describe("refused", () => {
@@ -146,17 +134,6 @@ describe("taken", () => {
     expect(load({ yaml }).config.connectors.stdioUser).toBe(user);
   });
 
-  test.each([
-    ["true", true],
-    ["1", true],
-    ["TRUE", true],
-    ["false", false],
-    ["0", false],
-    ["", false],
-  ])("true or false as %j in a variable", (text, expected) => {
-    expect(load({ env: { GATEHOUSE_MCP_FIXTURES: text } }).config.mcpFixtures).toBe(expected);
-  });
-
   test("addresses and ranges, of both families", () => {
     const yaml =
       'connectors: { stdio: none, allow_addresses: [169.254.169.254, "fe80::/10", "::ffff:10.0.0.1"] }';
@@ -175,14 +152,5 @@ describe("taken", () => {
     expect(load({ yaml: "connectors: { allow_addresses: [] }" }).config.connectors.allowAddresses).toEqual(
       [],
     );
-  });
-
-  test.each(["127.0.0.1:1", "127.5.0.1:1", "[::1]:1", "localhost:1"])("test fixtures on %s", (listen) => {
-    expect(load({ env: { GATEHOUSE_MCP_FIXTURES: "1" }, flags: { listen } }).config.mcpFixtures).toBe(true);
-  });
-
-  test("that fixtures are off on any address", () => {
-    const given = { env: { GATEHOUSE_MCP_FIXTURES: "0" }, flags: { listen: "0.0.0.0:1" } };
-    expect(load(given).config.mcpFixtures).toBe(false);
   });
 });

@@ -38,7 +38,6 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
   ["config: /x", "config (F:1): cannot be set in the file; use --config or GATEHOUSE_CONFIG"],
   ["admin_token: gth_x", "admin_token (F:1): cannot be set in the file; use GATEHOUSE_ADMIN_TOKEN"],
   ["master_key: x", "master_key (F:1): cannot be set in the file; use GATEHOUSE_MASTER_KEY"],
-  ["mcp_fixtures: true", "mcp_fixtures (F:1): cannot be set in the file; use GATEHOUSE_MCP_FIXTURES"],
   // Wrong types and values.
   ["listen: 8420", `listen (F:1): is 8420; expected ${ADDRESS}, in quotes`],
   ["listen: '::1:8420'", `listen (F:1): is "::1:8420"; expected ${ADDRESS}`],

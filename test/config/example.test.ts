@@ -45,7 +45,6 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
     ]),
     embeddings: { model: "local/nomic-embed-text" },
     connectors: { timeoutMs: 60_000, stdio: "operator", allowAddresses: [] },
-    mcpFixtures: false,
     limits: {
       requestsPerMinute: 600,
       concurrentTasks: 60,

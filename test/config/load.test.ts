@@ -21,7 +21,6 @@ describe("with nothing given", () => {
       ]),
       embeddings: { model: "builtin/lexical" },
       connectors: { timeoutMs: 60_000, stdio: "operator", allowAddresses: [] },
-      mcpFixtures: false,
       limits: {
         requestsPerMinute: 600,
         concurrentTasks: 60,
@@ -89,7 +88,6 @@ describe("precedence", () => {
       GATEHOUSE_CONNECTORS_STDIO: "none",
       GATEHOUSE_CONNECTORS_STDIO_USER: "mcp",
       GATEHOUSE_CONNECTORS_ALLOW_ADDRESSES: "169.254.169.254, fd00:ec2::/32",
-      GATEHOUSE_MCP_FIXTURES: "1",
       GATEHOUSE_EMBEDDINGS_MODEL: "builtin/lexical",
       GATEHOUSE_VAULT_READ_MEGABYTES: "256",
       GATEHOUSE_LIMITS_ENFORCEMENT: "enforced",
@@ -120,7 +118,6 @@ describe("precedence", () => {
         stdioUser: "mcp",
         allowAddresses: ["169.254.169.254", "fd00:ec2::/32"],
       },
-      mcpFixtures: true,
       notify: { webhook: samples.GATEHOUSE_NOTIFY_WEBHOOK, secret: samples.GATEHOUSE_NOTIFY_SECRET },
       ledger: { checkpointEvery: 7, checkpointSeconds: 7, checkpointFile: "/srv/7", payloadDays: 7 },
     });

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createSecret } from "../../../src/access/secret.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
-import { BINARY, serve, tempDir } from "../../../test/support/process.ts";
+import { serve, tempDir } from "../../../test/support/process.ts";
 import { add, NOTHING, ONE_FAILED, type Tally } from "../tally.ts";
 import { hasPassed, tallyScenarios } from "./outcome.ts";
 import { startProxy } from "./proxy.ts";
@@ -14,17 +14,24 @@ const SUITES: readonly Suite[] = [
   { package: "conformance-next", args: ["--suite", "all", "--spec-version", "2025-11-25"] },
 ];
 
+/** The program has no fixtures of its own. */
+const SERVER = [
+  process.execPath,
+  "--no-env-file",
+  join(import.meta.dir, "..", "..", "..", "test", "mcp", "fixtures", "served", "serve.ts"),
+];
+
 /**
- * Runs the official MCP conformance suites against the built program, over HTTP on loopback. Each scenario counts as one.
+ * Runs the official MCP conformance suites against a server that has the tools which they require, over HTTP on loopback. Each scenario counts as one.
  * `say` is told the name of what comes.
  */
 export async function checkConformance(say: (text: string) => void): Promise<Tally> {
   const folder = tempDir();
   try {
     const token = createSecret(systemRandom);
-    const env = { GATEHOUSE_MCP_FIXTURES: "1", GATEHOUSE_ADMIN_TOKEN: token };
+    const env = { GATEHOUSE_ADMIN_TOKEN: token };
     const server = await serve(["--data", join(folder.path, "data")], {
-      program: BINARY,
+      program: SERVER,
       cwd: folder.path,
       env,
     });
