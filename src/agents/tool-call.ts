@@ -1,3 +1,4 @@
+import { describeArgumentErrors } from "../base/errors.ts";
 import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../base/nesting.ts";
 import { AgentDenied, cancelled, RunFailure, ToolError } from "./errors.ts";
 import type { AgentEvent } from "./events.ts";
@@ -68,9 +69,7 @@ function unreadable(given: JsonValue): string {
 
 function invalid(tool: Tool, input: JsonObject): string | undefined {
   const errors = tool.validate(input);
-  if (errors.length === 0) return undefined;
-  const list = errors.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
-  return `The arguments are not valid. ${list}`;
+  return errors.length === 0 ? undefined : describeArgumentErrors(errors);
 }
 
 async function execute(run: Run, tool: Tool, callId: string, input: JsonObject): Promise<Outcome> {

@@ -62,6 +62,12 @@ export interface FieldError {
   readonly message: string;
 }
 
+/** What is wrong with a tool's arguments, as a text for a model. */
+export function describeArgumentErrors(errors: readonly FieldError[]): string {
+  const list = errors.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
+  return `The arguments are not valid. ${list}`;
+}
+
 export interface ProblemOptions {
   readonly errors?: readonly FieldError[];
   /** Response headers for this problem, such as `Retry-After`. */

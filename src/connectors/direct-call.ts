@@ -1,8 +1,8 @@
 import type { Agent, Agents } from "../access/agents.ts";
 import type { Workspaces } from "../access/workspaces.ts";
-import { type JsonObject, ToolError } from "../agents/index.ts";
+import type { JsonObject } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
-import { type FieldError, Problem } from "../base/errors.ts";
+import { describeArgumentErrors, type FieldError, Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Budgets } from "../gate/budget.ts";
@@ -13,11 +13,11 @@ import type { UsageTally } from "../gate/usage/tally.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
-import { abandonable } from "./abandonable.ts";
 import type { CatalogueTool } from "./catalogue.ts";
-import { deny, failure, outputOf, wordsOf } from "./direct-answer.ts";
+import { deny, failedAnswer, outputOf } from "./direct-answer.ts";
 import { settle, usageOf } from "./direct-outcome.ts";
 import { admitAllowed, refuseStopped, requireAllowed } from "./direct-rights.ts";
+import { type Invocation, invoke } from "./invoke.ts";
 import type { OpenCalls, PaidCall } from "./open-calls.ts";
 import { agentRemoved, draining, stopped, tooMany, workspaceStopped } from "./refusals.ts";
 import { isToolName, type ToolRegistry } from "./registry.ts";
@@ -229,7 +229,7 @@ export class DirectCalls {
     const faults = tool.validate(input);
     if (faults.length > 0) {
       context.faulty?.(faults);
-      const refused = await deny(call, text, "invalid_arguments", wordsOf(faults));
+      const refused = await deny(call, text, "invalid_arguments", describeArgumentErrors(faults));
       const used = { workspaceId, agent, tool: tool.name, durationMs: 0 };
       this.#parts.usage.note(usageOf(used, "denied", clock.now()));
       return refused;
@@ -271,11 +271,15 @@ export class DirectCalls {
       const began = clock.monotonic();
       const { progress } = context;
       const source = { signal, callId, via: call.via, ...(progress ? { progress } : {}) };
-      let isSent = false;
-      const { answer, outcome, code } = await this.#outcome(signal, tool.isWaitedFor, () => {
-        isSent = true;
-        return tool.call({ workspaceId, agentId: running.agentId, actor }, input, source);
-      });
+      const invocation = await invoke(
+        tool,
+        { workspaceId, agentId: running.agentId, actor },
+        input,
+        source,
+        this.#parts.log,
+      );
+      const { answer, outcome, code } = outcomeOf(invocation, signal);
+      const isSent = invocation.status !== "aborted" || invocation.isSent;
       const durationMs = clock.monotonic() - began;
       const draft: Draft = {
         ...call.draft(outcome, code),
@@ -334,30 +338,18 @@ export class DirectCalls {
       },
     };
   }
+}
 
-  async #outcome(
-    signal: AbortSignal,
-    isWaitedFor: boolean,
-    work: () => Promise<ToolAnswer>,
-  ): Promise<{ answer: ToolAnswer; outcome: Draft["outcome"]; code?: string }> {
-    try {
-      const answer = await (isWaitedFor ? work() : abandonable(signal, work));
-      return answer.isError === true
-        ? { answer, outcome: "failed", code: "tool_error" }
-        : { answer, outcome: "succeeded" };
-    } catch (error) {
-      if (signal.reason instanceof Interruption) {
-        return { answer: failure("The call was ended."), outcome: "cancelled", code: signal.reason.code };
-      }
-      if (signal.aborted) return { answer: failure("The call was cancelled."), outcome: "cancelled" };
-      if (error instanceof ToolError) {
-        const code = "fault" in error && typeof error.fault === "string" ? error.fault : "tool_error";
-        return { answer: failure(error.message), outcome: "failed", code };
-      }
-      this.#parts.log.error("a tool failed unexpectedly", { error });
-      return { answer: failure("The tool failed."), outcome: "failed", code: "internal" };
-    }
+/** @param signal the call's, which may have aborted it */
+function outcomeOf(
+  invocation: Invocation,
+  { reason }: AbortSignal,
+): { readonly answer: ToolAnswer; readonly outcome: Draft["outcome"]; readonly code?: string } {
+  if (invocation.status !== "aborted") return { ...invocation, outcome: invocation.status };
+  if (!(reason instanceof Interruption)) {
+    return { answer: failedAnswer("The call was cancelled."), outcome: "cancelled" };
   }
+  return { answer: failedAnswer("The call was ended."), outcome: "cancelled", code: reason.code };
 }
 
 /** Answers a call that ended while it waited for a budget: nothing was sent. @throws Problem if Gatehouse ended it */

@@ -1,5 +1,5 @@
 import type { TSchema } from "typebox";
-import type { FieldError } from "../base/errors.ts";
+import { describeArgumentErrors, type FieldError } from "../base/errors.ts";
 import type { Call } from "../gate/call.ts";
 import type { Result } from "./request.ts";
 
@@ -11,6 +11,5 @@ export function plainSchema(schema: TSchema): Readonly<Record<string, unknown>> 
 /** Records a call with invalid arguments. The returned result explains the errors to a model. */
 export async function denyArguments(call: Call, faults: readonly FieldError[]): Promise<Result> {
   await call.record("denied", "invalid_arguments");
-  const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
-  return { content: [{ type: "text", text: `The arguments are not valid. ${list}` }], isError: true };
+  return { content: [{ type: "text", text: describeArgumentErrors(faults) }], isError: true };
 }

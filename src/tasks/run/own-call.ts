@@ -1,8 +1,9 @@
-import { AgentDenied, type Hooks, isJsonObject, type ToolCall, ToolError } from "../../agents/index.ts";
+import { AgentDenied, type Hooks, isJsonObject, type ToolCall } from "../../agents/index.ts";
 import type { Clock } from "../../base/clock.ts";
+import { describeArgumentErrors } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { abandonable } from "../../connectors/abandonable.ts";
 import type { ToolActor } from "../../connectors/builtin/tool.ts";
+import { invoke } from "../../connectors/invoke.ts";
 import { type ToolRegistry, textOf } from "../../connectors/registry.ts";
 import type { ToolAnswer } from "../../connectors/source.ts";
 import { definitionHash } from "../../connectors/tool-definition.ts";
@@ -74,8 +75,7 @@ async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolC
   if (!isJsonObject(input)) return refused("invalid_arguments", "The arguments are not an object.");
   const faults = tool.validate(input);
   if (faults.length > 0) {
-    const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
-    return refused("invalid_arguments", `The arguments are not valid. ${list}`);
+    return refused("invalid_arguments", describeArgumentErrors(faults));
   }
   const denied = await run.before({ id, tool: name, arguments: input, signal });
   if (denied) return refused("refused_by_host", `The call was denied: ${denied.deny}`);
@@ -94,20 +94,16 @@ async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolC
     ended: { status, output, dispatched: true, durationMs: clock.monotonic() - began },
     text,
   });
-  try {
-    const work = () => tool.call(actor, input, { signal, callId: id });
-    const answer = await (tool.isWaitedFor ? work() : abandonable(signal, work));
-    run.answered(answer);
-    const text = textOf(answer);
-    if (answer.isError === true) return ended("failed", text, text);
-    // Structured content is kept as JSON.
-    return ended("succeeded", (answer.structuredContent as Ended["output"] | undefined) ?? text, text);
-  } catch (error) {
-    if (signal.aborted) return ended("unknown", "The call was cancelled while the tool was running.", "");
-    const message = error instanceof ToolError ? error.message : `The tool ${name} failed.`;
-    if (!(error instanceof ToolError)) run.log.error("a tool failed with an internal error", { error });
-    return ended("failed", message, message);
+  const invocation = await invoke(tool, actor, input, { signal, callId: id }, run.log);
+  if (invocation.status === "aborted") {
+    return ended("unknown", "The call was cancelled while the tool was running.", "");
   }
+  const { status, answer } = invocation;
+  run.answered(answer);
+  const text = textOf(answer);
+  // Structured content is kept as JSON.
+  const structured = status === "succeeded" ? answer.structuredContent : undefined;
+  return ended(status, (structured as Ended["output"] | undefined) ?? text, text);
 }
 
 function refused(code: NonNullable<Ended["code"]>, text: string): Made {
