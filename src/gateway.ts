@@ -23,7 +23,7 @@ import { ReplayedTokens } from "./gate/replayed-tokens.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
 import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.ts";
 import { type Listener, listen } from "./http/listen.ts";
-import { createMetrics, watchTasks } from "./http/metrics.ts";
+import { createMetrics } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
 import { openLedger } from "./ledger/open.ts";
 import { openSealedRows } from "./ledger/sealed-rows.ts";
@@ -42,7 +42,8 @@ import { proveWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
 import { openSecretKey } from "./store/secret-key.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
-import { approvalChanges, approvalKey, approvalsPending, taskChanges, taskUsage } from "./tasks/feed.ts";
+import { subscribeFeed, subscribeMetrics, subscribeWebhook } from "./subscriptions.ts";
+import { approvalChanges, approvalsPending, taskChanges, taskUsage } from "./tasks/feed.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
 import { openTasks } from "./tasks/open.ts";
 import { openSchedules } from "./tasks/schedules/open.ts";
@@ -127,10 +128,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       log.warn("the vault searches only words", { problem: db.vectors.problem });
     }
     const workspaces = await openWorkspaces(db, clock, config.limits);
-    const { notify, dataDir } = config;
-    const instance = () => ledgers.keys.instance;
-    const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
-    const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
     const metrics = createMetrics();
     const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
     const ledgers = await openLedger({
@@ -142,12 +139,14 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       log,
       workspaces: () => workspaces.list(),
       nameOf: (id) => workspaces.get(id).name,
-      publish: ({ workspaceId, origin, head: { size, note } }) =>
-        announcements.checkpoint(workspaceId, origin, size, note),
       noticed,
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
     const { ledger, checkpoints } = ledgers;
+    const { instance } = ledgers.keys;
+    const { notify, dataDir } = config;
+    const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
+    const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
     await openSealedRows({
       ...{ db, ledger, key: secretKey, log, noticed },
       workspaces: () => workspaces.list(),
@@ -161,35 +160,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
     const links = new SignInLinks(clock, random);
 
-    const feed = openFeed({
-      ...{ clock, log, agents, tokens, sessions, workspaces, ledger },
-      tasks: (workspaceId, ids) => taskChanges(db, workspaceId, ids),
-      approvals: (workspaceId, keys) => approvalChanges(db, workspaceId, keys),
-      approvalsPending: (workspaceId, agent) => approvalsPending(db, workspaceId, agent),
-      // Called for listeners, which exist only after all parts below have been created.
-      connectorStatus: (workspaceId, name) => tools.connectors.statusOf(workspaceId, name),
-      usage: (workspaceId, agent) => ({
-        ...taskUsage(openedTasks.tasks.scheduler, workspaceId, agent),
-        requests_left: gate.requestsLeft(workspaceId),
-        requests_per_minute: workspaces.get(workspaceId).limits.requestsPerMinute,
-      }),
-    });
-
-    const notices = createLimitNotices(ledger, clock, log, {
-      count: (workspace, limit) => metrics.limitExceeded.inc({ workspace, limit }),
-      announce({ id, limits: { enforcement } }, limit) {
-        announcements.limitExceeded(id, limit, enforcement);
-        feed.publish(id, { name: "limit.exceeded", key: limit, data: { limit, enforcement } });
-      },
-    });
+    const notices = createLimitNotices(ledger, clock, log);
+    subscribeWebhook(announcements, { notices }, ledgers, workspaces);
     const budgets = openBudgets({
       ...{ ledger, workspaces, clock, log, announcements, toolPrices: config.toolPrices },
-      crossed({ workspaceId, budget, agent, percent }) {
-        metrics.budgetsSpent.inc({ workspace: workspaces.get(workspaceId).name, percent });
-        const data = { budget, agent, percent };
-        const key = `${budget} ${agent} ${percent}`;
-        feed.publish(workspaceId, { name: "budget.spent", key, agent, data });
-      },
     });
     const usageSlots = new UsageSlots(db, clock, workspaceIds);
     const refused = createRefusedCallers(ledger, clock);
@@ -226,21 +200,13 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       reading: config.vault,
       embedder: embedding.embedder,
       formerEmbedder: embedding.formerEmbedder,
-      documentChanged: ({ workspaceId, ...data }) =>
-        feed.publish(workspaceId, { name: "document.changed", key: data.id, path: data.scope, data }),
     });
     const tools = await openConnectors({
       secretKey,
       ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
-      instance: instance(),
+      instance,
       main: new URL("./main.ts", import.meta.url),
       listening: () => listener?.port ?? null,
-      watch({ workspaceId, connector, outcome, durationMs }) {
-        const { name: workspace } = workspaces.get(workspaceId);
-        metrics.connectorCalls.inc({ workspace, connector, outcome });
-        metrics.connectorSeconds.observe({ workspace, connector }, durationMs / 1000);
-      },
-      changed: (workspaceId, name) => feed.touch(workspaceId, "connector", name),
     });
     const openedTasks = openTasks({
       ...{ db, ledger, budgets, workspaces, agents, tokens, door, clock, ids, log, notices, forgetting },
@@ -251,22 +217,34 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       queueLimit: config.limits.queuedTasks,
       payloadDays: config.ledger.payloadDays,
       approvalExpiresMs: config.approvals.expireHours * HOUR_MS,
-      watch: {
-        ...watchTasks(metrics),
-        taskChanged: (workspaceId, id) => feed.touch(workspaceId, "task", id),
-        approvalChanged: (workspaceId, task, callId) =>
-          feed.touch(workspaceId, "approval", approvalKey(task, callId)),
+      hooks: {
         ending: (tx, task) => announcements.taskFinished(tx, task),
         approvalRequired: (tx, call) => announcements.approvalRequired(tx, call),
       },
     });
 
-    const { tasks, desk, calls, quoted, expiry } = openedTasks;
+    const { tasks, signals, desk, calls, quoted, expiry } = openedTasks;
     tools.calls.askThrough(calls);
     const { schedules, runs } = openSchedules({
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       ...{ lists: ledgers.lists, faults: ledgers.faults, tools: tools.registry },
     });
+    const feed = openFeed({
+      ...{ clock, log, agents, tokens, sessions, workspaces, ledger },
+      tasks: (workspaceId, ids) => taskChanges(db, workspaceId, ids),
+      approvals: (workspaceId, keys) => approvalChanges(db, workspaceId, keys),
+      approvalsPending: (workspaceId, agent) => approvalsPending(db, workspaceId, agent),
+      connectorStatus: (workspaceId, name) => tools.connectors.statusOf(workspaceId, name),
+      usage: (workspaceId, agent) => ({
+        ...taskUsage(openedTasks.tasks.scheduler, workspaceId, agent),
+        requests_left: gate.requestsLeft(workspaceId),
+        requests_per_minute: workspaces.get(workspaceId).limits.requestsPerMinute,
+      }),
+    });
+    const sources = { workspaces, notices, budgets, vault, connectors: tools.connectors, tasks: signals };
+    subscribeFeed(feed, sources);
+    subscribeMetrics(metrics, sources);
+
     let isDraining = false;
     const { app, mcp, openCalls, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },

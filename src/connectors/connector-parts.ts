@@ -6,7 +6,6 @@ import type { Db } from "../store/db.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition } from "./definition.ts";
-import type { CallWatch } from "./live.ts";
 import type { ToolSource } from "./source.ts";
 import type { DefinitionStore } from "./stored-definition.ts";
 import type { ToolRoom } from "./tool-room.ts";
@@ -33,11 +32,8 @@ export interface ConnectorParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly definitions: DefinitionStore;
-  readonly watch: CallWatch;
   /** Memory limits for tools. Default: the usual ones. */
   readonly room?: ToolRoom;
-  /** Called when a connector was added or removed, or its status or tools have changed. */
-  changed(workspaceId: number, name: string): void;
   /**
    * The definition to store, if configuration allows it and the caller may add it.
    * @throws Problem 422 that names the field, 403 `operator_only`

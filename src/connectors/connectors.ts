@@ -1,4 +1,5 @@
 import { invalidField, Problem } from "../base/errors.ts";
+import { Signal } from "../base/signal.ts";
 import type { Call } from "../gate/call.ts";
 import type { Detail } from "../ledger/entry.ts";
 import { StoreUnavailable } from "../store/db.ts";
@@ -7,7 +8,7 @@ import type { ConnectorParts } from "./connector-parts.ts";
 import type { ConnectorDefinition, OpenApiDefinition } from "./definition.ts";
 import { areSameTools } from "./kept-tool.ts";
 import { ListingAllowance } from "./listing-allowance.ts";
-import { type ListingResult, LiveConnector } from "./live.ts";
+import { type ConnectorCall, type ListingResult, LiveConnector } from "./live.ts";
 import { programOf } from "./programs.ts";
 import { connectorTaken, unknownConnector } from "./refusals.ts";
 import { type ConnectorRequest, definitionOf } from "./request.ts";
@@ -43,6 +44,9 @@ const NOTHING_YET: ListingResult = {
 
 /** The connectors of all workspaces: creates, refreshes and removes them, and keeps them ready for calls. */
 export class Connectors {
+  /** Emits a connector that was added or removed, or whose status or tools have changed. */
+  readonly changed = new Signal<{ readonly workspaceId: number; readonly name: string }>();
+  readonly called = new Signal<ConnectorCall>();
   readonly #parts: ConnectorParts;
   readonly #live = new Map<number, Map<string, LiveConnector>>();
   /** Aborts when the process is asked to stop. */
@@ -164,7 +168,7 @@ export class Connectors {
     if (this.#isThere(live)) {
       this.#live.get(workspaceId)?.delete(name);
       catalogue.drop(workspaceId, name);
-      this.#parts.changed(workspaceId, name);
+      this.changed.emit({ workspaceId, name });
     }
     await live.end();
     // Remove its definition from the write-ahead log now, although it is encrypted.
@@ -254,7 +258,7 @@ export class Connectors {
 
   /** `definition` null: the connector is disabled. */
   #takeUp(stored: StoredConnector, definition: ConnectorDefinition | null): LiveConnector {
-    const { log, clock, watch, changed } = this.#parts;
+    const { log, clock } = this.#parts;
     const { sealed: _, ...known } = stored;
     const { workspaceId, name } = known;
     const kept = new StoredDefinition(this.#parts, { workspaceId, id: known.id, name });
@@ -267,10 +271,10 @@ export class Connectors {
         pinOrigin: (authOrigin) => kept.pinOrigin(authOrigin),
         readSpec: () => kept.readSpec(),
       });
-    const statusChanged = () => changed(workspaceId, name);
+    const statusChanged = () => this.changed.emit({ workspaceId, name });
     const live = new LiveConnector(known, source, {
       log,
-      watch,
+      called: this.called,
       room: this.#room,
       allowance: this.#allowance,
       now: () => clock.monotonic(),
@@ -350,7 +354,7 @@ export class Connectors {
     this.#parts.catalogue.put(workspaceId, live.stored, scopes, live.tools, (tool, input, context) =>
       live.call(tool, input, context),
     );
-    this.#parts.changed(workspaceId, name);
+    this.changed.emit({ workspaceId, name });
   }
 
   #isThere(live: LiveConnector): boolean {

@@ -1,6 +1,7 @@
 import type { JsonObject } from "../agents/index.ts";
 import type { Log } from "../base/log.ts";
 import { ownText } from "../base/own-text.ts";
+import type { Signal } from "../base/signal.ts";
 import type { Connector, ConnectorStatus, KnownConnector, StoredConnector } from "./connector.ts";
 import { areSameTools, type KeptTool } from "./kept-tool.ts";
 import type { ListingAllowance } from "./listing-allowance.ts";
@@ -13,18 +14,19 @@ import {
 } from "./source.ts";
 import type { ToolRoom } from "./tool-room.ts";
 
-/** Called after each call, for the metrics. */
-export type CallWatch = (call: {
+/** A call of an upstream that has ended. */
+export interface ConnectorCall {
   readonly workspaceId: number;
   readonly connector: string;
   readonly outcome: "succeeded" | "failed";
   readonly durationMs: number;
-}) => void;
+}
 
 export interface LiveParts {
   readonly log: Log;
   readonly now: () => number;
-  readonly watch: CallWatch;
+  /** Emits each call of an upstream, once it has ended. */
+  readonly called: Signal<ConnectorCall>;
   /** Memory limits for tools. */
   readonly room: Pick<ToolRoom, "hold" | "release">;
   readonly allowance: Pick<ListingAllowance, "inTurn">;
@@ -141,10 +143,10 @@ export class LiveConnector {
     if (!this.#source || this.#ended) {
       throw new ConnectorError("unavailable", this.#error ?? `The connector ${name} was removed.`);
     }
-    const { now, watch } = this.#parts;
+    const { now, called } = this.#parts;
     const began = now();
     const ended = (outcome: "succeeded" | "failed") =>
-      watch({
+      called.emit({
         workspaceId: this.stored.workspaceId,
         connector: name,
         outcome,

@@ -19,7 +19,6 @@ import { Connectors } from "./connectors.ts";
 import type { ConnectorDefinition, McpDefinition, OpenApiDefinition } from "./definition.ts";
 import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
-import type { CallWatch } from "./live.ts";
 import { openProgramUsers, type ProgramUserPool } from "./mcp-upstream/stdio/program-users.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { ApiReaders } from "./openapi/reading/readers.ts";
@@ -55,9 +54,6 @@ export interface OpenConnectorsParts {
   readonly ids: Ids;
   readonly random: RandomSource;
   readonly log: Log;
-  readonly watch: CallWatch;
-  /** Called when a connector was added or removed, or its status or tools have changed. */
-  changed(workspaceId: number, name: string): void;
 }
 
 /** The connectors, the registry of who may use their tools, and calls outside of tasks. */
@@ -74,7 +70,7 @@ export interface OpenedConnectors {
 
 /** @throws OperatorError if the key for secrets is not available */
 export async function openConnectors(parts: OpenConnectorsParts): Promise<OpenedConnectors> {
-  const { config, db, ledger, budgets, agents, workspaces, clock, ids, log, watch } = parts;
+  const { config, db, ledger, budgets, agents, workspaces, clock, ids, log } = parts;
   const outbound = createOutbound({
     allow: config.connectors.allowAddresses,
     instance: parts.instance,
@@ -92,8 +88,6 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     catalogue,
     clock,
     log,
-    watch,
-    changed: parts.changed,
     definitions: definitionStore(parts),
     admit: (definition, caller) => {
       checkAddresses(definition, outbound);

@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { toCredits } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import { matchesAny } from "../base/glob.ts";
+import { Signal } from "../base/signal.ts";
 import { type Place, Reservations } from "../limits/reservations.ts";
 import type { Sql, Tx } from "../store/db.ts";
 import { recordSpending, spentThisMonth, spentToday } from "./spending.ts";
@@ -63,8 +64,8 @@ export interface BudgetParts {
   readonly clock: Clock;
   /** The first entry that matches a tool's name applies. A tool without a match is free. */
   readonly toolPrices: readonly ToolPrice[];
-  /** Records a crossing. */
-  crossed(tx: Tx, crossing: Crossing): Promise<void>;
+  /** Records a crossing in the transaction that causes it. */
+  recordCrossing(tx: Tx, crossing: Crossing): Promise<void>;
 }
 
 /**
@@ -94,6 +95,8 @@ class Hindered extends Error {
  * which it ends.
  */
 export class Budgets {
+  /** Emits each crossing once it is on disk. */
+  readonly crossed = new Signal<Crossing>();
   readonly #parts: BudgetParts;
   readonly #reservations = new Reservations();
 
@@ -224,7 +227,9 @@ export class Budgets {
   ): Promise<void> {
     for (const { percent, part } of TOLD) {
       if (facts.spent < part(facts.limit) || wasReached(part)) continue;
-      await this.#parts.crossed(tx, { ...facts, percent });
+      const crossing = { ...facts, percent };
+      await this.#parts.recordCrossing(tx, crossing);
+      tx.onCommit(() => this.crossed.emit(crossing));
     }
   }
 

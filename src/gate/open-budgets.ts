@@ -2,28 +2,26 @@ import { toCredits } from "../base/credits.ts";
 import type { Log } from "../base/log.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Announcements } from "../notify/announce.ts";
-import { type BudgetParts, Budgets, type Crossing } from "./budget.ts";
+import { type BudgetParts, Budgets } from "./budget.ts";
 
-export interface OpenBudgetsParts extends Omit<BudgetParts, "crossed"> {
+export interface OpenBudgetsParts extends Omit<BudgetParts, "recordCrossing"> {
   readonly ledger: Ledger;
   readonly log: Log;
   readonly announcements: Pick<Announcements, "budgetWarning" | "budgetSpent">;
-  /** Called for each crossing once it is on disk, for the metrics and the feed. */
-  crossed(crossing: Crossing): void;
 }
 
 /** Creates the budgets and their notices. */
 export function openBudgets(parts: OpenBudgetsParts): Budgets {
   const { workspaces, clock, toolPrices } = parts;
-  return new Budgets({ workspaces, clock, toolPrices, crossed: createNotices(parts) });
+  return new Budgets({ workspaces, clock, toolPrices, recordCrossing: createNotices(parts) });
 }
 
 /**
  * Reports a budget that is nearly or completely spent: an entry and a webhook event in the transaction of the charge
  * or of the budget's change, so each crossing is reported exactly once, and a log line.
  */
-function createNotices(parts: OpenBudgetsParts): BudgetParts["crossed"] {
-  const { ledger, workspaces, log, announcements, crossed } = parts;
+function createNotices(parts: OpenBudgetsParts): BudgetParts["recordCrossing"] {
+  const { ledger, workspaces, log, announcements } = parts;
   return async (tx, crossing) => {
     const { workspaceId, budget, agent, percent, spent, limit } = crossing;
     const isSpent = percent === 100;
@@ -47,7 +45,6 @@ function createNotices(parts: OpenBudgetsParts): BudgetParts["crossed"] {
       const words = isSpent ? "a budget is spent" : "a budget is nearly spent";
       const { spent: credits, credits: of } = told;
       log.warn(words, { workspace, budget, agent, percent, spent: credits, limit: of });
-      crossed(crossing);
     });
   };
 }

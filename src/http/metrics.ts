@@ -1,6 +1,4 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { toCredits } from "../base/credits.ts";
-import type { TaskWatch } from "../tasks/parts.ts";
 
 /**
  * The program's metrics in Prometheus's text format. Labels have few values, which keeps the number of series small.
@@ -134,19 +132,3 @@ export function createMetrics() {
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
-
-/** Passes measurements of running tasks to the metrics. */
-export function watchTasks(metrics: Metrics): Pick<TaskWatch, "modelCall" | "toolCall" | "finished"> {
-  return {
-    modelCall(model, status, durationMs, micros) {
-      metrics.modelCalls.inc({ model, status });
-      metrics.modelSeconds.observe({ model }, durationMs / 1000);
-      if (micros > 0) metrics.credits.inc({ model }, toCredits(micros));
-    },
-    toolCall: (status) => metrics.toolCalls.inc({ status }),
-    finished(status, durationMs) {
-      metrics.tasksFinished.inc({ status });
-      metrics.taskSeconds.observe(durationMs / 1000);
-    },
-  };
-}

@@ -1,6 +1,7 @@
 import { type Clock, every } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { Signal } from "../base/signal.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CheckpointFile } from "./checkpoint-file.ts";
 import { type LedgerFaults, reportChanged } from "./faults.ts";
@@ -23,8 +24,6 @@ export interface CheckpointParts {
   readonly log: Log;
   /** Null if checkpoints are kept only in the database. */
   readonly file: CheckpointFile | null;
-  /** Called with each checkpoint once it is stored; for several stored together, with the last. MUST NOT throw. */
-  publish(workspaceId: number, head: SignedHead): void;
 }
 
 export interface CheckpointRule {
@@ -51,6 +50,8 @@ const AT_ONCE = 64;
  * rule says.
  */
 export class Checkpoints {
+  /** Emits each checkpoint once it is stored; of several stored together, the last. Listeners MUST NOT throw. */
+  readonly published = new Signal<{ readonly workspaceId: number; readonly head: SignedHead }>();
   readonly #parts: CheckpointParts;
   readonly #rule: CheckpointRule;
   readonly #sizes = new Map<number, { size: number; signed: number }>();
@@ -158,7 +159,7 @@ export class Checkpoints {
 
   #publish(workspaceId: number, stored: readonly SignedHead[], last: SignedHead): void {
     this.#parts.file?.append(stored.map(({ note }) => note));
-    this.#parts.publish(workspaceId, last);
+    this.published.emit({ workspaceId, head: last });
   }
 
   #note({ workspaceId, size }: Grown): void {

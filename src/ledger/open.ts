@@ -5,7 +5,7 @@ import { Checkpoints } from "./checkpoints.ts";
 import { type FaultKind, LedgerFaults, reportChanged } from "./faults.ts";
 import { LedgerLists } from "./lists.ts";
 import { type OpenChains, type OpenChainsParts, openChains } from "./open-chains.ts";
-import type { Proofs, SignedHead } from "./proofs.ts";
+import type { Proofs } from "./proofs.ts";
 import type { RotationParts } from "./rotation.ts";
 
 export interface OpenLedgerParts extends OpenChainsParts {
@@ -13,12 +13,6 @@ export interface OpenLedgerParts extends OpenChainsParts {
   readonly log: Log;
   /** Called once for each change found while reading a ledger, for the metrics. */
   noticed(kind: FaultKind): void;
-  /** Called with each checkpoint signed by count or by time. MUST NOT throw. */
-  publish(checkpoint: {
-    readonly workspaceId: number;
-    readonly origin: string;
-    readonly head: SignedHead;
-  }): void;
 }
 
 export interface OpenLedger extends OpenChains {
@@ -33,7 +27,7 @@ export interface OpenLedger extends OpenChains {
  * @throws OperatorError if the signing key is missing, or if a ledger does not end with what it has signed
  */
 export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
-  const { db, config, clock, log, workspaces, nameOf } = parts;
+  const { db, config, clock, log, workspaces } = parts;
   const chains = await openChains({ ...parts, checkpointFile: config.checkpointFile });
   const { ledger, heads, keys, proofs } = chains;
   const faults = new LedgerFaults({ ledger, log, noticed: parts.noticed });
@@ -48,9 +42,6 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
       clock,
       log,
       file: config.checkpointFile === undefined ? null : new CheckpointFile(config.checkpointFile, log),
-      publish(workspaceId, head) {
-        parts.publish({ workspaceId, origin: keys.originOf(nameOf(workspaceId)), head });
-      },
     },
     { every: config.checkpointEvery, seconds: config.checkpointSeconds },
   );

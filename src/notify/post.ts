@@ -8,7 +8,7 @@ export interface Receiver {
   readonly url: string;
   readonly secret: Uint8Array;
   /** This installation's id, so that it recognises a URL that leads back to it. */
-  instance(): string;
+  readonly instance: string;
 }
 
 /** The result of a post. Its texts are this program's, because a response may contain anything. */
@@ -42,7 +42,7 @@ export async function post(
       headers: {
         "content-type": "application/json",
         "user-agent": `gatehouse/${VERSION}`,
-        [VIA_HEADER]: viaText([instance()]),
+        [VIA_HEADER]: viaText([instance]),
         "webhook-id": id,
         "webhook-timestamp": String(seconds),
         "webhook-signature": signPost(secret, { id, seconds, body }),

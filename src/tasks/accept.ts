@@ -38,12 +38,12 @@ const FIRST_EVENT = 2;
  * @throws Problem 429 `queue_full`, 409 `agent_stopped`, 503 `draining`; then nothing is written
  */
 export async function acceptTask(
-  parts: Pick<TaskParts, "agents" | "clock" | "hub" | "ids" | "watch">,
+  parts: Pick<TaskParts, "agents" | "clock" | "hub" | "ids" | "signals">,
   { scheduler, draining: signal }: { readonly scheduler: Scheduler; readonly draining: AbortSignal },
   call: Call,
   request: NewTaskRequest,
 ): Promise<Dispatched> {
-  const { agents, clock, hub, ids, watch } = parts;
+  const { agents, clock, hub, ids, signals } = parts;
   const { workspaceId, actor } = call.caller;
   const { agent, key } = request;
   const place = scheduler.reserve(workspaceId);
@@ -80,7 +80,7 @@ export async function acceptTask(
       if (request.call) await saveOwnCall(tx, { workspaceId, id }, request.call);
       if (key) await keepKey(tx, key, id, now);
       await request.within?.(tx, id);
-      tx.onCommit(() => watch.taskChanged(workspaceId, id));
+      tx.onCommit(() => signals.changed.emit({ workspaceId, task: id }));
       return undefined;
     });
   } catch (error) {

@@ -80,14 +80,15 @@ export async function endTask(
       const frame = await parts.db.tx(async (tx) => {
         const last = await finishTask(parts, tx, task, { ...ending, at, isLate }, remains);
         if (last !== null) {
-          await parts.watch.ending(tx, { ...task, status: ending.status, error: ending.error });
+          await parts.hooks.ending(tx, { ...task, status: ending.status, error: ending.error });
           await interruption?.decision?.write(tx);
         }
         return last;
       });
       log.close(frame);
       parts.hub.close(task.id);
-      if (frame !== null) parts.watch.finished(ending.status, at - task.createdAt);
+      if (frame !== null)
+        parts.signals.ended.emit({ status: ending.status, durationMs: at - task.createdAt });
       return true;
     } catch (error) {
       const isUnavailable = error instanceof StoreUnavailable;

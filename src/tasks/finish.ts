@@ -40,7 +40,7 @@ export interface Remains {
  * @returns the last frame, for the readers; null if the task had already ended
  */
 export async function finishTask(
-  parts: LostParts & Pick<TaskParts, "watch">,
+  parts: LostParts & Pick<TaskParts, "signals">,
   tx: Tx,
   task: Task,
   ending: TimedEnding,
@@ -75,8 +75,9 @@ export async function finishTask(
   await forgetAnswers(tx, task.workspaceId, task.id);
   const withdrawn = await withdrawApprovals(tx, task.workspaceId, task.id);
   tx.onCommit(() => {
-    parts.watch.taskChanged(task.workspaceId, task.id);
-    for (const callId of withdrawn) parts.watch.approvalChanged(task.workspaceId, task.id, callId);
+    parts.signals.changed.emit({ workspaceId: task.workspaceId, task: task.id });
+    for (const callId of withdrawn)
+      parts.signals.approvalChanged.emit({ workspaceId: task.workspaceId, task: task.id, callId });
   });
   const finished: Task = {
     ...before,

@@ -12,8 +12,10 @@ import type { TaskParts } from "./parts.ts";
 import { QuotedPayloads } from "./quoted.ts";
 import { TokenEstimates } from "./run/expected-cost.ts";
 import { TaskService } from "./service.ts";
+import { TaskSignals } from "./signals.ts";
 
-export interface OpenTasksParts extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates"> {
+export interface OpenTasksParts
+  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates" | "signals"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
@@ -27,6 +29,7 @@ export interface OpenTasksParts extends Omit<TaskParts, "approvals" | "hub" | "a
 
 /** Tasks, with the approval of their calls and the erasure of their texts. */
 export interface OpenTasks {
+  readonly signals: TaskSignals;
   readonly tasks: TaskService;
   readonly desk: ApprovalDesk;
   /** Tool calls that clients make themselves and that need approval. Each gets a task. */
@@ -43,18 +46,21 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
   const estimates = new TokenEstimates();
+  const signals = new TaskSignals();
   const tasks = new TaskService(
-    { ...parts, approvals, hub, answers, estimates },
+    { ...parts, approvals, hub, answers, estimates, signals },
     { nodeCeiling, queueLimit, notices },
   );
   const desk = new ApprovalDesk({
     ...parts,
     approvals,
     hub,
+    signals,
     goOn: (queued) => tasks.goOn(queued),
     isEnding: (id) => tasks.isEnding(id),
   });
   return {
+    signals,
     tasks,
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),

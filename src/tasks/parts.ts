@@ -14,6 +14,7 @@ import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
 import type { TaskEventHub } from "./events.ts";
 import type { TokenEstimates } from "./run/expected-cost.ts";
+import type { TaskSignals } from "./signals.ts";
 import type { Task } from "./task.ts";
 
 /** What it takes to run tasks; assembled in the composition root. */
@@ -34,27 +35,16 @@ export interface TaskParts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
-  readonly watch: TaskWatch;
+  readonly signals: TaskSignals;
+  readonly hooks: TaskHooks;
   /** How long a person may take to decide on a call, in milliseconds. */
   readonly approvalExpiresMs: number;
 }
 
-/** Notified of events, for the metrics, the webhook and the feed. */
-export interface TaskWatch {
-  /** Called after a change to a task's row has been committed. */
-  taskChanged(workspaceId: number, task: string): void;
-  /** Called after it has been committed that a call waits for a person, is settled or is withdrawn. */
-  approvalChanged(workspaceId: number, task: string, callId: string): void;
-  modelCall(
-    model: string,
-    status: "succeeded" | "failed" | "cancelled",
-    durationMs: number,
-    micros: number,
-  ): void;
-  toolCall(status: string): void;
-  /** Called in the transaction of a task's end: what it writes is committed together with the end. */
+/** Writes to be committed together with what happens to a task. */
+export interface TaskHooks {
+  /** Called in the transaction of a task's end. */
   ending(tx: Tx, task: Pick<Task, "workspaceId" | "id" | "agent" | "status" | "error">): Promise<void>;
-  finished(status: string, durationMs: number): void;
   /** Called in the transaction that makes a call wait for a person. */
   approvalRequired(
     tx: Tx,

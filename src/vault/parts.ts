@@ -2,6 +2,7 @@ import type { Boundary } from "../access/memory-scope.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { Signal } from "../base/signal.ts";
 import type { Embedder } from "../models/embed/embedder.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
@@ -31,8 +32,8 @@ export interface VaultParts {
   /** Null: `builtin/lexical`, which the workers compute themselves. */
   readonly embedder: Embedder | null;
   readonly locks: Locks;
-  /** Called for each written or deleted document, once that is on disk. */
-  documentChanged(change: DocumentChange): void;
+  /** Emits each written or deleted document, once that is on disk. */
+  readonly changed: Signal<DocumentChange>;
   /** Runs searches. */
   readonly searcher: WorkerThread;
   /** Reads documents, with limits of time and memory. */

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { Signal } from "../base/signal.ts";
 import type { VaultSettings } from "../config/config.ts";
 import { type Embedder, EmbeddingFailed } from "../models/embed/embedder.ts";
 import { JobOverLimit } from "../reading/job-errors.ts";
@@ -63,8 +64,6 @@ export interface VaultOptions {
    * configured.
    */
   readonly formerEmbedder: (model: string) => Promise<Embedder | null>;
-  /** Called for each written or deleted document, once that is on disk. */
-  documentChanged(change: DocumentChange): void;
 }
 
 export type SearchOptions = Omit<SearchRequest, "vectors" | "filter"> & {
@@ -78,6 +77,8 @@ export interface ListFilter {
 
 /** A workspace's documents: written, searched and removed inside boundaries. */
 export interface Vault {
+  /** Emits each written or deleted document, once that is on disk. */
+  readonly changed: Signal<DocumentChange>;
   /** Removes what an earlier process left unfinished, and starts filling in vectors. */
   start(): Promise<void>;
   /** Ends the workers. Resolves when nothing is being written. */
@@ -119,6 +120,7 @@ export interface Vault {
 
 export async function openVault(options: VaultOptions): Promise<Vault> {
   const { db, clock, ids, log, forgetting, embedder, database, extension, program, main } = options;
+  const changed = new Signal<DocumentChange>();
   const spaces = new Spaces(db, clock, extension !== null);
   const hashes = await openHashes(db, options.random);
   const setup = { database, extension };
@@ -149,7 +151,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     hashes,
     embedder,
     locks: new Locks(),
-    documentChanged: (change) => options.documentChanged(change),
+    changed,
     searcher,
     reading,
     merger,
@@ -214,6 +216,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   }
 
   return {
+    changed,
     async start() {
       await remover.start();
       await compactor.start();
@@ -264,7 +267,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
         await commit((tx, now) => {
           if (!isInside(now, document.scope)) throw notThere(id);
           const { scope } = document;
-          tx.onCommit(() => parts.documentChanged({ workspaceId, id, scope, change: "deleted" }));
+          tx.onCommit(() => changed.emit({ workspaceId, id, scope, change: "deleted" }));
           return hideDocument(tx, document.key, change, document.scopeId);
         });
         return document;

@@ -158,7 +158,7 @@ export class Writing {
 
   #changed(scope: string, change: "written" | "deleted"): void {
     const { workspaceId } = this.#request;
-    this.#parts.documentChanged({ workspaceId, id: this.#content.id, scope, change });
+    this.#parts.changed.emit({ workspaceId, id: this.#content.id, scope, change });
   }
 
   #find(sql: Tx | WriteParts["db"]): Promise<VaultDocument | undefined> {

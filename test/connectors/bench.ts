@@ -109,8 +109,6 @@ export async function openConnectorBench(): Promise<ConnectorBench> {
     catalogue,
     clock,
     log: silentLog,
-    watch: () => {},
-    changed: () => {},
     definitions: {
       seal: (_workspaceId, name, definition) => seal(key, JSON.stringify(definition), name),
       open: (_workspaceId, name, sealed) =>

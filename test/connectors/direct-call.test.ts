@@ -59,7 +59,7 @@ beforeEach(async () => {
   const registry = new ToolRegistry(catalogue);
   open = new OpenCalls(db);
   const toolPrices = [{ pattern: "paid.*", micros: 5 }];
-  budgets = new Budgets({ workspaces, clock, toolPrices, crossed: async () => {} });
+  budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
   const usage = new UsageTally(db, silentLog);
   const given = { db, open, budgets, usage, ledger, agents, workspaces, registry, clock, ids };
   calls = new DirectCalls({ ...given, log: silentLog });

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
+import { Signal } from "../../src/base/signal.ts";
 import { keepTool } from "../../src/connectors/kept-tool.ts";
 import { ListingAllowance } from "../../src/connectors/listing-allowance.ts";
-import { LiveConnector } from "../../src/connectors/live.ts";
+import { type ConnectorCall, LiveConnector } from "../../src/connectors/live.ts";
 import { ConnectorError, type ToolAnswer, type ToolSource } from "../../src/connectors/source.ts";
 import { ToolRoom } from "../../src/connectors/tool-room.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -16,6 +17,8 @@ function live(
   stored: { status?: "ready" | "disabled"; error?: string } = {},
 ) {
   const watched: string[] = [];
+  const called = new Signal<ConnectorCall>();
+  called.listen(({ outcome }) => void watched.push(outcome));
   let closed = 0;
   const whole: ToolSource | null = source && {
     list: async () => [TOOL],
@@ -44,7 +47,7 @@ function live(
       ...{ log: silentLog, now: () => 0, statusChanged: () => {} },
       room: new ToolRoom(),
       allowance: new ListingAllowance(new FakeClock()),
-      watch: ({ outcome }) => void watched.push(outcome),
+      called,
     },
   );
   return { connector, watched, closed: () => closed };

@@ -13,7 +13,7 @@ beforeEach(async () => {
   bench = await openCallBench();
   const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
   const workspaces = await openWorkspaces(bench.db, bench.clock, limits);
-  budgets = new Budgets({ workspaces, clock: bench.clock, toolPrices: [], crossed: async () => {} });
+  budgets = new Budgets({ workspaces, clock: bench.clock, toolPrices: [], recordCrossing: async () => {} });
   open = new OpenCalls(bench.db);
 });
 afterEach(() => bench.close());

@@ -62,7 +62,6 @@ async function open(): Promise<void> {
     reading: { readers: 2, mostMs: 120_000, memoryBytes: 1_073_741_824 },
     embedder: null,
     formerEmbedder: async () => null,
-    documentChanged: () => {},
   });
   await vault.start();
 }

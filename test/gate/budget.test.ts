@@ -20,7 +20,7 @@ beforeEach(async () => {
     workspaces,
     clock: bench.clock,
     toolPrices: [],
-    async crossed(_tx, crossing) {
+    async recordCrossing(_tx, crossing) {
       crossings.push(crossing);
     },
   });

@@ -60,10 +60,8 @@ describe("calls of nobody", () => {
 
 test("two limits passed in one minute leave one entry for the workspace, and each is told to the operator", async () => {
   const told: string[] = [];
-  const notices = createLimitNotices(ledger, clock, silentLog, {
-    count: (name, kind) => void told.push(`${name} ${kind}`),
-    announce: () => {},
-  });
+  const notices = createLimitNotices(ledger, clock, silentLog);
+  notices.counted.listen(({ workspace: { name }, limit }) => void told.push(`${name} ${limit}`));
   await notices.exceeded(workspace(1, 1), "requests");
   await notices.exceeded(workspace(1, 1), "tasks");
   await notices.exceeded(workspace(2, 1), "requests");

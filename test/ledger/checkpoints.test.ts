@@ -65,8 +65,10 @@ async function start(log: Log = silentLog): Promise<void> {
     noticed: () => {},
     workspaces: () => WORKSPACES,
     nameOf: (id) => WORKSPACES.find((each) => each.id === id)?.name ?? "",
-    publish: ({ workspaceId, head }) => void published.push({ workspaceId, size: head.size }),
     replaceLostKey: false,
+  });
+  open.checkpoints.published.listen(({ workspaceId, head }) => {
+    published.push({ workspaceId, size: head.size });
   });
   open.checkpoints.start();
 }

@@ -53,7 +53,7 @@ function open(): Webhook {
   const log: Log = { ...silentLog, error: (message, fields) => void said.push({ message, ...fields }) };
   const ids = createIds(clock, systemRandom);
   const random = (bytes: Uint8Array) => void bytes.fill(drawn);
-  const instance = () => "0123456789abcdef";
+  const instance = "0123456789abcdef";
   return new Webhook({ instance, url: receiver.url, secret: SECRET, db, clock, ids, random, log });
 }
 

@@ -16,6 +16,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["tasks"],
   ["http", "mcp"],
   ["doors.ts"],
+  ["subscriptions.ts"],
   ["gateway.ts"],
   ["cli"],
   ["main.ts"],

@@ -213,7 +213,6 @@ test("the characters of all documents under way are bounded, and one workspace l
     reading: { readers: 2, mostMs: 120_000, memoryBytes: 1_073_741_824 },
     embedder: null,
     formerEmbedder: async () => null,
-    documentChanged: () => {},
   });
   const large = "x".repeat(100_000_000);
   /** The problem's code; of a type that nobody reads, so that it ends soon. */

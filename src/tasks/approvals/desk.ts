@@ -39,7 +39,16 @@ class DefinitionChanged extends Error {
 
 export type DeskParts = Pick<
   TaskParts,
-  "db" | "ledger" | "approvals" | "hub" | "clock" | "tools" | "log" | "watch" | "approvalExpiresMs"
+  | "db"
+  | "ledger"
+  | "approvals"
+  | "hub"
+  | "clock"
+  | "tools"
+  | "log"
+  | "hooks"
+  | "signals"
+  | "approvalExpiresMs"
 > & {
   /** Resumes a task after a decision, once it is queued in the store. */
   goOn(queued: Queued): Promise<void>;
@@ -135,7 +144,7 @@ export class ApprovalDesk {
           const { argumentsHash } = await shownBy(tx, workspaceId, seq);
           await changeArguments(tx, approval, seq, argumentsHash);
         }
-        tx.onCommit(() => this.#parts.watch.approvalChanged(workspaceId, taskId, callId));
+        tx.onCommit(() => this.#parts.signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
         return this.#settle(tx, approval, request.decision, call, seq);
       }),
     );
@@ -180,7 +189,7 @@ export class ApprovalDesk {
   /** Presents a call again with the current tool, unless it has just been presented again. */
   async #presentAgain(tx: Tx, shown: ProvenApproval): Promise<void> {
     const { workspaceId, taskId, callId } = shown;
-    const { ledger, tools, clock, watch, approvalExpiresMs: expiresMs } = this.#parts;
+    const { ledger, tools, clock, hooks, signals, approvalExpiresMs: expiresMs } = this.#parts;
     const approval = await findApproval(tx, workspaceId, taskId, callId);
     const task = await findTask(tx, workspaceId, taskId);
     if (approval?.status !== "pending" || approval.arguments === null || !task) return;
@@ -202,8 +211,8 @@ export class ApprovalDesk {
     await presentCall(tx, ledger, presentation, approval);
     const data = { call_id: callId, tool: tool.name, arguments: JSON.parse(input) as unknown };
     await this.#tell(tx, approval, "approval.required", data);
-    await watch.approvalRequired(tx, { workspaceId, task: taskId, callId, agent, tool: tool.name });
-    tx.onCommit(() => watch.approvalChanged(workspaceId, taskId, callId));
+    await hooks.approvalRequired(tx, { workspaceId, task: taskId, callId, agent, tool: tool.name });
+    tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
   }
 
   /**
@@ -233,12 +242,12 @@ export class ApprovalDesk {
 
   async #expireOne(tx: Tx, proven: ProvenApproval): Promise<Queued | null> {
     const { workspaceId, taskId, callId } = proven;
-    const { ledger, clock, watch } = this.#parts;
+    const { ledger, clock, signals } = this.#parts;
     const approval = await findApproval(tx, workspaceId, taskId, callId);
     // It may have been presented again since.
     if (approval?.status !== "pending" || approval.expiresAt > clock.now()) return null;
     const { presentedAt } = withProvenTime(approval, proven);
-    tx.onCommit(() => watch.approvalChanged(workspaceId, taskId, callId));
+    tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
     const draft: Draft = {
       phase: "single",
       action: "oversight.expire",
@@ -295,7 +304,7 @@ export class ApprovalDesk {
     const { workspaceId, taskId, callId } = approval;
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
-    tx.onCommit(() => this.#parts.watch.taskChanged(workspaceId, taskId));
+    tx.onCommit(() => this.#parts.signals.changed.emit({ workspaceId, task: taskId }));
     await this.#tell(tx, approval, "approval.decided", { call_id: callId, decision, actor });
     return { workspaceId, taskId, agentId: task.agentId };
   }

@@ -9,7 +9,7 @@ import type { RunRights } from "./rights.ts";
 
 /** Guards each call of a model or tool, in the transaction of its intent. */
 export class CallGuard {
-  readonly #parts: Pick<TaskParts, "clock" | "watch">;
+  readonly #parts: Pick<TaskParts, "clock" | "signals">;
   readonly #task: Task;
   readonly #rights: Pick<RunRights, "require">;
   readonly #journal: Pick<RunJournal, "ceiling">;
@@ -17,7 +17,7 @@ export class CallGuard {
   #isMarked = false;
 
   constructor(
-    parts: Pick<TaskParts, "clock" | "watch">,
+    parts: Pick<TaskParts, "clock" | "signals">,
     task: Task,
     rights: Pick<RunRights, "require">,
     journal: Pick<RunJournal, "ceiling">,
@@ -43,12 +43,12 @@ export class CallGuard {
 
   async #markRunning(tx: Tx): Promise<void> {
     const { workspaceId, id } = this.#task;
-    const { clock, watch } = this.#parts;
+    const { clock, signals } = this.#parts;
     const isMarked = await markRunning(tx, workspaceId, id, clock.now(), this.#journal.ceiling);
     if (!isMarked) throw new Error("a queued task is not queued in the store");
     tx.onCommit(() => {
       this.#isMarked = true;
-      watch.taskChanged(workspaceId, id);
+      signals.changed.emit({ workspaceId, task: id });
     });
   }
 }

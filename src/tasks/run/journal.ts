@@ -30,7 +30,7 @@ export type RunEvent = Exclude<AgentEvent, { type: "agent.finished" | "agent.fai
  * Publishes a run's events to readers and stores them, usually at the end of each step in the step's own transaction.
  */
 export class RunJournal {
-  readonly #parts: Pick<TaskParts, "db" | "watch">;
+  readonly #parts: Pick<TaskParts, "db" | "hooks" | "signals">;
   readonly #task: Task;
   readonly #log: EventLog;
   readonly #characters = new WholeCharacters();
@@ -40,7 +40,7 @@ export class RunJournal {
   #saveAt = UNSAVED_BYTES;
 
   constructor(
-    parts: Pick<TaskParts, "db" | "watch">,
+    parts: Pick<TaskParts, "db" | "hooks" | "signals">,
     task: Task,
     log: EventLog,
     asked: ReadonlyMap<string, Approval>,
@@ -138,7 +138,7 @@ export class RunJournal {
    */
   async announce(tx: Tx, { id, tool, arguments: input }: BeforeToolCall): Promise<void> {
     const { workspaceId, id: task, agent } = this.#task;
-    const { watch } = this.#parts;
+    const { hooks, signals } = this.#parts;
     const log = this.#log;
     log.flush();
     const data = { call_id: id, tool, arguments: input };
@@ -146,12 +146,12 @@ export class RunJournal {
     const eventId = log.nextId;
     const frame = encodeFrame(eventId, "approval.required", data);
     await saveEvents(tx, workspaceId, task, from + 1, [...log.after(from), frame]);
-    await watch.approvalRequired(tx, { workspaceId, task, callId: id, agent, tool });
+    await hooks.approvalRequired(tx, { workspaceId, task, callId: id, agent, tool });
     tx.onCommit(() => {
       log.publish("approval.required", data);
       log.saved(eventId);
-      watch.taskChanged(workspaceId, task);
-      watch.approvalChanged(workspaceId, task, id);
+      signals.changed.emit({ workspaceId, task });
+      signals.approvalChanged.emit({ workspaceId, task, callId: id });
     });
   }
 

@@ -14,7 +14,7 @@ import { saveAnswer } from "./progress.ts";
 import type { RunRights } from "./rights.ts";
 
 export interface ModelEvidenceParts
-  extends Pick<TaskParts, "budgets" | "clock" | "db" | "door" | "estimates" | "ledger" | "log" | "watch"> {
+  extends Pick<TaskParts, "budgets" | "clock" | "db" | "door" | "estimates" | "ledger" | "log" | "signals"> {
   readonly evidence: CallEvidence;
   readonly guard: Pick<CallGuard, "enter">;
   readonly rights: Pick<RunRights, "allowsModel" | "refresh">;
@@ -61,7 +61,7 @@ export class ModelEvidence {
   }
 
   async #begin(call: BeforeModelCall): Promise<void> {
-    const { evidence, guard, rights, ledger, door, estimates, watch } = this.#parts;
+    const { evidence, guard, rights, ledger, door, estimates, signals } = this.#parts;
     const { model, step, attempt, signal } = call;
     const { workspaceId, id } = evidence.task;
     const denied = (code: string): Draft =>
@@ -87,7 +87,7 @@ export class ModelEvidence {
       const draft = { phase: "intent", action: "model.call", outcome: "allowed", model, detail } as const;
       const seq = await ledger.append(tx, workspaceId, evidence.draft(draft));
       await openModelCall(tx, workspaceId, id, { seq, model, reserved });
-      tx.onCommit(() => watch.taskChanged(workspaceId, id));
+      tx.onCommit(() => signals.changed.emit({ workspaceId, task: id }));
       return { seq, isMeasured };
     });
   }
@@ -101,7 +101,7 @@ export class ModelEvidence {
   }
 
   async #record({ seq: ref, isMeasured }: ModelIntent, call: AfterModelCall): Promise<void> {
-    const { evidence, db, door, log, watch } = this.#parts;
+    const { evidence, db, door, log, signals } = this.#parts;
     const { model, status, usage, durationMs, reason } = call;
     // Upstream error texts are kept out of log and ledger, because they may contain secrets.
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
@@ -111,7 +111,7 @@ export class ModelEvidence {
     }
     const credits = cost(door.price(model), inputTokens, outputTokens);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
-    watch.modelCall(model, status, durationMs, credits);
+    signals.modelCalled.emit({ model, status, durationMs, credits });
     this.#learn(call, isMeasured);
     try {
       await db.tx((tx) => this.#writeOutcome(tx, ref, call, charge));
@@ -124,7 +124,7 @@ export class ModelEvidence {
   }
 
   async #writeOutcome(tx: Tx, ref: number, call: AfterModelCall, charge: ModelCallCharge): Promise<void> {
-    const { evidence, ledger, budgets, clock, watch, journal } = this.#parts;
+    const { evidence, ledger, budgets, clock, signals, journal } = this.#parts;
     const { task, payer } = evidence;
     const { workspaceId, agentId, id } = task;
     const { model, step, status, usage, text, toolCalls, durationMs, reason } = call;
@@ -142,7 +142,7 @@ export class ModelEvidence {
     await budgets.charge(tx, payer, credits);
     tx.onCommit(() => {
       budgets.release(id);
-      watch.taskChanged(workspaceId, id);
+      signals.changed.emit({ workspaceId, task: id });
     });
     await recordUsage(tx, {
       ...{ workspaceId, agentId, kind: "model", name: model, outcome: status },

@@ -62,7 +62,7 @@ function endingAfter(error: unknown): Ending {
 async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
   try {
     await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), { single: true });
-    parts.watch.taskChanged(task.workspaceId, task.id);
+    parts.signals.changed.emit({ workspaceId: task.workspaceId, task: task.id });
   } catch (error) {
     // The next start finds it running, and recovers it as after a crash.
     parts.log.warn("a task cannot be returned to the queue", { task: task.id, error });

@@ -17,7 +17,7 @@ import type { RunJournal } from "./journal.ts";
 import type { RunRights } from "./rights.ts";
 
 export interface ToolEvidenceParts
-  extends Pick<TaskParts, "budgets" | "clock" | "db" | "ledger" | "tools" | "watch">,
+  extends Pick<TaskParts, "budgets" | "clock" | "db" | "ledger" | "tools" | "signals">,
     Omit<AskPeopleParts, "journal" | "task"> {
   readonly evidence: CallEvidence;
   readonly rights: RunRights;
@@ -120,9 +120,9 @@ export class ToolEvidence {
   }
 
   async after(call: AfterToolCall): Promise<void> {
-    const { evidence, db, clock, tools, watch, journal } = this.#parts;
+    const { evidence, db, clock, tools, signals, journal } = this.#parts;
     const { workspaceId, agentId, id } = evidence.task;
-    watch.toolCall(call.status);
+    signals.toolCalled.emit({ status: call.status });
     const output = JSON.stringify(call.output);
     const intent = this.#intents.get(call.id);
     this.#intents.delete(call.id);
@@ -173,7 +173,7 @@ export class ToolEvidence {
     tool: string,
     output: string,
   ): Promise<number> {
-    const { evidence, ledger, budgets, watch } = this.#parts;
+    const { evidence, ledger, budgets, signals } = this.#parts;
     const { task, payer } = evidence;
     const { workspaceId, id } = task;
     const { status, dispatched } = call;
@@ -192,7 +192,7 @@ export class ToolEvidence {
     await budgets.charge(tx, payer, micros);
     tx.onCommit(() => {
       budgets.release(id);
-      if (micros > 0) watch.taskChanged(workspaceId, id);
+      if (micros > 0) signals.changed.emit({ workspaceId, task: id });
     });
     return outcomeSeq;
   }
