@@ -29,7 +29,7 @@ describe("nobody decides", () => {
     const clock = new FakeClock();
     stage = await startApprovals({}, { clock, ...settings });
     const asked = await stage.ask();
-    clock.advance(hours * HOUR - 1);
+    clock.setWall(clock.now() + hours * HOUR - 1);
     expect((await stage.task(asked.task)).status).toBe("awaiting_approval");
     clock.setWall(clock.now() + 1);
     // Also before the gateway has looked.
