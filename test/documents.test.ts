@@ -23,12 +23,14 @@ function page(path: string): string {
 
 /**
  * Paths of this repository that a page names, relative to its root. Those without a first folder are below `src`, as in
- * the map and in the table of CONTRIBUTING.md.
+ * the map. Programs that the page itself has are left out.
  */
 function pathsIn(text: string): string[] {
   const spans = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span = ""]) => span);
+  const programs = new Set([...text.matchAll(/^\/\/ ([\w-]+\.ts)$/gm)].map(([, name]) => name));
   const map = [...text.matchAll(/^([\w-]+(?:\/|\.ts)) {2,}\S/gm)].map(([, entry = ""]) => entry);
-  return [...spans, ...map].filter((span) =>
+  const named = [...spans, ...map].filter((span) => !programs.has(span));
+  return named.filter((span) =>
     /^(?:(?:src|test|scripts|docs)\/[\w./-]+|(?:[\w-]+\/)*[\w.-]+\.tsx?|(?:[\w-]+\/)+)$/.test(span),
   );
 }
@@ -61,19 +63,17 @@ describe("a page", () => {
   });
 
   test("a path that is not there is found", () => {
-    expect(pathsIn("`src/gone.ts`, `ledger/gone.ts`, `docs/gone.md`, `gone/`\n\ngone.ts   a room\n")).toEqual([
-      "src/gone.ts",
-      "ledger/gone.ts",
-      "docs/gone.md",
-      "gone/",
-      "gone.ts",
-    ]);
-    expect(pathsIn("`POST /v1/tasks`, `legal/contracts`, `gatehouse-data/admin.token`, `time.now`")).toEqual([]);
+    expect(pathsIn("`src/gone.ts`, `ledger/gone.ts`, `docs/gone.md`, `gone/`\n\ngone.ts   a room\n")).toEqual(
+      ["src/gone.ts", "ledger/gone.ts", "docs/gone.md", "gone/", "gone.ts"],
+    );
+    expect(pathsIn("`POST /v1/tasks`, `legal/contracts`, `gatehouse-data/admin.token`, `time.now`")).toEqual(
+      [],
+    );
   });
 });
 
 test("the map lists every folder and file directly below src", () => {
-  const [map = ""] = page("src/README.md").match(/^```\n[^]*?^```$/m) ?? [];
+  const [, map = ""] = page("src/README.md").split("```");
   const rooms = pathsIn(map).map((entry) => entry.replace(/\/$/, ""));
   expect(rooms.sort()).toEqual(
     readdirSync(join(root, "src"))
@@ -84,6 +84,12 @@ test("the map lists every folder and file directly below src", () => {
 
 test.each(DESIGNED)("src/%s has its decisions beside its code", (room) => {
   expect(existsSync(join(root, "src", room, "DESIGN.md"))).toBe(true);
+});
+
+test.each(PRESENT)("what %s names in a file is in that file", (path) => {
+  const named = [...page(path).matchAll(/`(\w+)`,? (?:in|of) `(src\/[\w./-]+\.tsx?)`/g)];
+  const missing = named.filter(([, name = "", file = ""]) => !page(file).includes(name));
+  expect(missing.map(([text]) => text)).toEqual([]);
 });
 
 test("every DESIGN.md is linked from the map", () => {
@@ -109,16 +115,19 @@ test("every route that a page names is served", async () => {
     const document = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
       readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
     };
-    const served = Object.entries(document.paths).flatMap(([path, methods]) =>
-      Object.keys(methods).map((method) => `${method.toUpperCase()} ${shape(path)}`),
+    const served = new Set(
+      Object.entries(document.paths).flatMap(([path, methods]) => [
+        shape(path),
+        ...Object.keys(methods).map((method) => `${method.toUpperCase()} ${shape(path)}`),
+      ]),
     );
     const named = PRESENT.flatMap((path) =>
-      [...page(path).matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/v1\/[^\s`?]+)/g)].map(
-        ([, method, route = ""]) => `${method} ${shape(route)}`,
+      [...page(path).matchAll(/`((?:(?:GET|POST|PUT|PATCH|DELETE) )?\/v1\/[^\s`?]+)/g)].map(
+        ([, route = ""]) => [path, shape(route)] as const,
       ),
     );
     expect(named.length).toBeGreaterThan(10);
-    expect(named.filter((route) => !served.includes(route))).toEqual([]);
+    expect(named.filter(([, route]) => !served.has(route))).toEqual([]);
   } finally {
     await desk.clear();
   }
