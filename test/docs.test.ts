@@ -161,12 +161,16 @@ test("every line for a shell works, pasted one after another", async () => {
   ]);
   expect(calling).toContain("Europe/Berlin");
 
-  const [document = "", folderAdded = "", search = "", answer = ""] = printed.get("docs/vault.md") ?? [];
-  expect(JSON.parse(document)).toMatchObject({ title: "Refund policy", scope: "support", chunks: 1 });
-  expect(folderAdded).toBe("added 1, replaced 0, unchanged 0, skipped 0, failed 0");
-  expect(JSON.parse(search).results[0]).toMatchObject({ document_id: JSON.parse(document).id });
+  const [added = "", addedFolder = "", replaced = "", search = "", answer = "", deleted] =
+    printed.get("docs/vault.md") ?? [];
+  const { id } = JSON.parse(added);
+  expect(JSON.parse(added)).toMatchObject({ title: "Refund policy", scope: "support", chunks: 1 });
+  expect(addedFolder).toBe("added 1, replaced 0, unchanged 0, skipped 0, failed 0");
+  expect(JSON.parse(replaced)).toMatchObject({ id, metadata: { language: "en" } });
+  expect(JSON.parse(search).results).toMatchObject([{ document_id: id }]);
   expect(answer).toMatch(/^data: .*"status":"succeeded".*\bwithin 14 days\b/m);
   expect(answer).toMatch(/\[1\] Refund policy/);
+  expect(deleted).toBe("");
 
   const [entries = "", verified = "", , bundle = ""] = printed.get("docs/evidence.md") ?? [];
   expect(JSON.parse(entries).data).toHaveLength(5);
@@ -191,7 +195,7 @@ test("every line for a shell works, pasted one after another", async () => {
   expect(tokens).toContain("ada");
   expect(workspaces).toMatch(/^acme\n.*stopped\n.*active\n/);
   expect(everything).toContain("default\tactive");
-  expect(lookedUp).toContain("Refund policy");
+  expect(lookedUp).toContain("Shipping");
 
   const others = [...printed].filter(([path]) => path !== "docs/security-model.md");
   expect(errorsIn(others.flatMap(([, outputs]) => outputs))).toEqual([]);

@@ -9,7 +9,9 @@ const root = join(import.meta.dir, "..");
 
 const PAGES = [
   ...readdirSync(root).filter((name) => name.endsWith(".md")),
-  ...[...new Bun.Glob("{docs,src}/**/*.md").scanSync(root)].sort(),
+  ...[...new Bun.Glob("{docs,scripts,src}/**/*.md").scanSync(root)]
+    .filter((path) => !path.includes("node_modules"))
+    .sort(),
 ];
 /** The changelog names files as they were. */
 const PRESENT = PAGES.filter((path) => path !== "CHANGELOG.md");
