@@ -274,6 +274,25 @@ test("docs/command-line.md lists every verb, and no other", async () => {
   expect(listed.length).toBeGreaterThan(5);
 });
 
+test("every verb and script that a page names is there", async () => {
+  const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "src/README.md", ...DOCS]
+    .map(page)
+    .join("\n");
+  const named = [...pages.matchAll(/`gatehouse ([a-z][a-z-]*(?: [a-z][a-z-]*)?)/g)].map(
+    ([, words = ""]) => words,
+  );
+  const verbs = [...new Set(named)].sort();
+  expect(verbs.length).toBeGreaterThan(15);
+  const usage = await Promise.all(
+    verbs.map(async (words) => (await shell(`gatehouse ${words} --help`)).printed.split("\n")[0] ?? ""),
+  );
+  expect(usage).toEqual(
+    verbs.map((words) => expect.stringMatching(new RegExp(`^Usage: gatehouse ${words}\\b`))),
+  );
+  const scripts = JSON.parse(page("package.json")).scripts as Record<string, string>;
+  for (const [, script = ""] of pages.matchAll(/`bun run (\w+)`/g)) expect(scripts).toHaveProperty(script);
+});
+
 // The last test: it stops the server.
 test("a copy of a stopped server's directory is verified as docs/operating.md shows", async () => {
   server?.kill("SIGTERM");
