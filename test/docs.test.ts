@@ -2,8 +2,10 @@
  * README and docs as a newcomer uses them: their own lines, pasted into one shell, one page after another. Only the address
  * differs, to get a free port.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import {
+  accessSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -13,7 +15,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
+import { SECRET } from "./cli/support.ts";
+
+setDefaultTimeout(120_000);
 
 const root = join(import.meta.dir, "..");
 const main = join(root, "src/main.ts");
@@ -21,16 +26,27 @@ const ADDRESS = "http://127.0.0.1:8420";
 const DOCS = readdirSync(join(root, "docs"))
   .filter((name) => name.endsWith(".md"))
   .map((name) => `docs/${name}`);
-const PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "src/README.md", ...DOCS];
-/** Pages with lines for a shell that has a TOKEN; the first makes the agent that the others use. */
+/** Pages with lines for a shell, in this order; the first makes the TOKEN and the agent that the others use. */
 const PASTED = [
   "README.md",
+  "docs/security-model.md",
+  "docs/connectors.md",
   "docs/vault.md",
   "docs/evidence.md",
   "docs/operating.md",
   "docs/schedules-and-webhooks.md",
+  "docs/command-line.md",
 ] as const;
-const README_LIMIT = 8_000;
+/** Blocks that are run elsewhere: their page, how they begin, and where. */
+const ELSEWHERE = [
+  ["README.md", "scripts/start", "test/docs.test.ts"],
+  ["CONTRIBUTING.md", "scripts/start", "test/docs.test.ts"],
+  ["docs/operating.md", "cp -a", "test/docs.test.ts"],
+  ["docs/schedules-and-webhooks.md", "curl -sN", "test/docs.test.ts"],
+  ["docs/connectors.md", "gatehouse connector add", "test/cli/mcp/docs.test.ts"],
+  ["docs/connectors.md", "gatehouse token create", "test/cli/mcp/docs.test.ts"],
+  ["docs/framework.md", "(cd gatehouse", "test/agents/guide.test.ts"],
+] as const;
 
 let folder = "";
 let server: Bun.Subprocess | undefined;
@@ -45,8 +61,33 @@ function blocks(path: string, language: string): string[] {
   return [...found].map(([, block = ""]) => block);
 }
 
+function isElsewhere(path: string, block: string): boolean {
+  return ELSEWHERE.some(([page, start]) => page === path && block.startsWith(start));
+}
+
+/** Runs lines in bash, with the program as `gatehouse`. */
+async function shell(lines: string): Promise<{ code: number; printed: string; problems: string }> {
+  const program = `gatehouse() { '${process.execPath}' '${main}' "$@"; }`;
+  const child = Bun.spawn(
+    ["bash", "-euo", "pipefail", "-c", `${program}\n${lines.replaceAll(ADDRESS, url)}`],
+    {
+      cwd: folder,
+      stdout: "pipe",
+      stderr: "pipe",
+    },
+  );
+  const [printed, problems] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { code: await child.exited, printed, problems };
+}
+
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "gatehouse-docs-"));
+  // The folder that docs/vault.md adds.
+  mkdirSync(join(folder, "docs"));
+  writeFileSync(join(folder, "docs/shipping.md"), "# Shipping\n\nParcels take three days.\n");
   server = Bun.spawn(["bun", main, "serve", "--listen", "127.0.0.1:0"], {
     cwd: folder,
     stdout: "ignore",
@@ -63,20 +104,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What each line with a TOKEN prints, by page. */
+/** What each block prints, by page. */
 async function paste(): Promise<Map<string, string[]>> {
   const script = PASTED.flatMap((path) => [
     `echo ==== ${path}`,
-    ...blocks(path, "sh").filter((block) => block.includes("TOKEN")),
+    ...blocks(path, "sh").filter((block) => !isElsewhere(path, block)),
   ]).join("\necho ----\n");
-  const shell = Bun.spawn(["bash", "-euo", "pipefail", "-c", script.replaceAll(ADDRESS, url)], {
-    cwd: folder,
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const text = await new Response(shell.stdout).text();
-  expect(await shell.exited).toBe(0);
-  const pages = text.split(/^==== /m).slice(1);
+  const { code, printed, problems } = await shell(script);
+  if (code !== 0) throw new Error(`${printed}\n${problems}`);
+  const pages = printed.split(/^==== /m).slice(1);
   return new Map(
     pages.map((each) => {
       const [path = "", ...rest] = each.split("\n");
@@ -86,11 +122,19 @@ async function paste(): Promise<Map<string, string[]>> {
   );
 }
 
-test("the lines for a shell work, pasted one after another", async () => {
+/** Codes of the errors that lines printed. */
+function errorsIn(outputs: readonly string[]): unknown[] {
+  return outputs
+    .flatMap((output) => output.split("\n"))
+    .filter((line) => line.startsWith('{"type":"urn:gatehouse:problem:'))
+    .map((line) => (JSON.parse(line) as { code: string }).code);
+}
+
+test("every line for a shell works, pasted one after another", async () => {
   const printed = await paste();
   expect([...printed.keys()]).toEqual([...PASTED]);
 
-  const [, agent = "", events = "", results = "", policy = ""] = printed.get("README.md") ?? [];
+  const [, agent = "", events = "", results = "", policy = "", secret = ""] = printed.get("README.md") ?? [];
   expect(JSON.parse(agent)).toMatchObject({ name: "helper", status: "active" });
   expect(events).toContain("event: output.delta");
   expect(events).toMatch(/event: task\.finished\ndata: .*"status":"succeeded"/);
@@ -99,57 +143,109 @@ test("the lines for a shell work, pasted one after another", async () => {
   const actions = (JSON.parse(ledger).data as { action: string }[]).map(({ action }) => action);
   expect(actions).toEqual(expect.arrayContaining(["model.call", "tool.call"]));
   expect(JSON.parse(policy)).toMatchObject({ budget: { credits_per_day: 50 } });
+  expect(secret).toMatch(SECRET);
 
-  const [document = "", search = "", answer = ""] = printed.get("docs/vault.md") ?? [];
-  expect(JSON.parse(document)).toMatchObject({ title: "Refund policy", scope: "support", chunks: 1 });
-  expect(JSON.parse(search).results).toMatchObject([{ document_id: JSON.parse(document).id }]);
+  const [clerk = "", refused = "", attempts = ""] = printed.get("docs/security-model.md") ?? [];
+  expect(JSON.parse(clerk)).toMatchObject({ name: "clerk", approvals: ["time.*"] });
+  expect(errorsIn([refused])).toEqual(["agent_forbidden", "tool_forbidden", "scope_missing"]);
+  expect(JSON.parse(attempts).data).toMatchObject([
+    { action: "token.list", outcome: "denied" },
+    { action: "task.dispatch", code: "tool_forbidden" },
+    { action: "task.dispatch", code: "agent_forbidden" },
+  ]);
+
+  const [asking = "", deciding = "", calling = ""] = printed.get("docs/connectors.md") ?? [];
+  expect(JSON.parse(asking.split("\n").at(-1) ?? "")).toMatchObject({ status: "awaiting_approval" });
+  expect(JSON.parse(deciding.split("\n").at(-1) ?? "").data).toMatchObject([
+    { agent: "careful", status: "approved" },
+  ]);
+  expect(calling).toContain("Europe/Berlin");
+
+  const [added = "", addedFolder = "", replaced = "", search = "", answer = "", deleted] =
+    printed.get("docs/vault.md") ?? [];
+  const { id } = JSON.parse(added);
+  expect(JSON.parse(added)).toMatchObject({ title: "Refund policy", scope: "support", chunks: 1 });
+  expect(addedFolder).toBe("added 1, replaced 0, unchanged 0, skipped 0, failed 0");
+  expect(JSON.parse(replaced)).toMatchObject({ id, metadata: { language: "en" } });
+  expect(JSON.parse(search).results).toMatchObject([{ document_id: id }]);
   expect(answer).toMatch(/^data: .*"status":"succeeded".*\bwithin 14 days\b/m);
   expect(answer).toMatch(/\[1\] Refund policy/);
+  expect(deleted).toBe("");
 
-  const [entries = ""] = printed.get("docs/evidence.md") ?? [];
+  const [entries = "", verified = "", , bundle = ""] = printed.get("docs/evidence.md") ?? [];
   expect(JSON.parse(entries).data).toHaveLength(5);
-  const [workspace = ""] = printed.get("docs/operating.md") ?? [];
-  expect(JSON.parse(workspace)).toMatchObject({ budget: { credits_per_month: 1_000 } });
+  expect(verified.match(/holds/gi)?.length ?? 0).toBeGreaterThanOrEqual(2);
+  expect(bundle).toMatch(/holds/i);
+
+  const [stopped = "", limits = "", budget = "", watched = ""] = printed.get("docs/operating.md") ?? [];
+  const statuses = stopped.split("\n").map((line) => JSON.parse(line).status);
+  expect(statuses).toEqual(["stopped", "active"]);
+  expect(JSON.parse(limits)).toMatchObject({ limits: { enforcement: "enforced" } });
+  expect(JSON.parse(budget)).toMatchObject({ budget: { credits_per_month: 1_000 } });
+  expect(watched).toContain("gatehouse_http_requests_total");
+
   const [schedule = "", webhooks = ""] = printed.get("docs/schedules-and-webhooks.md") ?? [];
   expect(JSON.parse(schedule)).toMatchObject({ name: "morning report", status: "active" });
   const [listed = "", deliveries = ""] = webhooks.split("\n");
   expect(JSON.parse(listed)).toHaveProperty("url", null);
   expect(JSON.parse(deliveries)).toHaveProperty("data");
+
+  const [, tokens = "", workspaces = "", everything = "", lookedUp = ""] =
+    printed.get("docs/command-line.md") ?? [];
+  expect(tokens).toContain("ada");
+  expect(workspaces).toMatch(/^acme\n.*stopped\n.*active\n/);
+  expect(everything).toContain("default\tactive");
+  expect(lookedUp).toContain("Shipping");
+
+  const others = [...printed].filter(([path]) => path !== "docs/security-model.md");
+  expect(errorsIn(others.flatMap(([, outputs]) => outputs))).toEqual([]);
 });
 
-test("a folder is added as docs/vault.md shows", async () => {
-  const line = blocks("docs/vault.md", "sh").find((block) => block.startsWith("gatehouse vault add")) ?? "";
-  mkdirSync(join(folder, "docs"));
-  writeFileSync(join(folder, "docs/shipping.md"), "# Shipping\n\nParcels take three days.\n");
-  const [, ...args] = line.trim().split(" ");
-  const add = Bun.spawn(["bun", main, ...args], { cwd: folder, stdout: "pipe", stderr: "pipe" });
-  expect(await new Response(add.stdout).text()).toBe(
-    "added 1, replaced 0, unchanged 0, skipped 0, failed 0\n",
+test("docs/schedules-and-webhooks.md shows how to listen to a workspace", async () => {
+  const [lines = ""] = blocks("docs/schedules-and-webhooks.md", "sh").filter((block) =>
+    block.startsWith("curl -sN"),
   );
-  expect(await add.exited).toBe(0);
+  const script = `TOKEN=$(cat gatehouse-data/admin.token)\nexec ${lines.replace(ADDRESS, url)}`;
+  const curl = Bun.spawn(["bash", "-euc", script], { cwd: folder, stdout: "pipe", stderr: "ignore" });
+  let heard = "";
+  for await (const bytes of curl.stdout) {
+    heard += new TextDecoder().decode(bytes);
+    if (heard.includes("event: feed.open")) break;
+  }
+  curl.kill();
+  await curl.exited;
+  expect(heard).toContain("event: feed.open");
 });
 
-test("evidence is verified and exported as docs/evidence.md shows", async () => {
-  const [verifying = "", exporting = ""] = blocks("docs/evidence.md", "sh").filter((block) =>
-    block.startsWith("gatehouse"),
+test.each(ELSEWHERE)("the lines of %s that begin with %s are there, and run by %s", (path, start, file) => {
+  expect(blocks(path, "sh").filter((block) => block.startsWith(start))).toHaveLength(1);
+  expect(readFileSync(join(root, file), "utf8")).toContain(path);
+});
+
+test("no other page has lines for a shell", () => {
+  const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...DOCS].filter((path) =>
+    blocks(path, "sh").some((block) => !isElsewhere(path, block)),
   );
-  const program = `gatehouse() { bun '${main}' "$@"; }`;
-  const lines = `${verifying}\n${exporting}`
-    .replace("gatehouse ledger checkpoint", "gatehouse ledger checkpoint > kept.txt")
-    .replace("'gatehouse/…'", '"$(gatehouse ledger key)"')
-    .replace("2026-01-01", "2020-01-01")
-    .replace("2026-04-01", "2099-01-01");
-  const shell = Bun.spawn(["bash", "-euo", "pipefail", "-c", `${program}\n${lines}`], {
-    cwd: folder,
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [printed, problems] = await Promise.all([
-    new Response(shell.stdout).text(),
-    new Response(shell.stderr).text(),
-  ]);
-  expect([await shell.exited, problems]).toEqual([0, expect.not.stringContaining("rror")]);
-  expect(printed.match(/holds/gi)?.length ?? 0).toBeGreaterThanOrEqual(3);
+  expect(pages.sort()).toEqual([...PASTED].sort());
+});
+
+test("the scripts that README.md and CONTRIBUTING.md name can be run", async () => {
+  const named = ["README.md", "CONTRIBUTING.md"].flatMap((path) =>
+    [...page(path).matchAll(/\bscripts\/\w+/g)].map(([script]) => script),
+  );
+  expect([...new Set(named)].sort()).toEqual(
+    ["bench", "build", "soak", "start", "test"].map((name) => `scripts/${name}`),
+  );
+  for (const script of new Set(named)) accessSync(join(root, script), constants.X_OK);
+  for (const script of ["bench", "soak", "start"]) {
+    const { code, printed } = await shell(`'${join(root, "scripts", script)}' --help`);
+    expect([code, printed]).toEqual([0, expect.stringContaining("Usage:")]);
+  }
+});
+
+test("the client's form in the README is that of docs/connectors.md", () => {
+  const [form = ""] = blocks("README.md", "json");
+  expect(blocks("docs/connectors.md", "json")).toContain(form);
 });
 
 test("the configuration of the README is valid", async () => {
@@ -178,13 +274,30 @@ test("docs/command-line.md lists every verb, and no other", async () => {
   expect(listed.length).toBeGreaterThan(5);
 });
 
-describe("pages", () => {
-  test("the README is short", () => {
-    expect(page("README.md").length).toBeLessThanOrEqual(README_LIMIT);
-  });
+test("every verb and script that a page names is there", async () => {
+  const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "src/README.md", ...DOCS]
+    .map(page)
+    .join("\n");
+  const named = [...pages.matchAll(/`gatehouse ([a-z][a-z-]*(?: [a-z][a-z-]*)?)/g)].map(
+    ([, words = ""]) => words,
+  );
+  const verbs = [...new Set(named)].sort();
+  expect(verbs.length).toBeGreaterThan(15);
+  const usage = await Promise.all(
+    verbs.map(async (words) => (await shell(`gatehouse ${words} --help`)).printed.split("\n")[0] ?? ""),
+  );
+  expect(usage).toEqual(
+    verbs.map((words) => expect.stringMatching(new RegExp(`^Usage: gatehouse ${words}\\b`))),
+  );
+  const scripts = JSON.parse(page("package.json")).scripts as Record<string, string>;
+  for (const [, script = ""] of pages.matchAll(/`bun run (\w+)`/g)) expect(scripts).toHaveProperty(script);
+});
 
-  test.each(PAGES)("%s links only to files that are there", (path) => {
-    const links = [...page(path).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, link = ""]) => link);
-    expect(links.filter((link) => !existsSync(join(root, dirname(path), link)))).toEqual([]);
-  });
+// The last test: it stops the server.
+test("a copy of a stopped server's directory is verified as docs/operating.md shows", async () => {
+  server?.kill("SIGTERM");
+  await server?.exited;
+  const [lines = ""] = blocks("docs/operating.md", "sh").filter((block) => block.startsWith("cp -a"));
+  const { code, printed } = await shell(lines);
+  expect([code, printed]).toEqual([0, expect.stringMatching(/holds/i)]);
 });
