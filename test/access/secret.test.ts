@@ -42,7 +42,7 @@ test("bytes that would favour some characters are passed over", () => {
   const secret = createSecret((bytes) => {
     bytes.fill(calls++ === 0 ? 248 : 247);
   });
-  // 247 = 3 × 62 + 61: the last character, and never the first.
+  // 247 = 3 × 62 + 61 gives the last character. 248 would favour the first and is skipped.
   expect(secret.slice(4, 47)).toBe("z".repeat(43));
   expect(secret).toHaveLength(53);
   expect(hasValidChecksum(secret)).toBe(true);

@@ -1,4 +1,4 @@
-/** A session is its token's: it may do what the token may do at that moment, and ends with it. */
+/** A session has the rights that its token has at that moment, and ends with it. */
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -32,7 +32,7 @@ const statusOf = async (browser: Browser) => (await browser.ask("GET", "/v1/sess
 const path = (issued: Issued, more = "") => `/v1/tokens/${issued.id}${more}`;
 
 describe("a session ends", () => {
-  /** In use, so that it is remembered, and never used before. */
+  /** Two sessions: one in use and therefore cached, one never used. */
   async function two(secret: string): Promise<readonly [Browser, Browser]> {
     const browsers = [await signIn(gateway, secret), await signIn(gateway, secret)] as const;
     expect(await statusOf(browsers[0])).toBe(200);
@@ -180,7 +180,7 @@ test("it has the rights of its token, and no more", async () => {
     "scope_missing",
   );
   expect(await refusal("POST", "/v1/tokens", { name: "n", agent: "other" })).toBe("agent_forbidden");
-  // It neither sees nor ends sessions of others than its agent.
+  // It neither sees nor ends sessions of other agents.
   const admin = await signIn(gateway);
   const { data } = (await browser.ask("GET", "/v1/sessions")).body;
   expect(data.map(({ id }: { id: string }) => id)).toEqual([browser.id]);
