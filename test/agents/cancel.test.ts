@@ -8,7 +8,7 @@ function recording() {
   return { calls, hooks: { afterModelCall: (info: AfterModelCall) => void calls.push(info) } };
 }
 
-/** Reads the events and aborts when one of this type has come. */
+/** Reads events and aborts after the first one of this type. */
 async function abortAt(
   type: AgentEvent["type"],
   controller: AbortController,
@@ -17,7 +17,7 @@ async function abortAt(
   const all: AgentEvent[] = [];
   for await (const event of events) {
     all.push(event);
-    // Later, so that the run is waiting for its provider or tool by then.
+    // Delayed, so the run is already waiting for its provider or tool.
     if (event.type === type) setTimeout(() => controller.abort(), 1);
   }
   return all;

@@ -10,7 +10,7 @@ test("a question is read at its top only, and not at all where there is nothing 
   try {
     expect(bestSentences(long, [], 3)).toEqual([]);
     expect(slice).not.toHaveBeenCalled();
-    // What is read of it is this, and no more.
+    // Only this much of the question is read.
     bestSentences(long, passages, 3);
     expect(slice.mock.calls[0]).toEqual([0, 4_096]);
   } finally {

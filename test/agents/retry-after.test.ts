@@ -15,7 +15,7 @@ function busy(headers: Record<string, string>, statusCode = 429): Script {
   };
 }
 
-/** Runs against these answers of one model, and notes how long was waited. */
+/** Runs against these answers of one model and records each wait. */
 async function runInto(scripts: readonly Script[], options: Partial<AgentOptions> = {}) {
   const model = scripted("a", scripts);
   const waited: number[] = [];

@@ -1,13 +1,13 @@
-/** An answer that is larger than any that is honest is a failed call: the next model is asked, and nothing piles up. */
+/** An answer larger than any honest one is a failed call: the next model is asked, and memory stays bounded. */
 import { describe, expect, test } from "bun:test";
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { runAgent } from "../../src/agents/index.ts";
 import { answers, call, collect, finish, last, only, scripted, text } from "./support.ts";
 
-/** Parts after which an answer without an end is given up here, so that a test which fails ends. */
+/** Parts after which an endless answer is stopped, so a failing test ends. */
 const ENOUGH = 200_000;
 
-/** A model whose answer has no end. Counts the parts that were read. */
+/** A model with an endless answer. Counts the parts that were read. */
 function endless(part: (number: number) => LanguageModelV4StreamPart) {
   const read = { parts: 0 };
   const model = scripted("endless", []);
