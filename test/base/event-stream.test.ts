@@ -7,7 +7,7 @@ const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const lists = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 const HALF = 60;
 
-/** What the meter says of a text that comes in parts of `size` bytes. */
+/** The meter's result for a text that arrives in parts of `size` bytes. */
 function measure(text: string, size = text.length): { readonly bytes: number; readonly isWithin: boolean } {
   const meter = new EventMeter();
   const bytes = encode(text);

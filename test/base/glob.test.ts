@@ -6,13 +6,13 @@ const glob = (pattern: string) => (text: string) => matchesAny([pattern], text);
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** The same meaning as an expression, which backtracks, but on texts this short may. */
+/** The same pattern as a regular expression. It backtracks, which is fine for texts this short. */
 function oracle(pattern: string): RegExp {
   const escaped = pattern.replace(/[\\^$.+()[\]{}|/-]/g, "\\$&");
   return new RegExp(`^${escaped.replaceAll("*", "[^]*").replaceAll("?", "[^*]")}$`);
 }
 
-/** Few letters, so that patterns match now and then. */
+/** Few letters, so patterns match now and then. */
 const text = fc.string({ unit: fc.constantFrom("a", "b", ".", "/", "\n"), maxLength: 12 });
 const pattern = fc.string({
   unit: fc.constantFrom("a", "b", ".", "/", "?", "*", "*"),
@@ -60,7 +60,7 @@ describe("a pattern", () => {
     );
   });
 
-  // Ways to match are not tried one after the other: of 2^200 of them, no test would see the end.
+  // Matches must not be tried one by one: with 2^200 of them, this test would never end.
   test("made to backtrack is answered", () => {
     const hostile = glob(`${"*a".repeat(200)}*b`);
     expect(hostile("a".repeat(20_000))).toBe(false);
@@ -78,7 +78,10 @@ test("no pattern at all matches nothing", () => {
 });
 
 test("a pattern that is covered matches nothing that its cover does not", () => {
-  /** A pattern, a part of it replaced by a star, and a text that it matches: what stands for its own stars. */
+  /**
+   * A pattern, the same pattern with a part of it replaced by a star, and a text it matches, built from what fills
+   * its own stars.
+   */
   const covered = fc
     .tuple(
       pattern,

@@ -12,7 +12,7 @@ function idsAt(times: readonly number[]) {
   return createIds({ now: () => times[Math.min(call++, times.length - 1)] ?? 0 }, systemRandom);
 }
 
-/** The 128 bits of an id, as a UUID is written. */
+/** The 128 bits of an id, written as a UUID. */
 function uuid(id: string): string {
   let value = 0n;
   for (const character of id.split("_")[1] ?? "") value = value * 32n + BigInt(ALPHABET.indexOf(character));

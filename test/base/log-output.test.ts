@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { LogOutput } from "../../src/base/log-output.ts";
 
-/** A stream whose reader takes a line when it is told to. */
+/** A stream whose reader takes a line only when told to. */
 function stuckStream() {
   const written: string[] = [];
   const waiting: (() => void)[] = [];

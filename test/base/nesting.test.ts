@@ -14,20 +14,23 @@ import {
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
-/** How many objects and arrays contain each other in a parsed value. */
+/** How deeply objects and arrays are nested in a parsed value. */
 function depthOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-/** The depth that the meter finds: the lowest limit that it does not refuse. */
+/** The depth that the meter finds: the lowest limit that it accepts. */
 function countedDepth(json: string): number {
   let levels = 0;
   while (new JsonMeter({ levels }).add(encode(json))) levels++;
   return levels;
 }
 
-/** Items and properties of a parsed value: one for each empty array or object, and four for a name that may be an integer. */
+/**
+ * Items and properties of a parsed value. An empty array or object counts one; a name that may be an integer counts
+ * four.
+ */
 function membersOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const members = Object.values(value);
@@ -39,7 +42,7 @@ function membersOf(value: unknown): number {
 }
 const MAYBE_INTEGER = /^"[\d\\]/;
 
-/** Text in which quotes, escapes and brackets are common. */
+/** Text full of quotes, escapes and brackets. */
 const trickyText = fc.string({
   unit: fc.constantFrom('"', "\\", "[", "]", "{", "}", "a", "ž", "𝒳", "\n", "\ud800", "4"),
   maxLength: 120,

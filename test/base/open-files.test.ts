@@ -1,4 +1,7 @@
-/** Descriptors of a process that has none left: in a process of its own, since they are all of this one's as well. */
+/**
+ * What happens when a process has no file descriptor left. Each test uses a process of its own: the limit would hit
+ * this one too.
+ */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 
@@ -19,7 +22,10 @@ const giveBack = (count) => { while (count-- > 0) closeSync(taken.pop()); };
 const say = (value) => writeSync(1, JSON.stringify(value) + "\\n");
 `;
 
-/** Runs a program that may open 96 files. @returns what it said, and its exit code */
+/**
+ * Runs a program that may open 96 files.
+ * @returns its messages and its exit code
+ */
 async function withFewFiles(program: string): Promise<{ said: unknown[]; code: number }> {
   const command = [
     "/bin/sh",
@@ -77,7 +83,7 @@ test("a thread is refused where few descriptors are left, and does not end the p
     try { startThread(program); } catch (error) { say(error.name); }
     giveBack(1);
     const worker = startThread(program);
-    // It has its own by now: all others may go.
+    // The thread has its own descriptors now, so take all others.
     takeAll();
     worker.onmessage = () => { say("it runs"); process.exit(0); };
     worker.onerror = ({ message }) => { say(message); process.exit(0); };
