@@ -1,6 +1,6 @@
 /**
- * README and docs as a newcomer uses them: their own lines, pasted into one shell, one page after another. Only the address
- * differs, to get a free port.
+ * README and docs as a newcomer uses them: their own lines, pasted into one shell, one page after another. Only the
+ * address differs, because the test needs a free port.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
@@ -22,7 +22,7 @@ const DOCS = readdirSync(join(root, "docs"))
   .filter((name) => name.endsWith(".md"))
   .map((name) => `docs/${name}`);
 const PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "src/README.md", ...DOCS];
-/** Pages with lines for a shell that has a TOKEN; the first makes the agent that the others use. */
+/** Pages with lines for a shell that has a TOKEN. The first page creates the agent that the others use. */
 const PASTED = [
   "README.md",
   "docs/vault.md",
@@ -63,7 +63,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What each line with a TOKEN prints, by page. */
+/** The output of each line with a TOKEN, by page. */
 async function paste(): Promise<Map<string, string[]>> {
   const script = PASTED.flatMap((path) => [
     `echo ==== ${path}`,

@@ -74,7 +74,7 @@ describe("gatehouse console", () => {
 });
 
 describe("the first start", () => {
-  /** A server on a terminal, and all that it has printed there. */
+  /** Starts a server on a terminal and collects everything that it prints there. */
   async function serveOnTerminal(env: Record<string, string> = {}) {
     let printed = "";
     const child = Bun.spawn([...(await fromSources()), "serve", "--listen", "127.0.0.1:0"], {

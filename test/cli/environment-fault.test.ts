@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { environmentFault } from "../../src/cli/environment-fault.ts";
 import { StoreUnavailable } from "../../src/store/db.ts";
 
-/** As Bun's own functions throw it. */
+/** An error like those of Bun's own functions. */
 function systemError(code: string, path?: string): Error {
   return Object.assign(new Error(`${code}: of the system, write`), {
     code,

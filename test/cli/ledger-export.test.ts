@@ -1,4 +1,4 @@
-/** `gatehouse ledger export`: what it writes, and that a file is there whole or not at all. */
+/** `gatehouse ledger export`: what it writes, and that a file is either complete or absent. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server, Socket } from "node:net";
@@ -28,9 +28,9 @@ afterAll(async () => {
 
 const exported = (...args: string[]) => desk.cli(["ledger", "export", ...data, ...args]);
 const fileOf = (name: string) => readFileSync(join(desk.cwd, name));
-/** Bun keeps what it has translated in the home folder, which is this one. */
+/** Bun caches transpiled code in the home folder, which is this one. */
 const RUNTIME_CACHE = ".bun";
-/** Everything that lies where the files go, hidden ones as well. */
+/** Every file in the folder of the exports, including hidden ones. */
 const there = () =>
   readdirSync(desk.cwd)
     .filter((name) => name !== RUNTIME_CACHE)
@@ -66,7 +66,7 @@ describe("refused", () => {
   });
 });
 
-/** The verb as somebody sees it who types it. */
+/** Runs the verb on a terminal, as a person sees it. */
 async function onTerminal(...args: string[]): Promise<{ readonly code: number; readonly shown: string }> {
   let shown = "";
   const decoder = new TextDecoder();
@@ -109,7 +109,7 @@ describe.each([
     const entries = linesOf(fileOf("all.ndjson").toString());
     expect(entries.length).toBeGreaterThanOrEqual(COUNT);
     expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
-    // Each export adds the entry that tells of it.
+    // Each export appends the entry that records it.
     const array = JSON.parse(fileOf("all.json").toString()) as Entry[];
     expect(array.slice(0, entries.length)).toEqual(entries);
     expect(
@@ -192,7 +192,7 @@ describe("where it goes", () => {
     const reader = Bun.spawn(["cat", pipe], { stdout: "pipe" });
     const text = new Response(reader.stdout).text();
     const ran = await exported("--format", "ndjson", "--output", "pipe");
-    // It waits for a writer for ever, where there was none.
+    // Without a writer, the reader would wait for ever.
     if (ran.code !== 0) reader.kill();
     expect(ran).toEqual({ code: 0, stdout: "", stderr: "" });
     expect(linesOf(await text).length).toBeGreaterThanOrEqual(COUNT);
@@ -245,7 +245,10 @@ describe("an answer that does not come to its end", () => {
     for (const proxy of proxies.splice(0)) proxy.close();
   });
 
-  /** The server's own answers, through a network that lets so many bytes of an export through, and then breaks or hangs. */
+  /**
+   * Passes on the server's own answers through a network that lets `most` bytes of an export through, then breaks or
+   * hangs.
+   */
   async function badNetwork(
     most: number,
     then: "breaks" | "hangs",

@@ -21,7 +21,7 @@ const out = (...args: string[]) => desk.out(["ledger", ...args]);
 const keys = async (...args: string[]) =>
   JSON.parse(await out("key", "--json", ...args)) as { vkey: string; former_vkeys: string[] };
 
-/** How many of these keys have signed a checkpoint. */
+/** How many of these keys signed the checkpoint. */
 async function signatures(note: string, ...vkeys: string[]): Promise<number> {
   const known = vkeys.map((vkey) => parseVerifierKey(sha256, vkey));
   const signers = await signersOf(
@@ -35,13 +35,13 @@ async function signatures(note: string, ...vkeys: string[]): Promise<number> {
   return signers.length;
 }
 
-/** What the ledger says of changed keys. */
+/** The ledger's entries about changed keys. */
 async function rotations() {
   const text = await out("export", "--format", "json", "--output", "-", "--action", "ledger.rotate_key");
   const entries = JSON.parse(text) as { actor: string; code: string | null; detail: object | null }[];
   return (
     entries
-      // The call that asks for it has an entry as well, without the keys.
+      // The call that requests the rotation has an entry too, without the keys.
       .filter(({ detail }) => detail !== null)
       .map(({ actor, code, detail }) => ({ actor: actor.replace(/:.*/, ":…"), code, detail }))
   );
@@ -66,7 +66,7 @@ describe.each([
 
     expect(await out("checkpoint", "--output", "kept.txt")).toBe("");
     const kept = parseSignedCheckpoint(readFileSync(join(desk.cwd, "kept.txt"), "utf8")).checkpoint;
-    // The call that asked for the first is in the second.
+    // The call that requested the first checkpoint is included in the second.
     expect(kept.size).toBeGreaterThan(checkpoint.size);
     const json = JSON.parse(await out("checkpoint", "--json"));
     const { size, root } = parseSignedCheckpoint(json.checkpoint).checkpoint;

@@ -1,4 +1,6 @@
-/** `gatehouse ledger verify`: its exit codes, its two outputs, and that it minds no server. */
+/**
+ * `gatehouse ledger verify`: its exit codes, its two output formats, and that a running server does not disturb it.
+ */
 import {
   afterAll,
   afterEach,
@@ -37,7 +39,7 @@ afterEach(() => desk.clear());
 
 const verify = (...args: string[]) => desk.cli(["ledger", "verify", ...args]);
 
-/** Cuts the tail off, with the checkpoints that go past it. */
+/** Cuts off the ledger's tail, and the checkpoints that cover it. */
 function cutTail(above = 650): void {
   const dataDir = join(desk.cwd, "gatehouse-data");
   const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });

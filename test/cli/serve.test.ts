@@ -13,7 +13,7 @@ import { fromSources } from "../support/process.ts";
 import { until } from "../support/until.ts";
 import { AGENT, type Desk, openDesk, SECRET } from "./support.ts";
 
-/** What a data directory holds while nobody uses it. */
+/** The files of a data directory that is not in use. */
 const AT_REST = [
   "admin.token",
   "gatehouse.db",
@@ -178,7 +178,7 @@ test("one that is told to stop while it starts ends with 0, and the next start f
       env: { PATH: "", HOME: desk.cwd },
       stdio: ["ignore", "ignore", "ignore"],
     });
-    // The lock is the first thing that a start makes.
+    // Creating the lock is a start's first step.
     while (!existsSync(join(data, "gatehouse.lock")) && child.exitCode === null) await Bun.sleep(1);
     child.kill("SIGTERM");
     await child.exited;

@@ -1,4 +1,6 @@
-/** What every verb that opens the data directory says when the machine does not let it: one line, and what to do. */
+/**
+ * Every verb that opens the data directory reports a failure of the machine in one line, with what to do about it.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +38,7 @@ function copy(): string {
   return data;
 }
 
-/** Each verb, with a data directory of its own that `spoil` has changed. */
+/** Runs each verb on a copy of the data directory that `spoil` has damaged. */
 function runAll(spoil: (data: string) => void): Promise<(Ran & { readonly data: string })[]> {
   const env = { GATEHOUSE_TOKEN: `gth_${"a".repeat(49)}` };
   return Promise.all(
@@ -48,7 +50,7 @@ function runAll(spoil: (data: string) => void): Promise<(Ran & { readonly data: 
   );
 }
 
-/** One message and one hint, whatever was logged before them. */
+/** Expects one message and one hint, whatever was logged before them. */
 function expectFailure({ code, stdout, stderr }: Ran, message: string, hint: string): void {
   const lines = stderr.split("\n").filter((line) => line !== "" && !line.startsWith("{"));
   expect(lines).toEqual([`gatehouse: ${message}`, `  ${hint}`]);
@@ -77,7 +79,7 @@ describe("every verb tells in one line, with what to do, that", () => {
   });
 
   test("a new data directory finds no room, wherever in its making the disk is full", async () => {
-    // Some sizes of a file are all that the first start may write: each stops it at another point.
+    // Limits on the size of a file, each of which stops the first start at a different point.
     for (const kib of [0, 8, 64, 256, 512]) {
       const data = join(directory.path, `new-${kib}`);
       const program = (await withOpenFiles(256)).with(2, `ulimit -f ${kib * 2} && exec "$@"`);

@@ -1,4 +1,4 @@
-/** `stop-all`, `resume-all`, `workspace stop` and `resume`: with a server and without one. */
+/** `stop-all`, `resume-all`, `workspace stop` and `workspace resume`, with and without a running server. */
 
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";

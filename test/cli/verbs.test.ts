@@ -18,7 +18,7 @@ describe.each([
   beforeAll(async () => {
     desk = openDesk();
     admin = (await desk.out(["token", "create", "--name", "boss", "--scope", "admin"])).trim();
-    // Agents are made over HTTP: a server is there for a moment in either case.
+    // Agents are created over HTTP, so a server runs briefly in either case.
     const first = await desk.serve();
     const made = await desk.call(first, admin, "POST", "/v1/agents", AGENT);
     expect(made.status).toBe(201);
@@ -37,7 +37,7 @@ describe.each([
   const tokens = async (...args: string[]) =>
     JSON.parse(await desk.out(["token", "list", "--json", ...args])) as Listed[];
 
-  /** Whether a secret opens the door: asked of the server that runs, else of one that is started for it. */
+  /** Whether a secret is accepted by the running server, or else by one started for the purpose. */
   async function opens(secret: string): Promise<boolean> {
     const asked = server ?? (await desk.serve());
     const { status } = await desk.call(asked, secret, "GET", "/v1/tasks");
@@ -161,7 +161,7 @@ describe.each([
     const answer = await desk.call(asked, admin, "GET", "/v1/ledger?action=token.issue&limit=200");
     const { data } = (await answer.json()) as { data: { actor: string; channel: string }[] };
     if (asked !== server) await asked.end("SIGTERM");
-    // `system` issued the first serve's own token; whoever came from the command line has a name.
+    // `system` issued the token of the first start; the actor of every command has a name.
     expect(data.map((entry) => entry.actor)).toContainEqual(expect.stringMatching(/^user:\w+$/));
     expect(data.filter((entry) => !/^(user:\w+|system)$/.test(entry.actor))).toEqual([]);
   });

@@ -21,7 +21,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** What an entry of a file becomes, or why it does not. */
+/** What a file's entry becomes, or why it is not imported. */
 function read(
   value: unknown,
   env: Record<string, string> = {},
@@ -142,7 +142,7 @@ test("a file with comments: what can be added is, the rest says why, and the ver
   writeFileSync(
     file,
     `\uFEFF{
-      // VS Code's form
+      // VS Code's format
       "inputs": [{ "id": "token", "type": "promptString" }],
       "servers": {
         "My Files": { "command": ${JSON.stringify(process.execPath)}, "args": [${JSON.stringify(UPSTREAM)}, "plain"], },

@@ -1,4 +1,7 @@
-/** The same over all three ways: the gateway inside of the process, the server of the data directory, a server's URL. */
+/**
+ * The same behaviour in all three modes: the gateway inside the process, the data directory's server, and a server's
+ * URL.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ServerProcess } from "../../support/process.ts";
 import { type Desk, openDesk } from "../support.ts";
@@ -67,7 +70,7 @@ describe.each([
     await began.promise;
     given.abort("enough");
     expect(await hanging.catch(String)).toContain("enough");
-    // What it heard comes after what cancelled: the upstream takes one message after the other.
+    // The upstream handles one message after another, so it receives this call after the cancellation.
     let heard = "";
     for (let tries = 0; tries < 50 && !heard.includes("cancelled"); tries++) {
       heard = JSON.stringify(await client.callTool({ name: "fake__heard", arguments: {} }));
@@ -114,7 +117,7 @@ describe.each([
     expect((await spoken.answer("big")).error?.message).toContain("bytes");
     expect(await spoken.answer("one")).toMatchObject({ result: {} });
     expect(await spoken.answer("two")).toMatchObject({ result: {} });
-    // Just below what a message may have: it arrives whole.
+    // Just below the size limit of a message: it arrives whole.
     const large = "y".repeat(9 * 1024 * 1024);
     spoken.write(request("large", "tools/call", { name: "fake__echo", arguments: { text: large } }));
     expect((await spoken.answer("large")).result).toBeDefined();

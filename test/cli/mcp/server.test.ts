@@ -1,4 +1,4 @@
-/** A bridge outlives the server that it speaks to, and says what it cannot do. */
+/** A bridge survives restarts of its server, and reports what it cannot do. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterEach(endAll);
 afterAll(() => desk.clear());
 
-/** Resolves with the next news of changed tools. */
+/** Resolves with the next notification that tools have changed. */
 function changes(client: Client): () => Promise<void> {
   let next = Promise.withResolvers<void>();
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
@@ -42,7 +42,7 @@ test("changed tools are told; a server that comes back, elsewhere, is found and 
   const names = async () => (await client.listTools()).tools.map(({ name }) => name);
   expect(await names()).toContain("more__echo");
 
-  // Killed with a call out: that fails, since nobody knows what became of it.
+  // The server is killed during a call. The call fails, because its result is unknown.
   const began = Promise.withResolvers<void>();
   const out = client
     .callTool({ name: "fake__progress", arguments: { steps: 1, hang: true } }, undefined, {
@@ -54,7 +54,7 @@ test("changed tools are told; a server that comes back, elsewhere, is found and 
   expect(await out).toContain("not known");
   expect(await client.listTools().catch(String)).toContain("cannot be reached");
 
-  // Without being asked anything, the bridge introduces its client to the next one.
+  // Without waiting for a request, the bridge connects its client to the next server.
   const back = changed();
   server = await desk.serve();
   await back;
@@ -62,7 +62,7 @@ test("changed tools are told; a server that comes back, elsewhere, is found and 
   const echo = { name: "more__echo", arguments: { text: "again" } };
   expect((await client.callTool(echo)).content).toEqual([{ type: "text", text: "again" }]);
 
-  // A restart that nobody notices before the next call: it is made in a new session, once.
+  // The server restarts unnoticed between two calls: the next call is made once, in a new session.
   await server.end("SIGTERM");
   server = await desk.serve();
   expect((await client.callTool(echo)).content).toEqual([{ type: "text", text: "again" }]);
@@ -118,7 +118,7 @@ test("something else at the URL is no Gatehouse, and gets the token once at most
 });
 
 test("SIGTERM ends the gateway inside in order: its programs are gone, and the directory is free", async () => {
-  // The program may run as a user of its own.
+  // The program may run as a different user.
   chmodSync(desk.cwd, 0o755);
   const notes = join(desk.cwd, "notes");
   mkdirSync(notes);

@@ -6,7 +6,7 @@ import { contentOf, readableName } from "../../../src/cli/vault/content.ts";
 import { type FindOptions, findFiles } from "../../../src/cli/vault/files.ts";
 import { tempDir } from "../../support/process.ts";
 
-/** The user that is nobody, on every system. */
+/** The user `nobody`, on every system. */
 const NOBODY = 65_534;
 const place = tempDir();
 const at = (path: string) => join(place.path, path);
@@ -95,7 +95,7 @@ describe("the files of a folder", () => {
   test("that may not be read are said, and the others found", () => {
     put("closed/in/a.md");
     put("closed/b.md");
-    // The test's own user may be root, who may read everything: it looks as nobody then.
+    // The test may run as root, which can read everything, so the search runs as `nobody`.
     const isRoot = process.geteuid?.() === 0;
     for (const path of ["", "closed"]) chmodSync(at(path), 0o755);
     chmodSync(at("closed/in"), 0);

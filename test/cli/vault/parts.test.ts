@@ -95,7 +95,7 @@ describe("progress", () => {
   });
 });
 
-/** A gateway that answers one after another. */
+/** A fake gateway that returns these answers in order. */
 function api(...answers: readonly (Response | Error)[]) {
   const asked: string[] = [];
   const left = [...answers];

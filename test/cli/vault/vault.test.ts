@@ -101,7 +101,7 @@ describe.each([
     }
     const uri = pathToFileURL(join(desk.cwd, "docs/refunds.md")).href;
     expect(documents.map((document) => document.source_uri)).toContain(uri);
-    // From elsewhere, by other names of the same files.
+    // The same files under other names, added from another folder.
     const again = await add(join(desk.cwd, "docs"), "docs/shop/../refunds.md", "--scope", "support");
     expect(again.stdout).toBe("added 0, replaced 0, unchanged 4, skipped 2, failed 0\n");
   });
