@@ -60,7 +60,7 @@ describe("nobody is told", () => {
           const audience = { ...(agent === undefined || isDocument ? {} : { agent }) };
           const event = eventOf(name, isDocument ? { path } : audience);
           bench.hub.publish(1, { ...event, key: String(index) });
-          // Said once more, in words of the test's own.
+          // The rules once more, written independently of the implementation.
           const scope = FEED_SCOPES[name];
           const hasScope = scope === null || held.scopes.includes(scope);
           const isInside = held.boundary.some((at) => at === "/" || path === at || path.startsWith(`${at}/`));
@@ -125,7 +125,7 @@ describe("who listens is told", () => {
     bench.present.set("task:t", task("t", "running"));
     bench.hub.touch(1, "task", "t");
     bench.clock.advance(100);
-    // It has been taken up by now, and is being looked up.
+    // The first change is being looked up by now.
     bench.hub.touch(1, "task", "t");
     await bench.pass(0);
     bench.present.set("task:t", task("t", "failed"));
@@ -196,7 +196,8 @@ describe("to read anew", () => {
     }
     const told = await read(reader);
     const at = told.findIndex(({ name }) => name === "feed.reset");
-    // The first round was asked for, and what came of the last after it had been emptied is there.
+    // The reader had already asked for the first round. The queue was emptied once and filled again by the last
+    // rounds.
     expect([at, told.length < 100 + 1 + 2_000]).toEqual([100, true]);
     expect(told.at(-1)?.name).toBe("connector.changed");
     expect(names(told).filter((name) => name === "feed.reset")).toHaveLength(1);
@@ -237,7 +238,7 @@ describe("to read anew", () => {
     const reader = bench.hub.listen(1, async () => held);
     await bench.pass(100);
     await read(reader);
-    // The first is asked for; the second waits.
+    // The reader has asked for the first event; the second is queued.
     for (const path of ["secret/read", "secret/waits"]) {
       bench.hub.publish(1, eventOf("document.changed", { path }));
       await bench.pass(100);
@@ -281,7 +282,7 @@ describe("a stream ends", () => {
         loaded.push(bench.clock.now());
         return { ...EVERYTHING, until };
       });
-    // The second is quiet: it waits when the time comes.
+    // The second reader is quiet: it is waiting when its time is up.
     const [late, quiet, other] = [listen(), listen(), bench.hub.listen(1, open)];
     await bench.pass(100);
     for (const reader of [late, quiet, other]) await read(reader);
@@ -299,7 +300,7 @@ describe("a stream ends", () => {
     expect([await next(late), await next(quiet), hasEnded]).toEqual([null, null, true]);
     await bench.pass(100);
     expect(names(await read(other))).toEqual(["connector.changed", "agent.changed"]);
-    // Its rights were looked up at its beginning alone.
+    // Each stream's rights were looked up only at its start.
     expect(loaded).toHaveLength(2);
     other.close();
     expect(bench.timers()).toBe(0);

@@ -16,7 +16,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("reset") }) },
 );
 
-/** What a client makes of it: its lists, read when it is told to, with each text laid over them. */
+/** A client's view: lists that it reads when told to, with each received text laid over them. */
 class Picture {
   readonly #store: ReadonlyMap<string, string>;
   #lists = new Map<string, string>();

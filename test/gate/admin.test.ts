@@ -11,7 +11,7 @@ import { openGateway } from "../../src/gateway.ts";
 const directory = mkdtempSync(join(tmpdir(), "gatehouse-admin-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Opens a gateway on the directory, and answers what it handed over and how calls with some secrets end. */
+/** Opens a gateway on the directory, lets `work` call it, and returns the secrets that it handed over. */
 async function open(
   name: string,
   configured: string | undefined,

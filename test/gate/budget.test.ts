@@ -1,4 +1,4 @@
-/** Budgets over a store of their own: what is reserved lasts exactly where its transaction does. */
+/** Budgets on a store of their own. A reservation lasts exactly as long as its transaction. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
 import { Budgets, type Claim, type Crossing } from "../../src/gate/budget.ts";
@@ -75,7 +75,7 @@ test("who waits behind one budget and then behind the other is let in once both 
   await spend(6);
   await admit(claim("month", 14));
   budgets.release("day");
-  // It looks in a transaction: another one after it has seen that it did.
+  // The waiting call checks in a transaction, so another transaction after that one shows that it did.
   for (let turn = 0; turn < 3; turn++) await spend(0);
   expect(budgets.reservations).toBe(1);
   budgets.release("month");
@@ -89,7 +89,7 @@ test("who comes later stands behind those who wait, though there is room at that
   const first = admit(claim("first", 10));
   await spend(0);
   budgets.release("out");
-  // It is in the store's hands before the one that waits has heard.
+  // The store has this claim before the waiting one learns of the room.
   const later = admit(claim("later", 10)).then(() => "later");
   expect(await Promise.race([first.then(() => "first"), later])).toBe("first");
   budgets.release("first");

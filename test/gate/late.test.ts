@@ -1,4 +1,6 @@
-/** Decisions that hold before they can be written: in order, whole or not at all, as many as memory is given to. */
+/**
+ * Decisions that take effect before they can be written: in order, all or nothing, and only as many as fit in memory.
+ */
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
@@ -26,12 +28,12 @@ afterEach(async () => {
   await bench.close();
 });
 
-/** What a trigger refuses is to the store what a full disk is. */
+/** To the store, a refusing trigger looks like a full disk. */
 const refuse = () =>
   file.exec("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
 const allow = () => file.exec("DROP TRIGGER full");
 
-/** An effect, which is written first, and its evidence. */
+/** Writes an effect and then its evidence. */
 const write = (name: string) => async (tx: Tx) => {
   await tx.run("INSERT INTO meta (key, value) VALUES ($1, '')", [`decided/${name}`]);
   await bench.ledger.append(tx, 1, draft({ action: `decision.${name}` }));

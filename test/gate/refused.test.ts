@@ -69,7 +69,7 @@ test("two limits passed in one minute leave one entry for the workspace, and eac
   await notices.exceeded(workspace(2, 1), "requests");
   expect(drafts).toHaveLength(2);
   expect(told).toEqual(["w1 requests", "w1 tasks", "w2 requests"]);
-  // The next entry names the limit that came second.
+  // The next entry also names the limit that came second.
   clock.advance(MINUTE);
   await notices.exceeded(workspace(1, 1), "requests");
   await notices.exceeded(workspace(2, 1), "requests");

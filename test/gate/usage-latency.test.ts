@@ -1,4 +1,4 @@
-/** Percentiles of latencies of which only the classes are kept. */
+/** Percentiles of latencies, computed from counts per class of latency. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LATENCY_BOUNDS_MS, latencyClass, NOT_MEASURED, percentile } from "../../src/gate/usage/latency.ts";

@@ -9,7 +9,7 @@ const rule = fc.record({
   capacity: fc.integer({ min: 1, max: 1_000 }),
   perSecond: fc.double({ min: 0.01, max: 1_000, noNaN: true }),
 });
-/** Milliseconds since the call before; below zero where the clock stepped back. */
+/** Milliseconds since the previous call; negative if the clock stepped back. */
 const steps = fc.array(fc.integer({ min: -5_000, max: 20_000 }), { minLength: 1, maxLength: 200 });
 
 function play(of: BucketRule, gaps: readonly number[]) {

@@ -5,7 +5,7 @@ import { FairSlots } from "../../src/limits/fair-slots.ts";
 const slotsOf = (slots: number, keptForOthers = 0, waitingPerWorkspace = 1_000, waiting = 1_000): FairSlots =>
   new FairSlots({ slots, keptForOthers, waitingPerWorkspace, waiting });
 
-/** What came in, in order, by name; each is given back by its name. */
+/** Records who got a slot, in order and by name; a slot is returned by its holder's name. */
 function room(slots: FairSlots) {
   const entered: string[] = [];
   const releases = new Map<string, () => void>();
@@ -40,7 +40,7 @@ test("the last slots are not given to a workspace that holds some, whoever came 
   expect(entered).toEqual(["a1", "a2", "b1", "c1"]);
   void enter(4, "d1");
   await leave("a1");
-  // It holds none, so it is before the one that has waited longer.
+  // Workspace 4 holds no slot, so it goes before the one that has waited longer.
   expect(entered.at(-1)).toBe("d1");
   await leave("a2", "b1", "c1", "d1");
   expect(entered.slice(5)).toEqual(["a3", "a4"]);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { modelRequests } from "../../src/limits/request-plan.ts";
 
-/** 96 calls and 64 streams of connectors, 18 for vectors, and 10 others. */
+/** 96 calls and 64 streams of connectors, 18 requests for vectors, and 10 others. */
 const OTHERS = 188;
 
 test.each([

@@ -5,7 +5,7 @@ import { type Place, Reservations } from "../../src/limits/reservations.ts";
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
 const NEVER = new AbortController().signal;
-/** Lets everything that is ready go on. */
+/** Lets everything that is ready proceed. */
 const turns = () => Bun.sleep(0);
 
 describe("reservations", () => {
@@ -47,7 +47,7 @@ describe("reservations", () => {
 });
 
 describe("the line before a budget", () => {
-  /** Notes in `looks` each time that it is this one's turn. */
+  /** Records in `looks` each turn that this place gets. */
   async function watch(place: Place, looks: string[], name: string, signal: AbortSignal): Promise<void> {
     for (;;) {
       await place.turn(signal);

@@ -1,4 +1,4 @@
-/** The webhook is told that a person has to decide, with nothing of what the call would say. */
+/** The webhook reports that a person has to decide, but nothing of the call's content. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -26,13 +26,13 @@ let db: SqliteDb;
 let clock: FakeClock;
 let said: object[];
 let webhook: Webhook;
-/** Every byte that chance draws. */
+/** How many random bytes were drawn. */
 let drawn: number;
 
 beforeEach(async () => {
   receiver = startReceiver();
   directory = tempDir();
-  // The verifier asks the machine's own clock.
+  // The verifier uses the machine's own clock.
   clock = new FakeClock(Date.now());
   said = [];
   drawn = 0;
@@ -72,7 +72,7 @@ const notice = (type: Notice["type"] = "task.finished", data: object = {}, works
 
 const log = (workspaceId = 1): Promise<Delivery[]> => listDeliveries(db, workspaceId, 200, undefined);
 
-/** The delivery log, once its newest row is so. */
+/** The newest row of the delivery log, once it has this state. */
 async function settled(status: string, attempts: number): Promise<Delivery> {
   let found: Delivery | undefined;
   await until(async () => {
@@ -126,7 +126,7 @@ test("one that is not taken is sent again, under the same id, with the time of t
   expect(first).toMatchObject({ lastStatus: 500, lastError: "it answered 500" });
   expect(first.nextAt).toBe(clock.now() + (RETRY_MS[0] ?? 0));
   await until(async () => {
-    // Only while it waits: an attempt in progress would be given up after its time.
+    // Only while the delivery waits: moving the clock during an attempt would time it out.
     const [{ nextAt } = { nextAt: null }] = await log();
     if (nextAt !== null && nextAt > clock.now()) clock.advance(nextAt - clock.now());
     return receiver.posted.length === 3;
@@ -150,7 +150,7 @@ test("one that is never taken is given up after hours, and neither log says the 
     const { nextAt } = await settled("pending", attempt);
     clock.advance((nextAt ?? 0) - clock.now());
     await until(() => {
-      // The next look is planned a moment after the attempt is in the log.
+      // The next check is scheduled a moment after the attempt appears in the log.
       clock.advance(1);
       return receiver.posted.length > attempt;
     });
@@ -186,7 +186,7 @@ test("one that somebody asks for again while an attempt is out is sent again, wh
   });
   const [{ id } = { id: "" }] = await log();
   await db.tx((tx) => redeliver(tx, 1, id, clock.now()));
-  // It wants no more of it; who asked for it again knows better.
+  // The receiver wants no more, but the person who requested another delivery overrules it.
   held.resolve(new Response(null, { status: 410 }));
   await settled("pending", 2);
   heldAgain.resolve(new Response("ok"));
