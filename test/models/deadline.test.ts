@@ -10,7 +10,7 @@ import { FakeClock } from "../support/clock.ts";
 const OPTIONS: LanguageModelV4CallOptions = { prompt: [] };
 const delta = (text: string): LanguageModelV4StreamPart => ({ type: "text-delta", id: "0", delta: text });
 
-/** A provider that sends when the test says so, and may take no notice of its signal. */
+/** A provider that sends when the test says so, and that can ignore its abort signal. */
 function provider() {
   let controller: ReadableStreamDefaultController<LanguageModelV4StreamPart> | undefined;
   let signal: AbortSignal | undefined;
@@ -36,7 +36,7 @@ function provider() {
   };
 }
 
-/** Streams take up a read in a turn of their own. */
+/** A stream starts a read in a later turn of the event loop. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const nameOf = (error: unknown) => (error instanceof Error ? error.name : String(error));
 

@@ -56,7 +56,7 @@ test("only the door imports the providers' language models, and only they import
     "models/embed/embedder.ts",
     "models/providers.ts",
   ]);
-  // The one name that the embedder takes gives nothing that generates text.
+  // The only function that the embedder imports cannot generate text.
   const taken = (await Bun.file(`${src}/models/embed/embedder.ts`).text()).match(
     /^import (.+) from "\.\.\/providers\.ts"/gm,
   );

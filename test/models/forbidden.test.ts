@@ -16,7 +16,9 @@ const TIMEOUT = 60_000;
 let stage: Stage;
 const clock = new FakeClock();
 let hanging = 0;
-/** Those that time was let pass for: an upstream may be asked before its task is waited for. */
+/**
+ * Hanging calls for which time has been advanced. A call may reach the upstream before the test waits for its task.
+ */
 let passed = 0;
 
 beforeAll(async () => {
@@ -55,7 +57,7 @@ function behaviour(kind: string, call: number): Behaviour {
   }
 }
 
-/** Lets time pass for whoever hangs, until the task has ended. */
+/** Advances time for each hanging call until the task has ended. */
 async function endedInTime(id: string) {
   let done = false;
   const task = ended(stage.gateway, id).finally(() => {

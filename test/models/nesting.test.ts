@@ -1,4 +1,4 @@
-/** A provider's answers are refused before they are parsed, whatever they say they are. */
+/** A provider's answers are checked for depth and size before they are parsed, whatever type they claim to have. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { JsonTooLarge } from "../../src/base/nesting.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
@@ -71,7 +71,7 @@ test("an error that calls itself a stream is capped as a whole, not by its event
   expect(await reading(ask(cappedFetch("openai-compatible"), 200, "text/event-stream", body))).toBe(body);
 });
 
-/** An event whose JSON has so many members. */
+/** An event whose JSON has this many members. */
 const wide = (members: number): string => `data: [${"0,".repeat(members - 1)}0]\n\n`;
 
 test.each([

@@ -21,7 +21,7 @@ const routes = fc.dictionary(fc.constantFrom("1", "2", "3", "4"), fc.array(model
   minKeys: 1,
 });
 
-/** The same rules said another way: a glob as an anchored expression. */
+/** The same rule written differently: a glob as an anchored regular expression. */
 function matches(glob: string, text: string, flags = ""): boolean {
   const source = glob.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
   return new RegExp(`^${source.join(".*")}$`, flags).test(text);
@@ -29,7 +29,7 @@ function matches(glob: string, text: string, flags = ""): boolean {
 
 function allowed({ models }: TierPolicy, name: string): boolean {
   const own = name.slice(name.indexOf("/") + 1);
-  // Nothing at all is not a pattern, and denies everything.
+  // The empty text is not a pattern, and denies everything.
   const denied = (glob: string) =>
     glob === "" || matches(glob, name, "i") || (!glob.includes("/") && matches(glob, own, "i"));
   return models.allow.some((glob) => matches(glob, name)) && !models.deny.some(denied);

@@ -23,10 +23,10 @@ const TIMEOUT = 3_600_000;
 const DIMS = 64;
 const KEY = "sk-secret-1";
 
-/** Waits end at once and are noted; timeouts, which are longer, come when they are told to. */
+/** Waits end at once and are recorded. Timeouts, which are longer, elapse only when the test advances the clock. */
 class ImpatientClock extends FakeClock {
   readonly waits: number[] = [];
-  /** Timeouts that count. */
+  /** Pending timeouts. */
   armed = 0;
 
   override after(ms: number, task: () => void): () => void {
@@ -62,7 +62,7 @@ afterEach(() => {
   upstream.always({});
 });
 
-/** An embedder whose calls are all of one workspace. */
+/** An embedder whose calls all belong to one workspace. */
 interface OneWorkspace extends Omit<Embedder, "embed"> {
   embed(
     texts: readonly string[],
@@ -86,7 +86,7 @@ async function sharedEmbedder(model = "up/m", provider: Partial<ProviderConfig> 
     timeoutMs: TIMEOUT,
     ...provider,
   };
-  // All of the jitter: a wait is its nominal time.
+  // Jitter at its maximum, so each wait has its nominal length.
   const made = await createEmbedder(
     { embeddings: { model }, providers: new Map([["up", up]]) },
     clock,
@@ -129,7 +129,7 @@ describe("no embedder is made", () => {
 });
 
 describe("an upstream's failure", () => {
-  // Every error of the fake quotes something that must not be passed on.
+  // Every error of the fake upstream contains a text that must not be passed on.
   const message = `${KEY} upstream says`;
   test.each<[EmbeddingsBehaviour, number, string, boolean, string]>([
     [{ status: 401, message }, 1, "http_401", false, "refused the key (401)"],
@@ -141,7 +141,7 @@ describe("an upstream's failure", () => {
     [{ status: 500, message }, 4, "http_500", true, "answered with status 500"],
     [{ status: 503, message }, 4, "http_503", true, "answered with status 503"],
     [{ close: true }, 4, "connection", true, "could not be reached or closed the connection"],
-    // Refused, and so is a harmless text: the provider refuses everything.
+    // Two calls: the text is refused, and then a harmless one too, so the provider refuses everything.
     [{ status: 400, message }, 2, "http_400", false, "answered with status 400"],
     [{ status: 413, message }, 2, "http_413", false, "answered with status 413"],
     [{ status: 422, message }, 2, "http_422", false, "answered with status 422"],
@@ -367,7 +367,7 @@ describe("a refused batch", () => {
     const model = await embedder();
     const vectors = await model.embed(given, "document");
     expect(vectors).toEqual(given.map((text) => unit(text.slice(0, 2_000))));
-    // It was the text, not the number of them.
+    // The text was the problem, not the number of texts: full batches are still sent.
     await model.embed(texts(64), "document");
     expect(inputs().pop()).toHaveLength(64);
     expect(
@@ -444,7 +444,7 @@ describe("batches", () => {
     const model = await embedder();
     const made = [model.embed(texts(150), "document"), model.embed(texts(3), "document")];
     await upstream.arrived(asked + 2);
-    // A query does not stand behind the documents.
+    // A query does not queue behind documents.
     const query = model.embed(["now"], "query");
     await upstream.arrived(asked + 3);
     expect(inputs().map(({ length }) => length)).toEqual([64, 64, 1]);
@@ -494,7 +494,7 @@ describe("batches", () => {
       gate.resolve();
       await upstream.arrived(asked + 3 + index);
     }
-    // By the second turn the first workspace has none in flight either.
+    // By its second turn, the first workspace has no request in flight either.
     expect(inputs().slice(2, 5)).toEqual([["b"], ["text number 2"], ["c"]]);
     for (const gate of gates) gate.resolve();
     await Promise.all([...busy, ...calm]);
