@@ -1,4 +1,4 @@
-/** Calls outside of tasks: what they answer, and what the ledger says of them, when somebody ends them on their way. */
+/** Calls outside of tasks that end early: what they answer, and what the ledger records. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import Type from "typebox";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
@@ -29,7 +29,7 @@ let catalogue: Catalogue;
 let open: OpenCalls;
 let calls: DirectCalls;
 let agent: { readonly id: number; readonly name: string };
-/** What the builtin tool `own.change` does before it has changed anything, and whether it has. */
+/** Holds the builtin tool `own.change` before it changes anything, and tells whether it has. */
 let change: Held & { isDone: boolean };
 beforeEach(async () => {
   bench = await openCallBench();
@@ -87,7 +87,7 @@ async function call(name: string, abort = new AbortController()): Promise<ToolAn
   return answer;
 }
 
-/** Lets an upstream in whose only tool, `up.echo`, is called so. */
+/** Adds an upstream whose only tool, `up.echo`, runs `answer`. */
 const upstream = (answer: CallTool) => catalogue.put(1, origin("up"), ["*"], [tool("echo")], answer);
 
 function outcome() {
@@ -119,7 +119,7 @@ test("one that is still reading its agent when a drain begins is refused", async
 });
 
 type End = [who: string, end: (abort: AbortController) => unknown];
-/** A client words its reason as it likes, also as what is said of ends from here. */
+/** Clients word their reasons freely, including as the gateway words its own. */
 const BY_CLIENT: End[] = ["cancelled", "shutdown", "agent_stopped", undefined, { code: "shutdown" }].map(
   (reason) => [`the client, saying ${JSON.stringify(reason)}`, (abort) => abort.abort(reason)],
 );
@@ -248,13 +248,13 @@ describe("the kept output is all that the caller is answered, where it is", () =
   });
 });
 
-/** Does this in the transaction just before the one in which a call is begun: it was looked at before. */
+/** Runs `work` in the transaction just before the one that begins a call, after the call has been checked. */
 async function justBefore(work: (tx: Tx) => Promise<unknown>, tool = "paid.echo"): Promise<ToolAnswer> {
-  // Remembered, so that the call is on its way to its transaction in the same turn.
+  // Fill the cache, so the call reaches its transaction in the same turn.
   await agents.byId(1, agent.id);
   const done = bench.db.tx(work);
   const answer = call(tool);
-  // Its refusal is looked at below.
+  // The test looks at the refusal later.
   answer.catch(() => {});
   await done;
   return answer;

@@ -1,4 +1,4 @@
-/** How many connectors a workspace may have: also where several are let in at the same moment. */
+/** How many connectors a workspace may have, including when several are added at the same moment. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Problem } from "../../src/base/errors.ts";
 import { insertConnector } from "../../src/connectors/rows.ts";
@@ -15,7 +15,7 @@ afterEach(async () => {
   await bench.close();
 });
 
-/** Connectors that are there from before, by the store alone. */
+/** Writes existing connectors straight into the store. */
 async function fill(workspaceId: number, count: number): Promise<void> {
   await bench.db.tx(async (tx) => {
     for (let made = 0; made < count; made++) {
@@ -35,7 +35,10 @@ async function fill(workspaceId: number, count: number): Promise<void> {
   });
 }
 
-/** Creates them at once. @returns how each ended, in order of their names */
+/**
+ * Creates connectors at the same time.
+ * @returns how each ended, in order of their names
+ */
 function createAll(names: readonly string[]): Promise<string[]> {
   return Promise.all(
     names.map(async (name) => {

@@ -1,4 +1,4 @@
-/** A workspace cannot have its connectors listed without end, nor all of them at once. */
+/** A workspace can list its connectors' tools only so often, and not all connectors at once. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Problem } from "../../src/base/errors.ts";
 import { LISTING_RULE, LISTINGS_AT_ONCE, ListingAllowance } from "../../src/connectors/listing-allowance.ts";
@@ -33,7 +33,7 @@ test("refreshes past the allowance are refused before the upstream is asked, and
   });
   await bench.create("up");
   const most = LISTING_RULE.capacity;
-  // Creating it was the first.
+  // Creating the connector was the first listing.
   for (let times = 1; times < most; times++) await refresh("up");
   expect(lists).toBe(most);
   expect(await refusal(refresh("up"))).toEqual([429, "rate_limited", { "Retry-After": "2" }]);

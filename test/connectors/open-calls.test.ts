@@ -1,4 +1,4 @@
-/** Which calls were out when a process died: the next start reports each of them once, and none that had ended. */
+/** Calls in flight when a process died: the next start reports each of them once, and none that had ended. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openWorkspaces } from "../../src/access/workspaces.ts";
@@ -24,7 +24,7 @@ function begin(): Promise<number> {
   return open.begin(call, "{}");
 }
 
-/** As `DirectCalls` ends a call: it is out until its outcome is on disk. */
+/** Ends a call as `DirectCalls` does: it counts as in flight until its outcome is on disk. */
 async function end(intent: number): Promise<void> {
   await bench.ledger.record(1, {
     phase: "outcome",
@@ -38,7 +38,7 @@ async function end(intent: number): Promise<void> {
   open.ended(1, intent);
 }
 
-/** Intents without an outcome, as the file has them. */
+/** Intents in the file that have no outcome. */
 function lost(): number[] {
   const entries = bench.entries();
   const ended = new Set(entries.filter(({ phase }) => phase === "outcome").map(({ ref }) => ref));
@@ -52,13 +52,16 @@ function note(): number | null {
   return row ? Number(row.value) : null;
 }
 
-/** What a start reads when the process dies at this moment: it MUST begin at the first call that is out, or before. */
+/** What a start would read if the process died now: it MUST begin at the first call in flight, or before. */
 function expectFound(): void {
   const first = lost()[0];
   if (first !== undefined) expect(note() ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(first);
 }
 
-/** The next start. @returns the intents that it reported, each as often as it did */
+/**
+ * The next start.
+ * @returns the intents that it reported, each as often as it was reported
+ */
 async function start(): Promise<(number | undefined)[]> {
   const before = bench.entries().length;
   await reportLostCalls({ ...bench, budgets }, 1);
@@ -136,7 +139,9 @@ test("an outcome that cannot be written leaves its call out, however many end af
 });
 
 test("in whatever order calls begin and end, and whenever that is saved, a start finds just those that are out", async () => {
-  /** `begin` so many at once; `end` the nth of those that are out; `turn` lets what was begun get on. */
+  /**
+   * `begin` starts this many calls at once; `end` ends the nth of those in flight; `turn` lets started calls proceed.
+   */
   const step = fc.oneof(
     fc.record({ kind: fc.constant("begin" as const), n: fc.integer({ min: 1, max: 3 }) }),
     fc.record({ kind: fc.constant("end" as const), n: fc.nat(5) }),

@@ -1,4 +1,4 @@
-/** A connector that goes, while another takes its name, or while what it holds open will not end. */
+/** A connector is removed while another takes its name, or while its open connections refuse to end. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { gate, until } from "../tasks/support.ts";
 import { type ConnectorBench, openConnectorBench, said, tool } from "./bench.ts";
@@ -20,7 +20,7 @@ const ask = (name: string) => {
   return found?.call({ workspaceId: 1, agentId: null, actor: "token:tok_1" }, {}, context);
 };
 
-/** A connector `up` whose end takes until it is let go. */
+/** Creates a connector `up` that does not finish closing until it is released. */
 async function createLingering() {
   const closing = gate();
   const end = gate();

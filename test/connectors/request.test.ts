@@ -5,7 +5,7 @@ import { ConnectorCreate, definitionOf } from "../../src/connectors/request.ts";
 
 const body = validator(ConnectorCreate);
 
-/** The paths of what is wrong with a body, as REST names them. */
+/** The paths of a body's faults, as REST names them. */
 function faults(request: object): string[] {
   if (!body.is(request)) return body.errors(request).map(({ path }) => path);
   try {

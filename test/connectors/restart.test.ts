@@ -1,4 +1,4 @@
-/** What of the connectors outlives a restart, and what does not. */
+/** What survives a restart of connectors, and what does not. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,13 +40,13 @@ async function startAgain(options: Surroundings = {}): Promise<void> {
   };
 }
 
-/** Pids of the programs that run with this word among their arguments. */
+/** Pids of the processes that have this word in their arguments. */
 function processesOf(marker: string): string[] {
   return readdirSync("/proc").filter((pid) => {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(marker);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended since it was listed.
       return false;
     }
   });

@@ -23,7 +23,7 @@ beforeEach(async () => {
   await addConnector(stage.gateway, "up", upstream.url);
 });
 
-/** A model that makes these calls one after the other, then answers. */
+/** Scripts a model that makes these calls one after the other and then answers. */
 function script(...calls: readonly [name: string, input: object][]): void {
   stage.upstream.script("a", (_request, index) => {
     const call = calls[index];
@@ -110,7 +110,7 @@ test("a task that is cancelled ends the call that is out, and its upstream is to
 });
 
 describe("what is taken away while a task runs is denied at its next call:", () => {
-  /** `change` is made between two calls: while the model thinks, or while the first call is out. */
+  /** Runs `change` between two calls: while the model is thinking, or during the first call. */
   async function between(change: () => Promise<unknown>, when: "thinking" | "calling"): Promise<void> {
     if (when === "calling") upstream.answer(() => change().then(() => text("changed")));
     stage.upstream.script("a", (_request, index) => {

@@ -1,11 +1,11 @@
-/** How much memory the tools of connectors may take: each connector, each workspace, and all of them. */
+/** How much memory connectors' tools may take: per connector, per workspace and in total. */
 import { describe, expect, test } from "bun:test";
 import { ArgumentChecks } from "../../src/connectors/arguments/checks.ts";
 import { areSameTools, bytesOfTools, expandTool, keepTool } from "../../src/connectors/kept-tool.ts";
 import { ToolRoom } from "../../src/connectors/tool-room.ts";
 
 const MIB = 1024 * 1024;
-/** Each takes a MiB and a little. */
+/** Tools of a little over one MiB each. */
 const tools = (count: number, each = MIB) =>
   Array.from({ length: count }, (_, index) =>
     keepTool({
@@ -53,7 +53,7 @@ test("what becomes smaller is always taken, and gives its room back", () => {
   expect(held.hold(1, 2, tools(2))).toBeUndefined();
   expect(held.hold(1, 1, tools(1))).toBeUndefined();
   expect(held.hold(1, 3, tools(2))).toBeUndefined();
-  // Twice, and of none, changes nothing.
+  // Releasing one twice, or one that has no tools, changes nothing.
   for (const id of [3, 3, 9]) held.release(id);
   expect(held.hold(1, 3, tools(3))).toContain("The workspace's other connectors have 3 tools");
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { bulkOf } from "../../../src/connectors/arguments/bulk.ts";
 import { innerOf, sizeOf } from "../../../src/connectors/arguments/json.ts";
 
-/** A list that says how often somebody asked for its indices as names, which costs 1 µs each. */
+/** A list that counts how often its indices are enumerated as names, which costs 1 µs for each item. */
 function watched(length: number) {
   const state = { listed: 0, read: 0 };
   const list = new Proxy(new Array<number>(length).fill(1), {

@@ -21,7 +21,7 @@ function deep(levels: number): JsonObject {
 }
 const pathsOf = (schema: JsonSchema, input: JsonObject) =>
   argumentCheck(() => schema)(input).map(({ path }) => path);
-/** Schemas and values in a copy. */
+/** The number of schemas and values in a copy. */
 function sizeOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 1;
   return Object.values(value).reduce<number>((sum, each) => sum + sizeOf(each), 1);
@@ -201,14 +201,14 @@ describe("arguments that would take too long to check are the upstream's to chec
     const check = argumentCheck(() => ({ properties: { a, ...besides } }));
     expect(check({ b: "x" })).toHaveLength(1);
     const refused = check({ a: value, b: "x" }).map(({ path }) => path);
-    // Without its texts, the schema may be cheap enough for the rest.
+    // Without its texts, the schema may be cheap enough to check the rest.
     expect(refused.filter((path) => path !== "/b")).toEqual([]);
   });
 
   test("a long text costs its pattern and format, and no more", () => {
     const check = argumentCheck(() => ({ properties: { a: { format: "uri", pattern: "^h" }, ...besides } }));
     expect(check({ a: "no", b: "x" }).map(({ path }) => path)).toEqual(["/a", "/b"]);
-    // Its expression would say that this is none.
+    // The format's own expression would reject this text.
     expect(check({ a: `http://a/${"x".repeat(100_000)}`, b: 1 })).toEqual([]);
     expect(check({ a: "x".repeat(100_000), b: "x" }).map(({ path }) => path)).toEqual(["/b"]);
   });
@@ -220,7 +220,7 @@ describe("arguments that would take too long to check are the upstream's to chec
   });
 });
 
-/** Schemas in which everything meets everything, a part of it harmful or odd. */
+/** Schemas in which everything is combined with everything, some of it harmful or odd. */
 const schemas: fc.Arbitrary<JsonSchema> = fc
   .letrec<{ node: Record<string, unknown> }>((tie) => {
     const node = tie("node");
@@ -308,7 +308,7 @@ test("nothing is refused that the schema takes, whatever schema and arguments ar
   expect(refusals).toBeGreaterThan(50);
 });
 
-/** Whether typebox takes it by the schema itself; undefined where it cannot say. */
+/** Whether typebox accepts the value by the schema itself; undefined if it cannot say. */
 function takes(schema: JsonSchema, value: JsonObject): boolean | undefined {
   try {
     return validator(schema).is(value);

@@ -81,11 +81,11 @@ test("judging takes no more steps than it was given, whatever the expression", (
     expect(triesOf(pattern, steps)).toBeUndefined();
   }
   expect(steps.left).toBeLessThanOrEqual(0);
-  // Nothing is left for one that is harmless.
+  // No steps are left, not even for a harmless expression.
   expect(triesOf("^a$", steps)).toBeUndefined();
 });
 
-/** An expression of two letters, which meets itself often. */
+/** An expression over two letters, with much overlap. */
 const expression: fc.Arbitrary<string> = fc.letrec<{ node: string }>((tie) => ({
   node: fc.oneof(
     { maxDepth: 4, withCrossShrink: true },
@@ -119,8 +119,8 @@ test("a matcher that goes back never tries more for each character, whatever the
 });
 
 /**
- * A matcher that goes back, as plain as can be, which fails at the very end so that all is tried: how often it looked at a
- * character, or arrived at the end.
+ * A backtracking matcher, as simple as possible, that fails at the very end, so it tries everything.
+ * @returns how often it looked at a character or reached the end
  */
 function countTries(pattern: string, text: string): number {
   let tries = 0;

@@ -4,7 +4,7 @@ import { systemRandom } from "../../../src/base/ids.ts";
 import { Breaker, type Permit } from "../../../src/connectors/mcp-upstream/breaker.ts";
 import { FakeClock } from "../../support/clock.ts";
 
-/** Fills with ones: the longest wait of each step. */
+/** Fills the bytes with ones, which gives the longest wait at each step. */
 const longest = (bytes: Uint8Array): void => void bytes.fill(0xff);
 const shortest = (bytes: Uint8Array): void => void bytes.fill(0);
 

@@ -25,7 +25,7 @@ function serve(options: FakeMcpOptions = {}): FakeMcp {
   return fake;
 }
 
-/** A connector that shares its requests with all others here. */
+/** A connector that shares its requests with all other connectors of this file. */
 function connect(type: "http" | "sse", fake: FakeMcp, given: Given = {}): Opened {
   const url = type === "http" ? fake.url : fake.sseUrl;
   const up = open({ type, url, headers: {} }, { fetch: outbound.fetch, ...given });
@@ -33,12 +33,15 @@ function connect(type: "http" | "sse", fake: FakeMcp, given: Given = {}): Opened
   return up;
 }
 
-/** What is aborted ends a few turns later. */
+/** An aborted request ends a few turns later. */
 async function untilOut(requests: number): Promise<void> {
   while (outbound.out.requests !== requests) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Opens all streams that connectors may have. @returns what closes them */
+/**
+ * Opens all streams that connectors may have.
+ * @returns a function that closes them
+ */
 async function takeAllStreams(): Promise<() => void> {
   const fake = serve();
   const giveUp = new AbortController();
@@ -46,7 +49,7 @@ async function takeAllStreams(): Promise<() => void> {
   const streams = await Promise.all(
     Array.from({ length: MOST_STREAMS }, () => outbound.fetch(fake.sseUrl, init)),
   );
-  // Held until then: one that nobody can read any more is closed.
+  // Keep references until then, because a stream that nobody can read any more is closed.
   return () => {
     giveUp.abort();
     streams.length = 0;

@@ -8,7 +8,7 @@ import { faultOf, type Given, type Opened, open, SECRET, textOf } from "./suppor
 type Kind = "http" | "sse";
 const UNKNOWN = "It is unknown whether the call was carried out.";
 
-/** A scripted upstream and a source on it, both ended with the test. */
+/** A scripted upstream and a source for it; both end with the test. */
 function serve(kind: Kind, options: FakeMcpOptions = {}, given: Given = {}) {
   const fake: FakeMcp = startFakeMcp(options);
   const url = kind === "http" ? fake.url : fake.sseUrl;
@@ -23,7 +23,7 @@ function serve(kind: Kind, options: FakeMcpOptions = {}, given: Given = {}) {
   };
 }
 
-/** Happens to calls of tools alone. */
+/** A fault that only calls of tools have. */
 const inCalls =
   (fault: Fault): NonNullable<FakeMcpOptions["fault"]> =>
   ({ method }) =>
@@ -74,7 +74,7 @@ describe("a call over Streamable HTTP", () => {
     expect(await faultOf(server.up.call("echo"))).toBe(words);
     expect(server.fake.heard.filter((method) => method === "tools/call")).toHaveLength(1);
     expect(await server.up.list()).not.toBeEmpty();
-    // Of a flood, no more was read than the cap and what lies in between.
+    // Of a flood, only the cap and what was already in transit was read.
     expect(server.fake.flooded()).toBeLessThan(60_000_000);
   });
 

@@ -9,15 +9,15 @@ interface World extends AsyncDisposable {
   readonly fake: FakeMcp;
   readonly up: Opened;
   readonly clock: FakeClock;
-  /** What happens to calls of tools from now on. */
+  /** Sets the fault of tool calls from now on. */
   inCalls(fault: Fault | undefined): void;
-  /** What happens to handshakes from now on. */
+  /** Sets the fault of handshakes from now on. */
   inHandshakes(fault: Fault | undefined): void;
-  /** Resolves when the upstream has the next message of this method. */
+  /** Resolves when the upstream receives the next message of this method. */
   next(method: string): Promise<void>;
 }
 
-/** A real upstream and a clock that stands. */
+/** A real upstream and a stopped clock. */
 function world(): World {
   const clock = new FakeClock();
   const faults = new Map<string, Fault | undefined>();
@@ -43,7 +43,7 @@ function world(): World {
   };
 }
 
-/** One call that the upstream gets and does not answer. */
+/** Makes one call that the upstream receives and does not answer. */
 async function timedOut({ up, clock, next }: World): Promise<string> {
   const arrived = next("tools/call");
   const fault = faultOf(up.call("echo"));

@@ -1,4 +1,4 @@
-/** Who connectors' programs run as, and what they can reach of the server. */
+/** Which users connectors' programs run as, and what they can reach of the server. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -161,7 +161,7 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
         );
         expect(words).not.toContain("read ");
         expect(words.match(/Permission denied/g)).toHaveLength(2);
-        // The shell opens the folder that it lists as its fourth.
+        // Descriptor 3 is the folder that the shell opens for the listing.
         expect(words).toMatch(/descriptors (\/proc\/self\/fd\/[0123] ?)+$/);
       } finally {
         await gateway.stop();

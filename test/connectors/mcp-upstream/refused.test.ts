@@ -1,4 +1,4 @@
-/** What becomes of a call whose answer is an error status: whether it is made again, and what of it is shown. */
+/** A call answered with an error status: whether it is repeated, and how much of the answer is shown. */
 import { describe, expect, test } from "bun:test";
 import { refusedStatus } from "../../../src/connectors/mcp-upstream/http/refused.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
@@ -8,7 +8,7 @@ import { faultOf, open, textOf } from "./support.ts";
 const rpcError = (message: string) =>
   JSON.stringify({ jsonrpc: "2.0", error: { code: -32000, message }, id: null });
 
-/** An upstream that has forgotten its first session, and says so in its way. */
+/** An upstream that has forgotten its first session and reports it with this body. */
 function forgetful(body: string) {
   let forgets = false;
   const fake = startFakeMcp({

@@ -1,4 +1,4 @@
-/** What a program wrote on its standard error, as it is shown: no part of a secret, wherever it was cut. */
+/** A program's output on standard error, as it is shown: no part of a secret, wherever the text was cut. */
 import { describe, expect, test } from "bun:test";
 import { Said } from "../../../src/connectors/mcp-upstream/stdio/said.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
@@ -22,7 +22,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 describe("the end of what it said", () => {
   test("shows no rest of a secret that was cut, although masking brings it near", () => {
     const { said } = saying();
-    // So many of them that what is left of all is less than what is shown.
+    // So many secrets that the text left after masking is shorter than the limit.
     said.push(bytes(`${SECRET}\n`.repeat(400)));
     expect(said.tail().replaceAll("[redacted]", "").trim()).toBe("");
     expect(said.tail()).toStartWith("[redacted]");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { groupRuns } from "../../../src/connectors/mcp-upstream/stdio/process-group.ts";
 import { faultOf, type Opened, openFake, pidOf, quickClock, runs } from "./support.ts";
 
-/** The number behind this word on the upstream's standard error: `pid` its own, `child` that of a child of its own. */
+/** The number after this word on the upstream's standard error: `pid` for its own, `child` for its child's. */
 async function said(up: Opened, word: string): Promise<number> {
   const { fields } = await up.logs(({ fields }) => String(fields.line).startsWith(`${word} `));
   return Number(String(fields.line).slice(word.length));
@@ -87,7 +87,7 @@ test("a gateway that is killed leaves no child: its input ends", async () => {
   expect(runs(pid)).toBe(true);
   gateway.kill("SIGKILL");
   await gateway.exited;
-  // Nobody is told of the end of a process that is not an own child.
+  // A process gets no notification when a process ends that is not its child.
   const deadline = Date.now() + 10_000;
   while (runs(pid) && Date.now() < deadline) await Bun.sleep(10);
   expect(runs(pid)).toBe(false);

@@ -130,7 +130,7 @@ describe("a success", () => {
   test("of a long text is cut, says so, and shows no part of a secret at the cut", async () => {
     const whole = await answered(typed("x".repeat(1_000_000), "text/plain"));
     expect(whole.content).toHaveLength(1);
-    // Two bytes a character, so that the cut in bytes comes first: in the middle of the secret.
+    // Two bytes for each character, so the limit in bytes applies first and cuts the secret in two.
     const half = 1_024 * 1_024 - 10;
     const cut = await answered(typed(`${"é".repeat(half / 2)}${SECRET}${"z".repeat(50)}`, "text/plain"));
     const [text, note] = cut.content.map((block) => String(block.text));

@@ -1,4 +1,4 @@
-/** Where a connector's auth may go: where it was authorised for, whatever its document says later. */
+/** A connector's auth is sent only to the origin that it was authorised for, whatever its document says later. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -26,12 +26,12 @@ afterEach(async () => {
   await second.close();
 });
 
-/** A document of one operation, `getThings`, at these servers. */
+/** A document with one operation, `getThings`, on these servers. */
 function at(...urls: readonly string[]): JsonObject {
   return { ...documentOf({ operationId: "getThings" }), servers: urls.map((url) => ({ url })) };
 }
 
-/** What the requests to an API carried as `Authorization`. */
+/** The `Authorization` headers of the requests to an API. */
 const credentials = (api: FakeApi) =>
   api.asked.filter(({ path }) => path.endsWith("/things")).map(({ headers }) => headers.authorization);
 
@@ -174,7 +174,7 @@ describe("a connector whose document is at a URL", () => {
   });
 });
 
-/** A port that nobody listens on. */
+/** A port on which nothing listens. */
 async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

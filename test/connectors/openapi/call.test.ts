@@ -91,7 +91,7 @@ test("parameters go to their places", async () => {
     id_query: false,
   };
   await call({ parameters }, input, {}, "/things/{id}/{more}");
-  // Nothing describes {more}: it is an argument all the same, and missing.
+  // The document does not describe {more}, but it is still a required argument, and it is missing here.
   expect(api.asked).toHaveLength(0);
   await call({ parameters }, { ...input, more: "m" }, {}, "/things/{id}/{more}");
   const asked = last();

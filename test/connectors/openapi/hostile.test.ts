@@ -166,7 +166,7 @@ describe("a document is refused, with what is wrong with it", () => {
 });
 
 describe("schemas that expand", () => {
-  /** Each level refers to the one below ten times: 10^12 schemas, written out. */
+  /** Each level refers ten times to the one below: 10^12 schemas when expanded. */
   function bomb(levels: number, beside: JsonObject): JsonObject {
     const schemas: JsonObject = { L0: { type: "string" } };
     for (let level = 1; level <= levels; level++) {
@@ -274,7 +274,7 @@ describe("a document that is fetched", () => {
   });
 });
 
-/** Lists in lists around a value, as YAML on one line. */
+/** Nested lists around a value, as YAML on one line. */
 function flow(levels: number, value: string): string {
   return "[".repeat(levels) + value + "]".repeat(levels);
 }

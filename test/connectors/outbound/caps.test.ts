@@ -19,7 +19,7 @@ const MOST = 96;
 const MOST_STREAMS = 64;
 const MOST_TO_ONE = 48;
 
-/** Answers at once, or what `/hang`, `/stream`, `/large`, `/redirect`, `/away`, `/empty` say. */
+/** Answers at once, or as `/hang`, `/stream`, `/large`, `/redirect`, `/away` and `/empty` say. */
 function startServer(): Bun.Server<undefined> {
   return Bun.serve({
     port: 0,
@@ -51,7 +51,7 @@ function startServer(): Bun.Server<undefined> {
   });
 }
 
-/** Answers each request with these bytes, and ends the connection. */
+/** Answers each request with these bytes and closes the connection. */
 function startSocket(bytes: string): Bun.TCPSocketListener<undefined> {
   return Bun.listen({
     port: 0,
@@ -220,7 +220,7 @@ describe("a place is given back", () => {
       for (let each = 0; each < 40; each++) await outbound.fetch(at("/large"));
     };
     await drop();
-    // A stack that is scanned conservatively may hold the last ones.
+    // A conservative stack scan may keep the last ones alive.
     while (outbound.out.requests > 20) {
       Bun.gc(true);
       await new Promise((resolve) => setImmediate(resolve));
@@ -228,7 +228,7 @@ describe("a place is given back", () => {
     expect(await (await outbound.fetch(at("/"))).text()).toBe("here");
   });
 
-  /** What becomes of an answer. */
+  /** Ways in which an answer can end. */
   const ENDS = {
     text: async (response: Response) => void (await response.text()),
     cancel: async (response: Response) => void (await response.body?.cancel()),
@@ -272,13 +272,13 @@ describe("a place is given back", () => {
             const giveUp = new AbortController();
             const url = path === "/broken" ? `http://127.0.0.1:${breaking.port}/` : at(path);
             const asked = outbound.fetch(url, { signal: giveUp.signal, lasts });
-            // What never ends by itself is given up one way or another.
+            // A request that never ends by itself is aborted or cancelled.
             if (early || path === "/hang") giveUp.abort();
             try {
               const endless = path === "/stream" && (end === "text" || end === "readCapped");
               await ENDS[endless ? "cancel" : end](await asked, giveUp);
             } catch {
-              // Broken, refused, aborted: what counts is that nothing is out afterwards.
+              // The request may break, be refused or be aborted. All that matters is that none stays in flight.
             }
           }),
         );

@@ -12,10 +12,13 @@ afterAll(() => {
   for (const server of servers) server.close();
 });
 
-/** The port of a server that does this with whoever has sent something. */
+/**
+ * Starts a server that treats each client this way once it has sent something.
+ * @returns the port
+ */
 async function behaving(behave: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
-    // The other side may leave while it is written to.
+    // The other side may leave during a write.
     socket.on("error", () => {});
     socket.once("data", () => behave(socket));
   });

@@ -12,7 +12,7 @@ interface Seen {
   readonly body: string;
 }
 
-/** What the server was asked, and how it answers each path. */
+/** Requests that the server received. */
 let seen: Seen[] = [];
 let server: Bun.Server<undefined>;
 const outbounds: TestOutbound[] = [];
@@ -56,7 +56,7 @@ function outbound(resolve?: Resolve, allow: readonly string[] = []): TestOutboun
   return made;
 }
 
-/** A resolver of one name after another answer. */
+/** A resolver that returns these answers one after another. */
 function answers(...each: readonly (readonly string[])[]): Resolve & { asked: string[] } {
   const asked: string[] = [];
   const left = [...each];
@@ -297,7 +297,7 @@ describe("a redirect within the origin", () => {
 });
 
 test("what configuration allows is reached, by a name and by itself", async () => {
-  // The whole of 0.0.0.0/8 is refused otherwise; systems take this one for loopback.
+  // Otherwise all of 0.0.0.0/8 is refused. Systems treat this address as loopback.
   const { fetch } = outbound(answers(["0.0.0.0"]), ["0.0.0.0"]);
   expect(await faultOf(fetch(at("name.test")))).toEqual(["none", "status 200"]);
   expect(await faultOf(fetch(at("0.0.0.0")))).toEqual(["none", "status 200"]);

@@ -6,7 +6,7 @@ import { ConnectorError } from "../../../src/connectors/source.ts";
 import { testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
 
-/** A body with a cap, whose refusals name their fault. */
+/** A capped body whose refusals name their fault. */
 const capStream = (given: Response, bytes: number): Response =>
   capBody(given, {
     bytes,
@@ -16,7 +16,7 @@ const capStream = (given: Response, bytes: number): Response =>
 
 const encoder = new TextEncoder();
 
-/** A response that sends these parts and then ends, or goes on for ever. */
+/** A response that sends these parts and then ends, or never ends. */
 function response(parts: readonly string[], headers: Record<string, string> = {}, end = true) {
   const state = { read: 0, cancelled: false };
   const body = new ReadableStream<Uint8Array>(
@@ -157,7 +157,7 @@ describe("capBody", () => {
 describe("a server that sends 100 MB", () => {
   const TOTAL = 100 * 1024 * 1024;
   const CAP = 1024 * 1024;
-  /** What stands in the sockets of both sides when a reader leaves, and in the buffers of fetch. */
+  /** The sockets' buffers on both sides when a reader leaves, plus the buffers of fetch. */
   const MOST_SENT = 24 * 1024 * 1024;
   let stop = async () => {};
 
@@ -177,7 +177,7 @@ describe("a server that sends 100 MB", () => {
               if (state.sent >= TOTAL) return controller.close();
               controller.enqueue(part);
               state.sent += part.length;
-              // A turn, in which the other side's leaving is noticed.
+              // One turn of the event loop, in which the server notices that the other side has left.
               await new Promise<void>((resolve) => setImmediate(resolve));
             },
             cancel: () => leave(),

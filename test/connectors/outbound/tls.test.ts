@@ -48,7 +48,7 @@ function trusting(authorities?: string): TestOutbound {
 
 const url = (server: string, host: string) => `https://${host}:${servers.get(server)?.port}/?key=SECRET`;
 
-/** The text, or what went wrong in words. */
+/** The answer's text, or the error in words. */
 async function outcome(outbound: TestOutbound, target: string): Promise<string> {
   try {
     return await (await outbound.fetch(target)).text();

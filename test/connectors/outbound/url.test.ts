@@ -6,7 +6,7 @@ import { ConnectorError } from "../../../src/connectors/source.ts";
 
 const rules = createAddressRules([]);
 
-/** The error's words, or where the URL leads. */
+/** The error's message, or the normalised URL. */
 function said(text: string): string {
   try {
     return checkUrl(text, rules).href;

@@ -205,7 +205,7 @@ describe("a text that was cut before it came", () => {
         for (const form of forms) {
           const cut = 1 + (at % (form.length - 1));
           const bare = (shown: string) => shown.replaceAll("[redacted]", "").replace(/[\n\r]/g, "");
-          // A shorter form that stands whole in the rest is redacted; of what is left of it, see the test above.
+          // A shorter form that is complete in the rest is redacted; the test above covers what remains of it.
           const inner = forms.filter((each) => each !== form && form.includes(each));
           if (inner.length > 0) continue;
           expect(bare(masked(other + form.slice(0, cut), { end: true }))).toBe(other);

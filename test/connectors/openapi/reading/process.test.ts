@@ -1,4 +1,4 @@
-/** OpenAPI documents are read in processes of their own, under a ceiling of memory and time. */
+/** OpenAPI documents are read in separate processes with limits on memory and time. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { silentLog } from "../../../../src/base/log.ts";
@@ -36,7 +36,7 @@ const request = (text: string, more: Partial<ApiDocumentRequest> = {}): ApiDocum
   ...more,
 });
 const HEAD = "openapi: 3.0.0\ninfo: { title: a, version: '1' }\npaths: { /a: { get: { responses: {} } } }\n";
-/** A valid document that takes the parser long. */
+/** A valid document that takes the parser a long time. */
 const slowYaml = () => `${HEAD}x-a: [${"!!str a,".repeat(60_000)}a]\n`;
 
 describe("a document is given up, and its process is gone,", () => {
