@@ -86,7 +86,7 @@ const decided =
     oversight: { person: "Ann", decision: "approve", target_seq: seqs[0] ?? 0, arguments_hash: hash },
     ...more,
   });
-/** Without `arguments_hash`, because changed arguments are the entry's own input. */
+/** An approval with changed arguments. Their hash is the hash of the entry's own input. */
 const changed =
   (more: Partial<Draft> = {}): Entry =>
   (seqs) => ({
