@@ -156,7 +156,7 @@ test("a workspace that runs all of the node's tasks gets no free slot before tho
   // Workspace A is down to two tasks, and the others have one each.
   for (const id of ["b1", "c1"]) await end(id);
   expect(started.slice(6)).toEqual(["b2", "c2"]);
-  // All have the same number, so they take turns.
+  // Each workspace has one task, so they take turns.
   await end("a3");
   expect(running()).toEqual(["a4", "b2", "c2", "a5"]);
 });

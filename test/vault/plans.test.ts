@@ -131,7 +131,7 @@ describe.each(BOUNDARIES)("inside of %s", (...boundary) => {
 
   test("a list does, too", () => listed([]));
   test("a list of a source's documents does, too", () => listed(["source"]));
-  // Without the boundary, it would walk all older documents of the workspace once for each scope.
+  // Left to itself, SQLite would walk all older documents of the workspace once for each scope.
   test("a list's next page does, too", () => listed(["before"]));
   test("the next page of a source's documents does, too", () => listed(["source", "before"]));
 

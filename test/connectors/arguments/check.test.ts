@@ -313,6 +313,6 @@ function takes(schema: JsonSchema, value: JsonObject): boolean | undefined {
   try {
     return validator(schema).is(value);
   } catch {
-    return undefined; // a pattern that is none, a reference about itself
+    return undefined; // an invalid pattern, or a reference to itself
   }
 }

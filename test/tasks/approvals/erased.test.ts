@@ -1,6 +1,6 @@
 /**
- * The arguments of a waiting call are erased: nobody can see them any more, so nobody can approve the call as it was.
- * The refusal is final.
+ * The arguments of a waiting call are erased: nobody can see them any more, so nobody can approve the call as it was,
+ * and nobody is told to review it again.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
