@@ -86,7 +86,7 @@ test("a tool loop over the wire", async () => {
   ]);
 });
 
-test("a server that is down, one that cuts its answer, one that answers", async () => {
+test("a server that is down, one that cuts off its answer, one that answers", async () => {
   const events = await collect(
     runAgent({
       model: [model("down"), model("cut"), { ...unreachable(), id: "gone/x" }, model("good")],

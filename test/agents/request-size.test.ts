@@ -97,7 +97,7 @@ const turn = fc
     { role: "tool", results: [{ id, tool: "up.tool_0", status: status as "succeeded", output }] },
   ]);
 
-test.each(MODELS)("what is sent to %s is never more than what is counted", async (_name, model) => {
+test.each(MODELS)("never more is sent to %s than is counted", async (_name, model) => {
   await fc.assert(
     fc.asyncProperty(
       text,
@@ -120,7 +120,7 @@ test.each(MODELS)("what is sent to %s is never more than what is counted", async
   );
 });
 
-test("bytes are those of UTF-8, and of a JSON string", () => {
+test("bytes are counted as UTF-8, and as a JSON string", () => {
   const any = fc.string({
     unit: fc.oneof(
       fc.nat(0xffff).map((unit) => String.fromCharCode(unit)),

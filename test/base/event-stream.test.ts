@@ -68,7 +68,7 @@ describe("the nesting of JSON in a stream's events", () => {
     for (const size of [1, 2, 7, text.length]) expect(measure(text, size).isWithin).toBe(isWithin);
   });
 
-  test("of any JSON, however the bytes are cut and whatever else the stream holds", () => {
+  test("of any JSON, however the bytes are cut and whatever else the stream contains", () => {
     const other = fc.constantFrom(': "', "id: ]]", "event: {{", "retry: 1", "data", "");
     fc.assert(
       fc.property(
@@ -85,7 +85,7 @@ describe("the nesting of JSON in a stream's events", () => {
   });
 });
 
-test("an event's length is that of its bytes, however they are cut", () => {
+test("an event's length is its number of bytes, however they are cut", () => {
   const event = fc.array(fc.constantFrom("data: 12345", "id: 7", ": comment", "data:"), { minLength: 1 });
   fc.assert(
     fc.property(fc.array(event, { minLength: 1 }), fc.integer({ min: 1, max: 50 }), (events, size) => {

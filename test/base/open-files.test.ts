@@ -45,7 +45,7 @@ async function withFewFiles(program: string): Promise<{ said: unknown[]; code: n
   return { said, code: await child.exited };
 }
 
-test("what is held cannot be taken, and is lent to what needs it", async () => {
+test("reserved descriptors cannot be taken, but are lent to whatever needs them", async () => {
   const { said, code } = await withFewFiles(`
     reserve.resize(8);
     takeAll();
@@ -73,7 +73,7 @@ test("what is held cannot be taken, and is lent to what needs it", async () => {
   expect(code).toBe(0);
 });
 
-test("a thread is refused where few descriptors are left, and does not end the process", async () => {
+test("a thread is refused when few descriptors are left, and does not end the process", async () => {
   const { said, code } = await withFewFiles(`
     const program = new URL("data:text/javascript,postMessage(1)");
     reserve.resize(8);
@@ -92,7 +92,7 @@ test("a thread is refused where few descriptors are left, and does not end the p
   expect(code).toBe(0);
 });
 
-test("who waits for a descriptor goes on when there is one", async () => {
+test("a caller waiting for a descriptor continues when there is one", async () => {
   const { said, code } = await withFewFiles(`
     reserve.resize(8);
     takeAll();
