@@ -57,7 +57,7 @@ function reported(path: string): string[] {
 const UNKNOWN = "up.slow failed unknown system";
 const DONE = "up.quick succeeded  mcp";
 
-test("killed with calls that began together: each is unknown, and one that had ended stays as it was", async () => {
+test("killed with calls that began together: each is unknown, and a call that had ended is unchanged", async () => {
   const data = join(directory.path, "gatehouse-data");
   mkdirSync(data, { mode: 0o700 });
   const options = { cwd: directory.path };
@@ -108,7 +108,7 @@ function note(path: string): number | null {
   return row ? Number(row.value) : null;
 }
 
-test("where housekeeping had moved the note on, or taken it away, each that was out is unknown all the same", async () => {
+test("even if housekeeping had moved or removed the note, each call in flight is unknown", async () => {
   const clock = new FakeClock();
   const gateway = await startGateway({ clock });
   const path = databasePath(gateway.dataDir);

@@ -53,7 +53,7 @@ function createAll(names: readonly string[]): Promise<string[]> {
   );
 }
 
-test.each([0, 1, 3])("where there is room for %d, no more than these are let in at once", async (room) => {
+test.each([0, 1, 3])("with room for %d connectors, no more are added at the same time", async (room) => {
   await fill(1, PER_WORKSPACE - room);
   await fill(2, PER_WORKSPACE);
   const names = ["a", "b", "c", "d", "e"];
@@ -68,13 +68,13 @@ test.each([0, 1, 3])("where there is room for %d, no more than these are let in 
   expect(entries.map(({ detail }) => detail?.connector)).toEqual(allowed);
 });
 
-test("of one name, created several times at once, there is one", async () => {
+test("creating the same name several times at once makes one connector", async () => {
   const ended = await createAll(["same", "same", "same"]);
   expect(ended.sort()).toEqual(["409 connector_exists", "409 connector_exists", "created"]);
   expect(bench.stored()).toMatchObject([{ name: "same" }]);
 });
 
-test("one that goes makes room", async () => {
+test("a removed connector makes room", async () => {
   await fill(1, PER_WORKSPACE - 1);
   expect(await createAll(["last", "more"])).toEqual(["created", "409 connector_limit"]);
   await bench.connectors.remove(bench.call("connector.remove"), "last");

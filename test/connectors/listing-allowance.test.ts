@@ -44,7 +44,7 @@ test("refreshes past the allowance are refused before the upstream is asked, and
   expect(await refusal(refresh("up"))).toMatchObject([429, "rate_limited", {}]);
 });
 
-test("a workspace's upstreams are asked so many at once; others wait for their turn, and for no other workspace", async () => {
+test("only so many of a workspace's upstreams are listed at once; the rest wait, but not for other workspaces", async () => {
   const allowance = new ListingAllowance(new FakeClock());
   const { signal } = new AbortController();
   const held = gate();
@@ -66,7 +66,7 @@ test("a workspace's upstreams are asked so many at once; others wait for their t
   expect(began).toBe(LISTINGS_AT_ONCE + 3);
 });
 
-test("tools that have not changed are not written again", async () => {
+test("unchanged tools are not written again", async () => {
   let tools = [tool("echo")];
   bench.script({ list: async () => tools.map((each) => ({ ...each })) });
   await bench.create("up");

@@ -18,7 +18,7 @@ const refreshes = () => bench.entries().filter(({ action }) => action === "conne
 const refresh = () => bench.connectors.refresh(bench.call("connector.refresh"), "up");
 
 describe("an upstream that says its tools have changed", () => {
-  test("without a change writes no entry, however often; with one it writes one", async () => {
+  test("without a change writes no entry, however often; with a change it writes one", async () => {
     let tools: readonly KeptTool[] = [tool("echo")];
     let lists = 0;
     bench.script({
@@ -102,7 +102,7 @@ describe("a stop during a listing", () => {
     expect(bench.stored()).toEqual([{ name: "up", status: "ready", error: null }]);
   });
 
-  test("that came with its creation leaves it as one that nobody has reached yet", async () => {
+  test("during its creation leaves it as not yet reached", async () => {
     const { asked, list } = hold();
     bench.script({ list });
     const creating = bench.create("up");

@@ -78,14 +78,14 @@ async function start(): Promise<(number | undefined)[]> {
   return written.map(({ ref }) => ref);
 }
 
-describe("calls that are out when the process dies", () => {
-  test("are all reported where several began together and none was out before", async () => {
+describe("calls in flight when the process dies", () => {
+  test("are all reported if several began together with none in flight before", async () => {
     const intents = await Promise.all([begin(), begin(), begin(), begin()]);
     expect(note()).toBe(Math.min(...intents));
     expect(await start()).toEqual(intents);
   });
 
-  test("are reported once the note has moved on past those that had ended", async () => {
+  test("are reported after the note has moved past those that had ended", async () => {
     const [first = 0, second = 0, third = 0] = await Promise.all([begin(), begin(), begin()]);
     await end(first);
     await open.save();
@@ -96,20 +96,20 @@ describe("calls that are out when the process dies", () => {
     expect(await start()).toEqual([second, fourth, fifth]);
   });
 
-  test("are reported where they began while the note was being taken away", async () => {
+  test("are reported if they began while the note was being removed", async () => {
     await end(await begin());
     const [, first, second] = await Promise.all([open.save(), begin(), begin()]);
     expect(await start()).toEqual([first, second]);
   });
 
-  test("are reported where they were beginning when it was to be taken away", async () => {
+  test("are reported if they were beginning when it was to be removed", async () => {
     await end(await begin());
     const [first, , second] = await Promise.all([begin(), open.save(), begin()]);
     expect(note()).not.toBeNull();
     expect(await start()).toEqual([first, second]);
   });
 
-  test("are reported by one start alone, and calls of tasks by none", async () => {
+  test("are reported by only one start, and calls of tasks by none", async () => {
     const intent = await begin();
     const task = { phase: "intent", action: "tool.call", outcome: "allowed", task: "task_1" } as const;
     await bench.ledger.record(1, { ...task, channel: "system", actor: "token:tok_1" });
@@ -119,7 +119,7 @@ describe("calls that are out when the process dies", () => {
   });
 });
 
-test("where none is out nothing is noted, once that was saved, and a start reports nothing", async () => {
+test("if none is in flight there is no note, once that is saved, and a start reports nothing", async () => {
   const intents = await Promise.all([begin(), begin()]);
   for (const intent of intents) await end(intent);
   await open.save();
@@ -127,7 +127,7 @@ test("where none is out nothing is noted, once that was saved, and a start repor
   expect(await start()).toEqual([]);
 });
 
-test("an outcome that cannot be written leaves its call out, however many end after it", async () => {
+test("an outcome that cannot be written leaves its call in flight, however many end after it", async () => {
   const [first = 0, second = 0] = await Promise.all([begin(), begin()]);
   bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
   await expect(end(first)).rejects.toThrow();
@@ -138,7 +138,7 @@ test("an outcome that cannot be written leaves its call out, however many end af
   expect(await start()).toEqual([first]);
 });
 
-test("in whatever order calls begin and end, and whenever that is saved, a start finds just those that are out", async () => {
+test("in whatever order calls begin and end, and whenever that is saved, a start finds exactly those in flight", async () => {
   /**
    * `begin` starts this many calls at once; `end` ends the nth of those in flight; `turn` lets started calls proceed.
    */

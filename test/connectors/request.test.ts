@@ -110,7 +110,7 @@ describe("a body is refused, naming the field:", () => {
     expect(faults(request)).toContain(path);
   });
 
-  test("a variable's or a header's name that is none", () => {
+  test("an invalid name of a variable or header", () => {
     expect(faults(mcp({ transport: { ...stdio, env: { "A B": "x" } } }))[0]).toStartWith("/transport/env");
     expect(faults(mcp({ transport: { ...http, headers: { "a b": "x" } } }))[0]).toStartWith(
       "/transport/headers",
@@ -118,7 +118,7 @@ describe("a body is refused, naming the field:", () => {
   });
 });
 
-describe("what is asked for becomes a definition", () => {
+describe("a request becomes a definition", () => {
   test.each([
     [mcp({ transport: stdio }), { kind: "mcp", transport: { ...stdio, args: [], env: {} } }],
     [mcp({ transport: http }), { kind: "mcp", transport: { ...http, headers: {} } }],

@@ -83,7 +83,7 @@ const TEXTS = [
 ] as const;
 
 describe.each(TEXTS)("%s", (_, text) => {
-  test("is not written once a stop of its agent was answered", async () => {
+  test("is not written once a stop of its agent has been answered", async () => {
     const held = await hold(client, text);
     expect((await stop()).status).toBe(200);
     await letGo(held);
@@ -107,7 +107,7 @@ describe.each(TEXTS)("%s", (_, text) => {
   });
 });
 
-test("an agent that was removed writes nothing any more", async () => {
+test("a removed agent writes nothing any more", async () => {
   const held = await hold(client);
   expect((await gateway.call("DELETE", "/v1/agents/clerk")).status).toBe(204);
   await letGo(held);
@@ -115,7 +115,7 @@ test("an agent that was removed writes nothing any more", async () => {
   expect(await outcome()).toMatchObject({ outcome: "cancelled" });
 });
 
-test("one that is written before its agent is stopped has succeeded, and stays", async () => {
+test("a document written before its agent is stopped has succeeded, and stays", async () => {
   const held = await hold(client);
   held.open();
   expect((await held.answer).result.structuredContent.title).toBe("Held");
@@ -124,7 +124,7 @@ test("one that is written before its agent is stopped has succeeded, and stays",
   expect(await outcome()).toMatchObject({ outcome: "succeeded" });
 });
 
-test("one whose agent turns out to be stopped at the moment of the write is refused, though nobody has told the call", async () => {
+test("a write whose agent is found stopped at that moment is refused, although nobody notified the call", async () => {
   const held = await hold(client);
   const file = new Database(databasePath(gateway.dataDir));
   file.run("UPDATE agents SET status = 'stopped' WHERE name = 'clerk'");
@@ -150,7 +150,7 @@ test("one that is there has succeeded, though its agent is stopped while the one
   expect(await outcome()).toMatchObject({ outcome: "succeeded" });
 });
 
-test("the end of the process does not wait for it, and says that it was cancelled", async () => {
+test("the end of the process does not wait for it, and records it as cancelled", async () => {
   const held = await hold(client);
   const { dataDir } = gateway;
   await gateway.gateway.stop();

@@ -25,7 +25,7 @@ test("a list of too many items is refused without a look at them", () => {
   expect(state).toEqual({ listed: 0, read: 0 });
 });
 
-test("items of a list are counted once each, and never as named properties", () => {
+test("each item of a list is counted once, and never as a named property", () => {
   const { list, state } = watched(1_000);
   expect(bulkOf({ list }, 10_000)?.values).toEqual([1, 1, 1_000]);
   expect(sizeOf({ list }, 10_000)).toBe(1_002);

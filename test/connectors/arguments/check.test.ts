@@ -27,7 +27,7 @@ function sizeOf(value: unknown): number {
   return Object.values(value).reduce<number>((sum, each) => sum + sizeOf(each), 1);
 }
 
-describe("arguments are refused as the schema says", () => {
+describe("arguments are refused according to the schema", () => {
   test.each<[string, JsonSchema, JsonObject, string[]]>([
     ["for a type", { properties: { a: { type: "integer" } } }, { a: "1" }, ["/a"]],
     ["for what is missing", { required: ["a"] }, {}, ["/a"]],
@@ -67,7 +67,7 @@ describe("arguments are refused as the schema says", () => {
   });
 });
 
-describe("what is left out refuses nothing", () => {
+describe("ignored parts of a schema refuse nothing", () => {
   const harmful = { pattern: "^(a+)+$" };
   test.each<[string, JsonSchema, JsonObject]>([
     ["a harmful pattern", { properties: { a: harmful } }, { a: `${"a".repeat(50)}!` }],
@@ -123,13 +123,13 @@ describe("what is left out refuses nothing", () => {
     expect(argumentCheck(() => schema)(input)).toEqual([]);
   });
 
-  test("and what is beside it still refuses", () => {
+  test("and the parts next to them still refuse", () => {
     const schema = { required: ["b"], properties: { a: { ...harmful, type: "string" } }, not: harmful };
     expect(pathsOf(schema, { a: 1 }).sort()).toEqual(["/a", "/b"]);
   });
 });
 
-describe("a hostile schema is cut to what compiles at once, and never throws:", () => {
+describe("a hostile schema is reduced to what compiles quickly, and never throws:", () => {
   const hostile: [string, JsonSchema, JsonObject][] = [
     ["anyOf, deep", { properties: { a: nested(5_000, (inner) => ({ anyOf: [inner] })) } }, { a: 1 }],
     ["oneOf, deep", { properties: { a: nested(5_000, (inner) => ({ oneOf: [inner, false] })) } }, { a: 1 }],
@@ -178,7 +178,7 @@ describe("a hostile schema is cut to what compiles at once, and never throws:", 
   });
 });
 
-describe("arguments that would take too long to check are the upstream's to check:", () => {
+describe("arguments that would take too long to check are left to the upstream:", () => {
   const texts = many(9_000, () => "x");
   const besides = { b: { type: "number" } };
   test.each<[string, unknown, JsonObject[string]]>([
@@ -205,7 +205,7 @@ describe("arguments that would take too long to check are the upstream's to chec
     expect(refused.filter((path) => path !== "/b")).toEqual([]);
   });
 
-  test("a long text costs its pattern and format, and no more", () => {
+  test("a long text skips only its own pattern and format", () => {
     const check = argumentCheck(() => ({ properties: { a: { format: "uri", pattern: "^h" }, ...besides } }));
     expect(check({ a: "no", b: "x" }).map(({ path }) => path)).toEqual(["/a", "/b"]);
     // The format's own expression would reject this text.
@@ -294,7 +294,7 @@ const values = fc.dictionary(
   { maxKeys: 3 },
 );
 
-test("nothing is refused that the schema takes, whatever schema and arguments are", () => {
+test("nothing is refused that the schema accepts, whatever the schema and arguments", () => {
   let refusals = 0;
   fc.assert(
     fc.property(schemas, values, fc.boolean(), (schema, value, readsTexts) => {

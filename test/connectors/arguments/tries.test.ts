@@ -4,7 +4,7 @@ import { triesOf } from "../../../src/connectors/arguments/pattern/tries.ts";
 
 const triesFor = (pattern: string): number | undefined => triesOf(pattern, { left: 1_000_000 });
 
-describe("an expression is left out that", () => {
+describe("an expression is skipped that", () => {
   test.each([
     ["repeats a group that repeats", "^(a+)+$"],
     ["repeats a group with two equal branches", "^(a|a)+$"],
@@ -39,7 +39,7 @@ describe("an expression is left out that", () => {
   });
 });
 
-describe("an expression is kept that people write:", () => {
+describe("an ordinary expression is kept:", () => {
   test.each([
     ["^[a-z0-9-]+$"],
     ["^[a-zA-Z_][a-zA-Z0-9_]*$"],
@@ -75,7 +75,7 @@ describe("an expression is kept that people write:", () => {
   });
 });
 
-test("judging takes no more steps than it was given, whatever the expression", () => {
+test("judging takes no more steps than allowed, whatever the expression", () => {
   const steps = { left: 500 };
   for (const pattern of ["^[a-z]{1,1000}$", "^(?:\\w{1,63}\\.){1,8}x$", "^.*x.*y.*z$"]) {
     expect(triesOf(pattern, steps)).toBeUndefined();
@@ -104,7 +104,7 @@ const expression: fc.Arbitrary<string> = fc.letrec<{ node: string }>((tie) => ({
   ),
 })).node;
 
-test("a matcher that goes back never tries more for each character, whatever the expression and the text", () => {
+test("a backtracking matcher never needs more tries per character, whatever the expression and text", () => {
   let judged = 0;
   fc.assert(
     fc.property(expression, fc.stringMatching(/^[ab!]{0,40}$/), (pattern, text) => {

@@ -74,7 +74,7 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
     await Promise.all(calls);
   });
 
-  test("is told of each call that is cancelled, and gives its places back", async () => {
+  test("is notified of each cancelled call, and frees its places", async () => {
     let cancelled = 0;
     let asked = 0;
     const allAsked = Promise.withResolvers<void>();
@@ -108,7 +108,7 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
     expect(outbound.out.streams).toBe(0);
   });
 
-  test("does not keep what it was told and does not take in", async () => {
+  test("does not hold on to notifications that it does not read", async () => {
     const asked = Promise.withResolvers<void>();
     const told = Promise.withResolvers<void>();
     const hanging = serve({
@@ -135,8 +135,8 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
   });
 });
 
-describe("where connectors have too many streams open", () => {
-  test("Streamable HTTP does without, until there is room", async () => {
+describe("when connectors have too many open streams", () => {
+  test("Streamable HTTP works without a stream until there is room", async () => {
     const giveBack = await takeAllStreams();
     const listened = Promise.withResolvers<void>();
     const fake = serve();
@@ -156,7 +156,7 @@ describe("where connectors have too many streams open", () => {
     expect(outbound.out.streams).toBe(1);
   });
 
-  test("the older HTTP+SSE fails, which is not its server's fault: it is tried with the next call", async () => {
+  test("the older HTTP+SSE fails without blame for its server, and is tried again with the next call", async () => {
     const giveBack = await takeAllStreams();
     const up = connect("sse", serve());
     const words =

@@ -67,7 +67,7 @@ describe.each(TRANSPORTS)("an upstream's answer %s", (_name, connect) => {
   });
 });
 
-test("a message of a child that nobody asked for, nested too deeply, is passed over like one that is not JSON-RPC", async () => {
+test("an unrequested message that is nested too deeply is ignored, like one that is not JSON-RPC", async () => {
   const program = `
     const deep = "[".repeat(50_000) + "]".repeat(50_000);
     process.stdout.write('{"jsonrpc":"2.0","method":"notifications/x","params":' + deep + "}\\n");

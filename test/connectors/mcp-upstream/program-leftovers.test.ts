@@ -125,7 +125,7 @@ describe.skipIf(!isRoot)("a connector's program", () => {
 });
 
 /** As if the server did not run as root: its user also has processes that are not programs of connectors. */
-test("a program of the server's user leaves no descendant behind that has left its group", async () => {
+test("a program of the server's user leaves no descendant behind, even one that left its group", async () => {
   const transport = {
     type: "stdio",
     command: "/bin/sh",

@@ -54,7 +54,7 @@ describe.each([
   ["http", "streamableHttp", "/mcp"],
   ["sse", "sse", "/sse"],
 ] as const)("the everything server over %s", (type, mode, path) => {
-  test("works; killed in the middle of a call, it is not asked twice; started again, it is reached", async () => {
+  test("works; killed during a call, it is not called twice; restarted, it is reached", async () => {
     const port = freePort();
     await using first = await serveEverything(mode, port);
     await using up = open({ type, url: `http://127.0.0.1:${port}${path}`, headers: {} });
@@ -71,7 +71,7 @@ describe.each([
   });
 });
 
-test("the filesystem server lists and reads, and comes back after it was killed", async () => {
+test("the filesystem server lists and reads, and works again after it was killed", async () => {
   const directory = mkdtempSync(join(tmpdir(), "gatehouse-mcp-"));
   try {
     writeFileSync(join(directory, "a.txt"), "the text of a");

@@ -25,7 +25,7 @@ describe("closing leaves no process behind", () => {
     expect([runs(pid), groupRuns(pid)]).toEqual([false, false]);
   });
 
-  test("also of what it has started itself", async () => {
+  test("nor of its own children", async () => {
     await using up = openFake("family", {}, { clock: quickClock });
     const pid = await pidOf(up);
     const child = await said(up, "child");
@@ -34,7 +34,7 @@ describe("closing leaves no process behind", () => {
     expect([runs(pid), runs(child), groupRuns(pid)]).toEqual([false, false, false]);
   });
 
-  test("also where it ended by itself before", async () => {
+  test("even if it had already ended by itself", async () => {
     await using up = openFake("family", {}, { clock: quickClock });
     const pid = await pidOf(up);
     const child = await said(up, "child");
@@ -53,7 +53,7 @@ describe("closing leaves no process behind", () => {
   });
 });
 
-test("closing fails the calls that are out, and what is asked later", async () => {
+test("closing fails the calls in flight, and later ones", async () => {
   await using up = openFake("plain");
   const out = Promise.withResolvers<void>();
   const call = faultOf(up.call("progress", { steps: 1, hang: true }, { progress: () => out.resolve() }));
@@ -66,7 +66,7 @@ test("closing fails the calls that are out, and what is asked later", async () =
   await up.source.close();
 });
 
-test("one process serves all, and the next one starts when the last has ended", async () => {
+test("one process serves all calls, and the next starts after it has ended", async () => {
   await using up = openFake("plain");
   const pids = await Promise.all(Array.from({ length: 20 }, () => pidOf(up)));
   expect(new Set(pids).size).toBe(1);

@@ -90,7 +90,7 @@ describe("whatever the arguments are", () => {
     );
   });
 
-  test("lists and objects decode back, and never set the connector's own name in the query", () => {
+  test("lists and objects decode back, and never set the connector's own query parameter", () => {
     const binding = bindingOf("/a", [
       inQuery("list"),
       inQuery("fields"),

@@ -39,7 +39,7 @@ test.each<readonly [what: string, operation: JsonObject]>([
   expect(tells(message)).toBe(false);
 });
 
-test("in a list of many quotations, each is looked at", async () => {
+test("in a list of many quotations, each is checked", async () => {
   const types = Object.fromEntries([1, 2, 3].map((n) => [`${n}${over(199)}`, {}]));
   const { message } = await refusal(
     listOf(documentOf({ requestBody: { required: true, content: types } }, "/things", "post"), {

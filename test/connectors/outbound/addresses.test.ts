@@ -102,7 +102,7 @@ describe("allowed by configuration", () => {
     },
   );
 
-  test("what is no range is not overlooked", () => {
+  test("an invalid range is not overlooked", () => {
     expect(() => createAddressRules(["169.254.0.0/40"])).toThrow("169.254.0.0/40 is not an address");
   });
 });

@@ -77,8 +77,8 @@ afterEach(async () => {
   await other.stop(true);
 });
 
-describe("past what may be out at once, nothing is sent", () => {
-  test("to one server that hangs; others, and requests past the connectors, go on", async () => {
+describe("beyond the limit of requests in flight, nothing is sent", () => {
+  test("to a server that hangs; other servers, and requests outside connectors, continue", async () => {
     const giveUp = new AbortController();
     const { signal } = giveUp;
     const calls = Array.from({ length: 300 }, () => faultOf(outbound.fetchFor(1)(at("/hang"), { signal })));
@@ -97,7 +97,7 @@ describe("past what may be out at once, nothing is sent", () => {
     expect(await (await outbound.fetch(at("/"))).text()).toBe("here");
   });
 
-  test("in all; a plain fetch to the same servers goes on", async () => {
+  test("in total; a plain fetch to the same servers continues", async () => {
     const third = startServer();
     const giveUp = new AbortController();
     const { signal } = giveUp;
@@ -143,7 +143,7 @@ describe("past what may be out at once, nothing is sent", () => {
     await third.stop(true);
   });
 
-  test("where it would be one stream too many; requests are not concerned", async () => {
+  test("if it would be one stream too many; requests are not affected", async () => {
     const giveUp = new AbortController();
     const { signal } = giveUp;
     const open = await Promise.all(
@@ -215,7 +215,7 @@ describe("a place is given back", () => {
     odd.stop(true);
   });
 
-  test("by answers that were dropped without a look, once their memory is collected", async () => {
+  test("by answers that were dropped unread, once their memory is collected", async () => {
     const drop = async () => {
       for (let each = 0; each < 40; each++) await outbound.fetch(at("/large"));
     };
@@ -251,7 +251,7 @@ describe("a place is given back", () => {
     },
   };
 
-  test("in any order of whatever happens to answers", async () => {
+  test("whatever happens to answers, in any order", async () => {
     const path = fc.constantFrom(
       "/",
       "/large",
