@@ -86,7 +86,7 @@ async function paste(): Promise<Map<string, string[]>> {
   );
 }
 
-test("the lines for a shell work, pasted one after another", async () => {
+test("the shell lines work when pasted one after another", async () => {
   const printed = await paste();
   expect([...printed.keys()]).toEqual([...PASTED]);
 
@@ -183,7 +183,7 @@ describe("pages", () => {
     expect(page("README.md").length).toBeLessThanOrEqual(README_LIMIT);
   });
 
-  test.each(PAGES)("%s links only to files that are there", (path) => {
+  test.each(PAGES)("%s links only to existing files", (path) => {
     const links = [...page(path).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, link = ""]) => link);
     expect(links.filter((link) => !existsSync(join(root, dirname(path), link)))).toEqual([]);
   });

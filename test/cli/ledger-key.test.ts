@@ -55,7 +55,7 @@ describe.each([
     if (isRunning) await desk.serve();
   });
 
-  test("checkpoint prints the note as it is, which the key that key prints has signed", async () => {
+  test("checkpoint prints the note unchanged, signed by the key that `key` prints", async () => {
     const vkey = (await out("key")).trimEnd();
     const note = await out("checkpoint");
     expect(await keys()).toEqual({ vkey, former_vkeys: [] });
@@ -78,7 +78,7 @@ describe.each([
     });
   });
 
-  test("each workspace has a name of its own, and no other's checkpoint is good for it", async () => {
+  test("each workspace has its own origin, and no other workspace's checkpoint is valid for it", async () => {
     await desk.out(["workspace", "create", "other"]);
     const { vkey } = await keys("--workspace", "other");
     expect(vkey).toContain("/other+");
@@ -86,7 +86,7 @@ describe.each([
     expect(await signatures(await out("checkpoint"), vkey)).toBe(0);
   });
 
-  test("rotate-key puts a new key in force, of which the old one is a former", async () => {
+  test("rotate-key activates a new key and lists the old one as former", async () => {
     const before = await keys();
     const vkey = (await out("rotate-key")).trimEnd();
     expect(vkey).not.toBe(before.vkey);
@@ -101,7 +101,7 @@ describe.each([
     ]);
   });
 
-  test("rotate-key --lost is refused where nothing is lost, and changes nothing", async () => {
+  test("rotate-key --lost is refused if no key is lost, and changes nothing", async () => {
     const before = await keys();
     const ran = await desk.cli(["ledger", "rotate-key", "--lost"]);
     expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 1, stdout: "" });
@@ -111,7 +111,7 @@ describe.each([
   });
 });
 
-test("a key that is lost keeps every verb from working but rotate-key --lost, which is recorded", async () => {
+test("a lost key stops every verb except rotate-key --lost, which is recorded", async () => {
   const before = await keys();
   rmSync(keyFile());
   for (const verb of [

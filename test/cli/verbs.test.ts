@@ -45,7 +45,7 @@ describe.each([
     return status === 200;
   }
 
-  test("token create prints the secret alone, and it is good for what it was made for", async () => {
+  test("token create prints only the secret, which works for its scopes", async () => {
     const made = await desk.cli(["token", "create", "--name", "ci", "--agent", "helper", "--expires", "90d"]);
     expect(made.stdout).toMatch(/^gth_[0-9A-Za-z]{49}\n$/);
     expect(made.stderr).toBe("");
@@ -65,7 +65,7 @@ describe.each([
     expect(shown).not.toContain("gth_");
   });
 
-  test("token rotate prints the new secret alone, and ends the old one", async () => {
+  test("token rotate prints only the new secret, and ends the old one", async () => {
     const old = (await desk.out(["token", "create", "--name", "turned", "--scope", "tasks:read"])).trim();
     const id = (await tokens()).find((token) => token.name === "turned")?.id ?? "";
     const next = await desk.out(["token", "rotate", id]);
@@ -73,7 +73,7 @@ describe.each([
     expect([await opens(old), await opens(next.trim())]).toEqual([false, true]);
   });
 
-  test("token revoke says nothing, ends the token, and ends with 1 the second time", async () => {
+  test("token revoke prints nothing, ends the token, and exits with 1 the second time", async () => {
     const made = (
       await desk.out(["token", "create", "--name", "ended", "--scope", "tasks:read", "--json"])
     ).trim();
@@ -95,7 +95,7 @@ describe.each([
     expect((await tokens()).map((token) => token.name)).not.toContain("theirs");
   });
 
-  test("task run streams the answer to standard output, and what happens beside it elsewhere", async () => {
+  test("task run streams the answer to standard output, and other events elsewhere", async () => {
     const ran = await desk.cli([
       "task",
       "run",
@@ -123,7 +123,7 @@ describe.each([
     expect(events.at(-1)).toMatchObject({ event: "task.finished", data: { status: "succeeded" } });
   });
 
-  test("several at once on one directory all succeed", async () => {
+  test("several verbs at once on one directory all succeed", async () => {
     const made = await Promise.all(
       [1, 2, 3, 4].map((n) => desk.cli(["token", "create", "--name", `p${n}`, "--scope", "tasks:read"])),
     );
@@ -132,7 +132,7 @@ describe.each([
     expect(["p1", "p2", "p3", "p4"].filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  test("a proxy of the environment sees nothing of it", async () => {
+  test("a proxy in the environment sees none of it", async () => {
     const seen: string[] = [];
     const proxy = Bun.serve({
       port: 0,
@@ -149,7 +149,7 @@ describe.each([
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: "" });
   });
 
-  test("everything in the data directory is its owner's alone", () => {
+  test("everything in the data directory is accessible only to its owner", () => {
     const data = join(desk.cwd, "gatehouse-data");
     for (const path of [data, ...readdirSync(data).map((name) => join(data, name))]) {
       expect(`${path} ${(statSync(path).mode & 0o077).toString(8)}`).toBe(`${path} 0`);

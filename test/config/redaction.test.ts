@@ -84,7 +84,7 @@ const secret = fc.oneof(
   fc.stringMatching(/^gth_[0-9A-Za-z]{49}$/),
 );
 
-describe("a secret is said nowhere", () => {
+describe("a secret is shown nowhere", () => {
   test.each(Object.entries(PLACES))("%s", (_, given) => {
     fc.assert(
       fc.property(secret, (text) => {
@@ -97,7 +97,7 @@ describe("a secret is said nowhere", () => {
     );
   });
 
-  test("and the test would notice: a value that is no secret is said", () => {
+  test("and the test would notice, because other values are shown", () => {
     expect(said({ yaml: provider("api_key: secret-of-a-provider") })).toContain("[redacted]");
     expect(said({ env: { GATEHOUSE_LOG_LEVEL: "secret-of-a-provider" } })).toContain("secret-of-a-provider");
   });

@@ -85,7 +85,7 @@ async function tools(transport: Transport): Promise<string[]> {
   return listed.tools.map(({ name }) => name);
 }
 
-test("clients over HTTP: with the type that is written, http, sse, and none", async () => {
+test("clients over HTTP: with the printed type, http, sse, and none", async () => {
   const urls = entries().filter(({ url }) => url !== undefined);
   expect(urls.map(({ type }) => type)).toEqual([undefined, "http"]);
   for (const { url = "", type, headers = {} } of urls) {

@@ -29,7 +29,7 @@ describe.each([
   afterEach(endAll);
   afterAll(() => desk.clear());
 
-  test("a wrong token is refused in words, each request is answered, and the end is quiet", async () => {
+  test("a wrong token is refused with a message, each request is answered, and the end is quiet", async () => {
     const spoken = await speak({ ...place, token: "gth_wrong" });
     spoken.write(INITIALIZE, request(2, "tools/list"));
     expect(await spoken.answer("hello")).toMatchObject({ error: { data: { code: "invalid_token" } } });
@@ -53,7 +53,7 @@ describe.each([
     expect(answers.at(-1)?.id).toBe(1);
   });
 
-  test("lists, calls, hears of progress, and cancelling reaches the upstream", async () => {
+  test("lists, calls, receives progress, and cancelling reaches the upstream", async () => {
     const { client, stderr } = await connect(place);
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toContain("fake__echo");
@@ -80,7 +80,7 @@ describe.each([
     expect(stderr()).toBe("");
   });
 
-  test("what is asked before the input ends is answered, in whatever order it was pushed", async () => {
+  test("requests made before the input ends are answered, in whatever order", async () => {
     const spoken = await speak(place);
     const texts = Array.from({ length: 20 }, (_, index) => `text ${index}`);
     spoken.write(
@@ -100,7 +100,7 @@ describe.each([
     }
   });
 
-  test("standard output is JSON-RPC alone, whatever comes in; a line of 20 MB is refused and the next one taken", async () => {
+  test("standard output is only JSON-RPC, whatever arrives; a line of 20 MB is refused and the next one accepted", async () => {
     const spoken = await speak(place);
     const text = "x".repeat(20 * 1024 * 1024);
     spoken.write(

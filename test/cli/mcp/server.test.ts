@@ -29,7 +29,7 @@ function changes(client: Client): () => Promise<void> {
   return () => next.promise;
 }
 
-test("changed tools are told; a server that comes back, elsewhere, is found and told who asks", async () => {
+test("changed tools are reported; a server that returns at another address is found, and told about the client", async () => {
   let server = await desk.serve();
   let changed = (): Promise<void> => Promise.reject(new Error("not yet"));
   const { client } = await connect({ cwd: desk.cwd, token }, (made) => {
@@ -70,7 +70,7 @@ test("changed tools are told; a server that comes back, elsewhere, is found and 
   await server.end("SIGTERM");
 });
 
-test("a token that is revoked meanwhile: the next call says so, and nothing hangs", async () => {
+test("a token that has been revoked: the next call says so, and nothing hangs", async () => {
   const server = await desk.serve();
   const made = await desk.out(["token", "create", "--name", "short", "--scope", "tools:*", "--json"]);
   const { id, secret } = JSON.parse(made) as { id: string; secret: string };
@@ -83,7 +83,7 @@ test("a token that is revoked meanwhile: the next call says so, and nothing hang
   await server.end("SIGTERM");
 });
 
-test("nobody at the URL: each request is answered, and says so", async () => {
+test("no listener at the URL: each request is answered with that", async () => {
   const spoken = await speak({ cwd: desk.cwd, token, args: ["--url", "http://127.0.0.1:1"] });
   spoken.write(INITIALIZE, INITIALIZED, request(1, "tools/list"));
   spoken.end();
@@ -93,7 +93,7 @@ test("nobody at the URL: each request is answered, and says so", async () => {
   expect(answers[0]?.error?.message).toContain("http://127.0.0.1:1 cannot be reached");
 });
 
-test("something else at the URL is no Gatehouse, and gets the token once at most", async () => {
+test("something at the URL that is not a Gatehouse gets the token at most once", async () => {
   const seen: string[] = [];
   const other = Bun.serve({
     port: 0,
@@ -117,7 +117,7 @@ test("something else at the URL is no Gatehouse, and gets the token once at most
   await other.stop(true);
 });
 
-test("SIGTERM ends the gateway inside in order: its programs are gone, and the directory is free", async () => {
+test("SIGTERM stops the gateway inside properly: its programs are gone, and the directory is free", async () => {
   // The program may run as a different user.
   chmodSync(desk.cwd, 0o755);
   const notes = join(desk.cwd, "notes");
@@ -143,7 +143,7 @@ test("SIGTERM ends the gateway inside in order: its programs are gone, and the d
   expect(await desk.out(["token", "list"])).toContain("client");
 });
 
-test("a client of a token with tools_mode search finds tools, and calls what it found", async () => {
+test("a client whose token has tools_mode search finds tools, and calls what it found", async () => {
   const secret = (
     await desk.out(["token", "create", "--name", "few", "--scope", "tools:*", "--tools-mode", "search"])
   ).trim();
@@ -157,7 +157,7 @@ test.each([
   ["a token that no header carries", { GATEHOUSE_TOKEN: "gth_\nx" }, [], "GATEHOUSE_TOKEN is not a token"],
   ["a token's file that does not exist", { GATEHOUSE_TOKEN_FILE: "none" }, [], "GATEHOUSE_TOKEN_FILE"],
   ["a URL that is none", { GATEHOUSE_TOKEN: "gth_x" }, ["--url", "ftp://x"], "--url"],
-])("wrong usage ends with 2: %s", async (_, env, args, message) => {
+])("wrong usage exits with 2: %s", async (_, env, args, message) => {
   const ran = await desk.cli(["mcp", ...args], env);
   expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 2, stdout: "" });
   expect(ran.stderr).toContain(message);
