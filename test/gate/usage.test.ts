@@ -126,7 +126,7 @@ const usage = fc.record({
   next: fc.constantFrom("nothing", "nothing", "keep house", "note beside"),
 });
 
-test("at each step all that was counted is there once, before and after it is moved, also late", async () => {
+test("at each step everything is counted exactly once, before and after it is moved, even if late", async () => {
   let elapsed = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(usage, { maxLength: 40 }), async (plan) => {
@@ -172,7 +172,7 @@ test("at each step all that was counted is there once, before and after it is mo
   expect(elapsed).toBeGreaterThan(100);
 });
 
-test("nothing waits in the counts behind the present five minutes, and hundreds of rows are moved", async () => {
+test("nothing older than the present five minutes stays in the counts, and hundreds of rows are moved", async () => {
   for (let index = 0; index < 450; index++) await record(call({ name: `up/${index}`, credits: 1 }));
   await slots.keepHouse();
   const counts = () => bench.db.all("SELECT slot FROM usage_counts WHERE workspace_id = 1");
@@ -186,7 +186,7 @@ test("nothing waits in the counts behind the present five minutes, and hundreds 
   expect(sum(found.byModel.other ?? [])).toBe(442);
 });
 
-test("those that cost most are told by name, wherever their calls are kept, and the others as one", async () => {
+test("those that cost most are listed by name, wherever their calls are stored, and the others as one", async () => {
   // Half of each agent's use is recorded before the move, half after it.
   const spend = async (): Promise<void> => {
     for (let index = 1; index <= AGENTS; index++) {
@@ -205,7 +205,7 @@ test("those that cost most are told by name, wherever their calls are kept, and 
   expect(byModel).toEqual({ top: top((index) => `up/${index}`), other: [12] });
 });
 
-test("a name that was freed and taken again is one, and calls by no agent have none", async () => {
+test("a name that was freed and taken again counts as one, and calls without an agent have none", async () => {
   await bench.db.run("UPDATE agents SET archived_at = 1, name = 'again' WHERE id = 1");
   await bench.db.run("UPDATE agents SET name = 'again' WHERE id = 2");
   await record(call({ agentId: 1, credits: 2 }));
@@ -222,7 +222,7 @@ test("a name that was freed and taken again is one, and calls by no agent have n
   });
 });
 
-test("what the store did not take is counted the next time", async () => {
+test("counts that the store refused are written the next time", async () => {
   let isFull = true;
   const db: Db = {
     ...bench.db,
@@ -243,7 +243,7 @@ test("what the store did not take is counted the next time", async () => {
   expect([await counted(1), await counted(2)]).toEqual([2, 1]);
 });
 
-test("memory is bounded while the store takes nothing, and what is not counted is told", async () => {
+test("memory is bounded while the store refuses everything, and uncounted uses are logged", async () => {
   const told: unknown[] = [];
   const log = { ...silentLog, warn: (_message: string, facts?: object) => void told.push(facts) };
   const tally = new UsageTally(bench.db, log);
@@ -255,7 +255,7 @@ test("memory is bounded while the store takes nothing, and what is not counted i
   expect((await report("1h", now, now + 1)).total.outcomes.get("model.succeeded")).toBe(10_001);
 });
 
-test("each step is kept as long as it is said to be, and no longer", async () => {
+test("each step is kept exactly as long as documented", async () => {
   const begun = bench.clock.now();
   // More agents than one transaction handles, and another workspace.
   for (let index = 1; index <= 120; index++) await record(call({ agentId: index }));
