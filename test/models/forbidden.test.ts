@@ -113,7 +113,7 @@ const CHANGES: [name: string, change: object][] = [
   ["forbids the tier", { tiers: [2] }],
 ];
 
-test.each(CHANGES)("a change that %s holds for a fallback that is pending", async (_name, change) => {
+test.each(CHANGES)("a change that %s applies to a pending fallback", async (_name, change) => {
   const { gateway, upstream } = stage;
   const agent = `agent-${agents++}`;
   await gateway.agent(agent);
@@ -138,7 +138,7 @@ test.each([
   ["the one in use", { models: { deny: ["up/a"] } }, ["a", "b"], "succeeded"],
   ["all models", { models: { allow: [] } }, ["a"], "failed"],
   ["the tier", { tiers: [2] }, ["a"], "failed"],
-])("a change that forbids %s holds from the next step on", async (_name, change, models, status) => {
+])("a change that forbids %s applies from the next step on", async (_name, change, models, status) => {
   const { gateway, upstream } = stage;
   const agent = `agent-${agents++}`;
   await gateway.agent(agent);
@@ -161,7 +161,7 @@ test.each([
   expect(calls.flatMap(({ model }) => (model ? [model] : []))).toEqual(models.map((model) => `up/${model}`));
 });
 
-test("no intent for a model follows, in the ledger, the change that forbids it", async () => {
+test("in the ledger, no intent for a model follows the change that forbids it", async () => {
   const { gateway, upstream } = stage;
   upstream.script("a", { chunks: ["ok"] });
   upstream.script("b", { chunks: ["ok"] });

@@ -56,14 +56,14 @@ test.each([
   expect(await reading(ask(cappedFetch("openai"), status, type, body))).toBeInstanceOf(JsonTooLarge);
 });
 
-test("vectors of many numbers are taken, of many texts they are not", async () => {
+test("vectors of many numbers are accepted, vectors of many texts are not", async () => {
   const vectors = `{"data":[${`{"embedding":[${"0.1,".repeat(1_535)}0.1]},`.repeat(63)}{"embedding":[]}]}`;
   expect(await reading(ask(boundedFetch(), 200, "application/json", vectors))).toBe(vectors);
   const texts = `{"data":[${'"",'.repeat(50_000)}""]}`;
   expect(await reading(ask(boundedFetch(), 200, "application/json", texts))).toBeInstanceOf(JsonTooLarge);
 });
 
-test("an error that calls itself a stream is capped as a whole, not by its events", async () => {
+test("an error labelled as a stream is capped as a whole, not per event", async () => {
   const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);
   expect(await reading(ask(cappedFetch("openai-compatible"), 500, "text/event-stream", body))).toBeInstanceOf(
     RangeError,
