@@ -1,6 +1,6 @@
 /**
- * README and docs as a newcomer uses them: their own lines, pasted into one shell, one page after another. Only the address
- * differs, to get a free port.
+ * README and docs as a newcomer uses them: their own lines, pasted into one shell, one page after another. Only the
+ * address differs, because the test needs a free port.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import {
@@ -26,7 +26,7 @@ const ADDRESS = "http://127.0.0.1:8420";
 const DOCS = readdirSync(join(root, "docs"))
   .filter((name) => name.endsWith(".md"))
   .map((name) => `docs/${name}`);
-/** Pages with lines for a shell, in this order; the first makes the TOKEN and the agent that the others use. */
+/** Pages with lines for a shell, in this order. The first creates the TOKEN and the agent that the others use. */
 const PASTED = [
   "README.md",
   "docs/security-model.md",
@@ -104,7 +104,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What each block prints, by page. */
+/** The output of each block, by page. */
 async function paste(): Promise<Map<string, string[]>> {
   const script = PASTED.flatMap((path) => [
     `echo ==== ${path}`,

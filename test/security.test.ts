@@ -26,11 +26,11 @@ describe("a promise names a test that is there", () => {
   });
 });
 
-/** The line of a test's title: a call of `test` or `describe`, the end of an `.each`, or the row of a table. */
+/** A line with a test's title: a call of `test` or `describe`, the end of an `.each`, or a table's row. */
 const TITLE_LINE = /^(?!.*(?:;|\/\/|\/\*))\s*(?:(?:test|describe)\b.*\(|[\])].*\)\(|[\])]+\(|[[{(]+\s*)?$/;
 const NEVER_RUN = /\b(?:test|describe)\.(?:skip|todo)\b/;
 
-/** Whether a test file has a test, or a table's row, of this name, and skips nothing without a condition. */
+/** Whether a test file has a test or a table's row of this name, and skips nothing unconditionally. */
 function namesTest(source: string, name: string): boolean {
   if (NEVER_RUN.test(source) || !/\b(?:test|describe)\b/.test(source)) return false;
   const quoted = [`"${name}"`, JSON.stringify(name), `\`${name}\``, `'${name}'`];

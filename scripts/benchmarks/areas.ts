@@ -26,10 +26,10 @@ import { quality } from "./vault/quality.ts";
 import { scale } from "./vault/scale.ts";
 import type { Workshop } from "./workshop.ts";
 
-/** Sets up its servers, measures them, and stops them. */
+/** Starts its servers, measures them, and stops them. */
 export type Scenario = (workshop: Workshop) => Promise<Figure[]>;
 
-/** What can be measured, by area. */
+/** Everything that can be measured, by area. */
 export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>> = {
   api: {
     "reading an agent": readAgent,

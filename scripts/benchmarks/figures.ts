@@ -1,8 +1,8 @@
 import { type Pair, type Spread, spread } from "./statistics.ts";
 
-/** What a figure should be, from the project's design. Missing it is no failure of the benchmark. */
+/** What a figure should be, according to the project's design. A missed aim is not a failure of the benchmark. */
 export interface Aim {
-  /** Which of the figure's spreads is held against it, by its median. */
+  /** Which of the figure's spreads the aim applies to, by its median. */
   readonly of: "gatehouse" | "ratio";
   readonly relation: ">=" | ">" | "<";
   readonly value: number;
@@ -10,23 +10,26 @@ export interface Aim {
 
 /** One line of the table. */
 export interface Figure {
-  /** `<area>.<scenario>.<what>`; stays the same from version to version. */
+  /** `<area>.<scenario>.<what>`, stable across versions. */
   readonly id: string;
   readonly label: string;
-  /** Of `baseline` and `gatehouse`. A score is from 0 to 1, more is better; or it is the difference of two. */
+  /**
+   * The unit of `baseline` and `gatehouse`. A score is between 0 and 1, and more is better; or it is the difference
+   * of two scores.
+   */
   readonly unit: "1/s" | "ms" | "µs" | "kB" | "MB" | "×" | "score";
-  /** Null where there is nothing to compare with. */
+  /** Null if there is nothing to compare with. */
   readonly baseline: Spread | null;
-  /** Null where this machine does not show it. */
+  /** Null if this machine does not provide it. */
   readonly gatehouse: Spread | null;
-  /** Gatehouse divided by the baseline, round by round. */
+  /** Gatehouse divided by the baseline, for each round. */
   readonly ratio: Spread | null;
   readonly aim: (Aim & { readonly reached: boolean | null }) | null;
 }
 
 type Heading = Pick<Figure, "id" | "label" | "unit">;
 
-/** A figure of pairs measured side by side. */
+/** A figure from pairs that were measured side by side. */
 export function compared(heading: Heading, pairs: readonly Pair<number | null>[], aim?: Aim): Figure {
   const ratios = pairs.map(({ baseline, gatehouse }) =>
     baseline === null || gatehouse === null || baseline === 0 ? null : gatehouse / baseline,
@@ -42,12 +45,12 @@ export function compared(heading: Heading, pairs: readonly Pair<number | null>[]
   );
 }
 
-/** A figure of Gatehouse that nothing is compared with. */
+/** A figure of Gatehouse without anything to compare it with. */
 export function alone(heading: Heading, values: readonly (number | null)[], aim?: Aim): Figure {
   return withAim({ ...heading, baseline: null, gatehouse: spread(values), ratio: null }, aim);
 }
 
-/** A figure of what Gatehouse is compared with, or of the measuring itself. */
+/** A figure of what Gatehouse is compared with, or of the measurement itself. */
 export function ofBaseline(heading: Heading, values: readonly (number | null)[]): Figure {
   return withAim({ ...heading, baseline: spread(values), gatehouse: null, ratio: null }, undefined);
 }

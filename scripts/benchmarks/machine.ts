@@ -3,15 +3,18 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "..", "..");
 
-/** Where the figures come from: they mean nothing without it. */
+/** The machine that produced the figures, which mean nothing without it. */
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
   readonly system: string;
   readonly bun: string;
-  /** Of this checkout, with `-dirty` where files differ from it; `unknown` outside a clone. */
+  /** The checkout's commit, with `-dirty` if files differ from it; `unknown` outside a clone. */
   readonly commit: string;
-  /** Processes that wanted to run in the minute before: anything above some tenths is somebody else's work. */
+  /**
+   * The average number of processes ready to run in the last minute. More than a few tenths means that something else
+   * is running.
+   */
   readonly load: number;
 }
 

@@ -1,4 +1,6 @@
-/** `scripts/bench`: measures, prints, and ends with 0 unless something broke (1) or was asked wrongly (2). */
+/**
+ * `scripts/bench`: measures, prints, and exits with 0 unless something failed (1) or the arguments were wrong (2).
+ */
 import { AREAS } from "./areas.ts";
 import type { Figure } from "./figures.ts";
 import { thisMachine } from "./machine.ts";

@@ -5,13 +5,13 @@ import { collectionsIn } from "./vault/collections.ts";
 const DEFAULT_COLLECTIONS = join(import.meta.dir, "..", "..", "..", "shared", "data");
 
 export interface Options {
-  /** Names of areas, in their order. */
+  /** Names of areas, in order. */
   readonly areas: readonly string[];
   readonly json: boolean;
   readonly binary: boolean;
   readonly seconds: number;
   readonly rounds: number;
-  /** A folder that holds at least one collection; null where there is none. */
+  /** A folder with at least one collection, or null. */
   readonly collections: string | null;
   readonly passages: number;
   readonly peers: boolean;
@@ -41,7 +41,7 @@ Of area vault:
   --passages N       passages of the large collection, 1000 to 1000000 (default 100000, which the aims are for)
   --peers            install LanceDB and hnswlib beside the benchmarks (550 MB at most), and measure them too`;
 
-/** How it was called, or what is wrong with that. */
+/** The options in the arguments, or what is wrong with them. */
 export function parseOptions(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>> = process.env,

@@ -2,10 +2,13 @@ import type { Figure } from "./figures.ts";
 import type { Machine } from "./machine.ts";
 import type { Options } from "./options.ts";
 
-/** What `--json` prints, one document. Fields are added, never renamed or removed, as long as `format` stays. */
+/**
+ * The single document that `--json` prints. As long as `format` stays the same, fields are added but never renamed or
+ * removed.
+ */
 export interface Report {
   readonly format: "gatehouse-bench/1";
-  /** RFC 3339, UTC. */
+  /** RFC 3339, in UTC. */
   readonly started_at: string;
   readonly took_seconds: number;
   readonly machine: Machine;
@@ -14,19 +17,19 @@ export interface Report {
     readonly program: "sources" | "binary";
     readonly seconds: number;
     readonly rounds: number;
-    /** Of the vault's large collection. */
+    /** The size of the vault's large collection. */
     readonly passages: number;
-    /** Of the large ledger. */
+    /** The size of the large ledger. */
     readonly entries: number;
   };
   readonly figures: readonly Figure[];
-  /** What broke. The exit code is 1 when there is anything here; a missed aim is none. */
+  /** What failed. The exit code is 1 if there is anything here. A missed aim is not a failure. */
   readonly failures: readonly Failure[];
-  /** What could not be measured here, for want of something that is not Gatehouse's. No failure. */
+  /** What could not be measured because something outside Gatehouse is missing. Not a failure. */
   readonly skipped: readonly Failure[];
 }
 
-/** Thrown by a scenario that needs what is not there. */
+/** Thrown by a scenario if something that it needs is missing. */
 export class Skipped extends Error {}
 
 export interface Failure {

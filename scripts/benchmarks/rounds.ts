@@ -1,7 +1,7 @@
 /**
- * Measures contenders in turn, A B A B …, so that what disturbs the machine disturbs all of them alike and a ratio can be
- * taken round by round. Before that each has a warm-up round, which does not count: the JIT compiler, caches, the first
- * connections.
+ * Measures contenders alternately, A B A B …, so that disturbances of the machine affect all of them alike and ratios
+ * can be taken for each round. Before that, each has a warm-up round that does not count, for the JIT compiler,
+ * caches and first connections.
  */
 export async function alternate<Name extends string, T>(
   contenders: Readonly<Record<Name, () => Promise<T>>>,

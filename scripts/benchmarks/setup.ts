@@ -1,4 +1,4 @@
-/** How the measured gateways are set up. */
+/** The configuration of the measured gateways. */
 import Type from "typebox";
 import { validator } from "../../src/base/schema.ts";
 import type { Gatehouse } from "./processes/gatehouse.ts";
@@ -9,18 +9,18 @@ const PROMPT =
   "Summarise the complaint of the customer in three sentences, and say which of our terms it touches.";
 
 export interface Settings {
-  /** Port of the fake upstream. Left out, every tier is `builtin/extractive`. */
+  /** The fake upstream's port. If omitted, every tier is `builtin/extractive`. */
   readonly upstream?: number;
-  /** Default: what Gatehouse has by default. */
+  /** Default: Gatehouse's own. */
   readonly runningTasks?: number;
 }
 
-/** A tier for each model of the fake upstream. */
+/** One tier for each model of the fake upstream. */
 export const TIER = { plain: 1, paced: 2, burst: 3, hang: 4, long: 5, steady: 6 } as const;
 
 /**
- * Everything is as it comes, but the limits: they are set to the most there is, so that they are at work in every call
- * and refuse none.
+ * Default settings, except for the limits: these are set to their maximum, so that they apply to every call and
+ * refuse none.
  */
 export function settings({ upstream, runningTasks }: Settings = {}): string {
   const limits = {
@@ -38,7 +38,7 @@ export function settings({ upstream, runningTasks }: Settings = {}): string {
     upstream === undefined
       ? { tiers: { 1: { models: ["builtin/extractive"] } } }
       : { providers: { fake: provider }, tiers };
-  // JSON is YAML. A model that hangs must not be waited for when the process is told to stop.
+  // JSON is YAML. A drain of 0 seconds, because a stop must not wait for a model that hangs.
   return JSON.stringify({ limits, drain_seconds: 0, ...models });
 }
 
@@ -77,7 +77,10 @@ export async function taskSchema(gatehouse: Gatehouse): Promise<object> {
 
 const accepted = validator(Type.Object({ id: Type.String(), status: Type.String() }));
 
-/** A task of the tier, dispatched. @returns the answer */
+/**
+ * Dispatches a task of this tier.
+ * @returns the answer
+ */
 export async function dispatch(gatehouse: Gatehouse, tier: number): Promise<{ id: string; status: string }> {
   return accepted.parse(await gatehouse.call(202, "POST", "/v1/tasks", taskRequest(tier)));
 }
@@ -91,7 +94,7 @@ export function taskRequest(tier: number): object {
   };
 }
 
-/** Body of the call that Gatehouse makes to the upstream for such a task. */
+/** The body of the call that Gatehouse makes to the upstream for such a task. */
 export function upstreamRequest(model: keyof typeof MODELS): object {
   return {
     model: MODELS[model],

@@ -1,11 +1,11 @@
-/** Several measurements of one thing. */
+/** Several measurements of the same thing. */
 export interface Spread {
   readonly median: number;
   readonly min: number;
   readonly max: number;
 }
 
-/** Null where nothing was measured, or a measurement is missing (this machine does not show it). */
+/** Null if nothing was measured, or if a measurement is missing because this machine does not provide it. */
 export function spread(values: readonly (number | null)[]): Spread | null {
   const known = values.filter((value) => value !== null).sort((a, b) => a - b);
   const min = known[0];
@@ -16,13 +16,13 @@ export function spread(values: readonly (number | null)[]): Spread | null {
   return { median: (lower + upper) / 2, min, max };
 }
 
-/** What was measured side by side, in one round. */
+/** Two measurements made side by side in one round. */
 export interface Pair<T> {
   readonly baseline: T;
   readonly gatehouse: T;
 }
 
-/** Combines two measurements, or is null where one of them is. */
+/** Combines two measurements. Null if either is. */
 export function combine(
   { baseline, gatehouse }: Pair<number | null>,
   how: (baseline: number, gatehouse: number) => number,
@@ -30,7 +30,7 @@ export function combine(
   return baseline === null || gatehouse === null ? null : how(baseline, gatehouse);
 }
 
-/** Numbers in the order they came, in memory taken once, so that adding one costs the measured loop nothing. */
+/** Numbers in order of arrival, in preallocated memory, so that adding one costs the measured loop nothing. */
 export class Samples {
   readonly #values: Float64Array;
   #length = 0;
@@ -40,7 +40,7 @@ export class Samples {
     this.#values = new Float64Array(capacity);
   }
 
-  /** @returns false when there is no room left */
+  /** @returns false if there is no room left */
   add(value: number): boolean {
     if (this.#length === this.#values.length) return false;
     this.#values[this.#length++] = value;
@@ -48,7 +48,7 @@ export class Samples {
     return true;
   }
 
-  /** The nearest rank, for example `percentile(99)`. Null when there are none. */
+  /** The percentile by nearest rank, such as `percentile(99)`. Null if there are no values. */
   percentile(percent: number): number | null {
     const values = this.#values.subarray(0, this.#length);
     if (!this.#sorted) values.sort();

@@ -7,12 +7,12 @@ const HEADINGS = ["", "bare", "Gatehouse", "Gatehouse / bare", "aim", ""];
 const RELATIONS = { ">=": "≥", ">": ">", "<": "<" } as const;
 const SCORE_DIGITS = 4;
 
-/** The line that says where the figures come from. */
+/** The line about the machine that produced the figures. */
 export function machineLine({ cpu, cores, system, bun, commit, load }: Machine): string {
   return `${cpu}, ${cores} cores, ${system}, Bun ${bun}, commit ${commit}, load before ${load}`;
 }
 
-/** The figures as an aligned table: medians, with the least and the most in brackets. */
+/** The figures as an aligned table of medians, with minimum and maximum in brackets. */
 export function table(figures: readonly Figure[]): string {
   const rows = [HEADINGS, ...figures.map(row)];
   const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
@@ -65,7 +65,7 @@ function cell(value: Spread | null, suffix: string, digits?: number): string {
   return `${number(median, digits)}${suffix}${range}`;
 }
 
-/** Three digits that count, unless it is said how many, and thousands apart. */
+/** Three significant digits, unless `digits` is given, with separators for thousands. */
 function number(value: number, digits = digitsOf(Math.abs(value))): string {
   return value.toLocaleString("en-US", { minimumFractionDigits: 0, maximumFractionDigits: digits });
 }

@@ -12,13 +12,13 @@ export interface WorkshopOptions {
   readonly rounds: number;
   readonly seconds: number;
   readonly binary: boolean;
-  /** A folder of collections to search; null where there is none. */
+  /** A folder of collections to search, or null. */
   readonly collections: string | null;
-  /** Of the vault's large collection. */
+  /** The size of the vault's large collection. */
   readonly passages: number;
   /** Whether other vector stores may be installed. */
   readonly peers: boolean;
-  /** Of the large ledger. */
+  /** The size of the large ledger. */
   readonly entries: number;
 }
 
@@ -31,11 +31,11 @@ export interface Target {
 /** One round of load on one server. */
 export interface Round extends ExchangesResult {
   readonly perSecond: number;
-  /** Microseconds of the server's CPU for each answer: the figure that a busy machine disturbs least. */
+  /** Microseconds of the server's CPU per answer, the figure that a busy machine disturbs least. */
   readonly cpuMicros: number | null;
 }
 
-/** All that a scenario needs: processes to measure, and a load generator to measure them with. */
+/** Everything that a scenario needs: processes to measure, and a load generator to measure them with. */
 export class Workshop {
   readonly #household: Household;
   readonly #program: readonly string[];
@@ -46,9 +46,9 @@ export class Workshop {
   readonly peers: boolean;
   readonly entries: number;
   readonly generator: Worker;
-  /** What one scenario of the vault has filled, for those after it: filling takes minutes. */
+  /** The vault that one scenario has filled, for later ones, because filling takes minutes. */
   filledVault: FilledVault | null = null;
-  /** As `filledVault`. */
+  /** The ledger that one scenario has filled, for later ones. */
   filledLedger: FilledLedger | null = null;
 
   constructor(household: Household, options: WorkshopOptions) {
@@ -71,7 +71,10 @@ export class Workshop {
     return Gatehouse.start(this.#household, this.#program, options);
   }
 
-  /** A verb of the command line, run to its end. `output` is of both its outputs, `mostBytes` what was resident at most. */
+  /**
+   * Runs a verb of the command line to its end. `output` contains both its outputs, and `mostBytes` is its peak
+   * resident memory.
+   */
   async verb(...args: readonly string[]): Promise<{
     readonly code: number;
     readonly output: string;
@@ -96,7 +99,7 @@ export class Workshop {
     return { code, output: output + errors, ms, mostBytes: child.resourceUsage()?.maxRSS ?? 0 };
   }
 
-  /** A script of this folder, in a process of its own. */
+  /** Starts a script of this folder in a separate process. */
   worker(script: string): Worker {
     return Worker.start(this.#household, script);
   }
@@ -117,7 +120,7 @@ export class Workshop {
     return HelperServer.start(this.#household, "servers/upstream.ts", {});
   }
 
-  /** @throws Error when one answer was not as it should be */
+  /** @throws Error if any answer was not as it should be */
   async load(
     { pid, port }: Target,
     job: Omit<ExchangesJob, "kind" | "port" | "seconds">,

@@ -1,6 +1,6 @@
 /**
- * Run by Node on dist/agents: the framework and its model without weights work without Bun. It is imported by the name
- * that users import it by.
+ * Run by Node on dist/agents, to show that the framework and its model without weights work without Bun. It is imported
+ * under the name that users import.
  */
 import assert from "node:assert/strict";
 import { defineTool, extractiveModel, runAgent } from "gatehouse/agents";

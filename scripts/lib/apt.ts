@@ -1,12 +1,12 @@
-/** Of reading the lists of packages, and of installing, each. */
+/** Time limit for reading the package lists and for installing, each. */
 const LONGEST_STEP_MS = 5 * 60_000;
 const TOLD_OF_FAILURE = 2_000;
 
 /**
- * Sees that there is what some tests need. CI, which skips nothing, has it installed; nobody else's machine is changed.
- *
- * @param whatIsMissing Says it; undefined where nothing is.
- * @returns what is missing, and what to do about it; undefined where nothing is
+ * Ensures that what some tests need is installed. Installs it only in CI, which skips nothing; other machines are not
+ * changed.
+ * @param whatIsMissing names it; undefined if nothing is missing
+ * @returns what is missing and what to do about it, or undefined
  */
 export async function provide(
   packages: readonly string[],
@@ -27,7 +27,7 @@ export async function provide(
   return whatIsMissing();
 }
 
-/** @returns how it failed; undefined where it did not */
+/** @returns why it failed, or undefined if it did not */
 async function apt(...args: readonly string[]): Promise<string | undefined> {
   const child = Bun.spawn(["apt-get", "--quiet=2", "-o", "DPkg::Lock::Timeout=60", ...args], {
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },

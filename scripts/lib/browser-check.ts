@@ -4,7 +4,7 @@ import { provide } from "./apt.ts";
 /** Tests of pages, in a real browser. */
 export const BROWSER_TESTS = "test/browser";
 
-/** Sees that there is a browser, since playwright-core, which drives it, brings none: see `provide`. */
+/** Ensures that there is a browser, because playwright-core, which drives it, does not include one: see `provide`. */
 export function prepareBrowser(say: (text: string) => void, inCi: boolean): Promise<string | undefined> {
   return provide(["chromium-headless-shell"], whatIsMissing, say, inCi);
 }

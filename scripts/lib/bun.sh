@@ -1,7 +1,7 @@
-# Sourced by the scripts beside this folder, under `set -euo pipefail`. Leaves behind:
+# Sourced by the scripts next to this folder, under `set -euo pipefail`. Sets:
 #   ROOT  the checkout
-#   BUN   a Bun of at least 1.4: the one on PATH, else the pinned one, fetched once with npm into .tools/
-# and the packages of bun.lock in node_modules. Says nothing when there is nothing to do.
+#   BUN   a Bun of at least 1.4: the one on PATH, or else the pinned one, downloaded once with npm into .tools/
+# and installs the packages of bun.lock in node_modules. Prints nothing if there is nothing to do.
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 BUN_PINNED=1.4.5
@@ -14,8 +14,8 @@ bun_is_recent() {
   ((major > 1 || (major == 1 && minor >= 4)))
 }
 
-# The npm package `bun` is a launcher that its install script replaces. npm may be told to run no install scripts, so
-# none is run, and the program is taken from the package of this platform. npm may bring more than one (glibc and musl).
+# The npm package `bun` is a launcher that its install script replaces. npm may be configured not to run install scripts, so
+# none is run, and the program is taken from this platform's package. npm may install more than one (glibc and musl).
 bun_from_npm() {
   local candidate
   for candidate in "$1"/node_modules/@oven/*/bin/bun "$1"/node_modules/@oven/*/bin/bun.exe; do
@@ -49,7 +49,7 @@ find_bun() {
   export PATH
 }
 
-# Packages are installed when package.json or bun.lock differ from what was installed last.
+# Installs the packages if package.json or bun.lock has changed since the last installation.
 install_packages() {
   local stamp="$ROOT/node_modules/.gatehouse-installed" output
   cat "$ROOT/package.json" "$ROOT/bun.lock" | cmp -s - "$stamp" && return 0

@@ -1,6 +1,6 @@
 /**
- * Runs every check of the repository and counts them: `scripts/test` calls this once Bun and the packages are there.
- * Arguments narrow the run to `bun test` with those arguments. A failed part does not end the run.
+ * Runs every check of the repository and counts them. `scripts/test` calls this once Bun and the packages are
+ * installed. Arguments narrow the run to `bun test` with those arguments. A failed part does not end the run.
  */
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,16 +22,19 @@ import {
 } from "./tally.ts";
 import { prepareZipReaders, ZIP_READER_TESTS } from "./zip-readers-check.ts";
 
-/** Tests of the built program: they need dist/gatehouse. */
+/** Tests of the built program, which need dist/gatehouse. */
 const PROGRAM_TESTS = ["test/binary", "test/faults"];
-/** Tests that need a program which is not everywhere. CI installs it; elsewhere they are skipped where it is missing. */
+/**
+ * Tests that need a program that not every machine has. CI installs it; other machines skip these tests if it is
+ * missing.
+ */
 const OUTSIDE = [
   { name: "the ledger's proofs, checked by Go", folder: GO_TESTS, prepare: prepareGo },
   { name: "bundles, unpacked by other programs", folder: ZIP_READER_TESTS, prepare: prepareZipReaders },
   { name: "pages, in a real browser", folder: BROWSER_TESTS, prepare: prepareBrowser },
 ] as const;
 const LONGEST_PART_MS = 30 * 60_000;
-/** Of one test; Bun reads this from nowhere but the command line. */
+/** The limit for one test, which Bun reads only from the command line. */
 const TEST_TIMEOUT_MS = 20_000;
 const OLDEST_NODE = 20;
 
@@ -42,7 +45,7 @@ function say(text: string): void {
   console.log(`\n== ${text}`);
 }
 
-/** Runs a command with its output shown, or written to a file. Null when a signal, or the time limit, ended it. */
+/** Runs a command and shows its output, or writes it to a file. Null if a signal or the time limit ended it. */
 async function run(command: readonly string[], output?: string): Promise<number | null> {
   const shown = output === undefined ? "inherit" : openSync(output, "w");
   const child = Bun.spawn([...command], {
@@ -64,7 +67,7 @@ async function runCommand(name: string, command: readonly string[]): Promise<Tal
   return ONE_FAILED;
 }
 
-/** `isAside`: others run at the same time, and what this one says is shown when it has ended. */
+/** `isAside` means that other parts run at the same time, so the output is shown when this one has ended. */
 async function runTests(
   name: string,
   args: readonly string[],
@@ -99,7 +102,7 @@ function hasTests(folder: string): boolean {
   return false;
 }
 
-/** The agents' framework runs without Bun: this is the proof. */
+/** Proves that the agents' framework runs without Bun. */
 async function runOnNode(): Promise<Tally> {
   const node = Bun.which("node");
   if (node === null) return skip("agents on Node", "there is no node on PATH");
@@ -115,7 +118,7 @@ function skip(name: string, reason: string): Tally {
   return ONE_SKIPPED;
 }
 
-/** All that needs something from outside, one after the other, beside the rest. */
+/** Runs everything that needs something from outside, one part after another, alongside the rest. */
 async function checkOutside(): Promise<Tally> {
   let tally = NOTHING;
   for (const { name, folder, prepare } of OUTSIDE) {
@@ -127,17 +130,17 @@ async function checkOutside(): Promise<Tally> {
   return tally;
 }
 
-/** Leaves a folder's tests out of a run. */
+/** The argument that excludes a folder's tests. */
 function without(folder: string): string {
   return `--path-ignore-patterns=${folder}/**`;
 }
 
-/** One of the tools in node_modules, run by this Bun so that none needs Node. */
+/** One of the tools in node_modules, run by this Bun, so that none needs Node. */
 function tool(path: string, ...args: readonly string[]): readonly string[] {
   return [bun, "--bun", join("node_modules", path), ...args];
 }
 
-/** Builds, and goes on to what needs the build: never with what an earlier build left. */
+/** Builds the program and then runs the parts that need it, but never on an earlier build's results. */
 async function buildThen(parts: () => Promise<Tally>): Promise<Tally> {
   const built = await runCommand("build", ["scripts/build"]);
   if (built.failed === 0) return add(built, await parts());
@@ -159,7 +162,8 @@ async function checkAll(): Promise<Tally> {
     tally,
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
-  // Side by side, since either takes minutes: what waits for a browser and for other processes, and the rest.
+  // At the same time, because either takes minutes: the tests that wait for a browser or other processes, and the
+  // rest.
   const beside = checkOutside().then(async (checked) => add(checked, await buildThen(checkProgram)));
   tally = add(tally, await runTests("tests", elsewhere));
   return add(tally, await beside);

@@ -1,13 +1,14 @@
 /**
- * Prints the path of sqlite-vec's library for a platform, such as `linux-x64`, `linux-arm64-musl` or `darwin-arm64`: from
- * node_modules, else from the package, fetched once into .tools/. Prints nothing where the package has none for it, and
- * says so: what is built then searches words alone. Fails where it has one that cannot be had.
+ * Prints the path of sqlite-vec's library for a platform, such as `linux-x64`, `linux-arm64-musl` or `darwin-arm64`:
+ * from node_modules, or else from the package, which is downloaded once into .tools/. If there is no library for the
+ * platform, prints no path and reports it; the built program then searches only by words. Fails if there is one but
+ * it cannot be obtained.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const SUFFIXES: Readonly<Record<string, string>> = { linux: "so", darwin: "dylib", windows: "dll" };
-/** Platforms that there is a package for. They hold libraries for glibc. */
+/** Platforms that have a package. The packages contain libraries for glibc. */
 const KNOWN = /^(linux-(x64|arm64)|darwin-(x64|arm64)|windows-x64)(-(baseline|modern|glibc))*$/;
 
 const root = join(import.meta.dir, "..", "..");
@@ -38,7 +39,10 @@ function versionOf(path: string): string {
   return version;
 }
 
-/** The one package alone, whatever this machine is. @throws Error with what the installer said */
+/**
+ * Installs only this package, whatever this machine's platform is.
+ * @throws Error with the installer's output
+ */
 function fetchPackage(home: string, name: string, os: string, cpu: string): void {
   mkdirSync(home, { recursive: true });
   writeFileSync(join(home, "package.json"), "{}\n");

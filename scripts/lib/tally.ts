@@ -1,4 +1,4 @@
-/** How many checks of each outcome there were. */
+/** The number of checks with each outcome. */
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
@@ -17,8 +17,8 @@ export function add(a: Tally, b: Tally): Tally {
 /**
  * The outcome of one `bun test` process, from its exit code and its JUnit report.
  *
- * A report is missing when the process died, when a test called `process.exit` (the exit code may then be 0), and when
- * no test ran: all of them are one failure. A non-zero exit code without a failed test is one failure as well: a file
+ * The report is missing if the process died, if a test called `process.exit` (the exit code may then be 0), or if no
+ * test ran. Each of these counts as one failure. So does a non-zero exit code without a failed test, because a file
  * that cannot be imported is not in the report.
  */
 export function tallyTests(exitCode: number | null, report: string | undefined): Tally {
@@ -38,12 +38,12 @@ function attribute(tag: string, name: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** CI skips nothing: there, what was skipped has failed. */
+/** CI skips nothing, so there a skipped check counts as failed. */
 export function withoutSkips(tally: Tally): Tally {
   return { passed: tally.passed, failed: tally.failed + tally.skipped, skipped: 0 };
 }
 
-/** Whether the whole run is good: something ran, and nothing failed. */
+/** Whether the whole run succeeded: something ran, and nothing failed. */
 export function isGood(tally: Tally): boolean {
   return tally.failed === 0 && tally.passed > 0;
 }

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { type Entry, readFile, unsettled } from "../../test/faults/support.ts";
 
 export interface TimedEntry extends Entry {
-  /** RFC 3339, to the millisecond. */
+  /** RFC 3339, in milliseconds. */
   readonly ts: string;
   readonly oversight?: { readonly decided_at?: string };
 }
@@ -10,11 +10,11 @@ export interface TimedEntry extends Entry {
 export interface TaskRow {
   readonly id: string;
   readonly status: string;
-  /** Starts over the step that it had come to, those aside that ended in order. */
+  /** Starts over the step that it had reached, apart from those that ended orderly. */
   readonly attempts: number;
-  /** Millionths. */
+  /** In millionths. */
   readonly credits: number;
-  /** Seq of the intent of the model call that is out. */
+  /** The seq of the intent of the model call in flight. */
   readonly open_model_call: number | null;
 }
 
@@ -24,7 +24,7 @@ export interface ToolCallRow {
   readonly outcome_seq: number | null;
 }
 
-/** The database file of a server that has ended, with what only a soak asks of it. */
+/** Reads the database file of a server that has ended, with the data that only a soak needs. */
 export function readEvidenceFile(path: string) {
   const file = readFile(path);
   const database = new Database(path, { readonly: true });
@@ -37,11 +37,11 @@ export function readEvidenceFile(path: string) {
   return { ...file, tasks, toolCalls, entries };
 }
 
-/** What an end in order leaves in the file. */
+/** What an orderly end leaves in the file. */
 export interface OrderlyEnd {
-  /** Tasks that had been started, and wait for the next process. */
+  /** Tasks that had been started and are waiting for the next process. */
   readonly givenBack: number;
-  /** What should not be left: tasks that still count as running, and calls without an outcome. */
+  /** What should not be left: tasks still marked as running, and calls without an outcome. */
   readonly faults: readonly string[];
 }
 

@@ -1,23 +1,23 @@
-/** Something that must not be. */
+/** Something that must not happen. */
 export interface Fault {
-  /** Which promise it breaks. */
+  /** The promise that it breaks. */
   readonly check: string;
-  /** The kill after which it was seen; null for what was found at the end. */
+  /** The kill after which it was seen; null if it was found at the end. */
   readonly round: number | null;
   readonly text: string;
 }
 
-/** What was found so far. */
+/** The faults found so far. */
 export class Faults {
   readonly found: Fault[] = [];
-  /** The kill that comes next, or has just been. */
+  /** The next kill, or the one that just happened. */
   round: number | null = 0;
 
   add(check: string, text: string): void {
     this.found.push({ check, round: this.round, text });
   }
 
-  /** Texts alone. */
+  /** The texts of a check's faults. */
   of(check: string): string[] {
     return this.found.filter((fault) => fault.check === check).map(({ text }) => text);
   }

@@ -3,7 +3,7 @@ import { type ReadEvent, readEvents } from "../../test/support/events.ts";
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** Parsed JSON; null for an empty body, and for one that is no JSON. */
+  /** Parsed JSON; null if the body is empty or not JSON. */
   readonly body: unknown;
   readonly text: string;
 }
@@ -11,7 +11,7 @@ export interface Answer {
 export interface CallOptions {
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: the admin's. */
+  /** Default: the admin's token. */
   readonly token?: string;
 }
 
@@ -33,18 +33,18 @@ export class Life {
     return this.#isOver;
   }
 
-  /** MUST come before the signal: from here on an answer that does not come is the signal's. */
+  /** MUST be called before the signal: from here on, a missing answer is attributed to the signal. */
   end(): void {
     this.#isOver = true;
     this.#end.resolve();
   }
 
-  /** Waits so long, or until the end. */
+  /** Waits this long, or until the end. */
   pause(ms: number): Promise<void> {
     return Promise.race([Bun.sleep(ms), this.#end.promise]);
   }
 
-  /** @returns null when the end came before the answer: whether the call was heard is not known then */
+  /** @returns null if the end came before the answer; then it is unknown whether the server received the call */
   async call(method: string, path: string, options: CallOptions = {}): Promise<Answer | null> {
     if (this.#isOver) return null;
     try {
@@ -52,7 +52,7 @@ export class Life {
       const text = await response.text();
       const { status, headers } = response;
       const isJson = /json/.test(headers.get("content-type") ?? "") && text !== "";
-      // Who drains refuses what is new.
+      // A draining server refuses new work.
       if (this.#isOver && status >= 500) return null;
       if (status >= 500) this.#dropped(`${method} ${path} was answered with ${status} ${text}`);
       return { status, headers, body: isJson ? JSON.parse(text) : null, text };
@@ -63,8 +63,8 @@ export class Life {
   }
 
   /**
-   * Opens a stream of events, and hands on each as it comes. `begun` is told of the headers first.
-   * @returns once it has ended, by the server or the kill
+   * Opens a stream of events and passes each on as it arrives. `begun` first gets the response with its headers.
+   * @returns when the stream has ended, by the server or by the kill
    */
   async follow(
     method: "GET" | "POST",
@@ -77,7 +77,7 @@ export class Life {
       const response = await this.#fetch(method, path, options);
       begun?.(response);
       if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) {
-        // A refusal, which is read to its end so that its connection can be used again.
+        // A refusal, read to its end so that its connection can be reused.
         await response.text();
         return;
       }

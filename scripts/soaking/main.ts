@@ -1,4 +1,7 @@
-/** `scripts/soak`: kills, checks, prints, and ends with 0 when no fault was found, 1 when one was, 2 when called wrongly. */
+/**
+ * `scripts/soak`: kills, checks, prints, and exits with 0 if it found no fault, 1 if it did, or 2 if its arguments
+ * were wrong.
+ */
 import { checkAll } from "./checks/all.ts";
 import { parseOptions, USAGE } from "./options.ts";
 import type { KilledServer } from "./server.ts";
@@ -21,7 +24,7 @@ async function main(args: readonly string[]): Promise<number> {
   const { kills, seconds, seed, binary } = options;
   let server: KilledServer | null = null;
   let givenUp: Promise<never> | null = null;
-  // Whoever ends the soak ends its server with it, and keeps the data directory.
+  // Interrupting the soak also ends its server, and keeps the data directory.
   for (const [signal, code] of [
     ["SIGINT", 130],
     ["SIGTERM", 143],
@@ -52,7 +55,7 @@ async function main(args: readonly string[]): Promise<number> {
       );
     },
   });
-  // Whatever breaks because the server was taken away is no fault of it.
+  // Whatever breaks because the server was taken away is not a fault.
   const evidence = await soaking.catch((error) => givenUp ?? Promise.reject(error));
   checkAll(evidence);
   const { found } = evidence.world.faults;

@@ -1,11 +1,11 @@
-/** How `scripts/soak` is called. */
+/** The options of `scripts/soak`. */
 
 export interface SoakOptions {
-  /** How often the server is killed, those times included that it is only starting. */
+  /** How often the server is killed, including the times when it is only starting. */
   readonly kills: number;
-  /** After so long no more kills follow, whatever `kills` says. Null: no limit. */
+  /** Time after which no more kills follow, whatever `kills` says. Null means no limit. */
   readonly seconds: number | null;
-  /** Of the random moments and choices. */
+  /** The seed of random moments and choices. */
   readonly seed: number;
   /** Whether `dist/gatehouse` is killed instead of the sources. */
   readonly binary: boolean;
@@ -28,7 +28,7 @@ Exit codes: 0 no fault was found, 1 faults were found, or it broke, 2 it was cal
 
 const GREATEST_SEED = 2 ** 32 - 1;
 
-/** How it was called, or what is wrong with that. */
+/** The options in the arguments, or what is wrong with them. */
 export function parseOptions(args: readonly string[], anySeed: () => number): SoakOptions | string {
   let kills = 200;
   let seconds: number | null = null;

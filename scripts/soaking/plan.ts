@@ -1,19 +1,19 @@
 /**
- * What a task is to do stands in its prompt, so that the scripted model knows it whichever process asks, and so that each
- * call has an id that no other step of any task has.
+ * A task's prompt says what the task should do. So the scripted model knows it whichever process asks, and each call
+ * has an id that no other step of any task has.
  */
 
 import { lastUserText } from "../../test/support/fake-model/request.ts";
 import type { Behaviour, FakeModelRequest } from "../../test/support/fake-model.ts";
 
 export interface Plan {
-  /** Of the task, unlike all others. */
+  /** Unique to the task. */
   readonly key: string;
-  /** The tools called at each step, by the names that a model is given. After the last step the model talks. */
+  /** The tools called at each step, by the names that a model sees. After the last step the model talks. */
   readonly steps: readonly (readonly string[])[];
 }
 
-/** Stands before a tool's name where it is called with arguments that its schema refuses. */
+/** A prefix of a tool's name: the tool is called with arguments that its schema refuses. */
 export const REFUSED = "!";
 
 const WORDS = ["one ", "two ", "three ", "four ", "five ", "six ", "seven ", "eight."];
@@ -23,17 +23,17 @@ export function promptOf(plan: Plan): string {
   return JSON.stringify(plan);
 }
 
-/** What the task's output must be. */
+/** The output that the task must have. */
 export function outputOf({ key }: Pick<Plan, "key">): string {
   return textOf(key).join("");
 }
 
-/** The id that stands in the arguments of a call: the same whenever the model is asked for this step again. */
+/** The id in a call's arguments, which is the same whenever the model is asked for this step again. */
 export function callIdOf({ key }: Pick<Plan, "key">, step: number, index: number): string {
   return `${key}/${step}/${index}`;
 }
 
-/** The model that does what the prompt says, slowly enough to be killed in the middle of it. */
+/** The model that does what the prompt says, slowly enough to be killed midway. */
 export function follow({ body }: FakeModelRequest, firstDelayMs: number): Behaviour {
   const plan = JSON.parse(lastUserText(body)) as Plan;
   const done = body.messages.filter(
@@ -52,13 +52,13 @@ export function follow({ body }: FakeModelRequest, firstDelayMs: number): Behavi
   return { toolCalls, firstDelayMs };
 }
 
-/** What a tool is called with, so that its upstream and the ledger show the id. */
+/** A tool's arguments, chosen so that its upstream and the ledger show the id. */
 function inputOf(name: string, id: string): object {
   if (name === "time__now") return {};
   return name === "api__order" ? { body: { id } } : { id };
 }
 
-/** The id in what a tool was called with; null where there is none. */
+/** The id in a tool's arguments; null if there is none. */
 export function idIn(input: { readonly id?: unknown; readonly body?: unknown }): string | null {
   if (typeof input.id === "string") return input.id;
   const { body } = input;

@@ -25,13 +25,13 @@ export interface Lived {
 
 export class KilledServer {
   readonly data: string;
-  /** Secret of an admin token. */
+  /** The secret of an admin token. */
   readonly admin = createSecret(systemRandom);
-  /** Checkpoints that are kept outside of the data directory. */
+  /** The file of checkpoints outside the data directory. */
   readonly checkpoints: string;
-  /** What the server takes for the system's folder of temporary files. */
+  /** The folder that the server uses as the system's folder for temporary files. */
   readonly temporary: string;
-  /** Milliseconds from the start of a process until it was ready, one for each that got there. */
+  /** Milliseconds from a process's start until it was ready, for each process that got there. */
   readonly startTimes: number[] = [];
   readonly #options: ProcessOptions;
   readonly #remove: () => void;
@@ -41,7 +41,7 @@ export class KilledServer {
   readonly lives: Lived[] = [];
   #from = 0;
   #isAbandoned = false;
-  /** Settles when the process that is being started is known here, or has ended. */
+  /** Settles when the process being started is registered here or has ended. */
   #starting: Promise<unknown> = Promise.resolve();
 
   private constructor(options: ProcessOptions, remove: () => void) {
@@ -54,7 +54,7 @@ export class KilledServer {
     this.#remove = remove;
   }
 
-  /** @param settings text of gatehouse.yaml, made once it is known where checkpoints go */
+  /** @param settings the text of gatehouse.yaml, made once the place of checkpoints is known */
   static async prepare(binary: boolean, settings: (checkpoints: string) => string): Promise<KilledServer> {
     if (binary && !existsSync(BINARY[0] ?? "")) {
       throw new Error("there is no dist/gatehouse yet: run scripts/build");
@@ -69,7 +69,7 @@ export class KilledServer {
     return server;
   }
 
-  /** @param dropped told of a call that was not answered while the server was alive */
+  /** @param dropped called with each call that was not answered while the server was alive */
   async start(dropped: (what: string) => void): Promise<Life> {
     this.#refuseAbandoned();
     const begun = performance.now();
@@ -82,7 +82,7 @@ export class KilledServer {
     return this.#life;
   }
 
-  /** Kills it at once, whatever it is doing. */
+  /** Kills the server at once, whatever it is doing. */
   async kill(): Promise<void> {
     this.#life?.end();
     await this.#process?.end("SIGKILL");
@@ -90,7 +90,7 @@ export class KilledServer {
     this.#lived("SIGKILL");
   }
 
-  /** Starts it, and kills it so many milliseconds later. */
+  /** Starts the server and kills it this many milliseconds later. */
   async killWhileStarting(ms: number): Promise<void> {
     this.#refuseAbandoned();
     this.#from = Date.now();
@@ -100,7 +100,10 @@ export class KilledServer {
     this.#lived("SIGKILL");
   }
 
-  /** Asks it to end, and asks again so many milliseconds later. @returns its exit code */
+  /**
+   * Asks the server to end, and asks again this many milliseconds later.
+   * @returns its exit code
+   */
   async stop(againAfterMs: number | null = null): Promise<number | null> {
     this.#life?.end();
     const asked = this.#process;
@@ -117,10 +120,10 @@ export class KilledServer {
     return code;
   }
 
-  /** Leaves no process behind, not even one that is only starting: of that nobody knows the id until it is ready. */
+  /** Leaves no process behind, not even one that is still starting, whose id is unknown until it is ready. */
   async abandon(): Promise<void> {
     this.#isAbandoned = true;
-    // One that does not get ready has ended.
+    // A process that never becomes ready has ended.
     await this.#starting.catch(() => {});
     const running = this.#process;
     this.#process = null;
@@ -135,9 +138,9 @@ export class KilledServer {
     this.lives.push({ from: this.#from, to: Date.now(), signal });
   }
 
-  /** What `gatehouse ledger verify` says, null when the ledger holds. A server may run or not. */
+  /** The findings of `gatehouse ledger verify`; null if the ledger holds. A server may be running. */
   async verify(): Promise<string | null> {
-    // Before the first checkpoint there is no such file.
+    // The file does not exist before the first checkpoint.
     const outside = existsSync(this.checkpoints) ? ["--checkpoint", this.checkpoints] : [];
     const { code, stdout, stderr } = await run(
       ["ledger", "verify", "--data", this.data, ...outside],
@@ -146,7 +149,7 @@ export class KilledServer {
     return code === 0 ? null : `exit code ${code}: ${stdout}${stderr}`;
   }
 
-  /** Bytes of the files of the data directory, by name. */
+  /** Sizes in bytes of the data directory's files, by name. */
   sizes(): Map<string, number> {
     return new Map(
       readdirSync(this.data, { recursive: true, withFileTypes: true })
@@ -158,7 +161,7 @@ export class KilledServer {
     );
   }
 
-  /** Ends a process that is still there, without a word. */
+  /** Ends a process that is still running, without a message. */
   [Symbol.dispose](): void {
     if (this.#process !== null) process.kill(this.#process.pid, "SIGKILL");
     this.#process = null;

@@ -15,14 +15,20 @@ import { KilledServer, type Lived } from "./server.ts";
 import { startUpstreams } from "./upstreams.ts";
 import { furnish, settings, type World } from "./world.ts";
 
-/** Lives are so long at most, most of them much shorter; or so many times what the start took, on a slow machine. */
+/**
+ * The greatest length of a life; most are much shorter. On a slow machine it is `LIFE_STARTS` times the duration of
+ * the start.
+ */
 const LIFE_MS = 1_500;
 const LIFE_STARTS = 5;
-/** In one of so many rounds it is killed while it starts as well. */
+/** In one of this many rounds, the server is also killed while it starts. */
 const STARTING = 4;
-/** One of so many lives ends in order, by SIGTERM. */
+/** One life in this many ends orderly, by SIGTERM. */
 const ORDERLY = 5;
-/** One of so many rounds begins a row of kills that come too soon for most steps to end, so that tasks meet several over one step. */
+/**
+ * One round in this many begins a series of kills that come too soon for most steps to end, so that tasks are hit
+ * several times in one step.
+ */
 const ROW = 8;
 const ROW_KILLS = 4;
 const ROW_LIFE_MS = 200;
@@ -33,11 +39,11 @@ export interface SoakRun {
   readonly seed: number;
   readonly binary: boolean;
   readonly tasksARound: number;
-  /** Performance time after which nothing more is killed. */
+  /** `performance.now()` after which nothing more is killed. */
   readonly until: number;
-  /** Told of the server before its first start, so that whoever gives the soak up can end it. */
+  /** Called with the server before its first start, so that whoever interrupts the soak can end it. */
   readonly prepared?: (server: KilledServer) => void;
-  /** Told after each kill. */
+  /** Called after each kill. */
   progress(kills: number, soFar: Evidence["world"], faults: readonly Fault[]): void;
 }
 
@@ -50,36 +56,39 @@ export interface TaskView {
   readonly tools_called: readonly { readonly status: string; readonly tool: string }[];
 }
 
-/** All that is left at the end, as clients and the file itself show it. */
+/** Everything that is left at the end, as seen by clients and in the file itself. */
 export interface Evidence {
   readonly world: World;
-  /** Every task that is there, by its id. */
+  /** Every existing task, by id. */
   readonly tasks: ReadonlyMap<string, TaskView>;
-  /** From the first event on, by the task's id. */
+  /** All events of each task, by the task's id. */
   readonly events: ReadonlyMap<string, readonly ReadEvent[]>;
   readonly replays: readonly {
     readonly key: string;
     readonly id: string;
     readonly replayed: string | null;
   }[];
-  /** Texts of the documents, null where there is none, by id. */
+  /** Each document's text by id; null if the document does not exist. */
   readonly documents: ReadonlyMap<string, string | null>;
   readonly creditsThisMonth: number;
   readonly file: ReturnType<typeof readEvidenceFile>;
-  /** Of the data directory after the last, orderly end, by name. */
+  /** Sizes of the data directory's files after the last, orderly end, by name. */
   readonly sizes: ReadonlyMap<string, number>;
   readonly kills: number;
-  /** Every process of the server, in their order. */
+  /** Every process of the server, in order. */
   readonly lives: readonly Lived[];
-  /** The lives that ended by SIGTERM, but the last. */
+  /** The lives that ended by SIGTERM, except the last. */
   readonly orderlyEnds: readonly OrderlyEnd[];
   readonly startTimes: readonly number[];
-  /** Bytes of the log of SQLite, at most, after a kill. */
+  /** The greatest size in bytes of SQLite's log after a kill. */
   readonly greatestLog: number;
   readonly server: KilledServer;
 }
 
-/** Works with a server and kills it, so many times; then lets it end all that it has begun, and gathers what is left. */
+/**
+ * Works with a server and kills it this many times. Then lets it finish everything that it has begun, and collects
+ * what is left.
+ */
 export async function soak({
   kills,
   seed,
@@ -122,7 +131,7 @@ export async function soak({
   };
   const orderlyEnds: OrderlyEnd[] = [];
   const endInOrder = async (): Promise<void> => {
-    // Half of them are told twice, so that what is out is broken off.
+    // Half of the servers get the signal twice, so that work in progress is broken off.
     const code = await server.stop(random() < 0.5 ? random() * 300 : null);
     await Promise.all(working);
     if (code !== 0) faults.add("end", `after kill ${done} SIGTERM ended it with exit code ${code}`);
@@ -154,7 +163,7 @@ export async function soak({
   const left = await finish(world, life);
   const code = await server.stop();
   await Promise.all(working);
-  // Before anybody else opens the database: who only reads it makes files as well.
+  // Before anyone else opens the database, because even a reader creates files.
   const sizes = server.sizes();
   if (code !== 0) faults.add("end", `the last server ended with exit code ${code}`);
   await verify();
@@ -185,12 +194,12 @@ function live(world: World, life: Life, tasksARound: number): void {
 
 type Left = Pick<Evidence, "tasks" | "events" | "replays" | "documents" | "creditsThisMonth">;
 
-/** With nothing new but what was never answered: every task comes to its end. */
+/** Dispatches nothing new except what was never answered, and waits until every task has ended. */
 async function finish(world: World, life: Life): Promise<Left> {
   await resumeWorkspace(world, life);
   await resumeAgent(life);
   await allowEnough(world, life);
-  // From here on nothing comes by itself: what is listed as ended is all that there will be.
+  // From here on nothing starts by itself, so the list of ended tasks will be complete.
   const deleted = await life.call("DELETE", `/v1/schedules/${world.schedule}`);
   if (deleted?.status !== 204) world.faults.add("end", `the schedule cannot be deleted: ${deleted?.status}`);
   world.inLife(readStreams(world, life));
@@ -229,7 +238,9 @@ async function finish(world: World, life: Life): Promise<Left> {
   return { tasks, events, replays, documents, creditsThisMonth: workspace.usage.credits_this_month };
 }
 
-/** All at once: asked for by status, one that goes from the one to the other meanwhile would be missed. */
+/**
+ * Lists tasks of every status at once. With one list for each status, a task that moves between them could be missed.
+ */
 async function listed(life: Life): Promise<TaskView[]> {
   const found: TaskView[] = [];
   let cursor = "";

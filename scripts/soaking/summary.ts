@@ -1,6 +1,6 @@
 import type { Evidence } from "./soak.ts";
 
-/** What was done, and what came of it, in aligned lines. */
+/** What was done, and the results, in aligned lines. */
 export function summary(
   { world, tasks, file, kills, orderlyEnds, startTimes, sizes, greatestLog }: Evidence,
   ms: number,

@@ -1,32 +1,32 @@
 import type { ReadEvent } from "../../test/support/events.ts";
 import type { Plan } from "./plan.ts";
 
-/** What became of a call whose answer may have been lost. */
+/** What is known of a call whose answer may have been lost. */
 export type Heard = "no" | "perhaps" | "yes";
 
-/** A task as those who ask for it know it. */
+/** A task from the point of view of those who requested it. */
 export interface AskedTask {
   readonly plan: Plan;
   readonly body: { readonly agent: string; readonly tier: number } & Record<string, unknown>;
-  /** Whether it is dispatched by the call that also streams it. */
+  /** Whether it is dispatched by the same call that streams it. */
   readonly isStreamed: boolean;
-  /** Once an answer has come back. */
+  /** Set once an answer has arrived. */
   id: string | null;
-  /** `yes`: the cancel was answered with 200. */
+  /** `yes` if the cancel was answered with 200. */
   cancelled: Heard;
-  /** Of the tasks whose events are read as they come, through all lives of the server. */
+  /** Present if the task's events are read as they arrive, through all lives of the server. */
   readonly reader: TaskReader | null;
 }
 
-/** A client that reads a task's events, and takes them up again where it was when the server died. */
+/** A client that reads a task's events, and resumes where it was when the server died. */
 export class TaskReader {
-  /** Of the last event read; 0 before the first. */
+  /** The id of the last event read; 0 before the first. */
   lastId = 0;
-  /** What has come of the text that counts. */
+  /** The current text so far. */
   text = "";
-  /** What cannot be, each once: who comes back meets it again. */
+  /** Impossible events, each recorded once, because a client that resumes sees them again. */
   readonly faults = new Set<string>();
-  /** How often it has taken up the stream again. */
+  /** How often it has resumed the stream. */
   resumed = 0;
   finished = 0;
   isReading = false;

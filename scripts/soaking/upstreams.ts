@@ -1,13 +1,16 @@
-/** What the killed server speaks to: a model, an MCP server and an HTTP API, which live on and count what they were asked. */
+/**
+ * The upstreams of the killed server: a model, an MCP server and an HTTP API. They survive the kills and count their
+ * calls.
+ */
 import { type FakeModel, startFakeModel } from "../../test/support/fake-model.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../../test/support/scripted-mcp.ts";
 import { follow } from "./plan.ts";
 
-/** Tools that may be called again by themselves. `api.read` is a GET. */
+/** Tools that may be called again without being asked to. `api.read` is a GET. */
 const REPEATABLE = new Set(["look", "read"]);
 const ID = { type: "object", properties: { id: { type: "string" } }, required: ["id"] };
 
-/** What was received under one id. */
+/** The calls received with one id. */
 export interface Receipt {
   readonly tool: string;
   readonly mayRepeat: boolean;
@@ -18,7 +21,7 @@ export interface Upstreams {
   readonly model: FakeModel;
   readonly mcp: ScriptedMcp;
   readonly api: { readonly url: string; readonly spec: object };
-  /** By the id in the call's arguments. */
+  /** Receipts by the id in the call's arguments. */
   readonly receipts: ReadonlyMap<string, Receipt>;
   close(): Promise<void>;
 }
@@ -29,7 +32,7 @@ export function startUpstreams(random: () => number): Upstreams {
     const receipt = receipts.get(id) ?? { tool, mayRepeat: REPEATABLE.has(tool), count: 0 };
     receipts.set(id, receipt);
     receipt.count++;
-    // Long enough to be out when the server dies.
+    // Long enough to be in flight when the server dies.
     await Bun.sleep(random() * 80);
   };
   const model = startFakeModel({ record: false });
@@ -78,7 +81,7 @@ function scriptModels(model: FakeModel, random: () => number): void {
     const chance = random();
     if (chance < 0.2) return { status: 429, headers: { "retry-after": "1" } };
     if (chance < 0.4) return { status: 503 };
-    // In the middle of its answer: readers are told to throw away what they have.
+    // Breaks off in the middle of the answer, so readers are told to discard what they have.
     if (chance < 0.6) return { chunks: ["half an ", "answer"], delayMs: 20, cutAfter: 2 };
     return follow(request, 0);
   });

@@ -12,7 +12,7 @@ import type { Upstreams } from "./upstreams.ts";
 /** The plan of the tasks that the schedule dispatches. */
 export const SCHEDULED = { key: "scheduled", steps: [] };
 
-/** All that those who work with the server know of it. */
+/** Everything that the server's users know about it. */
 export interface World {
   readonly random: () => number;
   readonly faults: Faults;
@@ -20,26 +20,26 @@ export interface World {
   readonly asked: AskedTask[];
   readonly ownCalls: OwnCall[];
   readonly documents: Document[];
-  /** By the call's id. */
+  /** Decisions by the call's id. */
   readonly decided: Map<string, Decided>;
-  /** Of the agent `thrifty`, in the order in which they were asked for. */
+  /** Allowances of the agent `thrifty`, in the order of the requests. */
   readonly allowances: Allowance[];
-  /** Of the whole workspace; `mayHold` until a resume was answered. */
+  /** Stops of the whole workspace. `mayHold` stays true until a resume has been answered. */
   readonly stops: { asked: number; mayHold: boolean };
-  /** Id of the schedule that dispatches a task every minute. */
+  /** The id of the schedule that dispatches a task every minute. */
   readonly schedule: string;
   /** Secrets of two people's tokens. */
   readonly people: readonly string[];
-  /** Secrets of tokens that act as an agent, for clients of the MCP door. */
+  /** Secrets of tokens that act as an agent, for MCP clients. */
   readonly clients: readonly string[];
-  /** Work that ends with the present life, and is waited for then. */
+  /** Tracks work that ends with the present life, which then waits for it. */
   inLife(work: Promise<void>): void;
 }
 
 /** What each call of the MCP server's tools costs, in micro-credits. */
 export const TOOL_PRICE = 10_000;
 const PRICED_TOOLS = "up.*";
-/** More than all tasks of the longest soak come to, so that everything is reserved and nothing refused. */
+/** More than all tasks of the longest soak cost, so that everything is reserved and nothing is refused. */
 const CREDITS_PER_MONTH = 100_000_000;
 const MICROS = 1_000_000;
 
@@ -57,13 +57,13 @@ export const settings = ({ model }: Upstreams, checkpoints: string): string =>
       3: { models: ["fake/broken"] },
     },
     tools: { [PRICED_TOOLS]: TOOL_PRICE / MICROS },
-    // Some steps are waited for until they end, and others are broken off.
+    // Some steps have time to end, and others are broken off.
     drain_seconds: 1,
     limits: { requests_per_minute: 1_000_000 },
     ledger: { checkpoint_file: checkpoints, checkpoint_seconds: 1 },
   });
 
-/** Agents, connectors, people, clients and the schedule, before anything is killed. */
+/** Creates agents, connectors, people, clients and the schedule before the first kill. */
 export async function furnish(
   life: Life,
   { mcp, api }: Upstreams,

@@ -56,7 +56,7 @@ describe("the form of a scope", () => {
     expect(isPath(path)).toBe(true);
   });
 
-  test("what is taken has one spelling: no two paths name the same place", () => {
+  test("an accepted path has only one spelling: no two paths name the same scope", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom("a", "b", "/", ".", "-", "A", "0"), maxLength: 9 }),
@@ -104,13 +104,13 @@ describe("covers and isInside", () => {
     expect(covers(scope, path)).toBe(expected);
   });
 
-  test("an empty boundary holds nothing", () => {
+  test("an empty boundary contains nothing", () => {
     fc.assert(fc.property(scopePath, (path) => expect(isInside([], path)).toBe(false)));
   });
 });
 
 describe("narrow and simplify", () => {
-  test("a narrowed boundary holds what both hold, and nothing else", () => {
+  test("a narrowed boundary contains what both contain, and nothing else", () => {
     fc.assert(
       fc.property(scopePaths, scopePaths, scopePath, (held, wanted, path) => {
         const both = isInsideOf(held, path) && isInsideOf(wanted, path);
@@ -120,7 +120,7 @@ describe("narrow and simplify", () => {
     );
   });
 
-  test("narrowing twice is narrowing once, and the order of the two does not matter", () => {
+  test("narrowing twice has the same result as narrowing once, in either order", () => {
     const sorted = (boundary: readonly string[]) => boundary.toSorted();
     fc.assert(
       fc.property(scopePaths, scopePaths, (held, wanted) => {
@@ -133,7 +133,7 @@ describe("narrow and simplify", () => {
     );
   });
 
-  test("a simplified boundary holds the same with no path that another covers", () => {
+  test("a simplified boundary contains the same, without paths that another path covers", () => {
     fc.assert(
       fc.property(fc.array(scopePath, { maxLength: 8 }), scopePath, (boundary, path) => {
         const simple = simplify(boundary);

@@ -1,17 +1,20 @@
 import type { TestGateway } from "../support/gateway.ts";
 
-/** One route of the contract's section 3, with a call that succeeds on a fresh gateway after `prepare`. */
+/** One route of the contract's section 3, with a call that succeeds on a new gateway after `prepare`. */
 export interface ContractRoute {
   readonly method: string;
-  /** `:agent`, `:task`, `:dispatch` (its entry), `:document`, `:token`, `:session`, `:connector` and `:schedule` stand for what `prepare` has made. */
+  /**
+   * `prepare` creates what `:agent`, `:task`, `:dispatch` (the ledger entry), `:document`, `:token`, `:session`,
+   * `:connector` and `:schedule` refer to.
+   */
   readonly path: string;
-  /** Null: any token; see `UNSCOPED`. */
+  /** Null if any token may call it; see `UNSCOPED`. */
   readonly scope: string | null;
   readonly body?: object;
   readonly status: number;
 }
 
-/** A connector that is asked for nothing when it is let in. */
+/** A connector that is not contacted when it is added. */
 const api = (name: string) => ({
   name,
   kind: "openapi",
@@ -148,7 +151,9 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "DELETE", path: "/v1/agents/:agent", scope: "agents:write", status: 204 },
 ];
 
-/** Operations of the OpenAPI document that any token may ask for: what they touch is checked on its way, thing by thing. */
+/**
+ * Operations of the OpenAPI document that any token may call: access to each resource is checked inside the handler.
+ */
 export const UNSCOPED: readonly string[] = [
   "POST /v1/tools/{name}/call",
   "POST /v1/session",
@@ -173,14 +178,17 @@ export const NAMED_SCOPES = [
 ] as const;
 
 export interface Prepared {
-  /** The route's path with the things' names filled in. */
+  /** The route's path with its placeholders filled in. */
   fill(path: string): string;
   readonly task: string;
   readonly document: string;
   readonly tokenId: string;
 }
 
-/** Makes an agent to be used up, one that stays (`steady`), a finished task of it, a document, a token, a session, a connector and a schedule. */
+/**
+ * Creates an agent that may be deleted, one that stays (`steady`), a finished task of that one, a document, a token,
+ * a session, a connector and a schedule.
+ */
 export async function prepare(gateway: TestGateway, agent: string): Promise<Prepared> {
   const { call } = gateway;
   await gateway.agent(agent);
@@ -203,7 +211,7 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
     body: { name: "spent", agent: "steady", prompt: "hello", cron: "0 0 1 1 *" },
   });
   const schedule: string = scheduled.body.id;
-  // By a token that may be managed with no other scope than `tokens:write`.
+  // With a token that `tokens:write` alone is enough to manage.
   const browser = await call("POST", "/v1/tokens", { body: { name: "browser", scopes: ["tokens:write"] } });
   const signedIn = await call("POST", "/v1/session", { token: browser.body.secret });
   const session: string = signedIn.body.session.id;
@@ -224,7 +232,10 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
   };
 }
 
-/** Dispatches a task, waits for its end, and answers its id. */
+/**
+ * Dispatches a task and waits for its end.
+ * @returns the task's id
+ */
 export async function finishedTask(
   { url, admin }: Pick<TestGateway, "url" | "admin">,
   agent: string,

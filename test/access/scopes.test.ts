@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { firstNotHeld, hasScope, isScope, mayUseTool } from "../../src/access/scopes.ts";
 import { matchesAny } from "../../src/base/glob.ts";
 
-describe("what is no scope", () => {
+describe("not a scope", () => {
   test.each([
     "",
     " ",
@@ -20,7 +20,7 @@ describe("what is no scope", () => {
   ])("%j", (text) => expect(isScope(text)).toBe(false));
 });
 
-test("a scope is had by itself or by admin, never by another", () => {
+test("a scope is granted by itself or by admin, never by another scope", () => {
   expect(hasScope([], "tasks:read")).toBe(false);
   expect(hasScope(["tasks:write", "tools:*"], "tasks:read")).toBe(false);
   expect(hasScope(["tasks:read"], "tasks:read")).toBe(true);
@@ -28,7 +28,7 @@ test("a scope is had by itself or by admin, never by another", () => {
   expect(hasScope(["tasks:read"], "admin")).toBe(false);
 });
 
-test("no tool can be reached through a glob that was handed out and not through those held", () => {
+test("a glob that was handed out reaches no tool beyond those of the globs held", () => {
   const pattern = fc.stringMatching(/^[ab.*?]{1,6}$/);
   const held = fc.array(pattern, { maxLength: 3 });
   fc.assert(

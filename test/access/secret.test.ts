@@ -11,7 +11,7 @@ import {
 import { systemRandom } from "../../src/base/ids.ts";
 import { redact } from "../../src/base/log.ts";
 
-describe("a text has not the form of a secret", () => {
+describe("a text does not have the form of a secret", () => {
   const good = createSecret(systemRandom);
   test.each([
     ["empty", ""],
@@ -37,25 +37,25 @@ test("one wrong or swapped character breaks the checksum", () => {
   expect(hasValidChecksum(secret)).toBe(true);
 });
 
-test("bytes that would favour some characters are passed over", () => {
+test("bytes that would favour some characters are skipped", () => {
   let calls = 0;
   const secret = createSecret((bytes) => {
     bytes.fill(calls++ === 0 ? 248 : 247);
   });
-  // 247 = 3 × 62 + 61: the last character, and never the first.
+  // 247 = 3 × 62 + 61 gives the last character. 248 would favour the first and is skipped.
   expect(secret.slice(4, 47)).toBe("z".repeat(43));
   expect(secret).toHaveLength(53);
   expect(hasValidChecksum(secret)).toBe(true);
   expect(crc32("z".repeat(43))).toBeGreaterThan(0);
 });
 
-test("only the SHA-256 is kept", () => {
+test("only the SHA-256 is stored", () => {
   expect(hashSecret("gth_x").toString("hex")).toBe(
     new Bun.CryptoHasher("sha256").update("gth_x").digest("hex"),
   );
 });
 
-test("a session's secret and a link's have forms of their own, and none stays in what is logged", () => {
+test("secrets of sessions and of links have forms of their own, and are removed from log lines", () => {
   const secrets = {
     gth_: createSecret(systemRandom),
     gths_: createSecret(systemRandom, SESSION_PREFIX),

@@ -1,23 +1,23 @@
 import type { Answered, CallOptions, TestGateway } from "../support/gateway.ts";
 
-/** A browser that is signed in: what it sends with each call of the server's own page. */
+/** A signed-in browser and the calls that its pages make. */
 export interface Browser {
-  /** Of its session. */
+  /** The session's id. */
   readonly id: string;
-  /** `name=value`, as the server has set it. */
+  /** `name=value`, as the server set it. */
   readonly cookie: string;
-  /** A call of the server's own page; `headers` stand in place of what a browser says. */
+  /** A call from the server's own page; `headers` replace those that a browser sends. */
   ask(method: string, path: string, options?: Pick<CallOptions, "body" | "headers">): Promise<Answered>;
 }
 
-/** `name=value` of a `Set-Cookie`. */
+/** `name=value` from the `Set-Cookie` header. */
 export function cookieOf({ headers }: Answered): string {
   return /^[^;]+/.exec(headers.get("set-cookie") ?? "")?.[0] ?? "";
 }
 
 export const OWN_PAGE = { "sec-fetch-site": "same-origin" };
 
-/** Signs a browser in by a token (the admin's), or by the secret of a link. */
+/** Signs a browser in with a token (by default the admin's) or with the secret of a link. */
 export async function signIn(gateway: TestGateway, secret = gateway.admin): Promise<Browser> {
   const answer = await gateway.call("POST", "/v1/session", { token: secret, headers: OWN_PAGE });
   if (answer.status !== 201)
@@ -31,7 +31,7 @@ export async function signIn(gateway: TestGateway, secret = gateway.admin): Prom
   };
 }
 
-/** A fresh one-time link's secret, as `gatehouse console` asks for it. */
+/** The secret of a new one-time link, requested as `gatehouse console` does. */
 export async function linkFor({ call, gateway }: TestGateway, workspace = "default"): Promise<string> {
   const headers = { "gatehouse-operator": "ada", "gatehouse-workspace": workspace };
   const made = await call("POST", "/operator/console-links", { token: gateway.operatorSecret, headers });

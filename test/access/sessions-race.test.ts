@@ -1,4 +1,4 @@
-/** What is read of a session while it ends is not remembered after that. */
+/** A session that ends while it is being read must not be cached afterwards. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { hashSecret } from "../../src/access/secret.ts";
@@ -38,7 +38,7 @@ test.each(["the token is revoked", "the session is ended"])("while %s", async (e
     ...{ db, clock, ids, random: systemRandom, lifetimeMs: 60_000 },
     tokens: {
       ...tokens,
-      // Slow: what it has read is old when it answers.
+      // Slow, so what it read is out of date by the time it answers.
       async callerOf(workspace, id) {
         const caller = await tokens.callerOf(workspace, id);
         asked.resolve();
@@ -61,7 +61,7 @@ test.each(["the token is revoked", "the session is ended"])("while %s", async (e
       : sessions.end(tx, workspaceId, id),
   );
   held.resolve();
-  // It was asked for before: it may be answered as things were then.
+  // This one started before the change, so either answer is correct.
   await first;
   expect(await sessions.authenticate(secret)).toBeUndefined();
 });

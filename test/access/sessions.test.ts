@@ -1,4 +1,4 @@
-/** A session is its token's: it may do what the token may do at that moment, and ends with it. */
+/** A session has the rights that its token has at that moment, and ends with it. */
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -32,7 +32,7 @@ const statusOf = async (browser: Browser) => (await browser.ask("GET", "/v1/sess
 const path = (issued: Issued, more = "") => `/v1/tokens/${issued.id}${more}`;
 
 describe("a session ends", () => {
-  /** In use, so that it is remembered, and never used before. */
+  /** Two sessions: one in use and therefore cached, one never used. */
   async function two(secret: string): Promise<readonly [Browser, Browser]> {
     const browsers = [await signIn(gateway, secret), await signIn(gateway, secret)] as const;
     expect(await statusOf(browsers[0])).toBe(200);
@@ -55,7 +55,7 @@ describe("a session ends", () => {
     await expectEnded(browsers);
   });
 
-  test("when its token is rotated, and those that the new secret signs in do not", async () => {
+  test("when its token is rotated, but sessions of the new secret do not", async () => {
     const token = await issue({});
     const browsers = await two(token.secret);
     const { body } = await gateway.call("POST", path(token, "/rotate"));
@@ -63,7 +63,7 @@ describe("a session ends", () => {
     expect(await statusOf(await signIn(gateway, body.secret))).toBe(200);
   });
 
-  test("when the grace of the rotation ends, also if it signed in during that", async () => {
+  test("when the grace of the rotation ends, even if it signed in during the grace", async () => {
     const token = await issue({});
     const before = await two(token.secret);
     const { body } = await gateway.call("POST", path(token, "/rotate"), { body: { grace: "10m" } });
@@ -107,7 +107,7 @@ describe("a session ends", () => {
     await expectEnded(browsers);
   });
 
-  test("when it is signed out of, or ended by somebody else, and no other one with it", async () => {
+  test("when it is signed out or somebody else ends it, and no other session ends with it", async () => {
     const [first, second] = await two(gateway.admin);
     const third = await signIn(gateway);
     expect((await first.ask("DELETE", "/v1/session")).status).toBe(204);
@@ -117,7 +117,7 @@ describe("a session ends", () => {
     expect(await statusOf(third)).toBe(200);
   });
 
-  test("as the oldest of more than a hundred of its token; other tokens' stay", async () => {
+  test("as the oldest of more than a hundred sessions of its token; other tokens keep theirs", async () => {
     const other = await signIn(gateway, (await issue({})).secret);
     const [oldest, next] = await two(gateway.admin);
     for (let count = 2; count < 101; count++) await signIn(gateway);
@@ -125,7 +125,7 @@ describe("a session ends", () => {
     for (const browser of [next, other]) expect(await statusOf(browser)).toBe(200);
   });
 
-  test("and its row goes when it has expired", async () => {
+  test("and its row is deleted once it has expired", async () => {
     await signIn(gateway);
     await signIn(gateway, (await issue({ expires_in: "2h" })).secret);
     const rows = () => {
@@ -180,7 +180,7 @@ test("it has the rights of its token, and no more", async () => {
     "scope_missing",
   );
   expect(await refusal("POST", "/v1/tokens", { name: "n", agent: "other" })).toBe("agent_forbidden");
-  // It neither sees nor ends sessions of others than its agent.
+  // It neither sees nor ends sessions of other agents.
   const admin = await signIn(gateway);
   const { data } = (await browser.ask("GET", "/v1/sessions")).body;
   expect(data.map(({ id }: { id: string }) => id)).toEqual([browser.id]);
@@ -189,7 +189,7 @@ test("it has the rights of its token, and no more", async () => {
   expect(await refusal("POST", "/operator/console-links")).toBe("not_found");
 });
 
-test("what another workspace has signed in is neither listed nor ended from here", async () => {
+test("another workspace's sessions can be neither listed nor ended", async () => {
   const secret = await gateway.workspace("other");
   const theirs = await signIn(gateway, secret);
   const ours = await signIn(gateway);
@@ -201,7 +201,7 @@ test("what another workspace has signed in is neither listed nor ended from here
   expect((await theirs.ask("GET", "/v1/session")).body.workspace).toBe("other");
 });
 
-test("it is listed with what its browser has said, cut short and without secrets, newest first", async () => {
+test("it is listed with its browser's User-Agent, shortened and without secrets, newest first", async () => {
   const stolen = createSecret(systemRandom);
   const agents = ["Mozilla/5.0 (X11)", `curl ${stolen} ${"x".repeat(5_000)}`, ""];
   for (const agent of agents) {
@@ -230,7 +230,7 @@ test("it is listed with what its browser has said, cut short and without secrets
   );
 });
 
-test("what it does is its token's, in the ledger and as the token's last use", async () => {
+test("its calls count as its token's, in the ledger and as the token's last use", async () => {
   const token = await issue({ person: "Ada" });
   const browser = await signIn(gateway, token.secret);
   clock.advance(60_000);
@@ -245,7 +245,7 @@ test("what it does is its token's, in the ledger and as the token's last use", a
   expect(listed.last_used_at).toBe(new Date(clock.now()).toISOString());
 });
 
-test("it outlives the process, its secret is kept nowhere, and no link outlives the process", async () => {
+test("it survives a restart, its secret is stored nowhere, and no link survives a restart", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "gatehouse-sessions-"));
   const lines: string[] = [];
   const log = createLog("debug", clock, (line) => lines.push(line));

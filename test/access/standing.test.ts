@@ -35,13 +35,13 @@ afterAll(async () => {
 
 const create = (name: string) => db.tx((tx) => agents.create(tx, workspace, name, FIELDS));
 
-test("an agent that nobody has, or that is another workspace's, does not stand", async () => {
+test("an unknown agent, or another workspace's, has no standing", async () => {
   const { id } = await create("here");
   expect(await agents.standing(workspace, 10_000)).toBeUndefined();
   expect(await agents.standing(workspace + 1, id)).toBeUndefined();
 });
 
-test("an archived agent stands as archived, until another one has its name", async () => {
+test("an archived agent counts as archived until another agent takes its name", async () => {
   const { id } = await create("name");
   await db.tx((tx) => agents.archive(tx, workspace, "name"));
   expect(await agents.standing(workspace, id)).toEqual({ id, name: "name", status: "archived", version: 1 });
@@ -51,7 +51,7 @@ test("an archived agent stands as archived, until another one has its name", asy
   expect(await agents.standing(workspace, next.id)).toEqual(standing);
 });
 
-test("a halt is told of by the agent's id, and shows while it lasts", async () => {
+test("a halt is reported with the agent's id, and is visible while it lasts", async () => {
   const told: object[] = [];
   const { id } = await create("held");
   const end = agents.agentChanged.listen((change) => void told.push(change));

@@ -11,7 +11,7 @@ const weather = defineTool({
 });
 
 describe("an answer", () => {
-  test("is streamed as it comes and ends with agent.finished", async () => {
+  test("is streamed as it arrives and ends with agent.finished", async () => {
     const model = scripted("a", [answers("Hel", "lo")]);
     const events = await collect(runAgent({ model, instructions: "Be brief.", prompt: "Hi" }));
     expect(events).toEqual([
@@ -41,7 +41,7 @@ describe("an answer", () => {
     expect(model.aborted).toEqual([]);
   });
 
-  test("keeps a surrogate pair whole that two deltas split", async () => {
+  test("keeps a surrogate pair intact that two deltas split", async () => {
     const [high, low] = ["😀".slice(0, 1), "😀".slice(1)];
     const events = await collect(runAgent({ model: scripted("a", [answers("x", high, low)]), prompt: "Hi" }));
     expect(only(events, "output.delta").map((event) => event.text)).toEqual(["x", high, low]);
@@ -54,7 +54,7 @@ describe("an answer", () => {
     expect(last(events)).toMatchObject({ usage: { inputTokens: 3, outputTokens: 3, estimated: true } });
   });
 
-  test("past the cap ends the run and the upstream", async () => {
+  test("beyond the cap ends the run and the upstream's answer", async () => {
     const model = scripted("a", [[...text("12345", "678901"), "hang"]]);
     const events = await collect(runAgent({ model, prompt: "Hi", maxOutputCharacters: 10 }));
     expect(only(events, "output.delta").map((event) => event.text)).toEqual(["12345"]);

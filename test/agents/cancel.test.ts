@@ -8,7 +8,7 @@ function recording() {
   return { calls, hooks: { afterModelCall: (info: AfterModelCall) => void calls.push(info) } };
 }
 
-/** Reads the events and aborts when one of this type has come. */
+/** Reads events and aborts after the first one of this type. */
 async function abortAt(
   type: AgentEvent["type"],
   controller: AbortController,
@@ -17,14 +17,14 @@ async function abortAt(
   const all: AgentEvent[] = [];
   for await (const event of events) {
     all.push(event);
-    // Later, so that the run is waiting for its provider or tool by then.
+    // Delayed, so the run is already waiting for its provider or tool.
     if (event.type === type) setTimeout(() => controller.abort(), 1);
   }
   return all;
 }
 
 describe("the signal", () => {
-  test.each([false, true])("ends an answer at once (provider deaf to it: %p)", async (isDeaf) => {
+  test.each([false, true])("ends an answer at once (provider ignores it: %p)", async (isDeaf) => {
     const { calls, hooks } = recording();
     const controller = new AbortController();
     const model = scripted("a", [[...text("12345"), "hang"]], { isDeaf });
@@ -40,7 +40,7 @@ describe("the signal", () => {
     expect(calls[0]).toMatchObject({ status: "cancelled", text: "12345", usage });
   });
 
-  test("ends a request that is not answered", async () => {
+  test("ends an unanswered request", async () => {
     const { calls, hooks } = recording();
     const controller = new AbortController();
     const model = { ...scripted("a", []), doStream: () => new Promise<never>(() => {}) };
@@ -50,7 +50,7 @@ describe("the signal", () => {
     expect(calls.map(({ status }) => status)).toEqual(["cancelled"]);
   });
 
-  test("that is aborted already lets nothing begin", async () => {
+  test("that is already aborted lets nothing begin", async () => {
     const model = scripted("a", [answers("no")]);
     const events = await collect(runAgent({ model, prompt: "?", signal: AbortSignal.abort() }));
     expect(types(events)).toEqual(["agent.failed"]);
@@ -58,7 +58,7 @@ describe("the signal", () => {
     expect(model.calls).toHaveLength(0);
   });
 
-  test("reaches a tool; one that does not listen is left, and its outcome is unknown", async () => {
+  test("reaches a tool; a tool that ignores it is abandoned, and its outcome is unknown", async () => {
     const controller = new AbortController();
     const signals: AbortSignal[] = [];
     const tool = defineTool({
@@ -130,13 +130,13 @@ describe("a reader who leaves", () => {
     expect(calls).toHaveLength(1);
   });
 
-  test("before the first event has asked for nothing", async () => {
+  test("before the first event has requested nothing", async () => {
     const model = scripted("a", [answers("no")]);
     await runAgent({ model, prompt: "?" }).return();
     expect(model.calls).toHaveLength(0);
   });
 
-  test("is not told when the hook fails", async () => {
+  test("is not notified when the hook fails", async () => {
     let times = 0;
     const hooks = {
       afterModelCall() {
@@ -151,7 +151,7 @@ describe("a reader who leaves", () => {
   });
 });
 
-test("a run that ends leaves no listener on the caller's signal", async () => {
+test("a finished run leaves no listener on the caller's signal", async () => {
   const controller = new AbortController();
   const { signal } = controller;
   let listeners = 0;

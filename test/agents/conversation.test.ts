@@ -11,7 +11,7 @@ const weather = defineTool({
 });
 
 describe("memory", () => {
-  test("gives the next run the conversation, and keeps nothing of a failed one", async () => {
+  test("gives the next run the conversation, without failed runs", async () => {
     const memory = inMemory();
     await collect(runAgent({ model: scripted("a", [answers("one")]), prompt: "first", memory }));
     await collect(runAgent({ model: scripted("a", [{ refuse: new Error() }]), prompt: "lost", memory }));
@@ -42,7 +42,7 @@ describe("memory", () => {
   });
 });
 
-describe("going on from steps taken before", () => {
+describe("continuing from earlier steps", () => {
   const asked = (...ids: string[]): Message => ({
     role: "assistant",
     text: "",
@@ -53,7 +53,7 @@ describe("going on from steps taken before", () => {
     results: ids.map((id) => ({ id, tool: "weather.today", status: "succeeded", output: id })),
   });
 
-  test("makes only the calls that have no result, and counts the steps", async () => {
+  test("makes only calls that have no result, and counts the steps", async () => {
     const model = scripted("a", [answers("ok")]);
     const messages = [asked("a", "b", "c"), done("a")];
     const events = await collect(runAgent({ model, prompt: "?", tools: [weather], messages }));
@@ -65,7 +65,7 @@ describe("going on from steps taken before", () => {
     expect(last(events)).toMatchObject({ type: "agent.finished", steps: 2 });
   });
 
-  test("does not repeat what has its result, and stays below the limit over both runs", async () => {
+  test("does not repeat calls that have a result, and respects the limit over both runs", async () => {
     const model = scripted("a", [answers("ok")]);
     const messages = [asked("a"), done("a")];
     const events = await collect(runAgent({ model, prompt: "?", tools: [weather], messages, maxSteps: 1 }));

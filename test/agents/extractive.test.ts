@@ -59,13 +59,13 @@ describe("builtin/extractive", () => {
     expect(first.output).toBe(second.output);
   });
 
-  test("says that it has nothing to quote", async () => {
+  test("reports that it has nothing to quote", async () => {
     expect((await ask("Hello?", [])).output).toContain("I have nothing to quote: I was offered no tool");
     const none = { ...search, execute: () => ({ results: [] }) };
     expect((await ask("Hello?", [none])).output).toContain("the tools found no passages");
   });
 
-  test("says when what was found shares no word with the question", async () => {
+  test("reports when the passages share no word with the question", async () => {
     expect((await ask("Zebra?", [search])).output).toContain(
       "The closest match:\n\n> “Shipping is free.” [1]",
     );
@@ -81,7 +81,7 @@ describe("builtin/extractive", () => {
     expect((await ask("?", [failing])).output).toContain("time.now failed: The tool time.now failed.");
   });
 
-  test("looks again for the next question of a conversation", async () => {
+  test("searches again for the next question of a conversation", async () => {
     const memory = inMemory();
     for (const prompt of ["refunds", "shipping"]) {
       const events = await collect(runAgent({ model: extractiveModel(), prompt, tools: [search], memory }));

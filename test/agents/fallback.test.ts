@@ -55,7 +55,7 @@ describe("another model is tried", () => {
     expect(JSON.stringify(events)).not.toContain("SECRET");
   });
 
-  test("in mid-answer, and what was said is thrown away", async () => {
+  test("in mid-answer, and the text so far is discarded", async () => {
     const first = scripted("a", [[...text("half an ans"), { type: "break", error: refused }]]);
     const second = scripted("b", [answers("whole")]);
     const events = await collect(
@@ -77,7 +77,7 @@ describe("another model is tried", () => {
     expect(only(events, "step.finished")[0]).toMatchObject({ model: "ollama/b" });
   });
 
-  test("after tool calls without a finish, which are not made", async () => {
+  test("after tool calls without a finish reason, which are not made", async () => {
     let executed = 0;
     const tool = defineTool({
       name: "t",
@@ -91,7 +91,7 @@ describe("another model is tried", () => {
     expect(last(events)).toMatchObject({ type: "agent.finished", output: "ok" });
   });
 
-  test("and the first again in the next step", async () => {
+  test("and the first model again in the next step", async () => {
     const tool = defineTool({ name: "t", description: "", input: Type.Object({}), execute: () => "x" });
     const first = scripted("a", [{ refuse: httpError(503) }, answers("ok")]);
     const second = scripted("b", [[call("t", {}), finish("tool-calls")]]);
@@ -125,7 +125,7 @@ describe("when all fail", () => {
     expect(last(await collect(runAgent({ model, prompt: "?" })))).toMatchObject({ code: "timeout" });
   });
 
-  test("the code is model_unavailable if one did not; the errors are only in the cause", async () => {
+  test("the code is model_unavailable if one failed otherwise; the errors are only in the cause", async () => {
     const error = httpError(500);
     const model = [scripted("a", [{ refuse: timeout }]), scripted("b", [{ refuse: error }])];
     const events = await collect(runAgent({ model, prompt: "?" }));
@@ -137,7 +137,7 @@ describe("when all fail", () => {
   });
 });
 
-describe("an attempt that failed before its first word costs", () => {
+describe("an attempt that fails before its first word costs", () => {
   const usageAfter = async (first: Parameters<typeof scripted>[1]) => {
     const model = [scripted("a", first), scripted("b", [{ refuse: httpError(500) }])];
     const [failed] = only(await collect(runAgent({ model, prompt: "12345678" })), "agent.failed");
@@ -164,7 +164,7 @@ describe("an attempt that failed before its first word costs", () => {
   });
 });
 
-test("a forbidden model is skipped, and where all are forbidden the run is denied", async () => {
+test("a forbidden model is skipped, and if all are forbidden the run is denied", async () => {
   const first = scripted("a", [answers("forbidden")]);
   const second = scripted("b", [answers("ok")]);
   const policy = { allowModel: (id: string) => id === "test/b" };
@@ -176,7 +176,7 @@ test("a forbidden model is skipped, and where all are forbidden the run is denie
   expect(first.calls).toHaveLength(0);
 });
 
-test("isRetryable tells the model's faults from the request's", () => {
+test("isRetryable distinguishes the model's faults from the request's", () => {
   const status = (statusCode: number) => Object.assign(new Error(), { statusCode });
   for (const code of [401, 403, 404, 408, 409, 425, 429, 500, 503, 529])
     expect(isRetryable(status(code))).toBe(true);

@@ -38,7 +38,7 @@ function counting(name: string) {
   return { counter, tool };
 }
 
-test("hooks come in order, each once", async () => {
+test("hooks run in order, each once", async () => {
   const { log, calls, hooks } = recorder();
   const { tool } = counting("t");
   const first = scripted("a", [{ refuse: httpError(500) }, answers("ok")]);

@@ -6,7 +6,7 @@ import { type AgentEvent, defineTool, runAgent } from "../../src/agents/index.ts
 import { until } from "../support/until.ts";
 import { collect, last, only, types } from "./support.ts";
 
-/** A server that speaks the protocol for real: the model's name says how it behaves. */
+/** A real HTTP server that speaks the protocol; the model's name selects its behaviour. */
 let server: Bun.Server<undefined>;
 const Body = Type.Object({
   model: Type.String(),
@@ -86,7 +86,7 @@ test("a tool loop over the wire", async () => {
   ]);
 });
 
-test("a server that is down, one that cuts its answer, one that answers", async () => {
+test("a server that is down, one that cuts off its answer, one that answers", async () => {
   const events = await collect(
     runAgent({
       model: [model("down"), model("cut"), { ...unreachable(), id: "gone/x" }, model("good")],

@@ -14,10 +14,10 @@ import {
 } from "../../src/agents/index.ts";
 import { jsonBytes, textBytes } from "../../src/agents/request-size.ts";
 
-/** The head of a request: its model and options. */
+/** Bytes for the start of a request: its model and options. */
 const HEAD = 512;
 
-/** Takes what any provider is sent, and refuses it. */
+/** Accepts requests of every provider and refuses them. */
 let sent = -1;
 const server = Bun.serve({
   hostname: "127.0.0.1",
@@ -39,7 +39,7 @@ const MODELS: readonly (readonly [string, LanguageModel])[] = [
   ["google", createGoogleGenerativeAI(settings)("gemini-2.5-flash")],
 ];
 
-/** Ordinary letters, and what JSON or UTF-8 makes longer. */
+/** Plain letters, and characters that JSON or UTF-8 makes longer. */
 const text = fc.string({
   unit: fc.constantFrom("a", "b", " ", "\n", "\t", '"', "\\\\", "\u0001", "ä", "€", "😀"),
   maxLength: 60,
@@ -97,7 +97,7 @@ const turn = fc
     { role: "tool", results: [{ id, tool: "up.tool_0", status: status as "succeeded", output }] },
   ]);
 
-test.each(MODELS)("what is sent to %s is never more than what is counted", async (_name, model) => {
+test.each(MODELS)("never more is sent to %s than is counted", async (_name, model) => {
   await fc.assert(
     fc.asyncProperty(
       text,
@@ -120,7 +120,7 @@ test.each(MODELS)("what is sent to %s is never more than what is counted", async
   );
 });
 
-test("bytes are those of UTF-8, and of a JSON string", () => {
+test("bytes are counted as UTF-8, and as a JSON string", () => {
   const any = fc.string({
     unit: fc.oneof(
       fc.nat(0xffff).map((unit) => String.fromCharCode(unit)),

@@ -15,7 +15,7 @@ function busy(headers: Record<string, string>, statusCode = 429): Script {
   };
 }
 
-/** Runs against these answers of one model, and notes how long was waited. */
+/** Runs against these answers of one model and records each wait. */
 async function runInto(scripts: readonly Script[], options: Partial<AgentOptions> = {}) {
   const model = scripted("a", scripts);
   const waited: number[] = [];
@@ -47,7 +47,7 @@ describe("a model that failed is not asked again", () => {
     expect([waited, calls]).toEqual([[], 1]);
   });
 
-  test("where another may be asked", async () => {
+  test("if another model may be asked", async () => {
     const waited: number[] = [];
     const wait = async (ms: number) => void waited.push(ms);
     const model = [scripted("a", [busy({ "retry-after": "1" })]), scripted("b", [answers("ok")])];
@@ -56,7 +56,7 @@ describe("a model that failed is not asked again", () => {
     expect(waited).toEqual([]);
   });
 
-  test("where its host has less patience", async () => {
+  test("if its host has less patience", async () => {
     const model = { id: "a", model: scripted("a", [busy({ "retry-after": "2" })]), patienceMs: 1_999 };
     expect((await runInto([], { model })).waited).toEqual([]);
   });
@@ -67,7 +67,7 @@ describe("a model that failed is not asked again", () => {
     expect([waited, calls]).toEqual([[1_000], 2]);
   });
 
-  test("where it is forbidden meanwhile", async () => {
+  test("if it is forbidden in the meantime", async () => {
     let allowed = true;
     const wait = async () => {
       allowed = false;
@@ -80,7 +80,7 @@ describe("a model that failed is not asked again", () => {
     expect(calls).toBe(1);
   });
 
-  test("where the run is cancelled while it waits, which ends it at once", async () => {
+  test("if the run is cancelled while waiting, which ends it at once", async () => {
     const controller = new AbortController();
     const model = scripted("a", [busy({ "retry-after": "10" }), answers("late")]);
     const run = runAgent({ model, prompt: "?", signal: controller.signal });
@@ -121,7 +121,7 @@ describe("the last model is asked again, once, after", () => {
     }
   });
 
-  test("and anew in each run's next call: each attempt has its hooks, and a number of its own", async () => {
+  test("and again in the run's next call: each attempt has its own hooks and number", async () => {
     const attempts: string[] = [];
     const { events } = await runInto([busy({ "retry-after": "1" }), answers("late")], {
       hooks: {

@@ -6,23 +6,25 @@ import type {
 } from "@ai-sdk/provider";
 import type { AgentEvent } from "../../src/agents/index.ts";
 
-/** What a scripted model does next: a part, an error to break the stream with, or a wait that only an abort ends. */
+/**
+ * A scripted model's next move: a stream part, an error that breaks the stream, or a wait that only an abort ends.
+ */
 export type Move = LanguageModelV4StreamPart | { readonly type: "break"; readonly error: unknown } | "hang";
-/** One answer: moves, or an error with which the request itself is refused. */
+/** One answer: moves, or an error that refuses the request itself. */
 export type Script = readonly Move[] | { readonly refuse: unknown };
 
 export interface ScriptedModel extends LanguageModelV4 {
   readonly calls: LanguageModelV4CallOptions[];
-  /** Signals that were aborted and streams that were cancelled, while their answer was not complete. */
+  /** Signals that were aborted, and streams that were cancelled, before their answer was complete. */
   readonly aborted: number[];
 }
 
 export interface ScriptedOptions {
-  /** Takes no notice of the abort signal, as a careless provider would. */
+  /** Ignores the abort signal, as a careless provider would. */
   readonly isDeaf?: boolean;
 }
 
-/** A model in memory that plays its answers in order, and the last of them for ever. */
+/** A model in memory that plays its answers in order, then repeats the last one. */
 export function scripted(
   id: string,
   scripts: readonly Script[],
@@ -82,7 +84,7 @@ export function usage(tokens: readonly [number, number] | undefined): LanguageMo
   };
 }
 
-/** Token counts that no provider gave. */
+/** Usage without token counts. */
 export const uncounted: LanguageModelV4StreamPart = {
   type: "finish",
   finishReason: { unified: "stop", raw: undefined },
@@ -93,7 +95,7 @@ export function answers(...deltas: readonly string[]): Script {
   return [...text(...deltas), finish()];
 }
 
-/** An error of the AI SDK's kind, with things in it that must not come out. */
+/** An error like the AI SDK's, containing details that must not leak. */
 export function httpError(statusCode: number): Error {
   return Object.assign(new Error("SECRET upstream text"), {
     statusCode,
@@ -112,7 +114,7 @@ export function types(events: readonly AgentEvent[]): string[] {
   return events.map(({ type }) => type);
 }
 
-/** The text that a reader is left with. */
+/** The text that remains on a reader's screen. */
 export function textSince(events: readonly AgentEvent[]): string {
   let kept: string[] = [];
   for (const event of events) {

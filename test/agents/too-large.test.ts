@@ -1,13 +1,13 @@
-/** An answer that is larger than any that is honest is a failed call: the next model is asked, and nothing piles up. */
+/** An answer larger than any honest one is a failed call: the next model is asked, and memory stays bounded. */
 import { describe, expect, test } from "bun:test";
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { runAgent } from "../../src/agents/index.ts";
 import { answers, call, collect, finish, last, only, scripted, text } from "./support.ts";
 
-/** Parts after which an answer without an end is given up here, so that a test which fails ends. */
+/** Parts after which an endless answer is stopped, so a failing test ends. */
 const ENOUGH = 200_000;
 
-/** A model whose answer has no end. Counts the parts that were read. */
+/** A model with an endless answer. Counts the parts that were read. */
 function endless(part: (number: number) => LanguageModelV4StreamPart) {
   const read = { parts: 0 };
   const model = scripted("endless", []);
@@ -30,7 +30,7 @@ const start = (number: number): LanguageModelV4StreamPart => ({
   toolName: "up__echo",
 });
 
-describe("a model that begins more than 128 tool calls in one answer", () => {
+describe("a model that starts more than 128 tool calls in one answer", () => {
   test("is left after the 129th, finished or not, and the next model answers", async () => {
     const { model, read } = endless(start);
     const events = await collect(
@@ -41,7 +41,7 @@ describe("a model that begins more than 128 tool calls in one answer", () => {
     expect(last(events)).toMatchObject({ type: "agent.finished", output: "I can." });
   });
 
-  test("leaves a run without another model as model_unavailable", async () => {
+  test("ends a run without another model as model_unavailable", async () => {
     const calls = Array.from({ length: 129 }, (_, number) => call("up__echo", {}, `c${number}`));
     const model = scripted("a", [[...calls, finish("tool-calls")]]);
     expect(last(await collect(runAgent({ model, prompt: "Go." })))).toMatchObject({
@@ -50,7 +50,7 @@ describe("a model that begins more than 128 tool calls in one answer", () => {
     });
   });
 
-  test("whose calls all have one id is left as well", async () => {
+  test("is abandoned too if all its calls have the same id", async () => {
     const calls = Array.from({ length: 129 }, () => call("up__echo", {}));
     const model = scripted("a", [[...calls, finish("tool-calls")]]);
     expect(last(await collect(runAgent({ model, prompt: "Go." })))).toMatchObject({
@@ -58,7 +58,7 @@ describe("a model that begins more than 128 tool calls in one answer", () => {
     });
   });
 
-  test("128 are taken", async () => {
+  test("128 are accepted", async () => {
     const calls = Array.from({ length: 128 }, (_, number) => call("up__echo", {}, `c${number}`));
     const model = scripted("a", [[...calls, finish("tool-calls")], answers("Done.")]);
     const events = await collect(runAgent({ model, prompt: "Go." }));
@@ -68,7 +68,7 @@ describe("a model that begins more than 128 tool calls in one answer", () => {
 });
 
 describe("names and ids of tool calls count as output", () => {
-  test("so a run whose calls have long ones ends at its limit", async () => {
+  test("so a run with long ones ends at its limit", async () => {
     const model = scripted("a", [
       [{ type: "tool-input-start", id: "c".repeat(600), toolName: "x".repeat(600) }, finish("tool-calls")],
     ]);
@@ -81,7 +81,7 @@ test.each<[string, LanguageModelV4StreamPart]>([
   ["empty texts", { type: "text-delta", id: "0", delta: "" }],
   ["beginnings", { type: "text-start", id: "0" }],
   ["empty arguments", { type: "tool-input-delta", id: "0", delta: "" }],
-])("an answer of %s without an end is left, and the next model answers", async (_name, part) => {
+])("an endless answer of %s is abandoned, and the next model answers", async (_name, part) => {
   const { model, read } = endless(() => part);
   const events = await collect(
     runAgent({ model: [model, scripted("b", [answers("I can.")])], prompt: "Go." }),
@@ -90,7 +90,7 @@ test.each<[string, LanguageModelV4StreamPart]>([
   expect(last(events)).toMatchObject({ type: "agent.finished", output: "I can." });
 });
 
-test("what had come of it is taken back", async () => {
+test("the text that had arrived is withdrawn", async () => {
   const calls = Array.from({ length: 129 }, (_, number) => start(number));
   const model = scripted("a", [[...text("I will."), ...calls]]);
   const events = await collect(

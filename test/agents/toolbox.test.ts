@@ -9,7 +9,7 @@ function named(name: string) {
 }
 
 describe("names for providers", () => {
-  test("have no dots, and whoever needs no change keeps its own", () => {
+  test("have no dots, and names that need no change keep their form", () => {
     const toolbox = createToolbox([named("a.b"), named("a__b"), named("a.b_2"), named("c")]);
     expect(["a.b", "a__b", "a.b_2", "c", "gone.tool"].map(toolbox.toProvider)).toEqual([
       "a__b_2",
@@ -20,7 +20,7 @@ describe("names for providers", () => {
     ]);
   });
 
-  test("are distinct, acceptable and lead back, whatever the tools are called", () => {
+  test("are distinct, acceptable and reversible, whatever the tools are called", () => {
     const name = fc.stringMatching(/^[ab_.]{1,6}$|^[a.]{60,70}$/);
     fc.assert(
       fc.property(fc.uniqueArray(name, { maxLength: 12 }), (names) => {
@@ -49,7 +49,7 @@ describe("a tool of a plain JSON schema", () => {
     expect(tool.inputSchema).toBe(schema);
   });
 
-  test("may bring its own check", () => {
+  test("may have its own check", () => {
     const tool = defineTool({
       ...base,
       inputSchema: schema,

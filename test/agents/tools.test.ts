@@ -85,7 +85,7 @@ describe("tools", () => {
     expect(last(events)).toMatchObject({ type: "agent.finished", output: "ok" });
   });
 
-  test("that throw tell the model a ToolError's message, and of others nothing", async () => {
+  test("that throw show the model a ToolError's message, but nothing of other errors", async () => {
     const failing = (name: string, error: Error) =>
       defineTool({
         name,
@@ -108,7 +108,7 @@ describe("tools", () => {
     expect(JSON.stringify([events, model.calls[1]?.prompt])).not.toContain("SECRET");
   });
 
-  test("have their output cut, which is said", async () => {
+  test("have their output cut, with a note", async () => {
     const long = defineTool({
       name: "long",
       description: "",
@@ -122,7 +122,7 @@ describe("tools", () => {
     expect(only(events, "tool.result")[0]?.output).toBe('["xxxxxxxx\n[cut: the first 10 of 54 characters]');
   });
 
-  test("called with one id twice get an id each", async () => {
+  test("called twice with one id get separate ids", async () => {
     const both = [call("weather__today", { city: "a" }), call("weather__today", { city: "b" })];
     const model = scripted("a", [
       [...both, finish("tool-calls")],
@@ -133,7 +133,7 @@ describe("tools", () => {
     expect(only(events, "tool.result").map(({ id }) => id)).toEqual(["c1", "c1_2", "c1_3"]);
   });
 
-  test("asked for in every step end the run at the limit", async () => {
+  test("requested in every step end the run at the limit", async () => {
     const model = scripted("a", [[call("weather__today", { city: "x" }), finish("tool-calls")]]);
     const events = await collect(runAgent({ model, prompt: "?", tools: [weather], maxSteps: 3 }));
     expect(model.calls).toHaveLength(3);

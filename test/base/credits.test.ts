@@ -26,11 +26,11 @@ describe("credits to micro-credits", () => {
     [0.1 + 0.7 - 0.1, 700_000],
     [1_000_000.000001, 1_000_000_000_001],
     [9_007_199_254, 9_007_199_254_000_000],
-  ])("takes %p", (credits, micros) => {
+  ])("accepts %p", (credits, micros) => {
     expect(toMicros(credits)).toBe(micros);
   });
 
-  test("gives back every decimal of six places exactly", () => {
+  test("returns every decimal of six places exactly", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 4_000_000_000_000_000 }), (micros) => {
         const written = `${Math.floor(micros / 1e6)}.${String(micros % 1e6).padStart(6, "0")}`;

@@ -7,7 +7,7 @@ const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const lists = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 const HALF = 60;
 
-/** What the meter says of a text that comes in parts of `size` bytes. */
+/** The meter's result for a text that arrives in parts of `size` bytes. */
 function measure(text: string, size = text.length): { readonly bytes: number; readonly isWithin: boolean } {
   const meter = new EventMeter();
   const bytes = encode(text);
@@ -68,7 +68,7 @@ describe("the nesting of JSON in a stream's events", () => {
     for (const size of [1, 2, 7, text.length]) expect(measure(text, size).isWithin).toBe(isWithin);
   });
 
-  test("of any JSON, however the bytes are cut and whatever else the stream holds", () => {
+  test("of any JSON, however the bytes are cut and whatever else the stream contains", () => {
     const other = fc.constantFrom(': "', "id: ]]", "event: {{", "retry: 1", "data", "");
     fc.assert(
       fc.property(
@@ -85,7 +85,7 @@ describe("the nesting of JSON in a stream's events", () => {
   });
 });
 
-test("an event's length is that of its bytes, however they are cut", () => {
+test("an event's length is its number of bytes, however they are cut", () => {
   const event = fc.array(fc.constantFrom("data: 12345", "id: 7", ": comment", "data:"), { minLength: 1 });
   fc.assert(
     fc.property(fc.array(event, { minLength: 1 }), fc.integer({ min: 1, max: 50 }), (events, size) => {

@@ -6,13 +6,13 @@ const glob = (pattern: string) => (text: string) => matchesAny([pattern], text);
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** The same meaning as an expression, which backtracks, but on texts this short may. */
+/** The same pattern as a regular expression. It backtracks, which is fine for texts this short. */
 function oracle(pattern: string): RegExp {
   const escaped = pattern.replace(/[\\^$.+()[\]{}|/-]/g, "\\$&");
   return new RegExp(`^${escaped.replaceAll("*", "[^]*").replaceAll("?", "[^*]")}$`);
 }
 
-/** Few letters, so that patterns match now and then. */
+/** Few letters, so patterns match now and then. */
 const text = fc.string({ unit: fc.constantFrom("a", "b", ".", "/", "\n"), maxLength: 12 });
 const pattern = fc.string({
   unit: fc.constantFrom("a", "b", ".", "/", "?", "*", "*"),
@@ -51,7 +51,7 @@ describe("a pattern", () => {
     expect(matchesAny(["no", given], on)).toBe(expected);
   });
 
-  test("means what the expression of the same meaning means", () => {
+  test("matches like the equivalent regular expression", () => {
     fc.assert(
       fc.property(pattern, text, (given, on) => {
         expect(glob(given)(on)).toBe(oracle(given).test(on));
@@ -60,14 +60,14 @@ describe("a pattern", () => {
     );
   });
 
-  // Ways to match are not tried one after the other: of 2^200 of them, no test would see the end.
-  test("made to backtrack is answered", () => {
+  // Matches must not be tried one by one: with 2^200 of them, this test would never end.
+  test("designed to backtrack is answered quickly", () => {
     const hostile = glob(`${"*a".repeat(200)}*b`);
     expect(hostile("a".repeat(20_000))).toBe(false);
     expect(hostile(`${"a".repeat(20_000)}b`)).toBe(true);
   });
 
-  test("is compiled anew after more patterns than are kept", () => {
+  test("is compiled again after more patterns than are cached", () => {
     for (let index = 0; index < 20_001; index++) expect(glob(`p${index}*`)(`p${index}x`)).toBe(true);
     expect(glob("p1*")("p1x")).toBe(true);
   });
@@ -77,8 +77,11 @@ test("no pattern at all matches nothing", () => {
   expect(matchesAny([], "")).toBe(false);
 });
 
-test("a pattern that is covered matches nothing that its cover does not", () => {
-  /** A pattern, a part of it replaced by a star, and a text that it matches: what stands for its own stars. */
+test("a covered pattern matches nothing that its cover does not match", () => {
+  /**
+   * A pattern, the same pattern with a part of it replaced by a star, and a text it matches, built from what fills
+   * its own stars.
+   */
   const covered = fc
     .tuple(
       pattern,
@@ -145,7 +148,7 @@ describe("what restricts", () => {
   });
 });
 
-test("a part of a pattern that stands for many names is not covered by one that stands for one character", () => {
+test("a wildcard for many characters is not covered by a wildcard for one", () => {
   expect(covers(["vault.?"], "vault.*")).toBe(false);
   expect(covers(["vault.??"], "vault.?*")).toBe(false);
   expect(covers(["vault.?"], "vault.?")).toBe(true);

@@ -12,7 +12,7 @@ function idsAt(times: readonly number[]) {
   return createIds({ now: () => times[Math.min(call++, times.length - 1)] ?? 0 }, systemRandom);
 }
 
-/** The 128 bits of an id, as a UUID is written. */
+/** The 128 bits of an id, written as a UUID. */
 function uuid(id: string): string {
   let value = 0n;
   for (const character of id.split("_")[1] ?? "") value = value * 32n + BigInt(ALPHABET.indexOf(character));
@@ -60,7 +60,7 @@ describe("an id", () => {
     );
   });
 
-  test("keeps its order past the end of a millisecond's counter", () => {
+  test("keeps its order beyond the end of a millisecond's counter", () => {
     const ids = idsAt([1_800_000_000_000]);
     let last = "";
     for (let index = 0; index < 10_000; index++) {
@@ -71,7 +71,7 @@ describe("an id", () => {
     expect(uuid(last)[14]).toBe("7");
   });
 
-  test("of equal times differs in 62 random bits", () => {
+  test("with the same time differs in 62 random bits", () => {
     const tails = new Set<string>();
     for (let index = 0; index < 1_000; index++) tails.add(uuid(idsAt([1])("req")).slice(19));
     expect(tails.size).toBe(1_000);
@@ -95,7 +95,7 @@ describe("isId", () => {
     expect(isId(prefix, text)).toBe(false);
   });
 
-  test("knows what was made", () => {
+  test("accepts created ids", () => {
     expect(isId("task", id)).toBe(true);
   });
 });

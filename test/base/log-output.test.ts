@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { LogOutput } from "../../src/base/log-output.ts";
 
-/** A stream whose reader takes a line when it is told to. */
+/** A stream whose reader takes a line only when told to. */
 function stuckStream() {
   const written: string[] = [];
   const waiting: (() => void)[] = [];
@@ -19,7 +19,7 @@ function stuckStream() {
 
 const leftOut = (count: number) => `${count} left out`;
 
-test("past the cap lines are left out, and counted when the reader goes on", () => {
+test("beyond the cap lines are dropped, and counted once the reader continues", () => {
   const stream = stuckStream();
   const output = new LogOutput(stream, leftOut, 10);
   for (let i = 0; i < 100; i++) output.write(`line${i % 10}`);

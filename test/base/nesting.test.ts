@@ -14,20 +14,23 @@ import {
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
-/** How many objects and arrays contain each other in a parsed value. */
+/** How deeply objects and arrays are nested in a parsed value. */
 function depthOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-/** The depth that the meter finds: the lowest limit that it does not refuse. */
+/** The depth that the meter finds: the lowest limit that it accepts. */
 function countedDepth(json: string): number {
   let levels = 0;
   while (new JsonMeter({ levels }).add(encode(json))) levels++;
   return levels;
 }
 
-/** Items and properties of a parsed value: one for each empty array or object, and four for a name that may be an integer. */
+/**
+ * Items and properties of a parsed value. An empty array or object counts one; a name that may be an integer counts
+ * four.
+ */
 function membersOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const members = Object.values(value);
@@ -39,7 +42,7 @@ function membersOf(value: unknown): number {
 }
 const MAYBE_INTEGER = /^"[\d\\]/;
 
-/** Text in which quotes, escapes and brackets are common. */
+/** Text full of quotes, escapes and brackets. */
 const trickyText = fc.string({
   unit: fc.constantFrom('"', "\\", "[", "]", "{", "}", "a", "ž", "𝒳", "\n", "\ud800", "4"),
   maxLength: 120,
@@ -49,7 +52,7 @@ const json = fc
   .map((value) => JSON.stringify(value) ?? "null");
 
 describe("the nesting of JSON, counted over its bytes", () => {
-  test("is that of the parsed value, for any JSON", () => {
+  test("equals that of the parsed value, for any JSON", () => {
     fc.assert(
       fc.property(json, (text) => expect(countedDepth(text)).toBe(depthOf(JSON.parse(text)))),
       { numRuns: 500 },
@@ -105,7 +108,7 @@ describe("the nesting of JSON, counted over its bytes", () => {
     expect([findExcess(text, limits), findExcess(encode(text), limits)]).toEqual([excess, excess]);
   });
 
-  test("is counted at most once a byte: the native search for a string's end never looks at one twice", () => {
+  test("looks at each byte at most once, including the native search for a string's end", () => {
     let looked = 0;
     class Counted extends Uint8Array {
       override indexOf(byte: number, from?: number): number {
@@ -121,7 +124,7 @@ describe("the nesting of JSON, counted over its bytes", () => {
   });
 });
 
-test("text that is nested too deeply is refused before it is parsed, and what is wrong otherwise as JSON.parse does", () => {
+test("text nested too deeply is refused before parsing; other errors are those of JSON.parse", () => {
   expect(() => parseJson(nested(101))).toThrow(JsonTooLarge);
   expect(() => parseJson(`${nested(101)} and no JSON`)).toThrow(JsonTooLarge);
   expect(() => parseJson("{")).toThrow(SyntaxError);
@@ -131,7 +134,7 @@ test("text that is nested too deeply is refused before it is parsed, and what is
 });
 
 describe("the members of JSON, counted over its bytes", () => {
-  test("are those of the parsed value, for any JSON, however it is cut into parts", () => {
+  test("equal those of the parsed value, for any JSON, however it is cut into parts", () => {
     fc.assert(
       fc.property(json, fc.nat(40), (text, cut) => {
         const value: unknown = JSON.parse(text);
@@ -175,7 +178,7 @@ describe("the members of JSON, counted over its bytes", () => {
     expect([findExcess(text), findExcess(encode(text))]).toEqual([excess, excess]);
   });
 
-  test("begin again with the next text", () => {
+  test("restart with the next text", () => {
     const meter = new JsonMeter({ members: 3, strings: 1 });
     expect(meter.add(encode('["a",0,0]'))).toBeNull();
     meter.reset();
@@ -183,7 +186,7 @@ describe("the members of JSON, counted over its bytes", () => {
     expect(meter.add(encode(","))).toBe("members");
   });
 
-  test("may be many if they are numbers, where only strings are few", () => {
+  test("may be many if they are numbers, when only strings are limited", () => {
     const limits = { members: 4 * most, strings: 10 };
     expect(findExcess(`{"data":[${repeat("0.1", 3 * most)}]}`, limits)).toBeNull();
     expect(findExcess(`{"data":[${repeat('"a"', 10)}]}`, limits)).toBe("strings");
@@ -211,7 +214,7 @@ describe("an outline", () => {
     expect(() => JSON.parse(outlineJson(text))).toThrow(SyntaxError);
   });
 
-  test("reads the id of a message that is nested 50,000 deep", () => {
+  test("reads the id of a message nested 50,000 levels deep", () => {
     const message = `{"jsonrpc":"2.0","params":${nested(50_000)},"id":7,"method":"a\\"[b"}`;
     expect(JSON.parse(outlineJson(message))).toEqual({
       jsonrpc: "2.0",

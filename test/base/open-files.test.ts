@@ -1,4 +1,7 @@
-/** Descriptors of a process that has none left: in a process of its own, since they are all of this one's as well. */
+/**
+ * What happens when a process has no file descriptor left. Each test uses a process of its own: the limit would hit
+ * this one too.
+ */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 
@@ -19,7 +22,10 @@ const giveBack = (count) => { while (count-- > 0) closeSync(taken.pop()); };
 const say = (value) => writeSync(1, JSON.stringify(value) + "\\n");
 `;
 
-/** Runs a program that may open 96 files. @returns what it said, and its exit code */
+/**
+ * Runs a program that may open 96 files.
+ * @returns its messages and its exit code
+ */
 async function withFewFiles(program: string): Promise<{ said: unknown[]; code: number }> {
   const command = [
     "/bin/sh",
@@ -39,7 +45,7 @@ async function withFewFiles(program: string): Promise<{ said: unknown[]; code: n
   return { said, code: await child.exited };
 }
 
-test("what is held cannot be taken, and is lent to what needs it", async () => {
+test("reserved descriptors cannot be taken, but are lent to whatever needs them", async () => {
   const { said, code } = await withFewFiles(`
     reserve.resize(8);
     takeAll();
@@ -67,7 +73,7 @@ test("what is held cannot be taken, and is lent to what needs it", async () => {
   expect(code).toBe(0);
 });
 
-test("a thread is refused where few descriptors are left, and does not end the process", async () => {
+test("a thread is refused when few descriptors are left, and does not end the process", async () => {
   const { said, code } = await withFewFiles(`
     const program = new URL("data:text/javascript,postMessage(1)");
     reserve.resize(8);
@@ -77,7 +83,7 @@ test("a thread is refused where few descriptors are left, and does not end the p
     try { startThread(program); } catch (error) { say(error.name); }
     giveBack(1);
     const worker = startThread(program);
-    // It has its own by now: all others may go.
+    // The thread has its own descriptors now, so take all others.
     takeAll();
     worker.onmessage = () => { say("it runs"); process.exit(0); };
     worker.onerror = ({ message }) => { say(message); process.exit(0); };
@@ -86,7 +92,7 @@ test("a thread is refused where few descriptors are left, and does not end the p
   expect(code).toBe(0);
 });
 
-test("who waits for a descriptor goes on when there is one", async () => {
+test("a caller waiting for a descriptor continues when there is one", async () => {
   const { said, code } = await withFewFiles(`
     reserve.resize(8);
     takeAll();

@@ -3,10 +3,13 @@ import { join } from "node:path";
 
 const OWN_TEXT = join(import.meta.dir, "..", "..", "src", "base", "own-text.ts");
 const MIB = 1024 * 1024;
-/** Of each text, and how many of them. */
+/** The length of each text, and the number of texts. */
 const [LENGTH, TEXTS] = [4 * MIB, 100];
 
-/** Keeps the first thousand characters of long texts. @returns bytes of memory that this takes */
+/**
+ * Keeps the first thousand characters of each long text.
+ * @returns the bytes of memory that this takes
+ */
 function memoryOf(keep: string): number {
   const program = `
     import { ownText } from ${JSON.stringify(OWN_TEXT)};

@@ -17,7 +17,7 @@ const body = validator(
 );
 const GOOD = { name: "a", scope: "b" };
 
-describe("what is refused is named by its path", () => {
+describe("a refused value is named by its path", () => {
   test.each([
     ["a field that is missing", { scope: "b" }, "/name", "is required"],
     ["a field that nobody knows", { ...GOOD, extra: 1 }, "/extra", "is not a known field"],
@@ -44,7 +44,7 @@ describe("what is refused is named by its path", () => {
     expect(body.is(value)).toBe(false);
   });
 
-  test("once each, all of them, as a 422", () => {
+  test("each once, all of them, as a 422", () => {
     try {
       body.parse({ name: 1, tier: "x", extra: true });
       throw new Error("it was taken");
@@ -66,13 +66,13 @@ describe("what is refused is named by its path", () => {
   });
 });
 
-test("what fits is handed back as it is", () => {
+test("a valid value is returned unchanged", () => {
   const value = { ...GOOD, tier: 2, nested: { list: [{ x: 1 }] } };
   expect(body.parse(value)).toBe(value);
   expect(body.errors(value)).toEqual([]);
 });
 
-test("a huge body that is refused is refused at once, and its names are not repeated whole", () => {
+test("a huge body is refused at once, and its names are not repeated in full", () => {
   const list = validator(Type.Object({ items: Type.Array(Type.String(), { maxItems: 3 }) }));
   const many = { items: Array.from({ length: 1_000_000 }, () => 1) };
   expect(list.errors(many)).toEqual([

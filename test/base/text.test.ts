@@ -64,7 +64,7 @@ describe("canonical JSON", () => {
     expect(canonicalJson(value)).toBe(text);
   });
 
-  test("is the same text for the same value, however its keys were written, and another for another value", () => {
+  test("is the same text for equal values, whatever the order of keys, and differs for others", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (value, other) => {
         expect(canonicalJson(shuffled(value))).toBe(canonicalJson(value));
@@ -102,7 +102,7 @@ describe("the log", () => {
     ["something nested", () => log.warn("m", { headers: { authorization: [`Bearer ${SECRET}`] } })],
     ["an error's message and stack", () => log.error("m", { error: new Error(SECRET) })],
     ["an error's cause", () => log.error("m", { error: new Error("x", { cause: new Error(SECRET) }) })],
-  ])("holds no secret that stood in %s", (_, write) => {
+  ])("contains no secret that was in %s", (_, write) => {
     write();
     const line = lines.at(-1) ?? "";
     expect(line).not.toContain(SECRET.slice(4));
@@ -110,7 +110,7 @@ describe("the log", () => {
     expect(() => JSON.parse(line)).not.toThrow();
   });
 
-  test("is one object a line, whatever a text holds", () => {
+  test("is one object per line, whatever a text contains", () => {
     log.info("two\nlines", { big: 10n ** 30n, nothing: undefined });
     const line = lines.at(-1) ?? "";
     expect(line.indexOf("\n")).toBe(line.length - 1);
@@ -122,7 +122,7 @@ describe("the log", () => {
     });
   });
 
-  test("leaves out what is less severe than asked for", () => {
+  test("omits entries below the requested level", () => {
     const before = lines.length;
     log.debug("no");
     expect(lines).toHaveLength(before);
@@ -138,7 +138,7 @@ describe("the log", () => {
         },
       }),
     ],
-  ])("does not fail over a field that %s", (_, field) => {
+  ])("does not fail on a field that %s", (_, field) => {
     expect(() => log.error("still said", { field: field() })).not.toThrow();
     expect(lines.at(-1)).toContain("still said");
   });

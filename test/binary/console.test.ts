@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { type Desk, openDesk } from "../cli/support.ts";
 import { BINARY } from "../support/process.ts";
 
-/** The console as the built program serves it: all of its files are inside. */
+/** The console as the built program serves it: all of its files are embedded. */
 setDefaultTimeout(60_000);
 let desk: Desk;
 
@@ -35,7 +35,7 @@ test("every file that the page names, and that those name, is in the program", a
   }
   const kinds = new Set([...seen].map((path) => path.split(".").at(-1)));
   expect([...kinds].sort()).toEqual(["css", "js", "svg"]);
-  // The pages are scripts of their own.
+  // Each page is a script of its own.
   expect(seen.size).toBeGreaterThan(15);
   const page = await fetch(`${url}/console`);
   expect(page.headers.get("content-security-policy")).toContain("require-trusted-types-for 'script'");

@@ -1,4 +1,4 @@
-/** The evidence with nothing but the one file that is shipped: written, exported, verified. */
+/** Evidence written, exported and verified with nothing but the one shipped file. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ test("holds while a server runs, after it was killed, and as a bundle; and says 
   await server.end("SIGKILL");
   expect(await desk.out(["ledger", "verify", ...trust])).toContain("Workspace default: holds");
 
-  // The log goes into the file when the next one opens it and closes it in order.
+  // The next program that opens the database and closes it cleanly writes the log into the file.
   await desk.out(["token", "list"]);
   const path = join(desk.cwd, "gatehouse-data", "gatehouse.db");
   const file = readFileSync(path);

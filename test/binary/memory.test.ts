@@ -1,4 +1,4 @@
-/** The built program closes its memory to other processes of its user, as the sources do. */
+/** The built program hides its memory from other processes of its user, as the sources do. */
 import { expect, test } from "bun:test";
 import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * The one file that is shipped, alone in an empty folder, with no PATH and an empty HOME. `scripts/test` builds it before;
- * by hand: scripts/build && bun test test/binary
+ * The one shipped file, alone in an empty folder, with no PATH and an empty HOME. `scripts/test` builds it first; by
+ * hand: scripts/build && bun test test/binary
  */
 import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ let desk: Desk;
 beforeAll(() => {
   const [built = ""] = BINARY;
   if (!existsSync(built)) throw new Error("there is no dist/gatehouse: run scripts/build");
-  // Under another name, in another folder: it needs nothing that lies beside it.
+  // Under another name, in another folder: it needs no file beside it.
   copyFileSync(built, program);
   process.on("exit", home.remove);
 });
@@ -80,7 +80,7 @@ test("serves: an agent, a task with its stream, the ledger, the documentation, a
   expect(page).toContain("<html");
   const links = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link = ""]) => link);
   for (const link of links.filter((each) => !each.startsWith("data:"))) {
-    // Everything the page loads is here: it opens with no network.
+    // The page loads only local files, so it opens with no network.
     expect(link).toMatch(/^\/[^/]/);
     expect((await get(server, link)).status).toBe(200);
   }
@@ -139,7 +139,8 @@ test("has every kind of provider inside, and asks an endpoint that the configura
   const provider = (kind: string) => `{ kind: ${kind}, api_key: k, base_url: "${upstream.url}" }`;
   const kinds = { g: "google", a: "anthropic", o: "openai", mine: "openai-compatible" };
   mkdirSync(join(desk.cwd, "gatehouse-data"), { mode: 0o700 });
-  // The upstream speaks the last one's language alone, and answers the others 404: each is asked on the way.
+  // The upstream speaks only the last provider's protocol and answers the others 404, so each provider is tried on
+  // the way.
   writeFileSync(
     join(desk.cwd, "gatehouse-data", "gatehouse.yaml"),
     `providers:\n${Object.entries(kinds)

@@ -1,4 +1,4 @@
-/** The built program reads documents in processes of itself, from an empty folder, and leaves none behind. */
+/** The built program reads documents in processes of its own, from an empty folder, and leaves none behind. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { BINARY, run, type ServerProcess, serve, tempDir } from "../support/process.ts";
@@ -60,13 +60,13 @@ test("a document that would take gigabytes is refused, and the server has grown 
   const answer = await post(pdf(bomb(2_048), "/Filter [/Fl /Fl]"), PDF);
   expect(answer.status).toBe(422);
   expect(JSON.parse(await answer.text()).detail).toContain("takes more than 256 MiB of memory");
-  // What was refused would have taken 2,048 MiB; the server's own ups and downs are some ten.
+  // The refused document would have taken 2,048 MiB; the server itself fluctuates by a few tens of MiB.
   expect(memoryOf(server.pid) - before).toBeLessThan(128);
 }, 60_000);
 
 test.skipIf(process.platform !== "linux")("a server that is killed leaves no process behind", async () => {
   const reading = post(endlessPdf(), PDF).catch(() => null);
-  // One that has read an OpenAPI document may still be there as well.
+  // A process that read an OpenAPI document may also still be running.
   const isReader = (pid: number) =>
     ["read-documents", "read-api-documents"].includes(commandOf(pid)[1] ?? "");
   await until(() => childrenOf(server.pid).some((pid) => commandOf(pid)[1] === "read-documents"));
@@ -77,7 +77,7 @@ test.skipIf(process.platform !== "linux")("a server that is killed leaves no pro
   await until(() => children.every((pid) => !isReader(pid)));
 });
 
-/** MiB; 0 where the system does not say. */
+/** MiB; 0 if the system does not tell. */
 function memoryOf(pid: number): number {
   if (process.platform !== "linux") return 0;
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
@@ -98,7 +98,7 @@ function parentOf(pid: number): number {
   }
 }
 
-/** Empty for a process that is gone. */
+/** Empty if the process has ended. */
 function commandOf(pid: number): readonly string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);

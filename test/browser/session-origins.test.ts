@@ -1,4 +1,4 @@
-/** What a real browser says of pages of this origin and of another one, for which its cookies are of the same site. */
+/** What a real browser sends from pages of this origin, and from another origin on the same site as its cookies. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { findChromium } from "../support/chromium.ts";
@@ -7,7 +7,7 @@ import { startGateway, type TestGateway } from "../support/gateway.ts";
 
 setDefaultTimeout(120_000);
 
-/** Over plain HTTP, for a name that is not this machine's own, a browser sends no Sec-Fetch-Site. */
+/** Over plain HTTP, browsers send no Sec-Fetch-Site to a host that is not this machine. */
 const LAN_NAME = "gate.test";
 const clock = new FakeClock();
 let gateway: TestGateway;
@@ -38,7 +38,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** A page of this origin that has signed in as the console does, whose policy names no referrer. */
+/** A page of this origin, signed in as the console does, whose policy sends no referrer. */
 async function signedIn(base: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   await page.goto(`${base}/livez`);

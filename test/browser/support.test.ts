@@ -1,4 +1,4 @@
-/** What tests of pages rely on: that a fault of a page is seen, and a page without one is left in peace. */
+/** What tests of pages rely on: faults of a page are detected, and a page without faults passes. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { axe } from "../support/axe.ts";
 import {
@@ -43,7 +43,7 @@ afterAll(async () => {
   await stop();
 });
 
-/** What stands in `body` becomes the page's main part. */
+/** Answers a page with `body` in its main part. */
 function answer({ pathname, searchParams }: URL): Response | Promise<Response> {
   if (pathname === "/hang") return new Promise(() => {});
   if (pathname === "/style.css") return new Response(STYLE, { headers: { "content-type": "text/css" } });

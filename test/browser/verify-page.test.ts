@@ -8,7 +8,7 @@ import { tempDir } from "../support/process.ts";
 
 setDefaultTimeout(60_000);
 
-/** The page that lies in a bundle, in a real browser: from a file, with no network. */
+/** The page inside a bundle, in a real browser, opened from a file with no network. */
 const folder = tempDir();
 let bench: BundleBench;
 let browser: TestBrowser;
@@ -43,7 +43,7 @@ interface Shown {
   readonly facts: string;
 }
 
-/** What the page shows once it is done. */
+/** The page's result once verification is done. */
 const RESULT = `new Promise((resolve) => {
   const result = document.getElementById("result");
   const look = () => {

@@ -19,7 +19,7 @@ const redeem = (server: Pick<ServerProcess, "url">, secret: string) =>
   fetch(`${server.url}/v1/session`, { method: "POST", headers: { authorization: `Bearer ${secret}` } });
 
 describe("gatehouse console", () => {
-  test("is refused where no server runs, and makes no data directory", async () => {
+  test("is refused when no server runs, and creates no data directory", async () => {
     const ran = await desk.cli(["console"]);
     expect([ran.code, ran.stdout]).toEqual([1, ""]);
     expect(ran.stderr).toContain("no server runs");
@@ -27,7 +27,7 @@ describe("gatehouse console", () => {
     expect(readdirSync(desk.cwd)).toEqual([]);
   });
 
-  test("is refused where the server was killed, whatever answers at its address now", async () => {
+  test("is refused after the server was killed, whatever now answers at its address", async () => {
     const server = await desk.serve();
     const runtime = join(desk.cwd, "gatehouse-data", "server.json");
     await server.end("SIGKILL");
@@ -47,7 +47,7 @@ describe("gatehouse console", () => {
     expect([ran.code, ran.stdout, asked]).toEqual([1, "", 0]);
   });
 
-  test("is refused in a workspace that is not there, and in one without an admin token", async () => {
+  test("is refused in an unknown workspace, and in one without an admin token", async () => {
     await desk.serve();
     const nowhere = await desk.cli(["console", "--workspace", "nowhere"]);
     expect([nowhere.code, nowhere.stdout]).toEqual([1, ""]);
@@ -57,7 +57,7 @@ describe("gatehouse console", () => {
     expect(bare.stderr).toContain("gatehouse token create --name admin --scope admin --workspace bare");
   });
 
-  test("prints a link alone on standard output, which signs in once", async () => {
+  test("prints only a link on standard output, which signs in once", async () => {
     const server = await desk.serve();
     const out = await desk.out(["console"]);
     expect(out.trim()).toMatch(LINK);
@@ -74,7 +74,7 @@ describe("gatehouse console", () => {
 });
 
 describe("the first start", () => {
-  /** A server on a terminal, and all that it has printed there. */
+  /** Starts a server on a terminal and collects everything that it prints there. */
   async function serveOnTerminal(env: Record<string, string> = {}) {
     let printed = "";
     const child = Bun.spawn([...(await fromSources()), "serve", "--listen", "127.0.0.1:0"], {
@@ -101,7 +101,7 @@ describe("the first start", () => {
     };
   }
 
-  test("prints a link on a terminal, which signs in as the token that it has printed; later ones print none", async () => {
+  test("prints a link on a terminal, which signs in with the printed token; later starts print none", async () => {
     const first = await serveOnTerminal();
     for (let tries = 0; tries < 600 && !first.printed().includes("Console: "); tries++) await Bun.sleep(50);
     const link = /Console: (\S+)/.exec(first.printed())?.[1] ?? "";
@@ -125,14 +125,14 @@ describe("the first start", () => {
     expect(again.printed()).not.toMatch(/Console: |gth[a-z]?_\w/);
   });
 
-  test("prints a link at the machine's own address where public_url has a path, and the console is not below it", async () => {
+  test("prints a link with the machine's own address if public_url has a path, because the console is not below it", async () => {
     const server = await serveOnTerminal({ GATEHOUSE_PUBLIC_URL: "https://gate.example.org/gatehouse" });
     for (let tries = 0; tries < 600 && !server.printed().includes("Console: "); tries++) await Bun.sleep(50);
     await server.stop();
     expect(/Console: (\S+)/.exec(server.printed())?.[1] ?? "").toMatch(LINK);
   });
 
-  test("prints none where there is no terminal: what is printed there is kept", async () => {
+  test("prints no link without a terminal, where output is kept", async () => {
     const child = Bun.spawn([...(await fromSources()), "serve", "--listen", "127.0.0.1:0"], {
       cwd: desk.cwd,
       env: { PATH: "", HOME: desk.cwd },

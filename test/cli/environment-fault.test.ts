@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { environmentFault } from "../../src/cli/environment-fault.ts";
 import { StoreUnavailable } from "../../src/store/db.ts";
 
-/** As Bun's own functions throw it. */
+/** An error like those of Bun's own functions. */
 function systemError(code: string, path?: string): Error {
   return Object.assign(new Error(`${code}: of the system, write`), {
     code,
@@ -32,7 +32,7 @@ test.each([
   expect(fault?.exitCode).toBe(1);
 });
 
-test("a real error of the system is told with its path", () => {
+test("a real system error is reported with its path", () => {
   let thrown: unknown;
   try {
     readFileSync("/nowhere/at/all");
@@ -54,7 +54,7 @@ test.each([
   "duplicate column name: definition_hash",
   "table ledger_heads already exists",
   "cannot modify ledger because it is a view",
-])("a database whose schema was changed is told in one line: %s", (message) => {
+])("a database with a changed schema is reported in one line: %s", (message) => {
   const fault = environmentFault(Object.assign(new Error(message), { code: "SQLITE_ERROR" }));
   expect(fault?.message).toBe(`the database does not have the schema that Gatehouse gave it: ${message}`);
   expect(fault?.hint).toMatch(/backup/);

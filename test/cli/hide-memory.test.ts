@@ -1,11 +1,14 @@
-/** Programs that connectors start may run as the server's own user: its memory and environment are closed to them all the same. */
+/**
+ * Programs that connectors start may run as the server's own user. They still must not read its memory or
+ * environment.
+ */
 import { expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "..", "..");
-/** Root may read everything: as root, both sides run as a user without rights. */
+/** Root may read everything, so when the test runs as root, both sides run as an unprivileged user. */
 const user = process.geteuid?.() === 0 ? { uid: 59_998, gid: 59_998 } : {};
 
 test.skipIf(process.platform !== "linux")(
@@ -21,7 +24,7 @@ test.skipIf(process.platform !== "linux")(
     expect(built.success).toBe(true);
     const code = (hides: boolean) =>
       `const { hideMemory } = await import("${place}/hide-memory.js"); console.log(${hides} ? hideMemory() : "as it is"); await Bun.stdin.text();`;
-    /** What another process of the same user reads of one that has started. */
+    /** What another process of the same user reads of a running one. */
     async function readBy(hides: boolean): Promise<{ readonly said: string; readonly exits: number[] }> {
       const child = Bun.spawn([process.execPath, "-e", code(hides)], {
         ...user,

@@ -1,4 +1,4 @@
-/** `gatehouse ledger export`: what it writes, and that a file is there whole or not at all. */
+/** `gatehouse ledger export`: what it writes, and that a file is either complete or absent. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server, Socket } from "node:net";
@@ -28,9 +28,9 @@ afterAll(async () => {
 
 const exported = (...args: string[]) => desk.cli(["ledger", "export", ...data, ...args]);
 const fileOf = (name: string) => readFileSync(join(desk.cwd, name));
-/** Bun keeps what it has translated in the home folder, which is this one. */
+/** Bun caches transpiled code in the home folder, which is this one. */
 const RUNTIME_CACHE = ".bun";
-/** Everything that lies where the files go, hidden ones as well. */
+/** Every file in the folder of the exports, including hidden ones. */
 const there = () =>
   readdirSync(desk.cwd)
     .filter((name) => name !== RUNTIME_CACHE)
@@ -66,7 +66,7 @@ describe("refused", () => {
   });
 });
 
-/** The verb as somebody sees it who types it. */
+/** Runs the verb on a terminal, as a person sees it. */
 async function onTerminal(...args: string[]): Promise<{ readonly code: number; readonly shown: string }> {
   let shown = "";
   const decoder = new TextDecoder();
@@ -98,7 +98,7 @@ describe.each([
     await server?.end("SIGTERM");
   });
 
-  test("each format writes the same entries, and says nothing", async () => {
+  test("each format writes the same entries, without messages", async () => {
     for (const format of ["ndjson", "csv", "json"]) {
       expect(await exported("--format", format, "--output", `all.${format}`)).toEqual({
         code: 0,
@@ -109,7 +109,7 @@ describe.each([
     const entries = linesOf(fileOf("all.ndjson").toString());
     expect(entries.length).toBeGreaterThanOrEqual(COUNT);
     expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
-    // Each export adds the entry that tells of it.
+    // Each export appends the entry that records it.
     const array = JSON.parse(fileOf("all.json").toString()) as Entry[];
     expect(array.slice(0, entries.length)).toEqual(entries);
     expect(
@@ -123,7 +123,7 @@ describe.each([
     expect(rows.map(([seq]) => Number(seq))).toEqual(array.slice(0, -1).map(({ seq }) => seq));
   });
 
-  test("filters narrow it, - is standard output, and nothing at all is an empty list", async () => {
+  test("filters narrow it, - is standard output, and no match is an empty list", async () => {
     const filters = [
       "--agent",
       "scout",
@@ -161,7 +161,7 @@ describe.each([
     expect([none.code, JSON.parse(none.stdout)]).toEqual([0, []]);
   });
 
-  test("an Article 14 bundle is what is written where no format is named", async () => {
+  test("an Article 14 bundle is the default format", async () => {
     expect(await exported("--output", "evidence.zip", "--agent", "scout")).toEqual({
       code: 0,
       stdout: "",
@@ -176,8 +176,8 @@ describe.each([
   });
 });
 
-describe("where it goes", () => {
-  test("a file that is there is replaced, through a link as well; it is its owner's alone", async () => {
+describe("the destination", () => {
+  test("an existing file is replaced, even through a link; only its owner may read it", async () => {
     writeFileSync(join(desk.cwd, "old.csv"), "old");
     chmodSync(join(desk.cwd, "old.csv"), 0o644);
     symlinkSync("old.csv", join(desk.cwd, "link.csv"));
@@ -186,19 +186,19 @@ describe("where it goes", () => {
     expect(fileOf("link.csv")).toEqual(fileOf("old.csv"));
   });
 
-  test("a pipe is written into, and stays one", async () => {
+  test("a pipe is written to, and stays a pipe", async () => {
     const pipe = join(desk.cwd, "pipe");
     expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
     const reader = Bun.spawn(["cat", pipe], { stdout: "pipe" });
     const text = new Response(reader.stdout).text();
     const ran = await exported("--format", "ndjson", "--output", "pipe");
-    // It waits for a writer for ever, where there was none.
+    // Without a writer, the reader would wait for ever.
     if (ran.code !== 0) reader.kill();
     expect(ran).toEqual({ code: 0, stdout: "", stderr: "" });
     expect(linesOf(await text).length).toBeGreaterThanOrEqual(COUNT);
   });
 
-  test("who reads standard output may go before the end, as head does", async () => {
+  test("a reader of standard output may leave before the end, as head does", async () => {
     const child = Bun.spawn(
       [...(await fromSources()), "ledger", "export", ...data, "--format", "ndjson", "--output", "-"],
       {
@@ -227,7 +227,7 @@ describe("where it goes", () => {
     expect(await child.exited).toBe(1);
   });
 
-  test("on a terminal, it is seen how much was written, and nothing of that is left", async () => {
+  test("on a terminal, progress is shown and then removed", async () => {
     const { code, shown } = await onTerminal("--format", "csv", "--output", "seen.csv");
     expect(code).toBe(0);
     const CLEAR = "\r\u001B[2K";
@@ -239,13 +239,16 @@ describe("where it goes", () => {
   });
 });
 
-describe("an answer that does not come to its end", () => {
+describe("an incomplete answer", () => {
   const proxies: Server[] = [];
   afterEach(() => {
     for (const proxy of proxies.splice(0)) proxy.close();
   });
 
-  /** The server's own answers, through a network that lets so many bytes of an export through, and then breaks or hangs. */
+  /**
+   * Passes on the server's own answers through a network that lets `most` bytes of an export through, then breaks or
+   * hangs.
+   */
   async function badNetwork(
     most: number,
     then: "breaks" | "hangs",
@@ -289,7 +292,7 @@ describe("an answer that does not come to its end", () => {
     return { hung, url: `http://127.0.0.1:${address.port}` };
   }
 
-  test("leaves the file that was there before, and nothing of its own", async () => {
+  test("leaves the earlier file, and nothing of its own", async () => {
     await badNetwork(400_000, "breaks");
     writeFileSync(join(desk.cwd, "kept.ndjson"), "before");
     const before = there();
@@ -302,7 +305,7 @@ describe("an answer that does not come to its end", () => {
     expect(there()).toEqual(before);
   });
 
-  test("on standard output is told by the exit code", async () => {
+  test("on standard output is reported by the exit code", async () => {
     await badNetwork(400_000, "breaks");
     const ran = await exported("--format", "ndjson", "--output", "-");
     expect(ran.code).toBe(1);

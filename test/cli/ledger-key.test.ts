@@ -21,7 +21,7 @@ const out = (...args: string[]) => desk.out(["ledger", ...args]);
 const keys = async (...args: string[]) =>
   JSON.parse(await out("key", "--json", ...args)) as { vkey: string; former_vkeys: string[] };
 
-/** How many of these keys have signed a checkpoint. */
+/** How many of these keys signed the checkpoint. */
 async function signatures(note: string, ...vkeys: string[]): Promise<number> {
   const known = vkeys.map((vkey) => parseVerifierKey(sha256, vkey));
   const signers = await signersOf(
@@ -35,13 +35,13 @@ async function signatures(note: string, ...vkeys: string[]): Promise<number> {
   return signers.length;
 }
 
-/** What the ledger says of changed keys. */
+/** The ledger's entries about changed keys. */
 async function rotations() {
   const text = await out("export", "--format", "json", "--output", "-", "--action", "ledger.rotate_key");
   const entries = JSON.parse(text) as { actor: string; code: string | null; detail: object | null }[];
   return (
     entries
-      // The call that asks for it has an entry as well, without the keys.
+      // The call that requests the rotation has an entry too, without the keys.
       .filter(({ detail }) => detail !== null)
       .map(({ actor, code, detail }) => ({ actor: actor.replace(/:.*/, ":…"), code, detail }))
   );
@@ -55,7 +55,7 @@ describe.each([
     if (isRunning) await desk.serve();
   });
 
-  test("checkpoint prints the note as it is, which the key that key prints has signed", async () => {
+  test("checkpoint prints the note unchanged, signed by the key that `key` prints", async () => {
     const vkey = (await out("key")).trimEnd();
     const note = await out("checkpoint");
     expect(await keys()).toEqual({ vkey, former_vkeys: [] });
@@ -66,7 +66,7 @@ describe.each([
 
     expect(await out("checkpoint", "--output", "kept.txt")).toBe("");
     const kept = parseSignedCheckpoint(readFileSync(join(desk.cwd, "kept.txt"), "utf8")).checkpoint;
-    // The call that asked for the first is in the second.
+    // The call that requested the first checkpoint is included in the second.
     expect(kept.size).toBeGreaterThan(checkpoint.size);
     const json = JSON.parse(await out("checkpoint", "--json"));
     const { size, root } = parseSignedCheckpoint(json.checkpoint).checkpoint;
@@ -78,7 +78,7 @@ describe.each([
     });
   });
 
-  test("each workspace has a name of its own, and no other's checkpoint is good for it", async () => {
+  test("each workspace has its own origin, and no other workspace's checkpoint is valid for it", async () => {
     await desk.out(["workspace", "create", "other"]);
     const { vkey } = await keys("--workspace", "other");
     expect(vkey).toContain("/other+");
@@ -86,7 +86,7 @@ describe.each([
     expect(await signatures(await out("checkpoint"), vkey)).toBe(0);
   });
 
-  test("rotate-key puts a new key in force, of which the old one is a former", async () => {
+  test("rotate-key activates a new key and lists the old one as former", async () => {
     const before = await keys();
     const vkey = (await out("rotate-key")).trimEnd();
     expect(vkey).not.toBe(before.vkey);
@@ -101,7 +101,7 @@ describe.each([
     ]);
   });
 
-  test("rotate-key --lost is refused where nothing is lost, and changes nothing", async () => {
+  test("rotate-key --lost is refused if no key is lost, and changes nothing", async () => {
     const before = await keys();
     const ran = await desk.cli(["ledger", "rotate-key", "--lost"]);
     expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 1, stdout: "" });
@@ -111,7 +111,7 @@ describe.each([
   });
 });
 
-test("a key that is lost keeps every verb from working but rotate-key --lost, which is recorded", async () => {
+test("a lost key stops every verb except rotate-key --lost, which is recorded", async () => {
   const before = await keys();
   rmSync(keyFile());
   for (const verb of [

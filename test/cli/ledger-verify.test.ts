@@ -1,4 +1,6 @@
-/** `gatehouse ledger verify`: its exit codes, its two outputs, and that it minds no server. */
+/**
+ * `gatehouse ledger verify`: its exit codes, its two output formats, and that a running server does not disturb it.
+ */
 import {
   afterAll,
   afterEach,
@@ -37,7 +39,7 @@ afterEach(() => desk.clear());
 
 const verify = (...args: string[]) => desk.cli(["ledger", "verify", ...args]);
 
-/** Cuts the tail off, with the checkpoints that go past it. */
+/** Cuts off the ledger's tail, and the checkpoints that cover it. */
 function cutTail(above = 650): void {
   const dataDir = join(desk.cwd, "gatehouse-data");
   const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
@@ -48,7 +50,7 @@ function cutTail(above = 650): void {
   vandal.close();
 }
 
-describe("wrong usage ends with 2, says what is wrong, and prints nothing on standard output:", () => {
+describe("wrong usage exits with 2, says what is wrong, and prints nothing on standard output:", () => {
   const cases: readonly (readonly [name: string, args: readonly string[], message: string])[] = [
     ["a directory that does not exist", ["--data", "nowhere"], "nowhere"],
     ["a directory without a database", ["--data", "."], "--data"],
@@ -74,7 +76,7 @@ describe("wrong usage ends with 2, says what is wrong, and prints nothing on sta
   });
 });
 
-describe("what holds ends with 0:", () => {
+describe("a ledger that holds exits with 0:", () => {
   test.each([
     ["with nothing else", []],
     ["with a key and checkpoints in files", ["--key", "key", "--checkpoint", "checkpoints"]],
@@ -111,12 +113,12 @@ describe("what holds ends with 0:", () => {
     });
   });
 
-  test("whatever the configuration says: a copy has neither its variables nor its endpoints", async () => {
+  test("whatever the configuration, because a copy has neither its variables nor its endpoints", async () => {
     writeFileSync(join(desk.cwd, "gatehouse-data", "gatehouse.yaml"), "nonsense: [\n");
     expect((await verify()).code).toBe(0);
   });
 
-  test("with a file of checkpoints in which one was broken off, which is said", async () => {
+  test("with a file of checkpoints of which one is incomplete, which is reported", async () => {
     const torn = `${scene.checkpoints}gatehouse/0123456789abcdef/default\n77${scene.checkpoints}`;
     writeFileSync(join(desk.cwd, "torn"), torn);
     const ran = await verify("--checkpoint", "torn");
@@ -138,7 +140,7 @@ describe("what holds ends with 0:", () => {
   });
 });
 
-describe("what was tampered with ends with 1, and says where:", () => {
+describe("tampering exits with 1, and says where:", () => {
   test("for people", async () => {
     cutTail();
     expect((await verify()).code).toBe(1);
@@ -169,7 +171,7 @@ describe("what was tampered with ends with 1, and says where:", () => {
     });
   });
 
-  test("without letting what a stranger wrote reach the terminal", async () => {
+  test("without letting a stranger's text reach the terminal", async () => {
     const dataDir = join(desk.cwd, "gatehouse-data");
     const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
     vandal.run(`CREATE VIEW "\u001b]0;owned\u0007\u009b31m\u202e" AS SELECT * FROM ledger`);
@@ -182,7 +184,7 @@ describe("what was tampered with ends with 1, and says where:", () => {
   });
 });
 
-describe("what cannot be decided ends with 3, and says what is missing:", () => {
+describe("an undecided result exits with 3, and says what is missing:", () => {
   test("a head, in a directory of a version that signed none", async () => {
     const dataDir = join(desk.cwd, "gatehouse-data");
     const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
@@ -221,7 +223,7 @@ describe("what cannot be decided ends with 3, and says what is missing:", () => 
   });
 });
 
-test("a bundle: it holds, is tampered with, or is none", async () => {
+test("a bundle: it holds, was tampered with, or is not a bundle", async () => {
   const exported = await desk.cli(["ledger", "export", "--output", "evidence.zip"]);
   expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 0, stderr: "" });
   const whole = await verify("--bundle", "evidence.zip", "--key", "key", "--checkpoint", "checkpoints");
@@ -238,7 +240,7 @@ test("a bundle: it holds, is tampered with, or is none", async () => {
   expect((await verify("--bundle", "key")).code).toBe(3);
 });
 
-test("a directory in which a task was run, with a server that went on its own", async () => {
+test("a directory in which a task ran, after its server ended by itself", async () => {
   const data = join(desk.cwd, "fresh");
   mkdirSync(data, { mode: 0o700 });
   const server = await desk.serve(["--data", data]);

@@ -13,7 +13,7 @@ import { fromSources } from "../support/process.ts";
 import { until } from "../support/until.ts";
 import { AGENT, type Desk, openDesk, SECRET } from "./support.ts";
 
-/** What a data directory holds while nobody uses it. */
+/** The files of a data directory that is not in use. */
 const AT_REST = [
   "admin.token",
   "gatehouse.db",
@@ -38,7 +38,7 @@ afterEach(() => desk.clear());
 const adminToken = () => readFileSync(join(data, "admin.token"), "utf8").trim();
 
 describe("the first admin token", () => {
-  test("is written for its owner alone where there is no terminal, once, and works", async () => {
+  test("is written once for its owner only if there is no terminal, and works", async () => {
     const server = await desk.serve();
     expect(adminToken()).toMatch(SECRET);
     expect(statSync(join(data, "admin.token")).mode & 0o777).toBe(0o600);
@@ -58,14 +58,14 @@ describe("the first admin token", () => {
     expect(statSync(join(data, "admin.token")).mode & 0o777).toBe(0o600);
   });
 
-  test("is left to the first serve by a verb that came before it", async () => {
+  test("is left to the first serve by an earlier verb", async () => {
     await desk.out(["workspace", "list"]);
     expect(JSON.parse(await desk.out(["token", "list", "--json"]))).toEqual([]);
     const server = await desk.serve();
     expect((await desk.call(server, adminToken(), "GET", "/v1/agents")).status).toBe(200);
   });
 
-  test("is the one of GATEHOUSE_ADMIN_TOKEN, which is kept nowhere in the clear", async () => {
+  test("is that of GATEHOUSE_ADMIN_TOKEN, which is stored nowhere in plain text", async () => {
     const secret = (await desk.out(["token", "secret"])).trim();
     const server = await desk.serve([], { GATEHOUSE_ADMIN_TOKEN: secret });
     expect((await desk.call(server, secret, "GET", "/v1/agents")).status).toBe(200);
@@ -90,7 +90,7 @@ test("every file of the data directory is its owner's alone, also those of a cop
 });
 
 describe("serve is refused, with the next step and no stack,", () => {
-  test("on a data directory that another server has", async () => {
+  test("on a data directory that another server uses", async () => {
     await desk.serve();
     const second = await desk.cli(["serve", "--listen", "127.0.0.1:0"]);
     expect(second.code).toBe(1);
@@ -99,7 +99,7 @@ describe("serve is refused, with the next step and no stack,", () => {
     expect(second.stderr).not.toMatch(/\n\s+at /);
   });
 
-  test("on a port that is taken, leaving the directory as usable as before", async () => {
+  test("on an occupied port, leaving the directory as usable as before", async () => {
     const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
     const refused = await desk.cli(["serve", "--listen", `127.0.0.1:${taken.port}`]);
     await taken.stop(true);
@@ -128,7 +128,7 @@ describe("a server that is told to stop", () => {
     },
   );
 
-  test("while calls come and go ends with 0 all the same", async () => {
+  test("while calls come and go still exits with 0", async () => {
     const server = await desk.serve();
     const admin = adminToken();
     let busy = true;
@@ -147,7 +147,7 @@ describe("a server that is told to stop", () => {
   });
 });
 
-test("a killed server leaves nothing that holds up the next verb or the next server", async () => {
+test("a killed server leaves nothing that blocks the next verb or the next server", async () => {
   const server = await desk.serve();
   const admin = adminToken();
   await server.end("SIGKILL");
@@ -170,7 +170,7 @@ test("what the server writes beside its data holds no secret that it was called 
   expect(readFileSync(join(data, "gatehouse.db")).includes(secret)).toBe(false);
 });
 
-test("one that is told to stop while it starts ends with 0, and the next start finds nothing amiss", async () => {
+test("a server told to stop while it starts exits with 0, and the next start finds nothing wrong", async () => {
   for (let round = 0; round < 3; round++) {
     const data = join(desk.cwd, `early-${round}`);
     const child = Bun.spawn([...(await fromSources()), "serve", "--listen", "127.0.0.1:0", "--data", data], {
@@ -178,7 +178,7 @@ test("one that is told to stop while it starts ends with 0, and the next start f
       env: { PATH: "", HOME: desk.cwd },
       stdio: ["ignore", "ignore", "ignore"],
     });
-    // The lock is the first thing that a start makes.
+    // Creating the lock is a start's first step.
     while (!existsSync(join(data, "gatehouse.lock")) && child.exitCode === null) await Bun.sleep(1);
     child.kill("SIGTERM");
     await child.exited;

@@ -1,4 +1,6 @@
-/** What every verb that opens the data directory says when the machine does not let it: one line, and what to do. */
+/**
+ * Every verb that opens the data directory reports a failure of the machine in one line, with what to do about it.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +38,7 @@ function copy(): string {
   return data;
 }
 
-/** Each verb, with a data directory of its own that `spoil` has changed. */
+/** Runs each verb on a copy of the data directory that `spoil` has damaged. */
 function runAll(spoil: (data: string) => void): Promise<(Ran & { readonly data: string })[]> {
   const env = { GATEHOUSE_TOKEN: `gth_${"a".repeat(49)}` };
   return Promise.all(
@@ -48,7 +50,7 @@ function runAll(spoil: (data: string) => void): Promise<(Ran & { readonly data: 
   );
 }
 
-/** One message and one hint, whatever was logged before them. */
+/** Expects one message and one hint, whatever was logged before them. */
 function expectFailure({ code, stdout, stderr }: Ran, message: string, hint: string): void {
   const lines = stderr.split("\n").filter((line) => line !== "" && !line.startsWith("{"));
   expect(lines).toEqual([`gatehouse: ${message}`, `  ${hint}`]);
@@ -57,7 +59,7 @@ function expectFailure({ code, stdout, stderr }: Ran, message: string, hint: str
 
 const elsewhere = "choose another data directory with --data";
 
-describe("every verb tells in one line, with what to do, that", () => {
+describe("every verb reports in one line, with what to do, that", () => {
   test("the disk is full", async () => {
     const disk = smallDisk();
     try {
@@ -76,8 +78,8 @@ describe("every verb tells in one line, with what to do, that", () => {
     }
   });
 
-  test("a new data directory finds no room, wherever in its making the disk is full", async () => {
-    // Some sizes of a file are all that the first start may write: each stops it at another point.
+  test("there is no room for a new data directory, at whatever point the disk is full", async () => {
+    // Limits on the size of a file, each of which stops the first start at a different point.
     for (const kib of [0, 8, 64, 256, 512]) {
       const data = join(directory.path, `new-${kib}`);
       const program = (await withOpenFiles(256)).with(2, `ulimit -f ${kib * 2} && exec "$@"`);
@@ -118,7 +120,7 @@ describe("every verb tells in one line, with what to do, that", () => {
     }
   });
 
-  test("a directory is where server.json belongs", async () => {
+  test("server.json is a directory", async () => {
     for (const ran of await runAll((data) => mkdirSync(join(data, "server.json")))) {
       const message = `${join(ran.data, "server.json")} is a directory where a file is needed (EISDIR)`;
       expectFailure(ran, message, "move it away");
@@ -135,7 +137,7 @@ describe("every verb tells in one line, with what to do, that", () => {
     }
   });
 
-  test("a key may be used by others, or is none", async () => {
+  test("a key can be used by others, or is not a key", async () => {
     const key = (data: string) => join(data, "ledger.key");
     for (const ran of await runAll((data) => chmodSync(key(data), 0o644))) {
       const message = `the key file ${key(ran.data)} is accessible to other users (mode 0644)`;
@@ -150,7 +152,7 @@ describe("every verb tells in one line, with what to do, that", () => {
   });
 });
 
-describe("a server tells in one line, with what to do, that", () => {
+describe("a server reports in one line, with what to do, that", () => {
   const serve = (data: string, listen = LISTEN) =>
     run(["serve", ...listen, "--data", data], { cwd: directory.path });
 
@@ -165,7 +167,7 @@ describe("a server tells in one line, with what to do, that", () => {
     expect(ran.code).toBe(1);
   });
 
-  test("its address is none of this machine's", async () => {
+  test("its address is not this machine's", async () => {
     const ran = await serve(copy(), ["--listen", "192.0.2.1:0"]);
     expect(ran.stderr).toMatch(
       /^gatehouse: cannot listen on 192\.0\.2\.1:0: .*\n {2}choose another address/m,
@@ -174,7 +176,7 @@ describe("a server tells in one line, with what to do, that", () => {
     expect(ran.code).toBe(1);
   });
 
-  test("a directory is where the first admin token belongs", async () => {
+  test("the first admin token's file is a directory", async () => {
     const data = join(directory.path, "new");
     const file = join(data, "admin.token");
     mkdirSync(file, { recursive: true });

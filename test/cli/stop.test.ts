@@ -1,4 +1,4 @@
-/** `stop-all`, `resume-all`, `workspace stop` and `resume`: with a server and without one. */
+/** `stop-all`, `resume-all`, `workspace stop` and `workspace resume`, with and without a running server. */
 
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -38,7 +38,7 @@ async function call(method: string, path: string, body?: object): Promise<any> {
 const task = { agent: AGENT.name, prompt: "hi" };
 const STATUS = (text: string) => `default\t${text}\nother\t${text}\n`;
 
-test("a workspace that is not there is said so", async () => {
+test("an unknown workspace is reported", async () => {
   const ran = await desk.cli(["workspace", "stop", "nowhere"]);
   expect([ran.code, ran.stdout]).toEqual([1, ""]);
   expect(ran.stderr).toContain("nowhere");
@@ -46,7 +46,7 @@ test("a workspace that is not there is said so", async () => {
   expect((await desk.cli(["stop-all", "default"])).code).toBe(2);
 });
 
-test("where there is no Gatehouse, nothing is stopped, made or said to be", async () => {
+test("without a Gatehouse, nothing is stopped, created or reported as stopped", async () => {
   const elsewhere = join(desk.cwd, "elsewhere");
   for (const verb of [
     ["stop-all"],
@@ -62,7 +62,7 @@ test("where there is no Gatehouse, nothing is stopped, made or said to be", asyn
 });
 
 describe("with a server", () => {
-  test("stop-all ends what runs in it, up to the upstream, and resume-all lets it work", async () => {
+  test("stop-all ends what is running, up to the upstream, and resume-all lets it work", async () => {
     const { id } = await call("POST", "/v1/tasks", task);
     await until(() => upstream.requests.length === 1);
     expect(await desk.out(["stop-all"])).toBe(STATUS("stopped"));
@@ -76,7 +76,7 @@ describe("with a server", () => {
     expect((await call("POST", "/v1/tasks", task)).status).toBe("queued");
   });
 
-  test("workspace stop ends that one alone", async () => {
+  test("workspace stop ends only that workspace", async () => {
     expect(JSON.parse(await desk.out(["workspace", "stop", "default", "--json"]))).toMatchObject({
       name: "default",
       status: "stopped",
@@ -86,8 +86,8 @@ describe("with a server", () => {
   });
 });
 
-describe("without one", () => {
-  test("a stop that cannot be written is said to have failed, since nothing holds it", async () => {
+describe("without a server", () => {
+  test("a stop that cannot be written is reported as failed, because nothing enforces it", async () => {
     const other = join(desk.cwd, "full");
     await desk.out(["workspace", "list", "--data", other]);
     const file = new Database(databasePath(other));
@@ -103,7 +103,7 @@ describe("without one", () => {
     }
   });
 
-  test("the next start finds everything stopped, and ends what was queued, running or asked of a person", async () => {
+  test("the next start finds everything stopped, and ends what was queued, running or waiting for a person", async () => {
     const { id: running } = await call("POST", "/v1/tasks", task);
     await until(() => upstream.requests.some(({ aborted }) => !aborted));
     await call("PATCH", "/v1/workspace", { limits: { concurrent_tasks: 1, enforcement: "enforced" } });

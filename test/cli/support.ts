@@ -7,14 +7,14 @@ import {
   tempDir,
 } from "../support/process.ts";
 
-/** A place to call the command line from, as somebody does who has just unpacked it. */
+/** An empty folder for running the command line, as for somebody who has just unpacked it. */
 export interface Desk {
   readonly cwd: string;
   cli(args: readonly string[], env?: Record<string, string>): Promise<Ran>;
-  /** What a verb that must succeed printed. */
+  /** Runs a verb that must succeed, and returns its output. */
   out(args: readonly string[], env?: Record<string, string>): Promise<string>;
   serve(args?: readonly string[], env?: Record<string, string>): Promise<ServerProcess>;
-  /** A call to a running server. */
+  /** Calls a running server. */
   call(server: ServerProcess, token: string, method: string, path: string, body?: object): Promise<Response>;
   clear(): Promise<void>;
 }

@@ -9,7 +9,7 @@ setDefaultTimeout(60_000);
 const desk = openDesk();
 afterAll(() => desk.clear());
 
-test("a reader of the output that goes before its end, as head does, leaves a quiet end", async () => {
+test("a reader that leaves before the output ends, as head does, causes no error", async () => {
   const child = Bun.spawn([...(await fromSources()), "config", "reference"], {
     cwd: desk.cwd,
     env: { PATH: "", HOME: desk.cwd },
@@ -58,7 +58,7 @@ const VERBS = [
 ];
 
 describe("help", () => {
-  test("of every verb ends with 0, says what it does and how it is called, and fits a terminal", async () => {
+  test("of every verb exits with 0, says what it does and how to call it, and fits a terminal", async () => {
     const all = await Promise.all(VERBS.map((verb) => desk.cli([...verb, "--help"])));
     for (const [index, ran] of all.entries()) {
       const verb = VERBS[index]?.join(" ") ?? "";
@@ -74,7 +74,7 @@ describe("help", () => {
   });
 });
 
-describe("wrong usage ends with 2, says what is wrong, and prints nothing on standard output", () => {
+describe("wrong usage exits with 2, says what is wrong, and prints nothing on standard output", () => {
   test.each([
     ["an unknown verb", ["tokn"], "Did you mean token?"],
     ["an unknown verb of a group", ["token", "creat"], "Did you mean create?"],
@@ -124,7 +124,7 @@ describe("wrong usage ends with 2, says what is wrong, and prints nothing on sta
   });
 });
 
-describe("what fails ends with 1, with the next step and no stack", () => {
+describe("a failure exits with 1, with the next step and no stack", () => {
   test.each([
     ["a token that does not exist", ["token", "revoke", "tok_0"], "tok_0"],
     ["a workspace that does not exist", ["token", "list", "--workspace", "nowhere"], "nowhere"],
@@ -140,7 +140,7 @@ describe("what fails ends with 1, with the next step and no stack", () => {
   });
 });
 
-describe("what needs no data directory", () => {
+describe("without a data directory", () => {
   test("version: for people, as JSON, and as an option", async () => {
     const [plain, json, option] = await Promise.all(
       [["version"], ["version", "--json"], ["--version"]].map((args) => desk.out(args)),
@@ -151,13 +151,13 @@ describe("what needs no data directory", () => {
     expect(parsed.bun).toBe(Bun.version);
   });
 
-  test("token secret: one secret, another each time, that the server takes", async () => {
+  test("token secret: one secret, different each time, that the server accepts", async () => {
     const secrets = await Promise.all([1, 2].map(() => desk.out(["token", "secret"])));
     for (const secret of secrets) expect(secret.trimEnd()).toMatch(SECRET);
     expect(secrets[0]).not.toBe(secrets[1]);
   });
 
-  test("config check: 0 when right, 2 with everything that is wrong", async () => {
+  test("config check: 0 if correct, 2 with everything that is wrong", async () => {
     writeFileSync(join(desk.cwd, "bad.yaml"), "listn: 1\nlimits: { requests_per_minute: -1 }\n");
     const [good, bad, json] = await Promise.all([
       desk.cli(["config", "check"]),
@@ -172,7 +172,7 @@ describe("what needs no data directory", () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: false });
   });
 
-  test("config show: every value and where it is from, no secret", async () => {
+  test("config show: every value and its origin, no secret", async () => {
     const key = "sk-very-secret-key";
     const admin = (await desk.out(["token", "secret"])).trim();
     writeFileSync(join(desk.cwd, "keys.yaml"), `providers: { p: { kind: openai, api_key: ${key} } }\n`);

@@ -18,7 +18,7 @@ describe.each([
   beforeAll(async () => {
     desk = openDesk();
     admin = (await desk.out(["token", "create", "--name", "boss", "--scope", "admin"])).trim();
-    // Agents are made over HTTP: a server is there for a moment in either case.
+    // Agents are created over HTTP, so a server runs briefly in either case.
     const first = await desk.serve();
     const made = await desk.call(first, admin, "POST", "/v1/agents", AGENT);
     expect(made.status).toBe(201);
@@ -37,7 +37,7 @@ describe.each([
   const tokens = async (...args: string[]) =>
     JSON.parse(await desk.out(["token", "list", "--json", ...args])) as Listed[];
 
-  /** Whether a secret opens the door: asked of the server that runs, else of one that is started for it. */
+  /** Whether a secret is accepted by the running server, or else by one started for the purpose. */
   async function opens(secret: string): Promise<boolean> {
     const asked = server ?? (await desk.serve());
     const { status } = await desk.call(asked, secret, "GET", "/v1/tasks");
@@ -45,7 +45,7 @@ describe.each([
     return status === 200;
   }
 
-  test("token create prints the secret alone, and it is good for what it was made for", async () => {
+  test("token create prints only the secret, which works for its scopes", async () => {
     const made = await desk.cli(["token", "create", "--name", "ci", "--agent", "helper", "--expires", "90d"]);
     expect(made.stdout).toMatch(/^gth_[0-9A-Za-z]{49}\n$/);
     expect(made.stderr).toBe("");
@@ -65,7 +65,7 @@ describe.each([
     expect(shown).not.toContain("gth_");
   });
 
-  test("token rotate prints the new secret alone, and ends the old one", async () => {
+  test("token rotate prints only the new secret, and ends the old one", async () => {
     const old = (await desk.out(["token", "create", "--name", "turned", "--scope", "tasks:read"])).trim();
     const id = (await tokens()).find((token) => token.name === "turned")?.id ?? "";
     const next = await desk.out(["token", "rotate", id]);
@@ -73,7 +73,7 @@ describe.each([
     expect([await opens(old), await opens(next.trim())]).toEqual([false, true]);
   });
 
-  test("token revoke says nothing, ends the token, and ends with 1 the second time", async () => {
+  test("token revoke prints nothing, ends the token, and exits with 1 the second time", async () => {
     const made = (
       await desk.out(["token", "create", "--name", "ended", "--scope", "tasks:read", "--json"])
     ).trim();
@@ -95,7 +95,7 @@ describe.each([
     expect((await tokens()).map((token) => token.name)).not.toContain("theirs");
   });
 
-  test("task run streams the answer to standard output, and what happens beside it elsewhere", async () => {
+  test("task run streams the answer to standard output, and other events elsewhere", async () => {
     const ran = await desk.cli([
       "task",
       "run",
@@ -123,7 +123,7 @@ describe.each([
     expect(events.at(-1)).toMatchObject({ event: "task.finished", data: { status: "succeeded" } });
   });
 
-  test("several at once on one directory all succeed", async () => {
+  test("several verbs at once on one directory all succeed", async () => {
     const made = await Promise.all(
       [1, 2, 3, 4].map((n) => desk.cli(["token", "create", "--name", `p${n}`, "--scope", "tasks:read"])),
     );
@@ -132,7 +132,7 @@ describe.each([
     expect(["p1", "p2", "p3", "p4"].filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  test("a proxy of the environment sees nothing of it", async () => {
+  test("a proxy in the environment sees none of it", async () => {
     const seen: string[] = [];
     const proxy = Bun.serve({
       port: 0,
@@ -149,7 +149,7 @@ describe.each([
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: "" });
   });
 
-  test("everything in the data directory is its owner's alone", () => {
+  test("everything in the data directory is accessible only to its owner", () => {
     const data = join(desk.cwd, "gatehouse-data");
     for (const path of [data, ...readdirSync(data).map((name) => join(data, name))]) {
       expect(`${path} ${(statSync(path).mode & 0o077).toString(8)}`).toBe(`${path} 0`);
@@ -161,7 +161,7 @@ describe.each([
     const answer = await desk.call(asked, admin, "GET", "/v1/ledger?action=token.issue&limit=200");
     const { data } = (await answer.json()) as { data: { actor: string; channel: string }[] };
     if (asked !== server) await asked.end("SIGTERM");
-    // `system` issued the first serve's own token; whoever came from the command line has a name.
+    // `system` issued the token of the first start; the actor of every command has a name.
     expect(data.map((entry) => entry.actor)).toContainEqual(expect.stringMatching(/^user:\w+$/));
     expect(data.filter((entry) => !/^(user:\w+|system)$/.test(entry.actor))).toEqual([]);
   });

@@ -63,7 +63,7 @@ describe("the default routes", () => {
 });
 
 describe("the default providers", () => {
-  test("carry the keys, also from files", () => {
+  test("carry the keys, including those from files", () => {
     const { readFile = () => "" } = sources({ files: { "/run/key": " sk-1\n" } });
     const env = { OPENAI_API_KEY_FILE: "/run/key", GEMINI_API_KEY: "g" };
     expect(defaultModels({ env, ollamaModels: ["m"], readFile }).providers).toEqual(
@@ -81,7 +81,7 @@ describe("the default providers", () => {
     );
   });
 
-  test("a key is trimmed, and one that no header can carry is refused", () => {
+  test("a key is trimmed, and refused if no header can carry it", () => {
     const key = (OPENAI_API_KEY: string) =>
       load({ env: { OPENAI_API_KEY } }).config.providers.get("openai")?.apiKey;
     expect(key(" sk-1\n")).toBe("sk-1");
@@ -90,7 +90,7 @@ describe("the default providers", () => {
     );
   });
 
-  test("give way to the file's", () => {
+  test("yield to the file's", () => {
     const yaml =
       'providers: { openai: { kind: openai, api_key: mine, base_url: "https://proxy.example/v1" } }';
     const { config } = load({ yaml, env: { OPENAI_API_KEY: "found" } });
@@ -101,7 +101,7 @@ describe("the default providers", () => {
     expect(config.tiers.get(1)?.models).toEqual(["openai/gpt-5-nano", "builtin/extractive"]);
   });
 
-  test("a vendor is used under the name it is configured by, and not where its name means another", () => {
+  test("a vendor is used under its configured name, and not if its name means another provider", () => {
     const yaml =
       "providers: { claude: { kind: anthropic, api_key: k }, openai: { kind: google, api_key: k } }";
     const { config } = load({ yaml, env: { OPENAI_API_KEY: "found" } });
@@ -112,12 +112,12 @@ describe("the default providers", () => {
     ]);
   });
 
-  test("an Ollama's models are not asked of a provider that only shares its name", () => {
+  test("an Ollama's models are not requested from a provider that only shares its name", () => {
     const other: ProviderConfig = { kind: "google", timeoutMs: 1 };
     expect(routes({}, ["llama3.2"], new Map([["ollama", other]]))[0]).not.toContain("llama3.2");
   });
 
-  test("may not serve the embeddings where their kind has none", () => {
+  test("may not serve embeddings if their kind has none", () => {
     const model = (name: string) => ({
       env: { ANTHROPIC_API_KEY: "k", GATEHOUSE_EMBEDDINGS_MODEL: `anthropic/${name}` },
     });
@@ -135,7 +135,7 @@ describe("the default providers", () => {
 });
 
 describe("withDefaultModels", () => {
-  test("adds an Ollama to a configuration without tiers, and says where all came from", () => {
+  test("adds an Ollama to a configuration without tiers, and says where each setting came from", () => {
     const env = { OPENAI_API_KEY: "k" };
     const before = load({ env });
     const after = withDefaultModels(before, { env, ollamaModels: ["llama3.2"] });

@@ -11,7 +11,7 @@ const ENDPOINT = "an http:// or https:// URL without query and fragment";
 const PRICE = "a number of credits, 0 or more, with at most six decimals";
 
 const FILE_CASES: [yaml: string, ...problems: string[]][] = [
-  // Unknown keys name the nearest known one.
+  // An unknown key names the nearest known one.
   ["limts: {}", "limts (F:1): is not a known setting; the nearest is limits"],
   ["\n\nlisen: x", "lisen (F:3): is not a known setting; the nearest is listen"],
   [
@@ -33,7 +33,7 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
     "tiers.1.model (F:1): is not a known setting; the nearest is tiers.1.models",
   ],
   ["<<: { listen: x }", "<< (F:1): is not a known setting; the nearest is tiers"],
-  // What is not for the file.
+  // Settings that the file may not contain.
   ["data: /x", "data (F:1): cannot be set in the file; use --data or GATEHOUSE_DATA"],
   ["config: /x", "config (F:1): cannot be set in the file; use --config or GATEHOUSE_CONFIG"],
   ["admin_token: gth_x", "admin_token (F:1): cannot be set in the file; use GATEHOUSE_ADMIN_TOKEN"],
@@ -118,7 +118,7 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
     "models: { gpt: { input: 1, output: 1 } }",
     "models.gpt (F:1): is not a valid name here; expected <provider>/<model>",
   ],
-  // Tiers, and what they refer to.
+  // Tiers, and references between them.
   [
     "tiers: { 0: { models: [builtin/extractive] } }",
     "tiers.0 (F:1): is not a valid name here; expected a positive whole number as the tier",

@@ -127,7 +127,7 @@ describe("precedence", () => {
 });
 
 describe("named things", () => {
-  test("tiers are in ascending order and have a name", () => {
+  test("tiers are in ascending order and have names", () => {
     const yaml =
       "tiers:\n  10: { models: [builtin/extractive] }\n  2: { models: [builtin/extractive], name: two }\n";
     expect([...load({ yaml }).config.tiers.values()]).toEqual([
@@ -159,7 +159,7 @@ describe("named things", () => {
   });
 });
 
-test("the public URL follows from the address that was bound, unless it is set", () => {
+test("the public URL is derived from the bound address, unless it is set", () => {
   const url = (listen: string, env = {}) => publicUrl(load({ flags: { listen }, env }).config, 8421);
   expect(url("127.0.0.1:0")).toBe("http://127.0.0.1:8421");
   expect(url("0.0.0.0:8420")).toBe("http://127.0.0.1:8421");

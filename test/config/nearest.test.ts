@@ -24,7 +24,7 @@ test("the distance is a metric", () => {
   );
 });
 
-test("the first of equally near words is taken; of none, none", () => {
+test("the first of equally near words is chosen; without words, none", () => {
   expect(nearest("cat", ["dog", "car", "bat"])).toBe("car");
   expect(nearest("cat", [])).toBeUndefined();
 });

@@ -72,7 +72,7 @@ describe("the error", () => {
     }
   };
 
-  test("of one problem is a sentence, with exit code 2 and the next step", () => {
+  test("about one problem is a sentence, with exit code 2 and the next step", () => {
     const error = thrown({ flags: { data: "" } });
     expect(error).toBeInstanceOf(OperatorError);
     expect(error).toMatchObject({
@@ -82,7 +82,7 @@ describe("the error", () => {
     });
   });
 
-  test("of several lists them, the first 50", () => {
+  test("about several lists the first 50", () => {
     const yaml = Array.from({ length: 60 }, (_, index) => `key_${index}: 1`).join("\n");
     const error = thrown({ yaml });
     const lines = error instanceof OperatorError ? error.message.split("\n") : [];

@@ -14,14 +14,14 @@ describe("paths", () => {
     expect(config).toMatchObject({ dataDir: "/srv/other", logLevel: "warn" });
   });
 
-  test("a file that is named takes the place of the one in the data directory", () => {
+  test("a named file replaces the one in the data directory", () => {
     const files = { "/etc/gate.yaml": "log_level: warn" };
     const loaded = load({ yaml: "log_level: error", files, env: { GATEHOUSE_CONFIG: "/etc/gate.yaml" } });
     expect(loaded.config.logLevel).toBe("warn");
     expect(originOf(loaded, "log_level")).toBe("file (/etc/gate.yaml:1)");
   });
 
-  test("a relative path of a file starts at the file's directory, of a variable at the working directory", () => {
+  test("a relative path in a file starts at the file's directory, in a variable at the working directory", () => {
     const files = { "/etc/gate/g.yaml": "ledger: { checkpoint_file: a/b }" };
     const flags = { config: "../etc/gate/g.yaml" };
     expect(load({ files, flags }).config.ledger.checkpointFile).toBe("/etc/gate/a/b");
@@ -44,7 +44,7 @@ describe("with real files", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test("a byte order mark and Windows line ends are taken", () => {
+  test("a byte order mark and Windows line ends are accepted", () => {
     const { config } = loadConfig({ flags: {}, env: {}, cwd: folder });
     expect(config).toMatchObject({ logLevel: "warn", listen: { host: "localhost", port: 9 } });
   });

@@ -6,7 +6,7 @@ import { configError } from "../../src/config/problems.ts";
 import { configTable, showConfig } from "../../src/config/show.ts";
 import { type Given, sources } from "./support.ts";
 
-/** Everything that the configuration says to people. */
+/** Every text about the configuration that people see. */
 function said(given: Given): string {
   const result = tryLoadConfig(sources(given));
   const check = JSON.stringify(checkConfig(sources(given)));
@@ -18,7 +18,7 @@ function said(given: Given): string {
   return `${JSON.stringify(showConfig(values))}\n${configTable(values)}\n${check}`;
 }
 
-/** Places for a secret, right ones and ones that lead to an error there or beside it. */
+/** Places for a secret: valid ones, and ones that cause an error there or next to it. */
 const PLACES: Record<string, (secret: string) => Given> = {
   "api key": (secret) => ({ yaml: provider(`api_key: ${quote(secret)}`) }),
   "api key, from a variable": (secret) => ({
@@ -72,7 +72,7 @@ function provider(fields: string): string {
   return `providers: { a: { kind: openai, ${fields} } }`;
 }
 
-/** As YAML reads it back, with `${` escaped. */
+/** Quotes a text for YAML, with `${` escaped. */
 function quote(text: string): string {
   return JSON.stringify(text.replaceAll("${", () => "$${"));
 }
@@ -84,7 +84,7 @@ const secret = fc.oneof(
   fc.stringMatching(/^gth_[0-9A-Za-z]{49}$/),
 );
 
-describe("a secret is said nowhere", () => {
+describe("a secret is shown nowhere", () => {
   test.each(Object.entries(PLACES))("%s", (_, given) => {
     fc.assert(
       fc.property(secret, (text) => {
@@ -97,7 +97,7 @@ describe("a secret is said nowhere", () => {
     );
   });
 
-  test("and the test would notice: a value that is no secret is said", () => {
+  test("and the test would notice, because other values are shown", () => {
     expect(said({ yaml: provider("api_key: secret-of-a-provider") })).toContain("[redacted]");
     expect(said({ env: { GATEHOUSE_LOG_LEVEL: "secret-of-a-provider" } })).toContain("secret-of-a-provider");
   });

@@ -49,7 +49,7 @@ describe("config show", () => {
       expect(line.slice(from)).toMatch(/^(default|file|environment|flag) \(/);
   });
 
-  test("an address with any free port has no URL yet", () => {
+  test("an address without a fixed port has no URL yet", () => {
     const shown = showConfig(load({ flags: { listen: "127.0.0.1:0" } }).values);
     expect(shown.find(({ key }) => key === "public_url")?.value).toBeNull();
   });
@@ -89,7 +89,7 @@ describe("the reference", () => {
     for (const [name, help] of OTHER_VARIABLES) expect(page).toContain(`| \`${name}\` | ${help} |`);
   });
 
-  test("has as many cells in each row as in its head", () => {
+  test("has as many cells in each row as in its heading", () => {
     const cells = page
       .split("\n")
       .filter((line) => line.startsWith("|"))
@@ -98,7 +98,7 @@ describe("the reference", () => {
   });
 });
 
-test("the table's defaults are values that the settings take", () => {
+test("the table's defaults are values that the settings accept", () => {
   for (const row of SETTINGS)
     if (row.default !== undefined) expect([row.key, row.is(row.default)]).toEqual([row.key, true]);
   expect(new Set(SETTINGS.map(({ key }) => key)).size).toBe(SETTINGS.length);

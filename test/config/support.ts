@@ -13,7 +13,7 @@ export interface Given {
 
 export const DEFAULT_FILE = "/srv/gatehouse-data/gatehouse.yaml";
 
-/** A program started in /srv, with files that are in memory alone. */
+/** The sources of a program started in /srv, with files only in memory. */
 export function sources({ yaml, env = {}, flags = {}, files = {} }: Given): ConfigSources {
   const all = new Map(Object.entries(files));
   if (yaml !== undefined) all.set(DEFAULT_FILE, yaml);
@@ -35,7 +35,7 @@ export function originOf(loaded: LoadedConfig, key: string): string | undefined 
   return found && `${found.origin} (${found.detail})`;
 }
 
-/** The problems as the user reads them, with the default file's path as F. */
+/** The problems as users read them, with the default file's path as F. */
 export function problems(given: Given): string[] {
   const result = tryLoadConfig(sources(given));
   return result.ok

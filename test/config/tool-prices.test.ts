@@ -18,7 +18,7 @@ test.each([
   expect(problems({ yaml })).toEqual([expected]);
 });
 
-test("prices of tools are exact to a millionth, and keep the order in which they stand", () => {
+test("prices of tools are exact to a millionth, and keep their order", () => {
   const yaml = 'tools: { "up.search_*": 0, up.*: 0.000001, "*": 2.5 }';
   expect(load({ yaml }).config.toolPrices).toEqual([
     { pattern: "up.search_*", micros: 0 },

@@ -79,7 +79,7 @@ describe("${NAME} in the file", () => {
 });
 
 describe("NAME_FILE for the program's own variables", () => {
-  test("is read where NAME is unset, and trimmed", () => {
+  test("is read if NAME is unset, and trimmed", () => {
     const loaded = load({
       env: { GATEHOUSE_LOG_LEVEL_FILE: "/run/level" },
       files: { "/run/level": " debug\r\n" },
@@ -88,23 +88,23 @@ describe("NAME_FILE for the program's own variables", () => {
     expect(originOf(loaded, "log_level")).toBe("environment (GATEHOUSE_LOG_LEVEL_FILE)");
   });
 
-  test("gives way to NAME", () => {
+  test("yields to NAME", () => {
     const env = { GATEHOUSE_LOG_LEVEL: "warn", GATEHOUSE_LOG_LEVEL_FILE: "/none" };
     expect(load({ env }).config.logLevel).toBe("warn");
   });
 
-  test("a variable that ends in _FILE by itself is one of its own", () => {
+  test("a variable whose own name ends in _FILE is a separate variable", () => {
     expect(load({ env: { GATEHOUSE_LEDGER_CHECKPOINT_FILE: "/c" } }).config.ledger.checkpointFile).toBe("/c");
   });
 
-  test("does not say the path, which may be the secret itself put there by mistake", () => {
+  test("does not repeat the path, which may be the secret itself, put there by mistake", () => {
     expect(() => load({ env: { GATEHOUSE_ADMIN_TOKEN_FILE: "gth_secret" } })).toThrow(
       /^The configuration is not valid\. admin_token \(GATEHOUSE_ADMIN_TOKEN\): the file that GATEHOUSE_ADMIN_TOKEN_FILE names does not exist$/,
     );
   });
 });
 
-describe("GATEHOUSE_ variables that are no settings", () => {
+describe("GATEHOUSE_ variables that are not settings", () => {
   test.each([
     ["GATEHOUSE_TOKEN", "x"],
     ["GATEHOUSE_TOKEN_FILE", "/x"],
@@ -116,11 +116,11 @@ describe("GATEHOUSE_ variables that are no settings", () => {
     ["GATEHOUSE_PORT_8420_TCP_ADDR", "10.0.0.1"],
     ["GATEHOUSE_DB_SERVICE_HOST", "10.0.0.1"],
     ["NOT_GATEHOUSE_X", "x"],
-  ])("%s is let be", (variable, value) => {
+  ])("%s is ignored", (variable, value) => {
     expect(() => load({ env: { [variable]: value } })).not.toThrow();
   });
 
-  test("one that the file takes is known", () => {
+  test("one that the file uses is known", () => {
     const yaml = 'tiers: { 1: { name: "${GATEHOUSE_MY_NAME}", models: [builtin/extractive] } }';
     expect(load({ yaml, env: { GATEHOUSE_MY_NAME: "mine" } }).config.tiers.get(1)?.name).toBe("mine");
     expect(() => load({ env: { GATEHOUSE_MY_NAME: "mine" } })).toThrow(
@@ -128,7 +128,7 @@ describe("GATEHOUSE_ variables that are no settings", () => {
     );
   });
 
-  test("a port that somebody means as the setting is not let be", () => {
+  test("a port that is meant as the setting is not ignored", () => {
     expect(() => load({ env: { GATEHOUSE_PORT: "8420" } })).toThrow(
       "GATEHOUSE_PORT: is not a known variable",
     );

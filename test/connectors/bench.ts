@@ -1,4 +1,4 @@
-/** Connectors and calls over a store of their own, with no gateway around them: their sources are a test's. */
+/** Connectors and calls on a store of their own, without a gateway around them. Tests provide the sources. */
 import type { Database } from "bun:sqlite";
 import { dirname } from "node:path";
 import { createIds, type Ids, systemRandom } from "../../src/base/ids.ts";
@@ -16,7 +16,7 @@ import type { Draft } from "../../src/ledger/entry.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 
-/** A connector that a test's tools come from. */
+/** A connector for a test's tools. */
 export function origin(name: string): ConnectorOrigin {
   return { id: 1, name, kind: "mcp", authorisedBy: "tests", authorisedAt: 0 };
 }
@@ -25,12 +25,12 @@ export type LedgerEntry = Draft & { readonly seq: number };
 
 export interface CallBench extends LedgerBench {
   readonly ids: Ids;
-  /** A connection of its own to the store's file. */
+  /** A separate connection to the store's file. */
   readonly file: Database;
   /** A call by a token of workspace 1, which acts as this agent or as none. */
   call(action: string, agent?: { readonly id: number; readonly name: string }): Call;
   entries(): LedgerEntry[];
-  /** What an entry's call was answered, or was called with. */
+  /** The text that an entry's call was made with or was answered with. */
   payload(seq: number, kind: "input" | "output"): string | undefined;
 }
 
@@ -71,26 +71,26 @@ export const tool = (name: string): KeptTool =>
 
 export const said = (text: string): ToolAnswer => ({ content: [{ type: "text", text }] });
 
-/** What a test's source does in its own way; the rest is done at once. */
+/** The parts of a source that a test defines; the rest completes at once. */
 export type SourceScript = Partial<ToolSource>;
 
-/** A source as it was opened. */
+/** A source after it was opened. */
 export interface OpenedSource {
   readonly name: string;
-  /** Says that its tools have changed, as an upstream does. */
+  /** Reports changed tools, as an upstream does. */
   toolsChanged(): void;
 }
 
 export interface ConnectorBench extends CallBench {
   readonly catalogue: Catalogue;
   readonly connectors: Connectors;
-  /** In the order in which they were opened. */
+  /** Sources in the order in which they were opened. */
   readonly opened: readonly OpenedSource[];
-  /** How those that are opened from now on behave. */
+  /** Sets the behaviour of sources opened from now on. */
   script(script: SourceScript): void;
-  /** Lets one in that is reached over HTTP. */
+  /** Adds a connector that is reached over HTTP. */
   create(name: string): Promise<unknown>;
-  /** As the store has them. */
+  /** The connectors in the store. */
   stored(): { readonly name: string; readonly status: string; readonly error: string | null }[];
 }
 

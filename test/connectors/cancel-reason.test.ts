@@ -1,4 +1,4 @@
-/** What a client says when it cancels is its own: no word of it is taken for what the gateway says of a call. */
+/** The reason that a client gives for a cancellation is never mistaken for one of the gateway's own. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { addConnector, connect, request } from "../mcp/support.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -35,7 +35,7 @@ test.each(REASONS)(
     await until(async () => unsettled(await calls()).length === 0);
     expect((await calls()).at(-1)).toMatchObject({ phase: "outcome", outcome: "cancelled", code: null });
     expect(JSON.stringify(await ledger(gateway))).not.toContain(reason);
-    // Its agent works on.
+    // The agent can go on working.
     expect(await client.toolNames()).toContain("up__hang");
   },
 );

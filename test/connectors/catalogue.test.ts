@@ -38,7 +38,7 @@ describe("the catalogue", () => {
     expect(changes).toEqual([1, 2]);
   });
 
-  test("lists nothing outside of a connector's scopes, and knows it all the same, as not authorised", () => {
+  test("lists nothing outside a connector's scopes, but still knows it as not authorised", () => {
     catalogue.put(
       1,
       origin("up"),
@@ -51,7 +51,7 @@ describe("the catalogue", () => {
     expect(catalogue.find(1, "up.drop")?.isAuthorised).toBe(false);
   });
 
-  test("has what was put last, and nothing after it was dropped; it tells of both, and not of nothing", () => {
+  test("has what was put last, and nothing once dropped; it reports both, but no empty change", () => {
     catalogue.put(1, origin("up"), ["*"], [tool("a")], call);
     catalogue.put(1, origin("up"), ["*"], [tool("b")], call);
     expect(names(catalogue.list(1))).toEqual(["time.now", "up.b"]);
@@ -63,7 +63,7 @@ describe("the catalogue", () => {
     expect(changes).toEqual([1, 1, 1]);
   });
 
-  test("gives one list until something changes: who compares looks at no tool", () => {
+  test("returns the same list until something changes, so comparing looks at no tool", () => {
     catalogue.put(1, origin("up"), ["*"], [tool("a")], call);
     const list = catalogue.list(1);
     catalogue.put(2, origin("up"), ["*"], [tool("a")], call);
@@ -81,7 +81,7 @@ describe("the catalogue", () => {
     expect(found?.validate({})).toHaveLength(1);
   });
 
-  test("lists a harmful pattern as its upstream says it, and does not match it", () => {
+  test("lists a harmful pattern as its upstream sent it, and does not match it", () => {
     const schema = { type: "object", properties: { a: { type: "string", pattern: "^(a+)+$" } } } as const;
     catalogue.put(1, origin("up"), ["*"], [tool("match", { inputSchema: schema })], call);
     const found = catalogue.find(1, "up.match");
@@ -118,7 +118,7 @@ describe("the registry", () => {
     expect(wanted.some((name) => !registry.allows(1, name, by))).toBe(true);
   });
 
-  test("names the place of what there is not", () => {
+  test("names the place of a missing tool", () => {
     try {
       registry.find(1, ["time.now", "up.none"], user);
       throw new Error("it was found");
@@ -127,7 +127,7 @@ describe("the registry", () => {
     }
   });
 
-  test("asks for approval as the agent says, or else for what is destructive", () => {
+  test("asks for approval as the agent requires, or else for destructive tools", () => {
     expect(registry.needsApproval(1, "up.drop", null)).toBe(true);
     expect(registry.needsApproval(1, "up.get_a", null)).toBe(false);
     expect(registry.needsApproval(1, "up.drop", [])).toBe(false);
@@ -135,7 +135,7 @@ describe("the registry", () => {
     expect(registry.needsApproval(2, "up.drop", null)).toBe(false);
   });
 
-  test("for any agent and token, what is reachable is what would be found, and nothing else", () => {
+  test("for any agent and token, exactly the reachable tools are found", () => {
     const globs = fc.uniqueArray(
       fc.constantFrom("*", "up.*", "up.get_a", "up.drop", "time.*", "*.now", "vault.*", "*a", ""),
       { maxLength: 3 },
@@ -157,7 +157,7 @@ describe("the registry", () => {
   });
 });
 
-test("what a model reads of an answer: its texts, and of all else that it is there", () => {
+test("a model reads an answer's texts, and only the existence of everything else", () => {
   expect(
     textOf({
       content: [

@@ -1,4 +1,4 @@
-/** Calls outside of tasks: what they answer, and what the ledger says of them, when somebody ends them on their way. */
+/** Calls outside of tasks that end early: what they answer, and what the ledger records. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import Type from "typebox";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
@@ -29,7 +29,7 @@ let catalogue: Catalogue;
 let open: OpenCalls;
 let calls: DirectCalls;
 let agent: { readonly id: number; readonly name: string };
-/** What the builtin tool `own.change` does before it has changed anything, and whether it has. */
+/** Holds the builtin tool `own.change` before it changes anything, and tells whether it has. */
 let change: Held & { isDone: boolean };
 beforeEach(async () => {
   bench = await openCallBench();
@@ -87,7 +87,7 @@ async function call(name: string, abort = new AbortController()): Promise<ToolAn
   return answer;
 }
 
-/** Lets an upstream in whose only tool, `up.echo`, is called so. */
+/** Adds an upstream whose only tool, `up.echo`, runs `answer`. */
 const upstream = (answer: CallTool) => catalogue.put(1, origin("up"), ["*"], [tool("echo")], answer);
 
 function outcome() {
@@ -97,7 +97,7 @@ function outcome() {
   return { outcome: ended?.outcome, code: ended?.code };
 }
 
-test("one whose outcome cannot be written is not answered as done, and the next start reports it", async () => {
+test("a call whose outcome cannot be written is not answered as done, and the next start reports it", async () => {
   upstream(async () => {
     bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
     return said("done");
@@ -109,7 +109,7 @@ test("one whose outcome cannot be written is not answered as done, and the next 
   expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
 });
 
-test("one that is still reading its agent when a drain begins is refused", async () => {
+test("a call that is still reading its agent when a drain begins is refused", async () => {
   upstream(async () => said("done"));
   const answer = call("up.echo");
   const drained = calls.drain();
@@ -119,7 +119,7 @@ test("one that is still reading its agent when a drain begins is refused", async
 });
 
 type End = [who: string, end: (abort: AbortController) => unknown];
-/** A client words its reason as it likes, also as what is said of ends from here. */
+/** Clients word their reasons freely, including as the gateway words its own. */
 const BY_CLIENT: End[] = ["cancelled", "shutdown", "agent_stopped", undefined, { code: "shutdown" }].map(
   (reason) => [`the client, saying ${JSON.stringify(reason)}`, (abort) => abort.abort(reason)],
 );
@@ -128,7 +128,7 @@ const FROM_HERE: End[] = [
   ["the end of the process", () => void calls.stop()],
 ];
 
-describe("a call of an upstream that does not listen", () => {
+describe("a call of an upstream that ignores cancellation", () => {
   const began = (): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();
     upstream(() => {
@@ -138,20 +138,17 @@ describe("a call of an upstream that does not listen", () => {
     return promise;
   };
 
-  test.each(BY_CLIENT)(
-    "is cancelled by %s, and no code is said that is not the gateway's",
-    async (_, end) => {
-      const begun = began();
-      const abort = new AbortController();
-      const answer = call("up.echo", abort);
-      await begun;
-      end(abort);
-      expect(await answer).toMatchObject({ isError: true });
-      expect(outcome()).toEqual({ outcome: "cancelled", code: undefined });
-    },
-  );
+  test.each(BY_CLIENT)("is cancelled by %s, with no code except the gateway's own", async (_, end) => {
+    const begun = began();
+    const abort = new AbortController();
+    const answer = call("up.echo", abort);
+    await begun;
+    end(abort);
+    expect(await answer).toMatchObject({ isError: true });
+    expect(outcome()).toEqual({ outcome: "cancelled", code: undefined });
+  });
 
-  test("is cancelled by a stop of its agent, in these words, and refused to the caller", async () => {
+  test("is cancelled by a stop of its agent, and refused to the caller with this message", async () => {
     const begun = began();
     const answer = call("up.echo");
     await begun;
@@ -169,7 +166,7 @@ describe("a call of an upstream that does not listen", () => {
     expect(await answer).toMatchObject({ isError: true });
   });
 
-  test("is not ended by a stop of another agent, or of one of another workspace", async () => {
+  test("is not ended by a stop of another agent, or of another workspace's agent", async () => {
     const answered = gate();
     const begun = gate();
     upstream(async () => {
@@ -204,7 +201,7 @@ describe("a builtin tool that does its work all the same has succeeded, and its 
   });
 });
 
-describe("the kept output is all that the caller is answered, where it is", () => {
+describe("the stored output is the caller's whole answer if it is", () => {
   const text = (words: string) => ({ type: "text", text: words });
   const sum = { sum: 3, of: ["a", "b"] };
   async function keptOf(answer: ToolAnswer): Promise<string> {
@@ -239,7 +236,7 @@ describe("the kept output is all that the caller is answered, where it is", () =
     expect(await keptOf(answer)).toBe(kept);
   });
 
-  test("the words of a failure of the connector", async () => {
+  test("the message of a connector's failure", async () => {
     upstream(() => Promise.reject(new ConnectorError("unreachable", "The connector up cannot be reached.")));
     const answer = await call("up.echo");
     expect(answer).toEqual({ ...said("The connector up cannot be reached."), isError: true });
@@ -248,13 +245,13 @@ describe("the kept output is all that the caller is answered, where it is", () =
   });
 });
 
-/** Does this in the transaction just before the one in which a call is begun: it was looked at before. */
+/** Runs `work` in the transaction just before the one that begins a call, after the call has been checked. */
 async function justBefore(work: (tx: Tx) => Promise<unknown>, tool = "paid.echo"): Promise<ToolAnswer> {
-  // Remembered, so that the call is on its way to its transaction in the same turn.
+  // Fill the cache, so the call reaches its transaction in the same turn.
   await agents.byId(1, agent.id);
   const done = bench.db.tx(work);
   const answer = call(tool);
-  // Its refusal is looked at below.
+  // The test looks at the refusal later.
   answer.catch(() => {});
   await done;
   return answer;
@@ -276,13 +273,13 @@ describe.each(["first", "second"])("the %s call that costs nothing", (which) => 
     ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
     ["tool_forbidden", "another list of tools", (tx) => agents.update(tx, 1, "clerk", () => ({ tools: [] }))],
     ["unknown_tool", "the connector's end", async () => catalogue.drop(1, "up")],
-  ])("is refused with %s by %s before it is begun", async (code, _why, work) => {
+  ])("is refused with %s by %s before it begins", async (code, _why, work) => {
     const before = [sent, bench.entries().length];
     await expect(justBefore(work, "up.echo")).rejects.toMatchObject({ code });
     expect([sent, bench.entries().length]).toEqual(before);
   });
 
-  test("is put before a person where it needs one before it is begun", async () => {
+  test("is presented to a person before it begins, if it needs approval", async () => {
     const before = sent;
     calls.askThrough({ dispatch: async () => ({ task: "task_1", answer: () => null, leave: () => {} }) });
     const asks = (tx: Tx) => agents.update(tx, 1, "clerk", () => ({ approvals: ["up.*"] }));
@@ -290,7 +287,7 @@ describe.each(["first", "second"])("the %s call that costs nothing", (which) => 
     expect(sent).toBe(before);
   });
 
-  test("is made where its agent has changed in nothing that concerns it", async () => {
+  test("is made if its agent changed only in other ways", async () => {
     expect(
       await justBefore((tx) => agents.update(tx, 1, "clerk", () => ({ maxSteps: 11 })), "up.echo"),
     ).toEqual(said("done"));
@@ -321,7 +318,7 @@ describe("a call that costs something", () => {
     ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
     ["tool_forbidden", "another list of tools", (tx) => agents.update(tx, 1, "clerk", () => ({ tools: [] }))],
     ["unknown_tool", "the connector's end", async () => catalogue.drop(1, "paid")],
-  ])("is refused with %s by %s before it is begun, and nothing is kept of it", async (code, _why, work) => {
+  ])("is refused with %s by %s before it begins, and nothing of it is kept", async (code, _why, work) => {
     await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
     await expect(justBefore(work)).rejects.toMatchObject({ code });
     expect(sent).toHaveLength(0);
@@ -330,7 +327,7 @@ describe("a call that costs something", () => {
     await calls.drain();
   });
 
-  test("is put before a person where it needs one before it is begun, and once", async () => {
+  test("is presented to a person before it begins, once, if it needs approval", async () => {
     const asked: string[] = [];
     calls.askThrough({
       async dispatch(_call, { tool }) {
@@ -347,7 +344,7 @@ describe("a call that costs something", () => {
     expect(budgets.reservations).toBe(0);
   });
 
-  test("is made with what its connector offers under that name by now", async () => {
+  test("is made with the tool that its connector offers by then under that name", async () => {
     const answer = await justBefore(async () =>
       catalogue.put(1, origin("paid"), ["*"], [tool("echo")], async () => said("new")),
     );
@@ -356,7 +353,7 @@ describe("a call that costs something", () => {
     expect(outcomes()).toEqual([["succeeded", "", 5]]);
   });
 
-  test("does not hold up a drain while it waits for its budget: it is refused at once, and one that is out goes on", async () => {
+  test("does not delay a drain while waiting for its budget: it is refused at once, and a call in flight continues", async () => {
     await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
     const out = call("paid.echo");
     await until(() => sent.length === 1);
@@ -372,7 +369,7 @@ describe("a call that costs something", () => {
     expect(budgets.reservations).toBe(0);
   });
 
-  test("is given a way to end its wait for a budget, which one that is free does without", async () => {
+  test("can end its wait for a budget, which a free call does not need", async () => {
     upstream(async () => said("free"));
     const own = new AbortController();
     let made = 0;
@@ -396,7 +393,7 @@ describe("a call that costs something", () => {
     }
   });
 
-  test("keeps what it has reserved where its outcome cannot be written, until the next start charges it", async () => {
+  test("keeps its reservation if its outcome cannot be written, until the next start charges it", async () => {
     await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 10 }));
     const out = call("paid.echo");
     await until(() => sent.length === 1);
@@ -410,7 +407,7 @@ describe("a call that costs something", () => {
     expect(outcomes()).toEqual([["failed", "unknown", 5]]);
   });
 
-  test("costs nothing where it is cancelled before it is sent, and its price where it was sent", async () => {
+  test("costs nothing if cancelled before it is sent, and its price once sent", async () => {
     const abort = new AbortController();
     abort.abort("cancelled");
     expect((await call("paid.echo", abort)).isError).toBe(true);
@@ -426,25 +423,22 @@ describe("a call that costs something", () => {
     expect(budgets.reservations).toBe(0);
   });
 
-  test.each(BY_CLIENT)(
-    "is cancelled by %s while it waits for its budget, and is not sent",
-    async (_, end) => {
-      await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
-      const out = call("paid.echo");
-      await until(() => sent.length === 1);
-      const abort = new AbortController();
-      const waits = call("paid.echo", abort);
-      await bench.db.tx(async () => {});
-      end(abort);
-      expect((await waits).isError).toBe(true);
-      sent[0]?.open();
-      await out;
-      expect(sent).toHaveLength(1);
-      expect(outcomes()).toEqual([
-        ["denied", "cancelled", 0],
-        ["succeeded", "", 5],
-      ]);
-      expect(budgets.reservations).toBe(0);
-    },
-  );
+  test.each(BY_CLIENT)("is cancelled by %s while waiting for its budget, and is not sent", async (_, end) => {
+    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+    const out = call("paid.echo");
+    await until(() => sent.length === 1);
+    const abort = new AbortController();
+    const waits = call("paid.echo", abort);
+    await bench.db.tx(async () => {});
+    end(abort);
+    expect((await waits).isError).toBe(true);
+    sent[0]?.open();
+    await out;
+    expect(sent).toHaveLength(1);
+    expect(outcomes()).toEqual([
+      ["denied", "cancelled", 0],
+      ["succeeded", "", 5],
+    ]);
+    expect(budgets.reservations).toBe(0);
+  });
 });

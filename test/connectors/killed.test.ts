@@ -1,4 +1,4 @@
-/** A server that dies while several calls are out: the next start reports each of them once, and calls nobody. */
+/** A server dies during several calls: the next start reports each of them once, and makes no call. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { cpSync, mkdirSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mc
 import { gate, until } from "../tasks/support.ts";
 import type { LedgerEntry } from "./bench.ts";
 
-/** Calls that begin at the same moment, none being out before. */
+/** Calls that begin at the same moment, with no other call in flight. */
 const TOGETHER = 6;
 const HOUSEKEEPING_MS = 5_000;
 
@@ -34,7 +34,7 @@ const call = (name: string, n = 0) => request("tools/call", { name: `up__${name}
 const together = () => Array.from({ length: TOGETHER }, (_, n) => call("slow", n));
 const slow = () => upstream.calls.filter(({ name }) => name === "slow").length;
 
-/** The entries of the calls that are in the file, of a running server too. */
+/** The entries of calls in the file, even of a running server. */
 function callsIn(path: string): LedgerEntry[] {
   const entries = readFile(path).rows.map(({ bytes }) => JSON.parse(bytes) as LedgerEntry);
   return entries.filter(({ action }) => action === "tool.call");
@@ -42,7 +42,7 @@ function callsIn(path: string): LedgerEntry[] {
 
 const outcomesIn = (path: string) => callsIn(path).filter(({ phase }) => phase === "outcome");
 
-/** What the file says of the calls, once every server of it has ended: each has one outcome, in this order. */
+/** The calls' outcomes in the file after all its servers have ended: one for each call, in this order. */
 function reported(path: string): string[] {
   const { entries, rows, integrity } = readFile(path);
   expect(unsettled(entries)).toEqual([]);
@@ -57,7 +57,7 @@ function reported(path: string): string[] {
 const UNKNOWN = "up.slow failed unknown system";
 const DONE = "up.quick succeeded  mcp";
 
-test("killed with calls that began together: each is unknown, and one that had ended stays as it was", async () => {
+test("killed with calls that began together: each is unknown, and a call that had ended is unchanged", async () => {
   const data = join(directory.path, "gatehouse-data");
   mkdirSync(data, { mode: 0o700 });
   const options = { cwd: directory.path };
@@ -69,14 +69,15 @@ test("killed with calls that began together: each is unknown, and one that had e
   const opened = await ask("/mcp", hello());
   await opened.text();
   const session = opened.headers.get("mcp-session-id") ?? "";
-  // No call was made before, so that nothing is noted yet. One message of several requests: they begin in the same turn of the server's event loop.
+  // No call was made before, so no note exists yet. All requests are in one message, so they begin in the same turn
+  // of the server's event loop.
   const out = ask("/mcp", [...together(), call("quick")], session);
   const broken = out.then((response) => response.text()).catch(() => "");
   await until(() => slow() === TOGETHER && outcomesIn(databasePath(data)).length === 1);
   await server.end("SIGKILL");
   await broken;
   const called = upstream.calls.length;
-  // The second finds nothing left to report.
+  // The second start finds nothing left to report.
   for (const _ of [1, 2]) {
     const next = await serve([], options);
     expect(await next.end("SIGTERM")).toBe(0);
@@ -98,7 +99,7 @@ function post(server: ServerProcess, token: string, path: string, body: object, 
   });
 }
 
-/** The note from where on a start looks for calls, as it stands in a running gateway's store. */
+/** The note in a running gateway's store that says where a start begins to look for calls. */
 function note(path: string): number | null {
   const file = new Database(path, { readonly: true });
   const find = "SELECT value FROM meta WHERE key LIKE 'calls_open_from:%'";
@@ -107,7 +108,7 @@ function note(path: string): number | null {
   return row ? Number(row.value) : null;
 }
 
-test("where housekeeping had moved the note on, or taken it away, each that was out is unknown all the same", async () => {
+test("even if housekeeping had moved or removed the note, each call in flight is unknown", async () => {
   const clock = new FakeClock();
   const gateway = await startGateway({ clock });
   const path = databasePath(gateway.dataDir);
@@ -118,20 +119,20 @@ test("where housekeeping had moved the note on, or taken it away, each that was 
     if (name === "quick") return text("done");
     return input.n === 0 ? first.opened.then(() => text("done")) : new Promise(() => {});
   });
-  // All that began before has ended: the note goes.
+  // Every call so far has ended, so the note is removed.
   await client.call("up__quick");
   clock.advance(HOUSEKEEPING_MS);
   await until(() => note(path) === null);
   const out = await client.open(together());
   await until(() => slow() === TOGETHER);
   const noted = note(path);
-  // The first of them ends: the note moves on to the next.
+  // The first of them ends, so the note moves on to the next.
   first.open();
   await until(() => outcomesIn(path).length === 2);
   clock.advance(HOUSEKEEPING_MS);
   await until(() => note(path) !== noted);
   await client.call("up__quick");
-  // Its files as they are at this moment are what a process leaves that dies now.
+  // A copy of the files at this moment is what a process leaves that dies now.
   const copy = join(directory.path, "copy");
   const isKept = (file: string) => !/-shm$|\.lock|server\.json$/.test(file);
   cpSync(gateway.dataDir, copy, { recursive: true, filter: isKept });

@@ -1,4 +1,4 @@
-/** How many connectors a workspace may have: also where several are let in at the same moment. */
+/** How many connectors a workspace may have, including when several are added at the same moment. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Problem } from "../../src/base/errors.ts";
 import { insertConnector } from "../../src/connectors/rows.ts";
@@ -15,7 +15,7 @@ afterEach(async () => {
   await bench.close();
 });
 
-/** Connectors that are there from before, by the store alone. */
+/** Writes existing connectors straight into the store. */
 async function fill(workspaceId: number, count: number): Promise<void> {
   await bench.db.tx(async (tx) => {
     for (let made = 0; made < count; made++) {
@@ -35,7 +35,10 @@ async function fill(workspaceId: number, count: number): Promise<void> {
   });
 }
 
-/** Creates them at once. @returns how each ended, in order of their names */
+/**
+ * Creates connectors at the same time.
+ * @returns how each ended, in order of their names
+ */
 function createAll(names: readonly string[]): Promise<string[]> {
   return Promise.all(
     names.map(async (name) => {
@@ -50,7 +53,7 @@ function createAll(names: readonly string[]): Promise<string[]> {
   );
 }
 
-test.each([0, 1, 3])("where there is room for %d, no more than these are let in at once", async (room) => {
+test.each([0, 1, 3])("with room for %d connectors, no more are added at the same time", async (room) => {
   await fill(1, PER_WORKSPACE - room);
   await fill(2, PER_WORKSPACE);
   const names = ["a", "b", "c", "d", "e"];
@@ -65,13 +68,13 @@ test.each([0, 1, 3])("where there is room for %d, no more than these are let in 
   expect(entries.map(({ detail }) => detail?.connector)).toEqual(allowed);
 });
 
-test("of one name, created several times at once, there is one", async () => {
+test("creating the same name several times at once makes one connector", async () => {
   const ended = await createAll(["same", "same", "same"]);
   expect(ended.sort()).toEqual(["409 connector_exists", "409 connector_exists", "created"]);
   expect(bench.stored()).toMatchObject([{ name: "same" }]);
 });
 
-test("one that goes makes room", async () => {
+test("a removed connector makes room", async () => {
   await fill(1, PER_WORKSPACE - 1);
   expect(await createAll(["last", "more"])).toEqual(["created", "409 connector_limit"]);
   await bench.connectors.remove(bench.call("connector.remove"), "last");

@@ -1,4 +1,4 @@
-/** A workspace cannot have its connectors listed without end, nor all of them at once. */
+/** A workspace can list its connectors' tools only so often, and not all connectors at once. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Problem } from "../../src/base/errors.ts";
 import { LISTING_RULE, LISTINGS_AT_ONCE, ListingAllowance } from "../../src/connectors/listing-allowance.ts";
@@ -33,7 +33,7 @@ test("refreshes past the allowance are refused before the upstream is asked, and
   });
   await bench.create("up");
   const most = LISTING_RULE.capacity;
-  // Creating it was the first.
+  // Creating the connector was the first listing.
   for (let times = 1; times < most; times++) await refresh("up");
   expect(lists).toBe(most);
   expect(await refusal(refresh("up"))).toEqual([429, "rate_limited", { "Retry-After": "2" }]);
@@ -44,7 +44,7 @@ test("refreshes past the allowance are refused before the upstream is asked, and
   expect(await refusal(refresh("up"))).toMatchObject([429, "rate_limited", {}]);
 });
 
-test("a workspace's upstreams are asked so many at once; others wait for their turn, and for no other workspace", async () => {
+test("only so many of a workspace's upstreams are listed at once; the rest wait, but not for other workspaces", async () => {
   const allowance = new ListingAllowance(new FakeClock());
   const { signal } = new AbortController();
   const held = gate();
@@ -66,7 +66,7 @@ test("a workspace's upstreams are asked so many at once; others wait for their t
   expect(began).toBe(LISTINGS_AT_ONCE + 3);
 });
 
-test("tools that have not changed are not written again", async () => {
+test("unchanged tools are not written again", async () => {
   let tools = [tool("echo")];
   bench.script({ list: async () => tools.map((each) => ({ ...each })) });
   await bench.create("up");

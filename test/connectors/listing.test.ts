@@ -1,4 +1,4 @@
-/** What asking an upstream for its tools leaves behind in store and ledger, and what it must not. */
+/** What listing an upstream's tools leaves in the store and the ledger, and what it must not leave. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { KeptTool } from "../../src/connectors/kept-tool.ts";
 import { ConnectorError } from "../../src/connectors/source.ts";
@@ -18,7 +18,7 @@ const refreshes = () => bench.entries().filter(({ action }) => action === "conne
 const refresh = () => bench.connectors.refresh(bench.call("connector.refresh"), "up");
 
 describe("an upstream that says its tools have changed", () => {
-  test("without a change writes no entry, however often; with one it writes one", async () => {
+  test("without a change writes no entry, however often; with a change it writes one", async () => {
     let tools: readonly KeptTool[] = [tool("echo")];
     let lists = 0;
     bench.script({
@@ -33,7 +33,7 @@ describe("an upstream that says its tools have changed", () => {
     await until(() => lists === 6);
     tools = [tool("echo"), tool("more")];
     bench.opened[0]?.toolsChanged();
-    // The entries come in the order of the lists: what the others had written would stand before this one.
+    // Entries are written in the order of the lists, so an entry of an earlier list would come before this one.
     await until(() => refreshes().length > before.length);
     expect(lists).toBe(7);
     expect(refreshes().slice(before.length)).toMatchObject([
@@ -68,7 +68,7 @@ describe("an upstream that says its tools have changed", () => {
 });
 
 describe("a stop during a listing", () => {
-  /** From now on lists wait for the stop, and fail with it as an upstream's do. */
+  /** From now on lists wait for the stop and then fail with it, as an upstream's lists do. */
   function hold(): { readonly asked: Promise<void>; readonly list: (signal: AbortSignal) => Promise<never> } {
     const asked = gate();
     return {
@@ -102,7 +102,7 @@ describe("a stop during a listing", () => {
     expect(bench.stored()).toEqual([{ name: "up", status: "ready", error: null }]);
   });
 
-  test("that came with its creation leaves it as one that nobody has reached yet", async () => {
+  test("during its creation leaves it as not yet reached", async () => {
     const { asked, list } = hold();
     bench.script({ list });
     const creating = bench.create("up");

@@ -56,7 +56,7 @@ function live(
 const failing = (error: Error) => ({ list: () => Promise.reject(error), call: () => Promise.reject(error) });
 
 describe("a connector that cannot be reached", () => {
-  test("keeps what it offered, and says why in its own words", async () => {
+  test("keeps its tools, and reports why", async () => {
     let isDown = false;
     const { connector } = live({
       async list() {
@@ -77,7 +77,7 @@ describe("a connector that cannot be reached", () => {
     expect(connector.connector).toMatchObject({ status: "ready", error: null });
   });
 
-  test("is ready again once a call is answered", async () => {
+  test("is ready again after an answered call", async () => {
     const { connector } = live({ list: failing(new ConnectorError("timeout", "late")).list });
     await connector.list(context.signal);
     expect(connector.connector.status).toBe("unreachable");
@@ -101,14 +101,14 @@ describe("a connector that cannot be reached", () => {
   });
 });
 
-test("what its source did not word is not repeated, neither by a list nor by a call", async () => {
+test("errors not worded by its source are repeated neither by a list nor by a call", async () => {
   const { connector } = live(failing(new TypeError("fetch failed: token hunter22")));
   await connector.list(context.signal);
   expect(connector.connector.error).toBe("The connector up failed.");
   await expect(connector.call(TOOL, {}, context)).rejects.toThrow(/^The connector up failed.$/);
 });
 
-test("tools that take more than a connector's room are not taken", async () => {
+test("tools that exceed a connector's room are not accepted", async () => {
   const huge = { ...TOOL, description: "x".repeat(8 * 1024 * 1024) };
   const { connector } = live({ list: async () => [huge] });
   expect(await connector.list(context.signal)).toBe(false);
@@ -116,7 +116,7 @@ test("tools that take more than a connector's room are not taken", async () => {
   expect(connector.connector.error).toContain("one connector may have 1000 tools (8.0 MiB)");
 });
 
-test("lists come one after the other", async () => {
+test("lists are requested one after another", async () => {
   let running = 0;
   let most = 0;
   const { connector } = live({
@@ -132,7 +132,7 @@ test("lists come one after the other", async () => {
   expect(most).toBe(1);
 });
 
-test("a disabled one is neither asked nor called, and says why", async () => {
+test("a disabled connector is neither listed nor called, and reports why", async () => {
   const { connector } = live(null, { status: "disabled", error: "The key is another." });
   expect(await connector.list(context.signal)).toBe(false);
   await expect(connector.call(TOOL, {}, context)).rejects.toThrow("The key is another.");
@@ -140,7 +140,7 @@ test("a disabled one is neither asked nor called, and says why", async () => {
   await connector.end();
 });
 
-test("once ended it is closed, and answers no call", async () => {
+test("once removed it is closed, and answers no call", async () => {
   const { connector, closed } = live({});
   await connector.end();
   expect(closed()).toBe(1);
@@ -148,7 +148,7 @@ test("once ended it is closed, and answers no call", async () => {
   expect(await connector.list(context.signal)).toBe(false);
 });
 
-test("each call is told to the metrics, as it ended", async () => {
+test("each call is counted in the metrics by its outcome", async () => {
   const { connector, watched } = live({
     call: async (_tool, input) => (input.fail === true ? { ...answer, isError: true } : answer),
   });

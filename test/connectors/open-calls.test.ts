@@ -1,4 +1,4 @@
-/** Which calls were out when a process died: the next start reports each of them once, and none that had ended. */
+/** Calls in flight when a process died: the next start reports each of them once, and none that had ended. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openWorkspaces } from "../../src/access/workspaces.ts";
@@ -24,7 +24,7 @@ function begin(): Promise<number> {
   return open.begin(call, "{}");
 }
 
-/** As `DirectCalls` ends a call: it is out until its outcome is on disk. */
+/** Ends a call as `DirectCalls` does: it counts as in flight until its outcome is on disk. */
 async function end(intent: number): Promise<void> {
   await bench.ledger.record(1, {
     phase: "outcome",
@@ -38,7 +38,7 @@ async function end(intent: number): Promise<void> {
   open.ended(1, intent);
 }
 
-/** Intents without an outcome, as the file has them. */
+/** Intents in the file that have no outcome. */
 function lost(): number[] {
   const entries = bench.entries();
   const ended = new Set(entries.filter(({ phase }) => phase === "outcome").map(({ ref }) => ref));
@@ -52,13 +52,16 @@ function note(): number | null {
   return row ? Number(row.value) : null;
 }
 
-/** What a start reads when the process dies at this moment: it MUST begin at the first call that is out, or before. */
+/** What a start would read if the process died now: it MUST begin at the first call in flight, or before. */
 function expectFound(): void {
   const first = lost()[0];
   if (first !== undefined) expect(note() ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(first);
 }
 
-/** The next start. @returns the intents that it reported, each as often as it did */
+/**
+ * The next start.
+ * @returns the intents that it reported, each as often as it was reported
+ */
 async function start(): Promise<(number | undefined)[]> {
   const before = bench.entries().length;
   await reportLostCalls({ ...bench, budgets }, 1);
@@ -75,14 +78,14 @@ async function start(): Promise<(number | undefined)[]> {
   return written.map(({ ref }) => ref);
 }
 
-describe("calls that are out when the process dies", () => {
-  test("are all reported where several began together and none was out before", async () => {
+describe("calls in flight when the process dies", () => {
+  test("are all reported if several began together with none in flight before", async () => {
     const intents = await Promise.all([begin(), begin(), begin(), begin()]);
     expect(note()).toBe(Math.min(...intents));
     expect(await start()).toEqual(intents);
   });
 
-  test("are reported once the note has moved on past those that had ended", async () => {
+  test("are reported after the note has moved past those that had ended", async () => {
     const [first = 0, second = 0, third = 0] = await Promise.all([begin(), begin(), begin()]);
     await end(first);
     await open.save();
@@ -93,20 +96,20 @@ describe("calls that are out when the process dies", () => {
     expect(await start()).toEqual([second, fourth, fifth]);
   });
 
-  test("are reported where they began while the note was being taken away", async () => {
+  test("are reported if they began while the note was being removed", async () => {
     await end(await begin());
     const [, first, second] = await Promise.all([open.save(), begin(), begin()]);
     expect(await start()).toEqual([first, second]);
   });
 
-  test("are reported where they were beginning when it was to be taken away", async () => {
+  test("are reported if they were beginning when it was to be removed", async () => {
     await end(await begin());
     const [first, , second] = await Promise.all([begin(), open.save(), begin()]);
     expect(note()).not.toBeNull();
     expect(await start()).toEqual([first, second]);
   });
 
-  test("are reported by one start alone, and calls of tasks by none", async () => {
+  test("are reported by only one start, and calls of tasks by none", async () => {
     const intent = await begin();
     const task = { phase: "intent", action: "tool.call", outcome: "allowed", task: "task_1" } as const;
     await bench.ledger.record(1, { ...task, channel: "system", actor: "token:tok_1" });
@@ -116,7 +119,7 @@ describe("calls that are out when the process dies", () => {
   });
 });
 
-test("where none is out nothing is noted, once that was saved, and a start reports nothing", async () => {
+test("if none is in flight there is no note, once that is saved, and a start reports nothing", async () => {
   const intents = await Promise.all([begin(), begin()]);
   for (const intent of intents) await end(intent);
   await open.save();
@@ -124,7 +127,7 @@ test("where none is out nothing is noted, once that was saved, and a start repor
   expect(await start()).toEqual([]);
 });
 
-test("an outcome that cannot be written leaves its call out, however many end after it", async () => {
+test("an outcome that cannot be written leaves its call in flight, however many end after it", async () => {
   const [first = 0, second = 0] = await Promise.all([begin(), begin()]);
   bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
   await expect(end(first)).rejects.toThrow();
@@ -135,8 +138,10 @@ test("an outcome that cannot be written leaves its call out, however many end af
   expect(await start()).toEqual([first]);
 });
 
-test("in whatever order calls begin and end, and whenever that is saved, a start finds just those that are out", async () => {
-  /** `begin` so many at once; `end` the nth of those that are out; `turn` lets what was begun get on. */
+test("in whatever order calls begin and end, and whenever that is saved, a start finds exactly those in flight", async () => {
+  /**
+   * `begin` starts this many calls at once; `end` ends the nth of those in flight; `turn` lets started calls proceed.
+   */
   const step = fc.oneof(
     fc.record({ kind: fc.constant("begin" as const), n: fc.integer({ min: 1, max: 3 }) }),
     fc.record({ kind: fc.constant("end" as const), n: fc.nat(5) }),

@@ -1,4 +1,4 @@
-/** A connector that goes, while another takes its name, or while what it holds open will not end. */
+/** A connector is removed while another takes its name, or while its open connections refuse to end. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { gate, until } from "../tasks/support.ts";
 import { type ConnectorBench, openConnectorBench, said, tool } from "./bench.ts";
@@ -20,7 +20,7 @@ const ask = (name: string) => {
   return found?.call({ workspaceId: 1, agentId: null, actor: "token:tok_1" }, {}, context);
 };
 
-/** A connector `up` whose end takes until it is let go. */
+/** Creates a connector `up` that does not finish closing until it is released. */
 async function createLingering() {
   const closing = gate();
   const end = gate();
@@ -36,7 +36,7 @@ async function createLingering() {
   return { closing: closing.opened, end: end.open };
 }
 
-test("once its removal is on disk its tools are unknown, though what it holds open has not ended", async () => {
+test("once its removal is on disk its tools are unknown, although its connections are still open", async () => {
   const old = await createLingering();
   const removing = remove("up");
   await old.closing;
@@ -47,7 +47,7 @@ test("once its removal is on disk its tools are unknown, though what it holds op
   await removing;
 });
 
-test("a new one of its name works while the old one's end takes its time, and after it", async () => {
+test("a new connector of its name works while the old one is still closing, and afterwards", async () => {
   const old = await createLingering();
   const removing = remove("up");
   await old.closing;
@@ -61,7 +61,7 @@ test("a new one of its name works while the old one's end takes its time, and af
   expect(bench.stored()).toMatchObject([{ name: "up", status: "ready" }]);
 });
 
-test("of two removals at once one is refused, and a new one of the name stays", async () => {
+test("one of two simultaneous removals is refused, and a new connector of the name stays", async () => {
   await createLingering().then(({ end }) => end());
   const [first, second, created] = await Promise.allSettled([
     remove("up"),
@@ -73,7 +73,7 @@ test("of two removals at once one is refused, and a new one of the name stays", 
   expect(bench.stored()).toMatchObject([{ name: "up" }]);
 });
 
-test("what the old one says late is not taken for the new one's", async () => {
+test("late reports of the old one are not attributed to the new one", async () => {
   const asked = gate();
   const late = gate();
   bench.script({

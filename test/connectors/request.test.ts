@@ -5,7 +5,7 @@ import { ConnectorCreate, definitionOf } from "../../src/connectors/request.ts";
 
 const body = validator(ConnectorCreate);
 
-/** The paths of what is wrong with a body, as REST names them. */
+/** The paths of a body's faults, as REST names them. */
 function faults(request: object): string[] {
   if (!body.is(request)) return body.errors(request).map(({ path }) => path);
   try {
@@ -110,7 +110,7 @@ describe("a body is refused, naming the field:", () => {
     expect(faults(request)).toContain(path);
   });
 
-  test("a variable's or a header's name that is none", () => {
+  test("an invalid name of a variable or header", () => {
     expect(faults(mcp({ transport: { ...stdio, env: { "A B": "x" } } }))[0]).toStartWith("/transport/env");
     expect(faults(mcp({ transport: { ...http, headers: { "a b": "x" } } }))[0]).toStartWith(
       "/transport/headers",
@@ -118,7 +118,7 @@ describe("a body is refused, naming the field:", () => {
   });
 });
 
-describe("what is asked for becomes a definition", () => {
+describe("a request becomes a definition", () => {
   test.each([
     [mcp({ transport: stdio }), { kind: "mcp", transport: { ...stdio, args: [], env: {} } }],
     [mcp({ transport: http }), { kind: "mcp", transport: { ...http, headers: {} } }],

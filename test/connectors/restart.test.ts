@@ -1,4 +1,4 @@
-/** What of the connectors outlives a restart, and what does not. */
+/** What survives a restart of connectors, and what does not. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,13 +40,13 @@ async function startAgain(options: Surroundings = {}): Promise<void> {
   };
 }
 
-/** Pids of the programs that run with this word among their arguments. */
+/** Pids of the processes that have this word in their arguments. */
 function processesOf(marker: string): string[] {
   return readdirSync("/proc").filter((pid) => {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(marker);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended since it was listed.
       return false;
     }
   });
@@ -57,7 +57,7 @@ async function shown(name: string) {
   return body.data.find((each: { name: string }) => each.name === name);
 }
 
-test("a connector is there as it was, and its upstream is asked for nothing before the first call", async () => {
+test("a connector is unchanged, and its upstream is not contacted before the first call", async () => {
   await addConnector(gateway, "up", upstream.url, { scopes: ["ec*"] });
   const before = await shown("up");
   const heard = upstream.heard.length;
@@ -69,7 +69,7 @@ test("a connector is there as it was, and its upstream is asked for nothing befo
   expect((await client.call("up__echo", { a: 1 })).content[0].text).toBe('echo {"a":1}');
 });
 
-test("a program is started by its first call alone, and ended with the gateway and with its connector", async () => {
+test("a program is started only by its first call, and ends with the gateway or its connector", async () => {
   const marker = `marker-${crypto.randomUUID()}`;
   const transport = {
     type: "stdio",
@@ -93,14 +93,14 @@ test("a program is started by its first call alone, and ended with the gateway a
   expect(processesOf(marker)).toEqual([]);
 });
 
-test("one that was removed does not come back", async () => {
+test("a removed connector does not come back", async () => {
   await addConnector(gateway, "up", upstream.url);
   await gateway.call("DELETE", "/v1/connectors/up");
   await restart();
   expect(await shown("up")).toBeUndefined();
 });
 
-test("what a refresh found lasts, also that it cannot be reached", async () => {
+test("a refresh's findings last, including that it cannot be reached", async () => {
   await addConnector(gateway, "up", upstream.url);
   upstream.list(["echo", "more"]);
   await gateway.call("POST", "/v1/connectors/up/refresh");
@@ -115,12 +115,12 @@ test("what a refresh found lasts, also that it cannot be reached", async () => {
 describe("the key of the secrets", () => {
   const path = () => join(dataDir, "secrets.key");
 
-  test("is the owner's alone", async () => {
+  test("belongs only to the owner", async () => {
     await addConnector(gateway, "up", upstream.url);
     expect(statSync(path()).mode & 0o777).toBe(0o600);
   });
 
-  test("where it is another one, is refused; rows that are taken as they are leave connectors disabled, and everything else works", async () => {
+  test("is refused if it differs; accepting the rows leaves connectors disabled, and everything else works", async () => {
     await addConnector(gateway, "up", upstream.url);
     await gateway.stop();
     rmSync(path());
@@ -138,7 +138,7 @@ describe("the key of the secrets", () => {
     expect((await addConnector(gateway, "up", upstream.url)).status).toBe("ready");
   });
 
-  test("where it is the right one again, the connectors are at work again", async () => {
+  test("once it is the right one again, the connectors work again", async () => {
     await addConnector(gateway, "up", upstream.url);
     await gateway.stop();
     const key = readFileSync(path());
@@ -151,7 +151,7 @@ describe("the key of the secrets", () => {
     expect((await shown("up")).status).toBe("ready");
   });
 
-  test("where configuration forbids programs meanwhile, disables those alone", async () => {
+  test("with programs since forbidden, disables only those", async () => {
     const transport = { type: "stdio", command: process.execPath, args: [FAKE_STDIO] };
     await gateway.call("POST", "/v1/connectors", { body: { name: "child", kind: "mcp", transport } });
     await addConnector(gateway, "up", upstream.url);
@@ -166,7 +166,7 @@ describe("the key of the secrets", () => {
   });
 });
 
-test("who let it in and when is in the ledger, and what it was reached with is not", async () => {
+test("the ledger has who added it and when, but not what it was reached with", async () => {
   const transport = { type: "http", url: upstream.url, headers: { Authorization: "Bearer hunter22-long" } };
   await gateway.call("POST", "/v1/connectors", {
     body: { name: "up", kind: "mcp", transport, scopes: ["e*"] },

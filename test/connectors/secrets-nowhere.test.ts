@@ -1,4 +1,4 @@
-/** A connector's secrets, where its upstream repeats them wherever it can: they are nowhere. */
+/** An upstream repeats a connector's secrets wherever it can. They must not appear anywhere. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { ledger, run, yamlOf } from "../tasks/support.ts";
 const FAKE_STDIO = join(import.meta.dir, "..", "support", "fake-mcp", "stdio.ts");
 const SECRETS = ["hunter22-in-a-header", "hunter22-in-env", "hunter22-of-the-api"] as const;
 
-/** Every file below a directory that holds one of the texts, in plain, base64 or hex. */
+/** Every file below a directory that contains one of the texts, in plain, base64 or hex. */
 function filesHolding(directory: string, texts: readonly string[]): string[] {
   const forms = texts.flatMap((each) => [
     each,
@@ -89,7 +89,7 @@ test("not in an answer, the ledger, a payload, a log line or a file", async () =
       paths: { "/a": { get: { operationId: "getA", responses: { "200": { description: "ok" } } } } },
     },
   });
-  // What is refused repeats nothing of it either.
+  // Refused requests do not repeat a secret either.
   await create({ name: "up", kind: "mcp", transport: { type: "http", url: upstream.url, headers } });
   await create({
     name: "more",
@@ -145,7 +145,7 @@ test("not in an answer, the ledger, a payload, a log line or a file", async () =
   await model.close();
 
   const said = seen.join("\n");
-  // That the calls were made, and their answers masked, and not that nothing came.
+  // Prove that the calls were made and their answers masked, rather than empty.
   for (const words of ["sent with ", "Bad token ", "you sent ", "cannot log in with ", "refused with "]) {
     expect([words, said.includes(`${words}[redacted]`)]).toEqual([words, true]);
   }

@@ -23,7 +23,7 @@ beforeEach(async () => {
   await addConnector(stage.gateway, "up", upstream.url);
 });
 
-/** A model that makes these calls one after the other, then answers. */
+/** Scripts a model that makes these calls one after the other and then answers. */
 function script(...calls: readonly [name: string, input: object][]): void {
   stage.upstream.script("a", (_request, index) => {
     const call = calls[index];
@@ -36,13 +36,13 @@ const offered = () => {
   return (tools ?? []).map((tool) => tool.function.name);
 };
 
-describe("nothing is sent for", () => {
+describe("nothing is sent:", () => {
   test.each([
     ["arguments of another type", "up__add", { n: "1" }],
     ["arguments that are missing", "up__add", {}],
     ["a tool that the task does not list", "up__other", {}],
     ["a tool of another connector", "vault__search", { query: "x" }],
-  ])("%s: it is denied, and the model is told", async (_, name, input) => {
+  ])("%s is denied, and the model is told", async (_, name, input) => {
     script([name, input]);
     const task = await run(stage.gateway, { agent: "worker", tools: ["up.add"] });
     expect(task).toMatchObject({ status: "succeeded", output: "Done." });
@@ -51,7 +51,7 @@ describe("nothing is sent for", () => {
   });
 });
 
-test("a tool that is not listed is not offered", async () => {
+test("an unlisted tool is not offered", async () => {
   script();
   await run(stage.gateway, { agent: "worker", tools: ["up.add"] });
   expect(offered()).toEqual(["up__add"]);
@@ -59,7 +59,7 @@ test("a tool that is not listed is not offered", async () => {
   expect(offered()).toEqual([]);
 });
 
-test("a call reaches the upstream once, and stands in the task and in the ledger", async () => {
+test("a call reaches the upstream once, and is in the task and in the ledger", async () => {
   script(["up__add", { n: 1 }], ["up__add", { n: 2 }]);
   upstream.answer(({ input }) => text(`sum ${String(input.n)}`));
   const task = await run(stage.gateway, { agent: "worker", tools: ["up.add"] });
@@ -82,7 +82,7 @@ test("a call reaches the upstream once, and stands in the task and in the ledger
   ]);
 });
 
-test("a tool that says it failed has failed, and the model reads why", async () => {
+test("a tool that reports a failure has failed, and the model reads why", async () => {
   script(["up__add", { n: 1 }]);
   upstream.answer(() => ({ isError: true, content: [{ type: "text", text: "no such number" }] }));
   const task = await run(stage.gateway, { agent: "worker", tools: ["up.add"] });
@@ -91,14 +91,14 @@ test("a tool that says it failed has failed, and the model reads why", async () 
   expect(String(told?.content)).toContain("no such number");
 });
 
-test("an upstream that has gone fails its call, and the task goes on", async () => {
+test("a lost upstream fails its call, and the task continues", async () => {
   script(["up__add", { n: 1 }]);
   await upstream.close();
   const task = await run(stage.gateway, { agent: "worker", tools: ["up.add"] });
   expect(task).toMatchObject({ status: "succeeded", tools_called: [{ status: "failed" }] });
 });
 
-test("a task that is cancelled ends the call that is out, and its upstream is told", async () => {
+test("a cancelled task ends the call in flight, and its upstream is notified", async () => {
   script(["up__add", { n: 1 }]);
   upstream.answer(() => new Promise(() => {}));
   const id = await dispatch(stage.gateway, { agent: "worker", tools: ["up.add"] });
@@ -109,8 +109,8 @@ test("a task that is cancelled ends the call that is out, and its upstream is to
   await until(() => upstream.heard.includes("notifications/cancelled"));
 });
 
-describe("what is taken away while a task runs is denied at its next call:", () => {
-  /** `change` is made between two calls: while the model thinks, or while the first call is out. */
+describe("a right removed while a task runs is denied at its next call:", () => {
+  /** Runs `change` between two calls: while the model is thinking, or during the first call. */
   async function between(change: () => Promise<unknown>, when: "thinking" | "calling"): Promise<void> {
     if (when === "calling") upstream.answer(() => change().then(() => text("changed")));
     stage.upstream.script("a", (_request, index) => {
@@ -129,12 +129,12 @@ describe("what is taken away while a task runs is denied at its next call:", () 
     await upstream.close();
   });
 
-  test("the tool, where its upstream offers it no more", async () => {
+  test("the tool, if its upstream no longer offers it", async () => {
     upstream.list(["other"]);
     await between(() => stage.gateway.call("POST", "/v1/connectors/up/refresh"), "thinking");
   });
 
-  test("the agent's right to it, which is offered no more either", async () => {
+  test("the agent's right to it, and it is no longer offered either", async () => {
     const tools = (globs: string[]) =>
       stage.gateway.call("PATCH", "/v1/agents/worker", { body: { tools: globs } });
     await between(() => tools(["time.*"]), "calling");

@@ -1,11 +1,11 @@
-/** How much memory the tools of connectors may take: each connector, each workspace, and all of them. */
+/** How much memory connectors' tools may take: per connector, per workspace and in total. */
 import { describe, expect, test } from "bun:test";
 import { ArgumentChecks } from "../../src/connectors/arguments/checks.ts";
 import { areSameTools, bytesOfTools, expandTool, keepTool } from "../../src/connectors/kept-tool.ts";
 import { ToolRoom } from "../../src/connectors/tool-room.ts";
 
 const MIB = 1024 * 1024;
-/** Each takes a MiB and a little. */
+/** Tools of a little over one MiB each. */
 const tools = (count: number, each = MIB) =>
   Array.from({ length: count }, (_, index) =>
     keepTool({
@@ -22,7 +22,7 @@ const room = () =>
     node: { tools: 9, bytes: 9 * MIB },
   });
 
-describe("tools are refused, and what was held stays,", () => {
+describe("tools are refused, and earlier ones stay,", () => {
   test("for one connector with too many, or with too many bytes", () => {
     const held = room();
     expect(held.hold(1, 1, tools(5, 1))).toContain("one connector may have 4 tools (4.0 MiB)");
@@ -38,7 +38,7 @@ describe("tools are refused, and what was held stays,", () => {
     expect(held.hold(2, 3, tools(3))).toBeUndefined();
   });
 
-  test("for the node, whoever has taken its room", () => {
+  test("for the node, whoever uses its room", () => {
     const held = room();
     for (const workspace of [1, 2]) expect(held.hold(workspace, workspace, tools(3))).toBeUndefined();
     expect(held.hold(3, 3, tools(3))).toContain("this server has no room");
@@ -47,18 +47,18 @@ describe("tools are refused, and what was held stays,", () => {
   });
 });
 
-test("what becomes smaller is always taken, and gives its room back", () => {
+test("a smaller list is always accepted, and frees room", () => {
   const held = room();
   expect(held.hold(1, 1, tools(3))).toBeUndefined();
   expect(held.hold(1, 2, tools(2))).toBeUndefined();
   expect(held.hold(1, 1, tools(1))).toBeUndefined();
   expect(held.hold(1, 3, tools(2))).toBeUndefined();
-  // Twice, and of none, changes nothing.
+  // Releasing one twice, or one that has no tools, changes nothing.
   for (const id of [3, 3, 9]) held.release(id);
   expect(held.hold(1, 3, tools(3))).toContain("The workspace's other connectors have 3 tools");
 });
 
-test("a kept tool is what was offered, as text; a wide character counts for the whole of its text", () => {
+test("a kept tool is the offered one as text; one wide character counts for its whole text", () => {
   const offered = {
     name: "a",
     title: "A",
@@ -86,7 +86,7 @@ test("a kept tool is what was offered, as text; a wide character counts for the 
   expect(Number(wide) - Number(plain)).toBe(1_000);
 });
 
-test("compiled schemas are kept up to a bound, those that were used last", () => {
+test("compiled schemas are kept up to a limit, the most recently used ones", () => {
   const checks = new ArgumentChecks(100_000);
   const called = Array.from({ length: 200 }, (_, index) =>
     keepTool({

@@ -1,4 +1,4 @@
-/** `vault.write`, ended on its way: whatever is said of it is what happened, and nothing is written after that. */
+/** `vault.write` that ends early: its reported outcome is what happened, and nothing is written afterwards. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -17,7 +17,7 @@ beforeEach(async () => {
   embeddings = startFakeEmbeddings();
   const provider = `up: { kind: openai-compatible, base_url: "${embeddings.baseUrl}" }`;
   gateway = await startGateway({
-    // A document waits for its vectors as long as the test holds them back.
+    // A document waits for its vectors for as long as the test holds them back.
     clock: new FakeClock(),
     yaml: `providers:\n  ${provider}\nembeddings: { model: up/words }\n`,
   });
@@ -34,7 +34,7 @@ interface Held extends Gate {
   readonly answer: Promise<Message>;
 }
 
-/** A call that has read its document, and waits for what stands between that and the write. */
+/** Starts a call that has read its document and waits for its vectors, before the write. */
 async function hold(by: Client, text = "The bittern booms."): Promise<Held> {
   const vectors = gate();
   const before = embeddings.requests.length;
@@ -45,7 +45,10 @@ async function hold(by: Client, text = "The bittern booms."): Promise<Held> {
   return { ...vectors, id: message.id, answer };
 }
 
-/** Lets the call get on, and all that it still would do: what others write after it is behind it, and its slices are gone. */
+/**
+ * Releases the call and waits for everything that it could still do. Later writes queue behind it, and then every
+ * document is live.
+ */
 async function letGo(held: Held): Promise<void> {
   held.open();
   await held.answer;
@@ -53,7 +56,7 @@ async function letGo(held: Held): Promise<void> {
   await until(() => documents().every(({ state }) => state === "live"));
 }
 
-/** As the store has them, those that nobody is shown among them. */
+/** All documents in the store, including those that are not shown. */
 function documents(): { readonly title: string; readonly state: string }[] {
   const file = new Database(databasePath(gateway.dataDir), { readonly: true });
   const find = "SELECT title, state FROM vault_documents ORDER BY title";
@@ -62,7 +65,7 @@ function documents(): { readonly title: string; readonly state: string }[] {
   return rows;
 }
 
-/** Of those that are shown. */
+/** The titles of documents that are shown. */
 const titles = (): string[] => documents().flatMap(({ title, state }) => (state === "live" ? [title] : []));
 
 async function outcome(): Promise<Partial<Entry> | undefined> {
@@ -80,7 +83,7 @@ const TEXTS = [
 ] as const;
 
 describe.each(TEXTS)("%s", (_, text) => {
-  test("is not written once a stop of its agent was answered", async () => {
+  test("is not written once a stop of its agent has been answered", async () => {
     const held = await hold(client, text);
     expect((await stop()).status).toBe(200);
     await letGo(held);
@@ -104,7 +107,7 @@ describe.each(TEXTS)("%s", (_, text) => {
   });
 });
 
-test("an agent that was removed writes nothing any more", async () => {
+test("a removed agent writes nothing any more", async () => {
   const held = await hold(client);
   expect((await gateway.call("DELETE", "/v1/agents/clerk")).status).toBe(204);
   await letGo(held);
@@ -112,7 +115,7 @@ test("an agent that was removed writes nothing any more", async () => {
   expect(await outcome()).toMatchObject({ outcome: "cancelled" });
 });
 
-test("one that is written before its agent is stopped has succeeded, and stays", async () => {
+test("a document written before its agent is stopped has succeeded, and stays", async () => {
   const held = await hold(client);
   held.open();
   expect((await held.answer).result.structuredContent.title).toBe("Held");
@@ -121,7 +124,7 @@ test("one that is written before its agent is stopped has succeeded, and stays",
   expect(await outcome()).toMatchObject({ outcome: "succeeded" });
 });
 
-test("one whose agent turns out to be stopped at the moment of the write is refused, though nobody has told the call", async () => {
+test("a write whose agent is found stopped at that moment is refused, although nobody notified the call", async () => {
   const held = await hold(client);
   const file = new Database(databasePath(gateway.dataDir));
   file.run("UPDATE agents SET status = 'stopped' WHERE name = 'clerk'");
@@ -147,7 +150,7 @@ test("one that is there has succeeded, though its agent is stopped while the one
   expect(await outcome()).toMatchObject({ outcome: "succeeded" });
 });
 
-test("the end of the process does not wait for it, and says that it was cancelled", async () => {
+test("the end of the process does not wait for it, and records it as cancelled", async () => {
   const held = await hold(client);
   const { dataDir } = gateway;
   await gateway.gateway.stop();
@@ -168,7 +171,7 @@ test("the end of the process does not wait for it, and says that it was cancelle
 });
 
 test("stopped at any moment, it is there just where it is said to have succeeded, and at once", async () => {
-  // As many turns of the event loop as it takes from the request to its answer, and some more.
+  // More turns of the event loop than pass between the request and its answer.
   const wroteTitles = new Set<string>();
   for (let turns = 0; turns < 60; turns += 3) {
     const title = `Raced ${turns}`;

@@ -1,4 +1,4 @@
-/** People decide while the store cannot be written, and while the process dies. */
+/** People make decisions while the store cannot be written, and while the process is killed. */
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -130,7 +130,7 @@ test("a killed process leaves the question standing: it is answered by the next,
     await kill();
     await until(async () => (await call("GET", `/v1/tasks/${id}`)).body.finished_at !== null);
     const task = (await call("GET", `/v1/tasks/${id}`)).body;
-    // Killed in the moment of the call, nobody knows whether it was made: it is not made again.
+    // The process was killed around the call. Nobody knows whether the call was made, so it is not repeated.
     expect(["succeeded", "unknown"]).toContain(task.tools_called[0].status);
     expect(tools.calls.length).toBeLessThanOrEqual(1);
     if (task.tools_called[0].status === "succeeded") expect(tools.calls).toHaveLength(1);

@@ -1,6 +1,6 @@
 /**
- * The wall clock is set forward by days, or back by hours, as time servers, suspended machines and operators do. Durations
- * go by a clock that never jumps; what has a date goes by the wall clock, and says what that makes of it.
+ * The wall clock jumps forward by days or back by hours, as time servers, suspended machines and operators cause it
+ * to. Durations are measured with a clock that never jumps. Dates come from the wall clock, and the jump is reported.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type FakeReceiver, startReceiver } from "../notify/support.ts";
@@ -45,13 +45,13 @@ afterEach(async () => {
   const entries = await everyEntry();
   expect(unsettled(entries)).toEqual([]);
   const times = entries.map(({ ts }) => ts);
-  // The evidence has one order, whatever the clock did.
+  // The evidence has one order, whatever the clock does.
   expect(times).toEqual(times.toSorted());
   await stage.stop();
   await receiver.close();
 });
 
-/** The bucket is refilled first, so that reading the ledger is not refused. */
+/** Refills the bucket first, so that reading the ledger is not refused. */
 async function everyEntry() {
   clock.advance(MINUTE);
   return (await ledger(stage.gateway)) as (Awaited<ReturnType<typeof ledger>>[number] & { ts: string })[];

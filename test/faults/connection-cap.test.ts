@@ -1,4 +1,4 @@
-/** What a server keeps, refuses and says when there are more clients than it has descriptors for. */
+/** More clients than the server has descriptors for: what it keeps, refuses and reports. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readEvents } from "../support/events.ts";
 import { run, tempDir } from "../support/process.ts";
@@ -8,7 +8,7 @@ import { Crowd, type LimitedServer, serveWithOpenFiles, withOpenFiles } from "./
 setDefaultTimeout(120_000);
 
 const OPEN_FILES = 256;
-/** 3/8 of the descriptors are the program's own. */
+/** The program itself uses 3/8 of the descriptors. */
 const CONNECTIONS = 160;
 const CLIENTS = 400;
 
@@ -21,7 +21,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** What the process has logged, by message. */
+/** The log lines whose message matches. */
 function logged(text: RegExp): Record<string, unknown>[] {
   const lines = server?.process.stderr().split("\n") ?? [];
   return lines
@@ -68,7 +68,7 @@ test("past the cap, connections without a call are closed; calls and streams tha
 
   await crowd.join(port, CLIENTS, "GET / HTTP/1.1\r\nHost: gatehouse\r\n");
   await until(() => crowd.ended > 0);
-  // As many as there is room for are left alone.
+  // As many connections as there is room for stay open.
   await until(async () => /^gatehouse_connections_closed_total [1-9]/m.test(await metrics()));
   await until(() => server?.openFiles() !== OPEN_FILES);
   expect(crowd.open).toBeGreaterThan(0);
@@ -85,7 +85,7 @@ test("past the cap, calls are told to come again, stops are taken, and everythin
   const { port, token, call } = server;
   const head = `POST /v1/tasks HTTP/1.1\r\nHost: gatehouse\r\nAuthorization: Bearer ${token}\r\n`;
   await crowd.join(port, CLIENTS, `${head}Content-Type: application/json\r\nContent-Length: 999\r\n\r\n{`);
-  // Those that found no room were answered, and let go.
+  // Clients that found no room were answered and disconnected.
   await until(() => crowd.open <= CONNECTIONS);
   await until(async () => (await call("GET", "/v1/agents")).status === 429);
   const refused = await call("GET", "/v1/agents");
@@ -116,7 +116,7 @@ test("streams have a share of the connections, so that they leave room for calls
     expect(response.status).toBe(200);
     opened.push(response);
   }
-  // Half of the connections, for one workspace.
+  // One workspace may have half of the connections.
   expect(opened).toHaveLength(CONNECTIONS / 2);
   expect((await call("GET", "/v1/agents")).status).toBe(200);
   await Promise.all(opened.map((response) => response.body?.cancel()));

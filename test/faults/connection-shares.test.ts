@@ -1,4 +1,7 @@
-/** One workspace that holds as many connections as it can get, and the others, at a low limit of open files. */
+/**
+ * One workspace holds as many connections as it can get, at a low limit of open files. The other workspaces are still
+ * served.
+ */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { dirname } from "node:path";
 import { BINARY, run } from "../support/process.ts";
@@ -8,7 +11,10 @@ import { Crowd, type LimitedServer, serveWithOpenFiles } from "./open-files-supp
 setDefaultTimeout(120_000);
 
 const OPEN_FILES = 1_024;
-/** More than all connections that clients may have (640), in groups: a server that is overrun closes some that it would have served. */
+/**
+ * More connections than all clients together may have (640), opened in groups: a server flooded at once may close
+ * some that it would otherwise have served.
+ */
 const GROUPS = 24;
 const GROUP = 40;
 const HELLO = {
@@ -20,9 +26,9 @@ const HELLO = {
 
 let server: LimitedServer;
 let crowd: Crowd;
-/** Of an agent in the workspace `default`. */
+/** A token of an agent in the workspace `default`. */
 let hog: string;
-/** Of the workspace `other`. */
+/** A token of the workspace `other`. */
 let other: string;
 
 async function token(args: readonly string[]): Promise<string> {
@@ -45,7 +51,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** One request of another workspace, on a connection of its own. */
+/** Makes one request for the other workspace, on a connection of its own. */
 function ask(method: string, path: string, body?: object, headers: Record<string, string> = {}) {
   return fetch(server.process.url + path, {
     method,
@@ -76,8 +82,8 @@ function follow(response: Response) {
 }
 
 /**
- * REST, MCP and streams of the other workspace are served at the first attempt.
- * @param lasts waits until each stream has brought its next keep-alive
+ * Checks that the other workspace's REST calls, MCP calls and streams are served at the first attempt.
+ * @param lasts whether to wait until each stream has received its next keep-alive
  */
 async function everythingWorks(lasts: boolean): Promise<void> {
   await served(ask("GET", "/v1/agents"));

@@ -1,19 +1,22 @@
-/** A tenant whose upstreams offer as much as they can does not take the server's memory, neither now nor after a restart. */
+/**
+ * A tenant whose upstreams offer as many tools as they can does not exhaust the server's memory, neither now nor
+ * after a restart.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { run, type ServerProcess, serve, tempDir } from "../support/process.ts";
 
 const MIB = 1024 * 1024;
-/** Tools of one connector: the next one would be too much for it. */
+/** Tools of one connector. One more would exceed its limit. */
 const TOOLS = 130;
 const CONNECTORS = 12;
 /**
- * Kept parsed, they took 2,400 MiB. A workspace may have 32 MiB of them; the rest is what the program takes by itself, the pages that
- * were read, and what the engine has not collected yet.
+ * Kept as parsed objects, the tools took 2,400 MiB. A workspace may keep 32 MiB of them. The rest is the program
+ * itself, the pages that it read, and what the engine has not collected yet.
  */
 const CEILING = 600 * MIB;
 
-/** In turns: one long text, and many values, as many as a message may have in all. */
+/** Alternating: one long text, and as many values as a message may have in total. */
 const SCHEMAS = [
   { type: "object", properties: { a: { type: "string", description: "x".repeat(60_000) } } },
   { type: "object", examples: Array.from({ length: 700 }, () => []), description: "x".repeat(57_500) },
@@ -93,7 +96,7 @@ test.skipIf(process.platform !== "linux")(
     };
     const before = await withTools();
     expect(before).toHaveLength(CONNECTORS);
-    // The room of a workspace, and no more.
+    // As many as fit into the workspace's share, and no more.
     expect(before.filter((count) => count === TOOLS).length).toBeGreaterThan(2);
     expect(before.filter((count) => count === 0).length).toBeGreaterThan(2);
     expect(memoryOf(server.pid)).toBeLessThan(CEILING);

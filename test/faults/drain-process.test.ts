@@ -1,4 +1,4 @@
-/** What a real process does with one signal, with two and with three, while work is out. */
+/** What a real process with work in progress does on one signal, on two and on three. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ beforeEach(async () => {
   answers = gate();
   fake = startFakeModel({ fallback: { chunks: ["half, ", "whole"], gate: answers.opened } });
   mkdirSync(data, { mode: 0o700 });
-  // Longer than any machine takes for the rest: what ends the wait is never the time.
+  // Longer than any machine takes for the rest, so the wait never ends because of the time.
   writeFileSync(join(data, "gatehouse.yaml"), `${settings(fake)}\ndrain_seconds: 3600\n`);
   await start();
   await call("POST", "/v1/agents", { name: "helper", owner: "tests", memory_scope: "/" });
@@ -59,7 +59,7 @@ async function isDraining(): Promise<boolean> {
   return (await fetch(`${server.url}/readyz`)).status === 503;
 }
 
-/** @param unfinished Tasks whose dispatch has no outcome yet */
+/** @param unfinished tasks whose dispatch has no outcome yet */
 function expectSound(unfinished = 0): void {
   const { rows, entries, integrity } = readFile(join(data, "gatehouse.db"));
   expect(integrity).toEqual([{ integrity_check: "ok" }]);

@@ -1,4 +1,7 @@
-/** Somebody else's hand on the data directory of a server that runs: noticed, told everywhere, and nothing is lost by it. */
+/**
+ * Somebody else writes to the data directory of a running server. The server notices, reports it everywhere, and
+ * loses nothing.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync, unlinkSync } from "node:fs";
@@ -53,7 +56,7 @@ const isUnready = async () => {
 
 const isReady = async () => (await gateway.call("GET", "/readyz")).status === 200;
 
-/** Lets the watch look. */
+/** Lets the watch check the files, then waits. */
 async function later(condition: () => boolean | Promise<boolean>): Promise<void> {
   clock.advance(1_000);
   await until(condition);
@@ -77,7 +80,7 @@ test("all that the gateway itself does is no foreign write", async () => {
   expect((await run(gateway, { agent: "plain" })).status).toBe("succeeded");
   const { body } = await gateway.call("POST", "/v1/vault/documents", { body: document });
   expect((await gateway.call("POST", "/v1/vault/search", { body: { query: "sloop" } })).status).toBe(200);
-  // Empties the log, and later writes the whole store anew.
+  // A deletion empties the write-ahead log, and later the whole store is rewritten.
   expect((await gateway.call("DELETE", `/v1/vault/documents/${body.id}`)).status).toBe(204);
   for (let seconds = 0; seconds < 60; seconds++) {
     clock.advance(1_000);
@@ -169,7 +172,7 @@ test("a database that was deleted takes no call, and is missed by the restart", 
   await expect(open()).rejects.toThrow(
     "there is no ledger, although the key of this data directory has signed one",
   );
-  // To begin again is a decision: the key and what the refused start has made are moved away.
+  // Starting over is a decision: first move the key and the files of the refused start away.
   for (const name of ["ledger.key", "gatehouse.db", "gatehouse.db-wal", "gatehouse.db-shm"]) {
     rmSync(join(dataDir, name), { force: true });
   }

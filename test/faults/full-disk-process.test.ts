@@ -1,4 +1,7 @@
-/** A server whose disk is full, freed, and full again, killed and ended meanwhile: what holds in one process holds over all. */
+/**
+ * A server whose disk fills up, is freed and fills up again, while it is killed and restarted. The guarantees for one
+ * process hold across all of them.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +39,7 @@ async function start(): Promise<void> {
   server = await serve(["--data", data], { cwd: disk.path });
 }
 
-/** Ends the server, makes room, and starts another. */
+/** Ends the server, frees the disk and starts another server. */
 async function restart(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
   const code = await server.end(signal);
   expect(code).toBe(signal === "SIGTERM" ? 0 : null);
@@ -82,7 +85,7 @@ const taskOf = async (id: string) => (await call("GET", `/v1/tasks/${id}`)).body
 
 type Late = Entry & { readonly detail?: { readonly late_ms?: number } };
 
-/** What the file says once the server has ended: whole, chained, every intent settled. */
+/** The file's entries after the server has ended: complete, chained, every intent settled. */
 async function evidence(): Promise<Late[]> {
   expect(await server.end("SIGTERM")).toBe(0);
   const file = readFile(join(data, "gatehouse.db"));
@@ -165,7 +168,7 @@ test("ended with a stop and cancels that memory alone held: in order, and the lo
     decided_at: expect.any(String),
     actor: expect.any(String),
   });
-  // Nobody but the log knows of the cancel.
+  // Only the log knows of the cancellation.
   await until(async () => (await taskOf(id)).finished_at !== null);
   await evidence();
 });

@@ -1,4 +1,4 @@
-/** A gateway on a disk that can be filled, with every kind of upstream, each of which counts what reaches it. */
+/** A gateway on a disk that can be filled, with every kind of upstream. Each upstream counts what reaches it. */
 import { createLog, type LogFields } from "../../src/base/log.ts";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
@@ -20,13 +20,13 @@ export interface FullDiskStage {
   readonly model: FakeModel;
   readonly tools: ScriptedMcp;
   readonly embeddings: FakeEmbeddings;
-  /** What was logged, oldest first. */
+  /** The log, oldest line first. */
   readonly lines: readonly Line[];
-  /** Fills the disk, and proves that nothing is recorded any more. */
+  /** Fills the disk and proves that nothing can be recorded any more. */
   fill(): Promise<void>;
-  /** Makes room, and proves it; time stands still. */
+  /** Frees the disk and proves it; the clock stands still. */
   free(): Promise<void>;
-  /** Lets a second pass, again and again, until it is so. */
+  /** Advances the clock by one second at a time until the condition holds. */
   untilLater(condition: () => boolean | Promise<boolean>): Promise<void>;
   /** Stops the gateway and starts another on the same data. */
   restart(): Promise<void>;

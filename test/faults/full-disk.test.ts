@@ -1,4 +1,7 @@
-/** A disk that is full: nothing goes out and nothing is answered as done, but stops and cancels hold; then all goes on. */
+/**
+ * A full disk: nothing is sent out and nothing is reported as done, but stops and cancellations take effect. With
+ * room again, everything continues.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { addConnector, type Client, connect, request } from "../mcp/support.ts";
 import type { Answered } from "../support/gateway.ts";
@@ -27,7 +30,7 @@ describe("nothing goes out", () => {
     stage = await startFullDiskStage({ embeds: true });
     await addConnector(stage.gateway, "up", stage.tools.url);
     await stage.gateway.agent("plain");
-    // Every upstream has been reached: what does not arrive later is held back here.
+    // Every upstream works now, so whatever does not arrive later was held back by the gateway.
     expect((await run(stage.gateway, { agent: "plain" })).status).toBe("succeeded");
     expect((await call("POST", "/v1/vault/documents", document)).status).toBe(201);
     client = await connect(stage.gateway);
@@ -99,7 +102,7 @@ describe("nothing goes out", () => {
       return { status, failing: body.failing };
     };
     await stage.fill();
-    // A probe's answer holds for a second.
+    // A probe's answer is cached for a second.
     await stage.untilLater(async () => (await ready()).status === 503);
     expect(await ready()).toEqual({ status: 503, failing: ["store"] });
     await stage.free();
@@ -128,12 +131,12 @@ describe("a cancel holds", () => {
     ]);
     expect(cancelled.headers.has("gatehouse-ledger")).toBe(false);
     await until(() => stage.model.requests[0]?.aborted === true);
-    // Whoever lost the answer may ask again.
+    // A caller that lost the answer may ask again.
     const again = await call("POST", `/v1/tasks/${id}/cancel`);
     expect([again.status, again.body.status]).toEqual([200, "cancelled"]);
     expect((await call("GET", `/v1/tasks/${id}`)).status).toBe(503);
     await stage.free();
-    // It is shown as ended before its end is written.
+    // The task is shown as ended before its end is written.
     expect((await call("GET", `/v1/tasks/${id}`)).body).toMatchObject({ status: "cancelled", output: null });
     expect((await call("GET", "/v1/tasks")).body.data[0].status).toBe("cancelled");
     const decisions = async () => (await entries()).filter(({ action }) => action === "task.cancel");
@@ -154,7 +157,7 @@ describe("a cancel holds", () => {
     }
     expect(first?.detail?.late_ms).toBe(Date.parse(first?.ts ?? "") - Date.parse(decidedAt));
     expect(first?.detail?.late_ms).toBeGreaterThan(0);
-    // The end and the decision are neighbours: they were written in one transaction.
+    // The end and the decision are adjacent, because they were written in one transaction.
     const end = all.find(({ seq }) => seq === (first?.seq ?? 0) - 1);
     expect(end).toMatchObject({ action: "task.dispatch", phase: "outcome", outcome: "cancelled", task: id });
     expect(end?.detail?.late_ms).toBe(first?.detail?.late_ms);
@@ -245,7 +248,7 @@ describe("a stop holds", () => {
     expect((await call("POST", "/v1/tasks", { agent: "plain", prompt: "hi" })).status).toBe(503);
 
     await stage.free();
-    // Not recorded yet, and held all the same.
+    // The stop is not recorded yet, but it is in effect.
     expect(await stops()).toEqual([]);
     expect((await call("GET", "/v1/agents/plain")).body.status).toBe("stopped");
     expect(
@@ -257,7 +260,7 @@ describe("a stop holds", () => {
     expect((await client.refusal("tools/call", { name: "up__echo", arguments: {} })).data.code).toBe(
       "agent_stopped",
     );
-    // A change of the agent does not undo it.
+    // Changing the agent does not undo the stop.
     const changed = await stage.gateway.call("PATCH", "/v1/agents/plain", { body: { description: "new" } });
     expect(changed.body).toMatchObject({ status: "stopped", description: "new" });
     expect((await call("POST", "/v1/tasks", { agent: "plain", prompt: "hi" })).body.code).toBe(
@@ -347,7 +350,7 @@ describe("a stop holds", () => {
       decided_at: at,
     });
     for (const field of ["actor", "person", "request_id"]) expect(lost?.[field]).toBeString();
-    // What memory alone held is gone with it.
+    // What was only in memory is lost with the process.
     expect((await call("GET", "/v1/agents/plain")).body.status).toBe("active");
   });
 
@@ -366,7 +369,7 @@ test.each(["soft", "enforced"])("a stop holds over the request limit as well (%s
   await stage.gateway.agent("plain");
   stage.disk.fill();
   for (let calls = 1; calls < 8; calls++) expect((await call("GET", "/v1/agents")).status).toBe(503);
-  // The first over the limit: the notice of that cannot be written either.
+  // The last of these calls exceeds the limit. The notice about that cannot be written either.
   const stopped = await call("POST", "/v1/agents/plain/stop");
   expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
   expect(stopped.headers.get("ratelimit")).toContain("r=0");

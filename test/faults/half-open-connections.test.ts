@@ -1,4 +1,4 @@
-/** Clients without a token that open connections until the process has no descriptor left for anything else. */
+/** Clients without a token open connections until the process has no descriptor left for anything else. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { BINARY } from "../support/process.ts";
 import { until } from "../tasks/support.ts";
@@ -23,7 +23,7 @@ afterEach(async () => {
 
 type Client = "regular" | "newcomer";
 
-/** Calls until it is served. In between it may only be told to come again, and when. */
+/** Repeats the call until it succeeds. Until then the only permitted answers say when to try again. */
 async function served(client: Client, method: string, path: string, body: object): Promise<Response> {
   for (;;) {
     const response = await server.call(method, path, body, client);
@@ -61,7 +61,7 @@ async function survives(bytes: string): Promise<void> {
   await crowd.join(server.port, CLIENTS, bytes);
   await everythingWorks("regular", "flower");
   await everythingWorks("newcomer", "mountain");
-  // They were not waited for until each had timed out.
+  // The server did not wait for each of them to time out.
   expect(crowd.open).toBeGreaterThan(CLIENTS / 4);
   crowd.leave();
   await everythingWorks("newcomer", "river");

@@ -1,18 +1,24 @@
-/** Killed at any moment, again and again: what was acknowledged is there, ends once, and the evidence says the truth. */
+/**
+ * The server is killed at any moment, again and again. What it acknowledged exists and ends once, and the evidence is
+ * true.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { CHECKS } from "../../scripts/soaking/checks/all.ts";
 import { type Evidence, soak } from "../../scripts/soaking/soak.ts";
 
 setDefaultTimeout(180_000);
 
-/** `scripts/soak` does the same with many more. */
+/** `scripts/soak` does the same with many more kills. */
 const KILLS = 10;
 const TASKS_A_ROUND = 10;
 
 const SEEDS = [20_261_121, 20_261_122, 20_261_123];
 const MEETINGS = "the kills came in the middle of what they are for";
 
-/** One for each seed: what few kills have met is a machine's luck, so that there are more where it had none. */
+/**
+ * Evidence, one item for each seed used. What a few kills hit depends on luck, so another seed follows while the luck
+ * was bad.
+ */
 const all: Evidence[] = [];
 
 beforeAll(async () => {

@@ -1,4 +1,7 @@
-/** Whatever happens to the store between stops and resumes: the last one that was answered counts, and all are recorded in order. */
+/**
+ * Whatever happens to the store between stops and resumes, the last acknowledged one counts, and all are recorded in
+ * order.
+ */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
@@ -29,15 +32,15 @@ const FULL =
 type Step = "full" | "free" | "stop" | "resume" | "dispatch" | "change" | "look" | "second";
 const STEPS: readonly Step[] = ["full", "free", "stop", "resume", "dispatch", "change", "look", "second"];
 
-/** Of what is stopped and resumed. */
+/** Something that is stopped and resumed. */
 interface Target {
   readonly path: string;
-  /** An agent that is stopped by it. */
+  /** An agent that this stops. */
   readonly agent: string;
   readonly token: string;
-  /** A change that has nothing to do with it. */
+  /** A change that is unrelated to the stop. */
   readonly change: () => object;
-  /** The column that the last word is in. */
+  /** The database column with the last decision. */
   readonly row: string;
 }
 

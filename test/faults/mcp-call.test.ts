@@ -1,6 +1,6 @@
 /**
- * Killed while a call is out that a client made itself over MCP: its outcome is unknown, once, it is not made again, and the
- * ledger verifies. `test/mcp/killed.test.ts` has what becomes of the session.
+ * The server is killed during a call that a client made directly over MCP. The outcome is recorded once as unknown,
+ * the call is not repeated, and the ledger verifies. `test/mcp/killed.test.ts` covers what happens to the session.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
@@ -50,7 +50,7 @@ async function call(method: string, path: string, body?: object) {
   return { status: answer.status, body: (await answer.json()) as any };
 }
 
-/** Calls the tool in a session of its own; the answer ends with the process. */
+/** Calls the tool in a session of its own. The answer ends when the process dies. */
 async function callTool(token: string): Promise<{ readonly out: Promise<string> }> {
   const post = (body: object, headers: Record<string, string> = {}) =>
     fetch(`${server.url}/mcp`, {
@@ -70,7 +70,7 @@ async function callTool(token: string): Promise<{ readonly out: Promise<string> 
   return { out: out.then((response) => response.text()).catch(() => "") };
 }
 
-/** Kills the process and starts another, twice: the second finds what the first has made of it. */
+/** Kills the process and starts another, twice. The second start sees what the first one recorded. */
 async function killTwice(): Promise<void> {
   for (let times = 0; times < 2; times++) {
     await server.end("SIGKILL");

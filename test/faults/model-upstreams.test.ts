@@ -1,4 +1,7 @@
-/** Providers of models that fail in every way, from the socket to the task: bytes are scripted, so that nothing is mended. */
+/**
+ * Model providers that fail in every way, from the socket up to the task. The bytes are scripted, so no layer repairs
+ * them.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -73,7 +76,7 @@ const FINISH = `${data({}, "stop")}data: [DONE]\n\n`;
 const call = { index: 0, id: "c", type: "function", function: { name: "time__now", arguments: "" } };
 const WHOLE = said("wrong ") + said("half") + FINISH;
 
-/** The first bytes of a text, up to and with half of the emoji in it. */
+/** Splits a text in the middle of the emoji. */
 function upToHalfOf(text: string, emoji: string): [Uint8Array, Uint8Array] {
   const bytes = Buffer.from(text);
   const at = bytes.indexOf(Buffer.from(emoji)) + 2;
@@ -83,11 +86,11 @@ const [HALF, OTHER_HALF] = upToHalfOf(said("wrong 😀 more"), "😀");
 
 interface Fault {
   readonly steps: readonly Step[];
-  /** Any of these: which one it is, the timing of packets decides. */
+  /** Possible reasons. Which one is reported depends on the timing of packets. */
   readonly reasons: readonly string[];
-  /** It never ends by itself. */
+  /** Whether it never ends by itself. */
   readonly hangs?: true;
-  /** Nothing of an answer came, so that nothing is charged. */
+  /** Whether nothing of an answer came, so nothing is charged. */
   readonly free?: true;
 }
 
@@ -235,7 +238,7 @@ async function running(): Promise<number> {
   return (await stage.gateway.call("GET", "/v1/workspace")).body.usage.tasks_running;
 }
 
-/** What the deltas after the last reset come to. */
+/** The text of the deltas after the last reset. */
 function textOf(events: readonly ReadEvent[]): string {
   const from = events.findLastIndex(({ event }) => event === "output.reset");
   return events
@@ -244,7 +247,7 @@ function textOf(events: readonly ReadEvent[]): string {
     .join("");
 }
 
-/** Runs a task against the fault and holds what is true of every end against it. */
+/** Runs a task against the fault and checks what must be true of every end. */
 async function runInto({ steps, hangs }: Fault, tier: number) {
   const before = raw.requests.length;
   raw.script(() => steps);
@@ -264,7 +267,7 @@ async function runInto({ steps, hangs }: Fault, tier: number) {
   expect(unsettled(entries)).toEqual([]);
   const outcome = entries.find((entry) => entry.action === "model.call" && entry.phase === "outcome");
   expect(await running()).toBe(0);
-  // The connection is let go, also where the provider would hold it.
+  // The connection is released even if the provider keeps it open.
   await until(() => raw.answering === 0);
   return { task, events, outcome, asked: raw.requests.length - before };
 }
@@ -275,7 +278,7 @@ test("an answer that is whole is charged and succeeds, its characters cut anywhe
   const task = await ended(stage.gateway, await dispatch(stage.gateway, { agent: "plain", tier: 2 }));
   expect(task).toMatchObject({ status: "succeeded", output: "wrong 😀 more", model: "raw/x" });
   expect(task.credits_consumed).toBeGreaterThan(0);
-  // The upstream is about to close this connection: a call that used it again would be lost, as it would anywhere.
+  // The upstream is about to close this connection. A call that reused it would be lost, as with any server.
   await until(() => raw.answering === 0);
 });
 
@@ -307,7 +310,7 @@ describe("the next model answers where the first", () => {
     expect(fallback?.data).toMatchObject({ from: "raw/x", to: "up/b" });
     expect(fault.reasons).toContain(fallback?.data.reason);
     expect(outcome).toMatchObject({ outcome: "failed", code: fallback?.data.reason });
-    // Of a failed attempt, what came is charged.
+    // Whatever a failed attempt produced is charged.
     if (fault.free) expect(task.credits_consumed).toBe(0);
     else expect(task.credits_consumed).toBeGreaterThan(0);
   });

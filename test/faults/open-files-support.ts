@@ -1,4 +1,4 @@
-/** A server process that may open only so many files, and clients that hold connections of it open. */
+/** A server process with a limit on open files, and clients that keep connections to it open. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { fromSources, type Program, type ServerProcess, serve, tempDir } from "../support/process.ts";
 import { settings } from "./support.ts";
 
-/** The same program under a limit of open files, which it cannot raise. The process keeps its id. */
+/** Runs the program under a limit of open files that it cannot raise. The process keeps its id. */
 export async function withOpenFiles(limit: number, program?: Program): Promise<Program> {
   return ["/bin/sh", "-c", `ulimit -n ${limit} && exec "$@"`, "sh", ...(program ?? (await fromSources()))];
 }
@@ -17,7 +17,7 @@ export interface LimitedServer {
   readonly port: number;
   readonly data: string;
   readonly token: string;
-  /** Over a connection that is kept open for the next call, unless the client is a newcomer each time. */
+  /** Uses a connection that is kept open for the next call, unless the client is a newcomer each time. */
   call(method: string, path: string, body?: object, client?: "regular" | "newcomer"): Promise<Response>;
   /** Descriptors that the process has open now. */
   openFiles(): number;
@@ -59,10 +59,10 @@ export async function serveWithOpenFiles(limit: number, of?: Program): Promise<L
 /** Clients that send some bytes and then neither read nor close. */
 export class Crowd {
   readonly #sockets = new Set<Socket>();
-  /** Connections that the server has ended. */
+  /** Connections that the server has closed. */
   ended = 0;
 
-  /** @returns once all of them are connected, as far as the machine is concerned: the server may not have taken them. */
+  /** @returns once the machine has connected all of them; the server may not have accepted them yet */
   async join(port: number, count: number, bytes: string): Promise<void> {
     const connected = Array.from({ length: count }, () => {
       const socket = connect(port, "127.0.0.1");

@@ -1,4 +1,4 @@
-/** A task that takes the process down each time that it runs is given up, and what waits behind it runs. */
+/** A task that crashes the process each time it runs is given up, and the tasks behind it run. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ const asked = (prompt: string) =>
   fake.requests.filter(({ body }) => body.messages.some(({ content }) => content === prompt)).length;
 
 test("after three deaths over one step it is failed as interrupted, and the others run once", async () => {
-  // Whoever asks for the poison dies of it, before the answer.
+  // The process is killed each time it asks for the poison, before the answer.
   fake.script("talks", ({ body }) =>
     body.messages.some(({ content }) => content === "poison") ? { hang: true } : { chunks: ["fine"] },
   );

@@ -1,4 +1,7 @@
-/** A server whose running tasks all hang in their models: as many as a node runs, and as many as Bun sends on its own. */
+/**
+ * A server whose running tasks all hang in their models: as many tasks as a node runs, and as many requests as Bun
+ * sends by itself.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +13,7 @@ import { until } from "../tasks/support.ts";
 
 setDefaultTimeout(120_000);
 
-/** What a node runs by default. */
+/** How many tasks a node runs by default. */
 const RUNNING = 256;
 
 let directory: ReturnType<typeof tempDir>;
@@ -42,7 +45,10 @@ async function call(method: string, path: string, token: string, body?: object, 
   return (await response.json()) as Record<string, unknown>;
 }
 
-/** Makes a workspace with an agent, and answers an admin secret of it. */
+/**
+ * Creates a workspace with an agent.
+ * @returns the secret of an admin token of it
+ */
 async function workspace(name: string, operator: string): Promise<string> {
   const headers = { "gatehouse-operator": "tests" };
   await call("POST", "/operator/workspaces", operator, { name }, headers);

@@ -1,4 +1,4 @@
-/** A resume comes after all that the stop has ended is written: else a crash would let it run again. */
+/** A resume waits until everything that the stop ended is written; otherwise a crash would let it run again. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -26,7 +26,7 @@ beforeEach(async () => {
     timeoutMs: 3_600_000,
     limits: { concurrent_tasks: 1, enforcement: "enforced" },
   });
-  // Nothing that was refused is tried again by itself: the clock stands.
+  // The clock stands still, so nothing that was refused is retried by itself.
   gateway = await startGateway({ clock: new FakeClock(), yaml, dataDir });
   await gateway.agent("plain");
   file = new Database(databasePath(dataDir));
@@ -46,7 +46,7 @@ test.each(["/v1/agents/plain", "/v1/workspace"])("of %s", async (path) => {
   const stopped = await gateway.call("POST", `${path}/stop`);
   expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
   expect((await gateway.call("POST", `${path}/resume`)).status).toBe(503);
-  // The decision itself can be written by now, and what it has ended cannot.
+  // Now the decision itself can be written, but the end of the task cannot.
   file.run("DROP TRIGGER full");
   file.run(
     `CREATE TRIGGER full BEFORE INSERT ON ledger WHEN json_extract(CAST(NEW.bytes AS TEXT), '$.action') = 'task.dispatch'

@@ -1,4 +1,4 @@
-/** Providers that are busy, and say when they will not be: the whole way, from the header to the task. */
+/** Busy providers that say when to try again: the whole way from the header to the task. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { allEvents, outline } from "../support/events.ts";
@@ -16,7 +16,7 @@ import {
 
 setDefaultTimeout(60_000);
 
-/** Knows what has been waited for, so that time passes after a wait has begun. */
+/** Records each wait, so a test can advance time after the wait has begun. */
 class NotingClock extends FakeClock {
   readonly waits: number[] = [];
 
@@ -42,12 +42,12 @@ const asked = () => stage.upstream.requests.filter(({ model }) => model === "a")
 const busy = (headers: Record<string, string>, status = 429): Behaviour => ({ status, headers });
 const running = async () => (await stage.gateway.call("GET", "/v1/workspace")).body.usage.tasks_running;
 
-/** A model that is busy so many times, then answers. */
+/** A model that is busy at the first call and then answers. */
 function busyOnce(headers: Record<string, string>, status?: number): void {
   stage.upstream.script("a", (_, call) => (call === 0 ? busy(headers, status) : { chunks: ["at ", "last"] }));
 }
 
-/** Dispatches, and lets time pass once the wait of `waitMs` has begun. */
+/** Dispatches a task, and advances time by `ms` once the wait of `waitMs` has begun. */
 async function runPast(ms: number, waitMs: number) {
   const before = asked();
   clock.waits.length = 0;
@@ -86,7 +86,7 @@ test.each([429, 503])(
   async (status) => {
     busyOnce({ "retry-after": "3" }, status);
     const run = await runPast(2_999, 3_000);
-    // Whatever was due has had its turn when a later call was served.
+    // Everything due has had its turn once a later call is served.
     for (let calls = 0; calls < 3; calls++) await stage.gateway.call("GET", "/v1/agents");
     expect(run.asked()).toBe(1);
     clock.advance(1);

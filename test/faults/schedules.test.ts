@@ -1,4 +1,7 @@
-/** Killed at any moment, before, at and after their times: each time of a schedule comes to one thing, and the ledger says which. */
+/**
+ * The server is killed at any moment, before, at and after scheduled times. Each time has exactly one result, and the
+ * ledger records it.
+ */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -22,9 +25,9 @@ const options = { cwd: directory.path, env: { GATEHOUSE_ADMIN_TOKEN: admin } };
 let fake: FakeModel;
 let server: ServerProcess;
 
-/** Schedules by what becomes of their missed times. By themselves they come at New Year's alone. */
+/** Schedules by their rule for missed times. Their own cron time is only at New Year. */
 const schedules = new Map<string, "skip" | "once">();
-/** Every time that was set, as `<schedule> <time>`. */
+/** Every time that the test set, as `<schedule> <time>`. */
 const times = new Map<string, "now" | "missed">();
 
 interface Row {
@@ -54,7 +57,7 @@ async function call(method: string, path: string, body?: object) {
   return { status: answer.status, body: (await answer.json()) as any };
 }
 
-/** The schedules whose time is not settled, while no server runs. */
+/** The schedules whose time is not settled yet. No server may be running. */
 function unsettledTimes(): { readonly database: Database; readonly due: Row[]; readonly idle: Row[] } {
   const database = new Database(join(data, "gatehouse.db"));
   const rows = database.query<Row, []>("SELECT id, next_at, last_at FROM schedules ORDER BY id").all();
@@ -62,7 +65,7 @@ function unsettledTimes(): { readonly database: Database; readonly due: Row[]; r
   return { database, due: rows.filter(isDue), idle: rows.filter((row) => !isDue(row)) };
 }
 
-/** Gives each schedule that waits for nothing a time about when the next server is up, or one that was missed. */
+/** Sets a time for each idle schedule: about when the next server is up, or one that was missed. */
 function setTimes(): void {
   const { database, idle } = unsettledTimes();
   for (const [index, { id }] of idle.entries()) {
@@ -98,7 +101,7 @@ test("a time has one task, or is on record as missed, and no other", async () =>
     database.close();
     killedBefore += due.length;
   }
-  // Otherwise the kills came too late to mean anything.
+  // Otherwise every kill came too late to prove anything.
   expect(killedBefore).toBeGreaterThan(0);
   server = await serve([], options);
   const open = async () => {

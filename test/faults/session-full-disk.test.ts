@@ -1,4 +1,6 @@
-/** A disk that is full: nobody is signed in unrecorded, a link that signed nobody in is still good, and whoever signs out is out. */
+/**
+ * A full disk: no sign-in goes unrecorded, a link that signed nobody in stays valid, and signing out takes effect.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { type Browser, linkFor, OWN_PAGE, signIn } from "../access/session-support.ts";
 import { until } from "../tasks/support.ts";
@@ -12,12 +14,12 @@ beforeEach(async () => {
 });
 afterEach(() => stage.stop());
 
-/** What works on a full disk tells whether a session is good: it stops the agent. */
+/** Whether a session is valid, tested with what works on a full disk: stopping the agent. */
 const canStop = async (browser: Browser) =>
   (await browser.ask("POST", "/v1/agents/helper/stop")).status === 200;
 const openIds = async (): Promise<string[]> =>
   (await stage.gateway.call("GET", "/v1/sessions")).body.data.map(({ id }: { id: string }) => id);
-/** The ends that were; a refused one is none. */
+/** Recorded ends, without refused ones. */
 async function recorded(action: string): Promise<LateEntry[]> {
   const { body } = await stage.gateway.call("GET", `/v1/ledger?action=${action}&limit=200`);
   return body.data.filter(({ outcome }: LateEntry) => outcome === "succeeded");
@@ -47,7 +49,7 @@ test("signing in is refused, and works again by itself", async () => {
 test("signing out ends the session at once, and is recorded when the disk takes it, as is ending another's", async () => {
   const { gateway, clock } = stage;
   await gateway.agent("helper");
-  // The oldest of them, so that those that end stand before them in the list.
+  // The two that stay are the oldest, so in the list those that end come before them.
   const [oldest, steady, used, unused, other] = [
     await signIn(gateway),
     await signIn(gateway),
@@ -86,7 +88,7 @@ test("signing out ends the session at once, and is recorded when the disk takes 
   void ofUsed?.isOver.then((isOver) => {
     hasEnded = isOver;
   });
-  // Soon, and not by its own end: a feed gathers for 100 ms before it looks.
+  // The stream ends early, and not because of its own lifetime. A feed gathers for 100 ms before it checks.
   const soon = clock.now() + 5_000;
   await until(() => {
     if (clock.now() < soon) clock.advance(100);
@@ -94,13 +96,13 @@ test("signing out ends the session at once, and is recorded when the disk takes 
   });
   for (const browser of [used, unused, other]) expect(await canStop(browser)).toBe(false);
   expect(await canStop(steady)).toBe(true);
-  // Nor does the browser keep the cookie of a session that has ended already.
+  // The browser drops the cookie even if its session has already ended.
   const again = await used.ask("DELETE", "/v1/session");
   expect(again.status).toBeGreaterThanOrEqual(400);
   expect(again.headers.get("set-cookie")).toContain("Max-Age=0");
 
   await stage.free();
-  // Before it is written, too.
+  // This holds even before the ends are written.
   expect(await openIds()).toEqual([steady.id, oldest.id]);
   const page = (await gateway.call("GET", "/v1/sessions?limit=1")).body;
   expect([page.data[0].id, page.next_cursor]).toEqual([steady.id, expect.any(String)]);
@@ -114,14 +116,14 @@ test("signing out ends the session at once, and is recorded when the disk takes 
       detail: { session: id, late_ms: expect.any(Number) },
     })),
   );
-  // It is nobody's oversight of anything.
+  // Signing out is not an act of oversight.
   for (const { oversight } of ends) expect(oversight ?? null).toBeNull();
   expect(
     stage.lines.filter(({ message }) => message === "a decision is in effect but not recorded yet"),
   ).toContainEqual(
     expect.objectContaining({ action: "session.delete", session: used.id, decided_at: decidedAt }),
   );
-  // Who has not signed out still hears.
+  // A browser that has not signed out still receives its feed.
   listening.abort();
   expect(await ofSteady?.isOver).toBe(false);
   await stage.restart();

@@ -1,4 +1,4 @@
-/** Readers of a task's events that take nothing, or next to nothing, while others read as fast as they can. */
+/** Readers of a task's events that take nothing or next to nothing, while others read as fast as they can. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { type RawClient, rawRequest } from "../http/stream-support.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -9,16 +9,16 @@ setDefaultTimeout(120_000);
 
 const MIB = 1024 * 1024;
 const SLOW_READERS = 50;
-/** In JSON each of these takes six bytes: some 5 MB of deltas, and as much again in `task.finished`. */
+/** In JSON each of these takes six bytes: about 5 MB of deltas, and as much again in `task.finished`. */
 const CHUNK = "\u0001".repeat(900);
 const CHUNKS = 900;
-/** After so long without taking anything, a reader is let go (`STALL_MS` in `http/sse.ts`). */
+/** A reader that takes nothing for this long is disconnected (`STALL_MS` in `http/sse.ts`). */
 const STALL_MS = 5 * 60_000;
 
 let stage: Stage;
 const clock = new FakeClock();
 let timer: Timer;
-/** How fast time passes: milliseconds of the gateway's clock, some hundred times a second. */
+/** How fast time passes: milliseconds of the gateway's clock per tick (5 ms) of the timer. */
 let pace = 25;
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ async function longTask(): Promise<{ readonly id: string; begin(): void }> {
   return { id: await dispatch(stage.gateway, { agent: "plain", tools: ["time.now"] }), begin };
 }
 
-/** Opens the stream, and takes nothing once that is there. */
+/** Opens the stream, and reads nothing once it has begun. */
 async function opened(id: string): Promise<RawClient> {
   const client = rawRequest(stage.gateway, { path: `/v1/tasks/${id}/events` });
   await client.saw("task.created");
@@ -49,7 +49,7 @@ async function opened(id: string): Promise<RawClient> {
   return client;
 }
 
-/** The events that came whole, of bytes that may end anywhere. */
+/** The complete events in a text that may end anywhere. */
 function eventsOf(text: string): ReadEvent[] {
   return text
     .slice(0, text.lastIndexOf("\n\n") + 2)
@@ -68,7 +68,7 @@ const read = async (id: string, after?: number) =>
     await openEvents(stage.gateway, id, after === undefined ? {} : { "last-event-id": String(after) }),
   );
 
-/** What reached this side until the stream ended or the connection had gone. */
+/** Everything that arrived here until the stream or the connection ended. */
 async function whole(client: RawClient): Promise<string> {
   client.socket.resume();
   await client.ended();
@@ -76,8 +76,8 @@ async function whole(client: RawClient): Promise<string> {
 }
 
 /**
- * The first that was let go without the stream's end. A client that does not read is not told, so that one after the other
- * has to look; who looks too early gets the rest, and is none.
+ * The first client that was disconnected before the end of its stream. A client that does not read gets no notice, so
+ * they are checked one after another. A client that is checked too early reads the rest, and does not count.
  */
 async function firstLetGo(clients: readonly RawClient[]): Promise<RawClient> {
   for (const client of clients) {
@@ -101,10 +101,10 @@ test("fifty readers that take nothing hold up neither the task nor others, cost 
   expect(events.at(-1)).toMatchObject({ event: "task.finished", data: task });
   expect(others).toEqual(events);
   Bun.gc(true);
-  // A copy for each of them would be some 500 MB.
+  // A copy for each reader would be about 500 MB.
   expect((process.memoryUsage.rss() - before) / MIB).toBeLessThan(200);
 
-  // The next task is not held up either.
+  // The next task is not delayed either.
   stage.upstream.script("a", { chunks: ["next"] });
   expect(await ended(stage.gateway, await dispatch(stage.gateway, { agent: "plain" }))).toMatchObject({
     output: "next",
@@ -128,7 +128,7 @@ test("a reader that takes a little at a time gets the stream whole, and one that
   begin();
   const events = await read(id);
   leaver.socket.destroy();
-  // A piece, then nothing for a while, again and again, until time has made it the last one.
+  // Takes one piece, then nothing for a while, until the stream has ended.
   let pieces = 0;
   trickle.socket.on("data", () => {
     pieces += 1;

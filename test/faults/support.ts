@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import type { Row } from "../ledger/support.ts";
 import type { FakeModel } from "../support/fake-model.ts";
 
-/** Random, but the same every time (mulberry32). */
+/** A pseudo-random generator with a fixed seed (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -15,7 +15,7 @@ export function seeded(seed: number): () => number {
 
 export const WORDS = ["one ", "two ", "three ", "four ", "five ", "six ", "seven ", "eight."];
 
-/** Models slow enough to be killed in the middle: one that talks, and one that calls a tool before it does. */
+/** Models slow enough to be killed midway: one that talks, and one that calls a tool first. */
 export function scriptSlowModels(fake: FakeModel): void {
   const talk = { chunks: WORDS, delayMs: 40 };
   fake.script("talks", talk);
@@ -45,12 +45,12 @@ export interface Entry {
   readonly channel?: string;
   readonly tool?: string;
   readonly agent?: string;
-  /** Millionths. */
+  /** In millionths. */
   readonly credits?: number;
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** The database file of a server that has ended, read with nothing of the program's. */
+/** Reads the database file of a server that has ended, with no code of the program. */
 export function readFile(path: string) {
   const database = new Database(path, { readonly: true });
   const integrity = database.query("PRAGMA integrity_check").all();
@@ -61,14 +61,14 @@ export function readFile(path: string) {
       "SELECT * FROM tasks",
     )
     .all();
-  /** What was sent to tools, models and people, by the seq of its entry. */
+  /** What was sent to tools, models and people, by the entry's seq. */
   const inputs = new Map(
     database
       .query<{ seq: number; body: string }, []>("SELECT seq, body FROM payloads WHERE kind = 'input'")
       .all()
       .map(({ seq, body }) => [seq, body]),
   );
-  /** Millionths, by the agent's id and day. */
+  /** In millionths, by the agent's id and day. */
   const spending = database
     .query<{ agent_id: number; day: string; credits: number }, []>("SELECT * FROM spending")
     .all();
@@ -78,7 +78,7 @@ export function readFile(path: string) {
   return { integrity, foreignKeys, rows, entries, tasks, keys, inputs, spending };
 }
 
-/** Intents with how many outcomes name them, where that is not one. */
+/** Intents that do not have exactly one outcome, with the number of outcomes. */
 export function unsettled(entries: readonly Entry[]): string[] {
   const outcomes = Map.groupBy(
     entries.filter((entry) => entry.phase === "outcome"),

@@ -1,4 +1,4 @@
-/** Upstreams of tools that fail in every way, from the socket or the pipe to the task that has called them. */
+/** Upstreams of tools that fail in every way, from the socket or pipe up to the task that called them. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ const SECRET = "raw-upstream-hunter22";
 const TIMEOUT_MS = 20_000;
 const MIB = 1024 * 1024;
 const STDIO = join(import.meta.dir, "..", "support", "raw-mcp.ts");
-/** A piece of each answer that fails: no model may be told of it as if it were one. */
+/** Part of every failing answer. A model must never get it as if it were an answer. */
 const PIECE = "HALF-AN-ANSWER";
 const WHOLE = "before 😀 after";
 
@@ -54,7 +54,7 @@ beforeAll(async () => {
   );
 });
 afterEach(async () => {
-  // A program that does not end by itself is given time to.
+  // A program that does not end by itself is given time to do so.
   await whileTimePasses(() => stage.gateway.call("DELETE", "/v1/connectors/up"));
 });
 afterAll(async () => {
@@ -66,13 +66,13 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** Does the work while the gateway's clock goes on, some hundred times as fast as ours. */
+/** Runs the work while the gateway's clock advances, some hundred times as fast as ours. */
 async function whileTimePasses<Value>(work: () => Promise<Value>): Promise<Value> {
   const timer = setInterval(() => clock.advance(TIMEOUT_MS / 8), 25);
   return await work().finally(() => clearInterval(timer));
 }
 
-/** What was let go of is let go of in the network as well, some seconds later at most. */
+/** A released connection is closed on the network too, some seconds later at most. */
 async function expectNothingOpen(): Promise<void> {
   await whileTimePasses(() => until(() => raw.answering === 0));
 }
@@ -89,7 +89,7 @@ const SPEC = {
   paths: { "/tell": { get: { operationId: "tell", responses: { 200: { description: "ok" } } } } },
 };
 
-/** An HTTP API, which answers a call with these steps. */
+/** Connects an HTTP API that answers a call with these steps. */
 async function connectApi(steps: (request: RawRequest) => readonly Step[]): Promise<void> {
   raw.script(steps);
   const auth = { type: "bearer", token: SECRET };
@@ -110,7 +110,7 @@ function json(value: object, status = "200 OK"): readonly Step[] {
   ];
 }
 
-/** An MCP server over Streamable HTTP, which answers a call with these steps. */
+/** Connects an MCP server over Streamable HTTP that answers a call with these steps. */
 async function connectMcp(steps: (id: number) => readonly Step[]): Promise<void> {
   raw.script(({ method, body }) => {
     if (method !== "POST") return [headOf({ "content-length": 0 }, "405 Method Not Allowed")];
@@ -134,7 +134,10 @@ async function connectStdio(steps: readonly (RawMcpStep | string | Uint8Array)[]
   await connect({ kind: "mcp", transport });
 }
 
-/** Runs a task that calls the tool once. @returns the call, and what the model was told of it */
+/**
+ * Runs a task that calls the tool once.
+ * @returns the call, and what the model was told about it
+ */
 async function runCall(hangs = false) {
   const id = await dispatch(stage.gateway, { agent: "worker", tools: ["up.tell"] });
   const ending = () => ended(stage.gateway, id);
@@ -160,7 +163,7 @@ async function expectFailed(hangs: boolean): Promise<void> {
   if (hangs) expect(told).toMatch(/did not answer within|sent neither an answer nor progress/);
 }
 
-/** The two parts of a text, cut within its emoji. */
+/** The two parts of a text that is cut inside its emoji. */
 function cutInHalf(text: string): [Uint8Array, Uint8Array] {
   const bytes = Buffer.from(text);
   const at = bytes.indexOf(Buffer.from("😀")) + 2;
@@ -173,7 +176,7 @@ interface Fault {
   readonly hangs?: true;
 }
 
-/** What any server of HTTP can do wrong, whatever the answer's type. */
+/** What any HTTP server can do wrong, whatever the answer's type. */
 function httpFaults(type: string, piece: Uint8Array): Readonly<Record<string, Fault>> {
   const chunked = headOf({ "content-type": type, "transfer-encoding": "chunked" });
   const sized = (length: number) => headOf({ "content-type": type, "content-length": length });
@@ -223,7 +226,7 @@ describe("a call of an HTTP API fails, and the task goes on, where the API", () 
     await connectApi(() => steps);
     await expectFailed(hangs);
     await expectNothingOpen();
-    // Nothing is left behind that a next call would meet.
+    // Nothing is left behind that could affect the next call.
     raw.script(() => [
       headOf({ "content-type": "text/plain", "content-length": Buffer.byteLength(WHOLE) }),
       WHOLE,

@@ -1,4 +1,4 @@
-/** A server whose log nobody can take, and faults that no part of it catches. */
+/** A server whose log cannot be written, and faults that no part of the program catches. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => directory.remove());
 
-/** Makes the server log a warning: it is over its limit of requests. */
+/** Makes the server log a warning by exceeding its limit of requests. */
 async function makeItLog(url: string): Promise<void> {
   const token = readFileSync(join(data, "admin.token"), "utf8").trim();
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
@@ -25,7 +25,7 @@ async function makeItLog(url: string): Promise<void> {
   for (let i = 0; i < 3; i++) expect((await fetch(`${url}/v1/agents`, { headers })).status).toBe(200);
 }
 
-/** Starts a server and waits for its address, but not by its log. */
+/** Starts a server and waits for its address without reading its log. */
 async function serveUnread(shell: string) {
   const program = await fromSources();
   const command = [
@@ -74,7 +74,7 @@ test.skipIf(!existsSync("/dev/full"))(
   },
 );
 
-/** A server with two faults of its own, one for each signal. */
+/** Starts a server with two faults of its own, one for each signal. */
 async function serveFaulty(): Promise<ServerProcess> {
   const faults = join(directory.path, "faults.js");
   writeFileSync(
@@ -110,7 +110,7 @@ test("an error that is not caught closes the store in order, and ends the server
   expect(logged(server, "an error was not caught")).toMatchObject([
     { level: "error", error: { message: "nobody catches this" } },
   ]);
-  // Written back, and nothing left over.
+  // The write-ahead log was written back, and no file is left over.
   expect(existsSync(join(data, "gatehouse.db-wal"))).toBe(false);
   expect(existsSync(join(data, "server.json"))).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** A store that can be neither read nor written: what memory knows of is stopped and cancelled all the same. */
+/** A store that can be neither read nor written: whatever memory knows of can still be stopped and cancelled. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,13 +30,13 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** In a process of its own: a descriptor of the database's file that is closed in this one takes SQLite's locks along. */
+/** Runs in a separate process: closing a descriptor of the database file in this one would release SQLite's locks. */
 async function elsewhere(program: string): Promise<void> {
   const child = Bun.spawn([process.execPath, "-e", program, "--", databasePath(dataDir)], { stderr: "pipe" });
   if ((await child.exited) !== 0) throw new Error(await new Response(child.stderr).text());
 }
 
-/** All pages but the first are overwritten, as by a disk that fails: reading one is an error (SQLITE_CORRUPT). */
+/** Overwrites all pages but the first, as a failing disk does: reading one is an error (SQLITE_CORRUPT). */
 async function spoil(): Promise<void> {
   await elsewhere(`
     import { Database } from "bun:sqlite";
@@ -53,7 +53,7 @@ async function spoil(): Promise<void> {
   expect([unread.status, unread.body.code]).toEqual([503, "ledger_unavailable"]);
 }
 
-/** A commit of another connection makes the server's own read their pages anew. */
+/** A commit by another connection makes the server's connections read their pages again. */
 async function mend(): Promise<void> {
   await elsewhere(`
     import { Database } from "bun:sqlite";

@@ -1,4 +1,7 @@
-/** A disk that is full in the middle of a document, and a store that cannot be written: 503, and nothing by halves. */
+/**
+ * The disk fills up in the middle of a document, or the store cannot be written: the answer is 503, and nothing is
+ * left half done.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,7 +25,7 @@ let directory: string;
 let path: string;
 let clock: FakeClock;
 let db: SqliteDb;
-/** The same, counting into `slices`. */
+/** The same store, counting into `slices`. */
 let counted: Db;
 let vault: Vault;
 /** Passages that each transaction wrote or removed. */
@@ -66,7 +69,7 @@ async function open(): Promise<void> {
   await vault.start();
 }
 
-/** The same store, which counts what goes through a transaction. */
+/** Wraps the store and counts what passes through each transaction. */
 function counting(store: Db): Db {
   const count = (tx: Tx, slice: { written: number; removed: number }): Tx => ({
     seals: tx.seals,
@@ -138,7 +141,7 @@ async function failure(work: Promise<unknown>): Promise<string | null> {
   );
 }
 
-/** SQLite's answer on a full disk: SQLITE_FULL, and the transaction is gone. */
+/** Limits the file's pages, so SQLite answers as on a full disk: SQLITE_FULL, and the transaction is rolled back. */
 async function fill(morePages: number): Promise<void> {
   const size = await db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
   await db.tx((tx) => tx.get(`PRAGMA max_page_count = ${(size?.page_count ?? 0) + morePages}`));
@@ -161,7 +164,7 @@ describe("a full disk", () => {
       expect(await find("slab1x1")).toEqual([]);
       expect(await find("sloop")).toEqual([first]);
       await makeRoom();
-      // What was written of it is taken out once there is room.
+      // The part that was written is removed once there is room.
       await until(async () => {
         clock.advance(5_000);
         return (await db.get("SELECT 1 FROM vault_documents WHERE state <> 'live'")) === undefined;
@@ -236,7 +239,7 @@ test("a store that turned read-only takes nothing and loses nothing, and goes on
   await whole();
 });
 
-/** `BEGIN IMMEDIATE` itself is refused by then: the store is opened anew, as after an operator's remount. */
+/** By then even `BEGIN IMMEDIATE` is refused, so the store is reopened, as after an operator's remount. */
 async function reopenWritable(): Promise<void> {
   await vault.stop();
   await db.close();

@@ -1,4 +1,7 @@
-/** Killed at any moment while documents come, change and go: what was acknowledged is whole, the rest whole or gone. */
+/**
+ * The server is killed at any moment while documents are added, changed and deleted. What it acknowledged is
+ * complete; the rest is complete or absent.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,13 +16,13 @@ const ROUNDS = 9;
 const DOCUMENTS_A_ROUND = 14;
 const random = seeded(20_261_125);
 
-/** A document as its writer knows it. */
+/** A document from its writer's point of view. */
 interface Known {
-  /** Null: its first writing was never acknowledged. */
+  /** Null if its first write was never acknowledged. */
   id: string | null;
-  /** The texts that it may have, by what was acknowledged; null stands for a document that is not there. */
+  /** The texts that it may have according to the acknowledgements; null means that the document does not exist. */
   may: (string | null)[];
-  /** Some call about it is under way, or its answer was lost. */
+  /** Whether a call about it is in progress, or its answer was lost. */
   isOpen: boolean;
 }
 
@@ -34,7 +37,7 @@ const listed: { id: string; text: string; content_hash: string }[] = [];
 const found = new Map<string, string | undefined>();
 const faultsAfterStart: string[][] = [];
 
-/** Every third is long: some hundred passages, which come in many slices. */
+/** Every third text is long: about a hundred passages, written in many slices. */
 function newText(): string {
   const name = `mark${count++}`;
   const paragraphs = count % 3 === 0 ? 120 : 1;
@@ -109,14 +112,14 @@ beforeAll(async () => {
   const options = { cwd: directory.path };
   for (let round = 0; round < ROUNDS; round++) {
     const server = await serve([], options);
-    // Killed with some answered, some under way and some not begun, however fast this machine is.
+    // Killed with some calls answered, some in progress and some not begun, however fast this machine is.
     const enough = answers() + 5 + Math.floor(random() * 5);
     const spread = Array.from({ length: DOCUMENTS_A_ROUND }, () => doSomething(server));
     while (answers() < enough) await Bun.sleep(1);
     await Bun.sleep(random() * 25);
     await server.end("SIGKILL");
     await Promise.all(spread);
-    // A document whose answer was lost is asked about no more: both of its texts may be there.
+    // A document whose answer was lost is left alone afterwards, because either of its texts may be there.
     if (round % 3 === 1) await serveBriefly(200 + random() * 300, options);
     if (round % 3 === 2) {
       const next = await serve([], options);

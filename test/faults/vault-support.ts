@@ -1,4 +1,4 @@
-/** The vault's tables of a server that has ended, read with nothing of the program's but its segment format. */
+/** The vault's tables of a server that has ended, read with none of the program's code except its segment format. */
 import { Database } from "bun:sqlite";
 import { getLoadablePath } from "sqlite-vec";
 import { Segment } from "../../src/vault/segments/segment.ts";
@@ -15,7 +15,7 @@ interface DocumentRow {
   readonly characters: number;
 }
 
-/** What does not hold in the vault's tables, in words; nothing, where all is well. Documents must be live, or none. */
+/** What is wrong in the vault's tables, in words; empty if all is well. Every document must be live. */
 export function vaultFaults(path: string): string[] {
   const file = new Database(path, { readonly: true });
   file.loadExtension(getLoadablePath());
@@ -82,7 +82,7 @@ function* placesMissing(name: string, { id, key }: DocumentRow, count: number, k
   if (keys.has(key * PER_DOCUMENT + count)) yield `${id} has more than ${count} of ${name}`;
 }
 
-/** Each passage stands in one live segment of its document's scope, once, and nothing else does. */
+/** Each passage is in exactly one live segment of its document's scope, and the segments contain nothing else. */
 function* segmentFaults(
   file: Database,
   documents: ReadonlyMap<number, DocumentRow>,
@@ -109,7 +109,7 @@ function* segmentFaults(
   for (const key of chunks) if (!indexed.has(key)) yield `passage ${key} is in no segment`;
 }
 
-/** Each passage has a vector in the spaces that are written, or is put down for it; and no vector is of nothing. */
+/** Each passage has a vector in the spaces that are written, or is queued for one; and each vector has a passage. */
 function* vectorFaults(file: Database, chunks: ReadonlySet<number>) {
   const spaces = file
     .query<{ id: number; dimensions: number; state: string }, []>(

@@ -8,8 +8,8 @@ import { EVERYTHING, eventOf, names, next, openHub, read, task } from "./support
 const NAMES = Object.keys(FEED_SCOPES) as ToldName[];
 const open = async () => EVERYTHING;
 
-describe("nobody is told", () => {
-  test("what happens while nobody listens, nor is it looked up, or a timer kept for it", async () => {
+describe("not reported:", () => {
+  test("anything while nobody listens, without lookups or timers", async () => {
     const bench = openHub();
     bench.hub.touch(1, "task", "t");
     bench.hub.publish(1, eventOf("connector.changed"));
@@ -35,7 +35,7 @@ describe("nobody is told", () => {
     expect(names(await read(other))).toEqual(["feed.open"]);
   });
 
-  test("what its scopes, its agent and its boundary do not allow, whatever they are", async () => {
+  test("anything outside a caller's scopes, agent and boundary, whatever they are", async () => {
     const rights = fc.record<Rights>({
       scopes: fc.subarray([...NAMED_SCOPES, "tools:*"]),
       agent: fc.constantFrom(null, { id: 1, name: "one" }, { id: 2, name: "two" }),
@@ -60,7 +60,7 @@ describe("nobody is told", () => {
           const audience = { ...(agent === undefined || isDocument ? {} : { agent }) };
           const event = eventOf(name, isDocument ? { path } : audience);
           bench.hub.publish(1, { ...event, key: String(index) });
-          // Said once more, in words of the test's own.
+          // The rules once more, written independently of the implementation.
           const scope = FEED_SCOPES[name];
           const hasScope = scope === null || held.scopes.includes(scope);
           const isInside = held.boundary.some((at) => at === "/" || path === at || path.startsWith(`${at}/`));
@@ -76,7 +76,7 @@ describe("nobody is told", () => {
     );
   });
 
-  test("more than its scope allows of an event that says more to others", async () => {
+  test("more of an event than its scope allows, even if others get more", async () => {
     const bench = openHub();
     bench.pending = 3;
     const limits = { requests_per_minute: 1, concurrent_tasks: 2, enforcement: "soft" } as const;
@@ -97,8 +97,8 @@ describe("nobody is told", () => {
   });
 });
 
-describe("who listens is told", () => {
-  test("that it is open at once, and changes of 100 ms together, each thing once and as it is then", async () => {
+describe("a listener is told", () => {
+  test("at once that it is open, and then changes every 100 ms, each thing once in its latest state", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     expect(await read(reader)).toEqual([{ id: 1, name: "feed.open", data: {} }]);
@@ -119,13 +119,13 @@ describe("who listens is told", () => {
     expect(bench.looked).toEqual(["task:t"]);
   });
 
-  test("of what changes while it is looked up, in the next round", async () => {
+  test("in the next round of whatever changes during a lookup", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     bench.present.set("task:t", task("t", "running"));
     bench.hub.touch(1, "task", "t");
     bench.clock.advance(100);
-    // It has been taken up by now, and is being looked up.
+    // The first change is being looked up by now.
     bench.hub.touch(1, "task", "t");
     await bench.pass(0);
     bench.present.set("task:t", task("t", "failed"));
@@ -135,7 +135,7 @@ describe("who listens is told", () => {
     expect(bench.looked).toEqual(["task:t", "task:t"]);
   });
 
-  test("its usage at first, and then when it changes, once a second at most", async () => {
+  test("its usage at first, and then when it changes, at most once a second", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     const usages = async () =>
@@ -155,7 +155,7 @@ describe("who listens is told", () => {
     expect(await usages()).toEqual([]);
   });
 
-  test("how many approvals wait, counted again once one has changed", async () => {
+  test("how many approvals are waiting, recounted when one has changed", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     await bench.pass(100);
@@ -167,7 +167,7 @@ describe("who listens is told", () => {
     expect((await read(reader)).at(-1)?.data.approvals_pending).toBe(2);
   });
 
-  test("the ledger's size once a second at most", async () => {
+  test("the ledger's size at most once a second", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     for (let size = 1; size <= 50; size++) {
@@ -182,8 +182,8 @@ describe("who listens is told", () => {
   });
 });
 
-describe("to read anew", () => {
-  test("is what a reader is told that did not read for more than 2,000 things, and what it holds is bounded", async () => {
+describe("to read everything again", () => {
+  test("is what a reader is told after missing more than 2,000 things, and its queue is bounded", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     await bench.pass(100);
@@ -196,13 +196,14 @@ describe("to read anew", () => {
     }
     const told = await read(reader);
     const at = told.findIndex(({ name }) => name === "feed.reset");
-    // The first round was asked for, and what came of the last after it had been emptied is there.
+    // The reader had already asked for the first round. The queue was emptied once and filled again by the last
+    // rounds.
     expect([at, told.length < 100 + 1 + 2_000]).toEqual([100, true]);
     expect(told.at(-1)?.name).toBe("connector.changed");
     expect(names(told).filter((name) => name === "feed.reset")).toHaveLength(1);
   });
 
-  test("is what all are told of more than 2,000 changes in one round, of which none is kept", async () => {
+  test("is what everyone is told about more than 2,000 changes in one round, none of which is kept", async () => {
     const bench = openHub();
     const readers = [bench.hub.listen(1, open), bench.hub.listen(1, open)];
     await bench.pass(100);
@@ -217,7 +218,7 @@ describe("to read anew", () => {
     for (const reader of readers) expect(names(await read(reader))).toEqual(["task.changed"]);
   });
 
-  test("is what all are told once the store can be read again", async () => {
+  test("is what everyone is told once the store can be read again", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     await bench.pass(100);
@@ -231,13 +232,13 @@ describe("to read anew", () => {
     expect(names(await read(reader))).toEqual(["feed.reset"]);
   });
 
-  test("is what a reader is told whose rights are others, and of what waited nothing", async () => {
+  test("is what a reader is told whose rights have changed, and nothing that was queued", async () => {
     const bench = openHub();
     let held: Rights = EVERYTHING;
     const reader = bench.hub.listen(1, async () => held);
     await bench.pass(100);
     await read(reader);
-    // The first is asked for; the second waits.
+    // The reader has asked for the first event; the second is queued.
     for (const path of ["secret/read", "secret/waits"]) {
       bench.hub.publish(1, eventOf("document.changed", { path }));
       await bench.pass(100);
@@ -256,7 +257,7 @@ describe("to read anew", () => {
 });
 
 describe("a stream ends", () => {
-  test("with the rights of its caller, before it is told what came with their end", async () => {
+  test("with its caller's rights, before it gets anything that came with their end", async () => {
     const bench = openHub();
     let held: Rights | undefined = EVERYTHING;
     const reader = bench.hub.listen(1, async () => held);
@@ -272,7 +273,7 @@ describe("a stream ends", () => {
     expect(names(await read(other))).toEqual(["token.changed"]);
   });
 
-  test("at the time until which its caller is good, after which it is told nothing, also of what waited", async () => {
+  test("when its caller expires, and sends nothing afterwards, not even what was queued", async () => {
     const bench = openHub();
     const until = bench.clock.now() + 30_000;
     const loaded: number[] = [];
@@ -281,7 +282,7 @@ describe("a stream ends", () => {
         loaded.push(bench.clock.now());
         return { ...EVERYTHING, until };
       });
-    // The second is quiet: it waits when the time comes.
+    // The second reader is quiet: it is waiting when its time is up.
     const [late, quiet, other] = [listen(), listen(), bench.hub.listen(1, open)];
     await bench.pass(100);
     for (const reader of [late, quiet, other]) await read(reader);
@@ -299,13 +300,13 @@ describe("a stream ends", () => {
     expect([await next(late), await next(quiet), hasEnded]).toEqual([null, null, true]);
     await bench.pass(100);
     expect(names(await read(other))).toEqual(["connector.changed", "agent.changed"]);
-    // Its rights were looked up at its beginning alone.
+    // Each stream's rights were looked up only at its start.
     expect(loaded).toHaveLength(2);
     other.close();
     expect(bench.timers()).toBe(0);
   });
 
-  test("before it has taken what waits for it, where its caller's time is over by the wall clock", async () => {
+  test("before its queue is read, if its caller has expired by the wall clock", async () => {
     const bench = openHub();
     const until = bench.clock.now() + 3_600_000;
     const reader = bench.hub.listen(1, async () => ({ ...EVERYTHING, until }));
@@ -316,7 +317,7 @@ describe("a stream ends", () => {
     expect(bench.timers()).toBe(0);
   });
 
-  test("with the gateway's work, and none is opened after that", async () => {
+  test("with the gateway, and none is opened afterwards", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     const waiting = reader.next().then(() => reader.next());
@@ -327,7 +328,7 @@ describe("a stream ends", () => {
   });
 });
 
-test("whatever changes and however it is read, a picture that is patched is the store's in the end", async () => {
+test("whatever changes and however it is read, a patched picture equals the store's in the end", async () => {
   const change = fc.record({
     key: fc.constantFrom("a", "b", "c"),
     status: fc.constantFrom("queued", "running", "awaiting_approval", "failed"),

@@ -16,7 +16,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("reset") }) },
 );
 
-/** What a client makes of it: its lists, read when it is told to, with each text laid over them. */
+/** A client's view: lists that it reads when told to, with each received text laid over them. */
 class Picture {
   readonly #store: ReadonlyMap<string, string>;
   #lists = new Map<string, string>();
@@ -35,7 +35,7 @@ class Picture {
   }
 }
 
-test("a key that waits is replaced in its place, and others are not touched", () => {
+test("a queued key is replaced in its place, and others are not touched", () => {
   const queue = new ConflatingQueue();
   queue.put("a", "a1");
   queue.put("b", "b1");
@@ -44,7 +44,7 @@ test("a key that waits is replaced in its place, and others are not touched", ()
   expect(queue.isEmpty).toBe(true);
 });
 
-test("what is taken is bounded, with one text at least, and the rest is still replaced", () => {
+test("reads are bounded but return at least one text, and the rest can still be replaced", () => {
   const queue = new ConflatingQueue();
   for (const name of ["a", "b", "c"]) queue.put(name, name.repeat(10));
   expect(queue.take(1).texts).toEqual(["a".repeat(10)]);
@@ -52,7 +52,7 @@ test("what is taken is bounded, with one text at least, and the rest is still re
   expect(queue.take(13).texts).toEqual(["b".repeat(10), "new"]);
 });
 
-test("one key too many empties it, and the reader is told once to read anew", () => {
+test("one key too many empties it, and the reader is told once to read everything again", () => {
   const queue = new ConflatingQueue(2);
   queue.take(0);
   queue.put("a", "a1");
@@ -66,7 +66,7 @@ test("one key too many empties it, and the reader is told once to read anew", ()
   expect(queue.take(100)).toEqual({ mark: null, texts: [] });
 });
 
-test("after any steps the picture is the last text of every key, and no more waits than the limit", () => {
+test("after any steps the picture has the last text of every key, and the queue respects its limit", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
       const queue = new ConflatingQueue(LIMIT);

@@ -15,20 +15,20 @@ export interface Told {
   readonly data: any;
 }
 
-/** A hub over a clock that stands still, with lookups that say what `present` holds. */
+/** A hub on a stopped clock, whose lookups return what `present` contains. */
 export interface HubBench {
   readonly hub: FeedHub;
   readonly clock: FakeClock;
-  /** What lookups find, by topic and key. */
+  /** Results of lookups, by topic and key. */
   readonly present: Map<string, FeedEvent>;
-  /** Everything that was looked up, as `topic:key`. */
+  /** Every lookup made, as `topic:key`. */
   readonly looked: string[];
   /** Numbers of the usage event; settable. */
   usage: { tasks_running: number; tasks_queued: number; requests_left: number; requests_per_minute: number };
   pending: number;
   /** Lookups fail while this is set. */
   isBroken: boolean;
-  /** Lets so many milliseconds pass, and everything end that this sets off. */
+  /** Advances the clock, and waits until everything that this triggers has ended. */
   pass(ms: number): Promise<void>;
   timers(): number;
 }
@@ -84,17 +84,17 @@ export function openHub(): HubBench {
   return bench;
 }
 
-/** What a reader was asked for and has not answered yet. */
+/** Reads that a reader has not answered yet. */
 const asked = new WeakMap<FeedReader, ReturnType<FeedReader["next"]>>();
 
-/** The next frames of a reader, which may have been asked for before; null once it is closed. */
+/** A reader's next frames, reusing a pending read; null once it is closed. */
 export function next(reader: FeedReader): ReturnType<FeedReader["next"]> {
   const frames = asked.get(reader) ?? reader.next();
   asked.set(reader, frames);
   return frames;
 }
 
-/** Everything that a reader has now. Nothing where nothing waits. */
+/** Everything that a reader can deliver now; empty if nothing is queued. */
 export async function read(reader: FeedReader): Promise<Told[]> {
   const told: Told[] = [];
   for (;;) {
@@ -117,7 +117,7 @@ function parse(bytes: Uint8Array): Told[] {
   });
 }
 
-/** Names of what was told, without the usage that everybody gets at first. */
+/** The names of these events, without the usage event that every reader gets first. */
 export function names(told: readonly Told[]): string[] {
   return told.map(({ name }) => name).filter((name) => name !== "usage");
 }
@@ -131,7 +131,7 @@ export function task(id: string, status: string, agent = 1): FeedEvent {
   return { name: "task.changed", key: id, agent, data: { ...TASK, id, status } };
 }
 
-/** One event of each name, as small as it can be. */
+/** One event of each name, as small as possible. */
 export function eventOf(name: ToldName, audience: Pick<FeedEvent, "agent" | "path"> = {}): FeedEvent {
   const given = { key: "k", ...audience };
   switch (name) {

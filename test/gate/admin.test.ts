@@ -11,7 +11,7 @@ import { openGateway } from "../../src/gateway.ts";
 const directory = mkdtempSync(join(tmpdir(), "gatehouse-admin-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Opens a gateway on the directory, and answers what it handed over and how calls with some secrets end. */
+/** Opens a gateway on the directory, lets `work` call it, and returns the secrets that it handed over. */
 async function open(
   name: string,
   configured: string | undefined,
@@ -36,7 +36,7 @@ async function open(
 // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
 type Caller = (secret: string, method: string, path: string) => Promise<{ status: number; body: any }>;
 
-test("the first start hands over one secret that works, and later ones none", async () => {
+test("the first start hands over one working secret, and later starts none", async () => {
   const [secret = ""] = await open("first", undefined);
   const again = await open("first", undefined, async (call) => {
     expect((await call(secret, "GET", "/v1/agents")).status).toBe(200);
@@ -44,7 +44,7 @@ test("the first start hands over one secret that works, and later ones none", as
   expect(again).toEqual([]);
 });
 
-test("a configured secret that was rotated away never comes back, however often it is configured", async () => {
+test("a configured secret that was rotated never works again, however often it is configured", async () => {
   const secret = createSecret(systemRandom);
   await open("rotated", secret, async (call) => {
     const { body } = await call(secret, "GET", "/v1/tokens");

@@ -1,4 +1,4 @@
-/** Budgets over a store of their own: what is reserved lasts exactly where its transaction does. */
+/** Budgets on a store of their own. A reservation lasts exactly as long as its transaction. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
 import { Budgets, type Claim, type Crossing } from "../../src/gate/budget.ts";
@@ -40,7 +40,7 @@ const spend = (micros: number) =>
   bench.db.tx((tx) => budgets.charge(tx, { workspaceId: WORKSPACE, agent: null }, micros));
 const codeOf = (error: unknown) => (error as { code?: string }).code;
 
-test("nothing is reserved where the transaction fails after it, and the next one begins", async () => {
+test("nothing stays reserved if the transaction fails, and the next call begins", async () => {
   await setMonth(10);
   const failed = budgets.admit(NEVER, (reserve) =>
     bench.db.tx(async (tx) => {
@@ -53,13 +53,13 @@ test("nothing is reserved where the transaction fails after it, and the next one
   expect(await admit(claim("b", 10))).toBe(10);
 });
 
-test("where there is no budget nothing is estimated", async () => {
+test("without a budget nothing is estimated", async () => {
   const asked = { ...claim("a", 1), expected: () => expect.unreachable() };
   expect(await admit(asked)).toBe(0);
   expect(budgets.reservations).toBe(0);
 });
 
-test("one owner has one call out", async () => {
+test("an owner has at most one call in flight", async () => {
   await setMonth(10);
   await admit(claim("a", 1));
   expect(await admit(claim("a", 1)).catch(String)).toContain("already has a reservation");
@@ -68,14 +68,14 @@ test("one owner has one call out", async () => {
   expect(await admit(claim("a", 1))).toBe(1);
 });
 
-test("who waits behind one budget and then behind the other is let in once both have room", async () => {
+test("a call that waits for one budget and then for another begins once both have room", async () => {
   await setMonth(20);
   await admit(claim("day", 5, 5));
   const waits = admit(claim("waits", 1, 5));
   await spend(6);
   await admit(claim("month", 14));
   budgets.release("day");
-  // It looks in a transaction: another one after it has seen that it did.
+  // The waiting call checks in a transaction, so another transaction after that one shows that it did.
   for (let turn = 0; turn < 3; turn++) await spend(0);
   expect(budgets.reservations).toBe(1);
   budgets.release("month");
@@ -83,20 +83,20 @@ test("who waits behind one budget and then behind the other is let in once both 
   expect(budgets.reservations).toBe(1);
 });
 
-test("who comes later stands behind those who wait, though there is room at that moment", async () => {
+test("a later call queues behind waiting ones, even if there is room at that moment", async () => {
   await setMonth(10);
   await admit(claim("out", 10));
   const first = admit(claim("first", 10));
   await spend(0);
   budgets.release("out");
-  // It is in the store's hands before the one that waits has heard.
+  // The store has this claim before the waiting one learns of the room.
   const later = admit(claim("later", 10)).then(() => "later");
   expect(await Promise.race([first.then(() => "first"), later])).toBe("first");
   budgets.release("first");
   expect(await later).toBe("later");
 });
 
-test("who waits is refused once all is spent, and gives up with the signal's reason", async () => {
+test("a waiting call is refused once everything is spent, and gives up with the signal's reason", async () => {
   await setMonth(10);
   await admit(claim("out", 10));
   const giveUp = new AbortController();
@@ -110,7 +110,7 @@ test("who waits is refused once all is spent, and gives up with the signal's rea
   expect(budgets.reservations).toBe(0);
 });
 
-test("a crossing is where the sum passes it: not before, not twice, and not where a budget is lowered", async () => {
+test("a crossing is when the sum passes it: not before, not twice, and not when a budget is lowered", async () => {
   await setMonth(11);
   await spend(8);
   expect(crossings).toEqual([]);

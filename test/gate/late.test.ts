@@ -1,4 +1,6 @@
-/** Decisions that hold before they can be written: in order, whole or not at all, as many as memory is given to. */
+/**
+ * Decisions that take effect before they can be written: in order, all or nothing, and only as many as fit in memory.
+ */
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
@@ -26,12 +28,12 @@ afterEach(async () => {
   await bench.close();
 });
 
-/** What a trigger refuses is to the store what a full disk is. */
+/** To the store, a refusing trigger looks like a full disk. */
 const refuse = () =>
   file.exec("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
 const allow = () => file.exec("DROP TRIGGER full");
 
-/** An effect, which is written first, and its evidence. */
+/** Writes an effect and then its evidence. */
 const write = (name: string) => async (tx: Tx) => {
   await tx.run("INSERT INTO meta (key, value) VALUES ($1, '')", [`decided/${name}`]);
   await bench.ledger.append(tx, 1, draft({ action: `decision.${name}` }));
@@ -47,7 +49,7 @@ const effects = () =>
     .all()
     .map(({ key }) => key.slice("decided/".length));
 
-test("neither effect nor evidence is there before both are, and both come by themselves, in order", async () => {
+test("effect and evidence appear only together, by themselves and in order", async () => {
   for (const name of ["a", "b", "c"]) keep(name);
   for (let seconds = 0; seconds < 3; seconds++) {
     bench.clock.advance(1_000);
@@ -63,7 +65,7 @@ test("neither effect nor evidence is there before both are, and both come by the
   ]);
 });
 
-test("it is told once that one waits, and once that it is recorded", async () => {
+test("the log says once that one is waiting, and once that it is recorded", async () => {
   keep("a");
   for (let seconds = 0; seconds < 5; seconds++) {
     bench.clock.advance(1_000);
@@ -77,7 +79,7 @@ test("it is told once that one waits, and once that it is recorded", async () =>
   ]);
 });
 
-test("one that cannot be written for a reason of its own does not hold up the others", async () => {
+test("one that cannot be written for its own reasons does not delay the others", async () => {
   keep("a");
   late.keep({ write: () => Promise.reject(new Error("a fault")), facts: { name: "faulty" } });
   keep("b");
@@ -87,7 +89,7 @@ test("one that cannot be written for a reason of its own does not hold up the ot
   expect(lines.find(({ level }) => level === "error")).toMatchObject({ name: "faulty" });
 });
 
-test("ten thousand wait at most; the next one is refused, and the log has it", async () => {
+test("at most ten thousand wait; the next one is refused and logged", async () => {
   for (let count = 0; count < 10_000; count++) late.keep({ write: write(String(count)), facts: {} });
   const refused = () => late.keep({ write: write("one more"), facts: { name: "one more" } });
   expect(refused).toThrow(expect.objectContaining({ status: 503, code: "ledger_unavailable" }));
@@ -95,7 +97,7 @@ test("ten thousand wait at most; the next one is refused, and the log has it", a
   expect(late.size).toBe(10_000);
 });
 
-test("at the end they are tried once more; what is lost then, the log has", async () => {
+test("at the end they are tried once more; any that are lost then are logged", async () => {
   keep("a");
   keep("b");
   await late.stop();

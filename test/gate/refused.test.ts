@@ -31,10 +31,10 @@ beforeEach(() => {
   clock = new FakeClock(Date.UTC(2026, 0, 1));
 });
 
-describe("calls of nobody", () => {
+describe("unauthenticated calls", () => {
   const call = (source: string) => ({ source, requestId: "req_1", channel: "rest" as const });
 
-  test("of 5,000 sources in one minute leave about a thousand entries, and every call is counted", async () => {
+  test("from 5,000 sources in one minute leave about a thousand entries, and every call is counted", async () => {
     const refused = createRefusedCallers(ledger, clock);
     for (let index = 0; index < 5_000; index++)
       await refused.note(1, call(`10.0.0.${index}`), "unauthenticated");
@@ -46,7 +46,7 @@ describe("calls of nobody", () => {
     expect(drafts.at(-1)?.detail?.source).toBe("others");
   });
 
-  test("are swept once: a second sweep has nothing to say", async () => {
+  test("are swept once: a second sweep records nothing", async () => {
     const refused = createRefusedCallers(ledger, clock);
     for (let index = 0; index < 3; index++) await refused.note(1, call("a"), "invalid_token");
     await refused.sweep(1);
@@ -67,7 +67,7 @@ test("two limits passed in one minute leave one entry for the workspace, and eac
   await notices.exceeded(workspace(2, 1), "requests");
   expect(drafts).toHaveLength(2);
   expect(told).toEqual(["w1 requests", "w1 tasks", "w2 requests"]);
-  // The next entry names the limit that came second.
+  // The next entry also names the limit that came second.
   clock.advance(MINUTE);
   await notices.exceeded(workspace(1, 1), "requests");
   await notices.exceeded(workspace(2, 1), "requests");
@@ -78,7 +78,7 @@ test("two limits passed in one minute leave one entry for the workspace, and eac
 });
 
 describe("the request limiter", () => {
-  test("keeps a bucket a workspace, and forgets no debt when the limit is raised", () => {
+  test("keeps one bucket per workspace, and forgets no debt when the limit is raised", () => {
     const limiter = new RequestLimiter();
     expect(limiter.take(workspace(1, 2), 0)).toMatchObject({ remaining: 1, exceeded: false });
     limiter.take(workspace(1, 2), 0);
@@ -92,7 +92,7 @@ describe("the request limiter", () => {
     expect(limiter.take(workspace(1, 600), 1_000)).toMatchObject({ remaining: 9, exceeded: false });
   });
 
-  test("a clock that goes back gives nothing away", () => {
+  test("a clock that is set back grants nothing", () => {
     const limiter = new RequestLimiter();
     limiter.take(workspace(1, 1), 60_000);
     expect(limiter.take(workspace(1, 1), 0).exceeded).toBe(true);

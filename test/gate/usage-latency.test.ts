@@ -1,4 +1,4 @@
-/** Percentiles of latencies of which only the classes are kept. */
+/** Percentiles of latencies, computed from counts per class of latency. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LATENCY_BOUNDS_MS, latencyClass, NOT_MEASURED, percentile } from "../../src/gate/usage/latency.ts";
@@ -17,19 +17,19 @@ test.each([
   expect(latencyClass(ms)).toBe(index);
 });
 
-test("where nothing was measured there is none", () => {
+test("without measurements there is no percentile", () => {
   expect(percentile([], 50)).toBeNull();
   expect(percentile([0, 0], 99)).toBeNull();
 });
 
-test("they are interpolated within their class, and the last class has its lower bound", () => {
+test("percentiles are interpolated within their class, and the last class gives its lower bound", () => {
   expect(percentile([0, 0, 0, 0, 4], 50)).toBe(75);
   expect(percentile([2, 2], 50)).toBe(5);
   expect(percentile([2, 2], 75)).toBe(7.5);
   expect(percentile([...Array<number>(LAST).fill(0), 3], 50)).toBe(3_600_000);
 });
 
-test("they are in the class of the latency that sorting all of them finds, and never shrink", () => {
+test("percentiles are in the class found by sorting all latencies, and never decrease", () => {
   const latency = fc.oneof(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 0, max: 4_000_000 }));
   fc.assert(
     fc.property(fc.array(latency, { minLength: 1, maxLength: 300 }), (all) => {

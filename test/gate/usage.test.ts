@@ -1,4 +1,6 @@
-/** Statistics over a store of their own: what is counted is there once, at each step, wherever it has been moved to. */
+/**
+ * Statistics on a store of their own. Each use is counted exactly once at each step, wherever its counts have moved.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { silentLog } from "../../src/base/log.ts";
@@ -54,7 +56,7 @@ const call = (more: Partial<Usage> = {}): Usage => ({
   ...more,
 });
 
-/** By slot and name, as the breakdown says; the others together as `other`. */
+/** Amounts by name, as the breakdown reports them; the remaining ones together as `other`. */
 function told({ top, other }: Breakdown): [string | null, readonly number[]][] {
   const named = top.map(({ name, micros }): [string | null, readonly number[]] => [name, micros]);
   return other === null ? named : [...named, ["other", other]];
@@ -82,7 +84,7 @@ function expectSame(found: UsageReport, all: readonly Usage[], width: number): v
   }
   expect(sum([...found.total.outcomes.values()])).toBe(all.length);
   expect(found.total.credits).toBe(sum(all.map(({ credits }) => credits ?? 0)));
-  // Whoever is named has what it has spent, and all of them together are all that was spent.
+  // Each named agent has exactly what it spent, and all of them together are all that was spent.
   const ofAgent = (name: string | null) =>
     all.filter(({ agentId }) => (agentId === null ? name === null : `agent-${agentId}` === name));
   for (const { name, micros } of found.byAgent.top) {
@@ -118,17 +120,17 @@ const usage = fc.record({
   credits: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 1e9 })),
   inputTokens: fc.integer({ min: 0, max: 1e6 }),
   outputTokens: fc.integer({ min: 0, max: 1e6 }),
-  /** Minutes that pass before it. */
+  /** Minutes before this use. */
   after: fc.oneof(fc.integer({ min: 0, max: 6 }), fc.integer({ min: 0, max: 600 })),
-  /** What is done once it is counted. */
+  /** What happens after it is counted. */
   next: fc.constantFrom("nothing", "nothing", "keep house", "note beside"),
 });
 
-test("at each step all that was counted is there once, before and after it is moved, also late", async () => {
+test("at each step everything is counted exactly once, before and after it is moved, even if late", async () => {
   let elapsed = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(usage, { maxLength: 40 }), async (plan) => {
-      // A time of its own for each run.
+      // Each run has a time of its own.
       const now = bench.clock.now() + 3 * DAY;
       bench.clock.setWall(slotOf(now, DAY) + 23 * HOUR);
       const start = bench.clock.now();
@@ -136,7 +138,7 @@ test("at each step all that was counted is there once, before and after it is mo
       const tally = new UsageTally(bench.db, silentLog);
       for (const { call: made, after, next, ...rest } of plan) {
         bench.clock.setWall(Math.min(bench.clock.now() + after * MINUTE, start + 40 * HOUR));
-        // Some of it is of a slot that has been moved already.
+        // Some uses belong to a slot whose counts have already moved.
         const at =
           next === "nothing" && after > 5
             ? Math.max(start, bench.clock.now() - 7 * MINUTE)
@@ -170,7 +172,7 @@ test("at each step all that was counted is there once, before and after it is mo
   expect(elapsed).toBeGreaterThan(100);
 });
 
-test("nothing waits in the counts behind the present five minutes, and hundreds of rows are moved", async () => {
+test("nothing older than the present five minutes stays in the counts, and hundreds of rows are moved", async () => {
   for (let index = 0; index < 450; index++) await record(call({ name: `up/${index}`, credits: 1 }));
   await slots.keepHouse();
   const counts = () => bench.db.all("SELECT slot FROM usage_counts WHERE workspace_id = 1");
@@ -184,8 +186,8 @@ test("nothing waits in the counts behind the present five minutes, and hundreds 
   expect(sum(found.byModel.other ?? [])).toBe(442);
 });
 
-test("those that cost most are told by name, wherever their calls are kept, and the others as one", async () => {
-  // Half of each before it is moved, half of it after.
+test("those that cost most are listed by name, wherever their calls are stored, and the others as one", async () => {
+  // Half of each agent's use is recorded before the move, half after it.
   const spend = async (): Promise<void> => {
     for (let index = 1; index <= AGENTS; index++) {
       await record(call({ agentId: index, name: `up/${index}`, credits: index }));
@@ -203,7 +205,7 @@ test("those that cost most are told by name, wherever their calls are kept, and 
   expect(byModel).toEqual({ top: top((index) => `up/${index}`), other: [12] });
 });
 
-test("a name that was freed and taken again is one, and calls by no agent have none", async () => {
+test("a name that was freed and taken again counts as one, and calls without an agent have none", async () => {
   await bench.db.run("UPDATE agents SET archived_at = 1, name = 'again' WHERE id = 1");
   await bench.db.run("UPDATE agents SET name = 'again' WHERE id = 2");
   await record(call({ agentId: 1, credits: 2 }));
@@ -220,7 +222,7 @@ test("a name that was freed and taken again is one, and calls by no agent have n
   });
 });
 
-test("what the store did not take is counted the next time", async () => {
+test("counts that the store refused are written the next time", async () => {
   let isFull = true;
   const db: Db = {
     ...bench.db,
@@ -241,7 +243,7 @@ test("what the store did not take is counted the next time", async () => {
   expect([await counted(1), await counted(2)]).toEqual([2, 1]);
 });
 
-test("memory is bounded while the store takes nothing, and what is not counted is told", async () => {
+test("memory is bounded while the store refuses everything, and uncounted uses are logged", async () => {
   const told: unknown[] = [];
   const log = { ...silentLog, warn: (_message: string, facts?: object) => void told.push(facts) };
   const tally = new UsageTally(bench.db, log);
@@ -253,9 +255,9 @@ test("memory is bounded while the store takes nothing, and what is not counted i
   expect((await report("1h", now, now + 1)).total.outcomes.get("model.succeeded")).toBe(10_001);
 });
 
-test("each step is kept as long as it is said to be, and no longer", async () => {
+test("each step is kept exactly as long as documented", async () => {
   const begun = bench.clock.now();
-  // Of more agents than one transaction looks at, and of another workspace.
+  // More agents than one transaction handles, and another workspace.
   for (let index = 1; index <= 120; index++) await record(call({ agentId: index }));
   await record(call({ workspaceId: 2 }));
   const rows = (width: number) =>
@@ -265,7 +267,7 @@ test("each step is kept as long as it is said to be, and no longer", async () =>
     );
   for (const step of STEPS) {
     const { width, kept } = USAGE_STEPS[step];
-    // The last moment in which the slot may be asked for.
+    // The last moment at which the slot may be requested.
     const last = slotOf(begun, width) + width + kept - 1;
     bench.clock.setWall(last);
     await slots.keepHouse();
@@ -277,7 +279,7 @@ test("each step is kept as long as it is said to be, and no longer", async () =>
     bench.clock.setWall(begun);
     await record(call({ at: begun }));
     if (step !== "1d") {
-      // What has gone of one step is still there of the coarser ones.
+      // Counts deleted from one step still exist in the coarser ones.
       expect((await rows(USAGE_STEPS["1d"].width)).length).toBeGreaterThan(0);
     }
   }

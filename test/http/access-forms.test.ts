@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** The UUID of an identifier, read here with code of the test's own. */
+/** Decodes the UUID of an identifier, with code of the test's own. */
 function uuid(id: string): { version: number; variant: number; ms: number } {
   const text = id.slice(id.indexOf("_") + 1);
   let value = 0n;
@@ -27,7 +27,7 @@ function uuid(id: string): { version: number; variant: number; ms: number } {
   };
 }
 
-/** Every key and every string below a value. */
+/** Every key and every string inside a value. */
 function* everything(value: unknown): Generator<{ key: string; value: unknown }> {
   if (typeof value !== "object" || value === null) return;
   for (const [key, item] of Object.entries(value)) {

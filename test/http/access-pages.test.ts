@@ -6,7 +6,7 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   gateway = await startGateway();
-  // Made in an order that is not theirs by name.
+  // Created in an order that differs from the order of names.
   for (const index of [3, 0, 6, 1, 5, 2, 4]) await gateway.agent(`agent-${index}`);
   for (let index = 0; index < 6; index++) await gateway.token({ name: `t${index}`, scopes: ["tasks:read"] });
   for (let index = 0; index < 5; index++) {
@@ -17,7 +17,7 @@ afterAll(() => gateway.stop());
 
 type Item = Record<string, unknown>;
 
-/** Reads all pages and answers them; fails when one is longer than asked for or the walk does not end. */
+/** Reads and returns all pages. Fails if a page is longer than requested or the pages do not end. */
 async function walk(path: string, limit: number): Promise<Item[]> {
   const items: Item[] = [];
   let cursor: string | null = "";

@@ -4,7 +4,7 @@ import { startGateway, type TestGateway } from "../support/gateway.ts";
 
 let gateway: TestGateway;
 let fill: (path: string) => string;
-/** Secrets of tokens with one scope alone, and of tokens with every scope but that one. */
+/** Secrets of tokens with a single scope, and of tokens with every scope except that one. */
 const only = new Map<string, string>();
 const without = new Map<string, string>();
 

@@ -3,7 +3,7 @@ import { finishedTask } from "../access/routes.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 
 let gateway: TestGateway;
-/** Admin of the other workspace. */
+/** The other workspace's admin token. */
 let other: string;
 let task: string;
 let tokenId: string;
@@ -17,7 +17,7 @@ beforeAll(async () => {
   const issued = await gateway.call("POST", "/v1/tokens", { body: { name: "ours", scopes: ["tasks:read"] } });
   tokenId = issued.body.id;
   secret = issued.body.secret;
-  // Our ledger becomes longer than theirs, so that it has an entry 90 and theirs has none.
+  // Makes our ledger longer than theirs: ours has an entry 90, theirs does not.
   for (let index = 0; index < 90; index++) await gateway.call("GET", "/v1/tiers");
 });
 afterAll(() => gateway.stop());
@@ -107,7 +107,7 @@ test("the operator's routes are not there for a token, an admin's included", asy
     const list = await gateway.call("GET", "/operator/workspaces", { token });
     const create = await gateway.call("POST", "/operator/workspaces", { token, body: { name: "more" } });
     expect([list.status, create.status]).toEqual([404, 404]);
-    // Naming another workspace changes nothing for a token.
+    // For a token, the header with another workspace's name changes nothing.
     const headers = { "gatehouse-operator": "root", "gatehouse-workspace": "other" };
     const named = await gateway.call("GET", "/v1/workspace", { token, headers });
     expect(named.body.name).toBe(token === other ? "other" : "default");

@@ -6,7 +6,7 @@ import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { until } from "../support/until.ts";
 
 const clock = new FakeClock();
-// Takes a call and never answers: what was started goes on until it is stopped.
+// Accepts a call and never answers, so a started task runs until it is stopped.
 const upstream = startFakeModel({ fallback: { hang: true } });
 let gateway: TestGateway;
 

@@ -1,4 +1,4 @@
-/** Bodies that are held back on real connections: who else is served, and what becomes of them. */
+/** Request bodies held back on real connections: who else is served, and what happens to the bodies. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { connect as connectMcp } from "../mcp/support.ts";
@@ -24,14 +24,14 @@ afterEach(async () => {
 
 interface HalfPost {
   readonly socket: Socket;
-  /** Resolves when the bytes were handed to the system. */
+  /** Resolves when the bytes have been handed to the operating system. */
   readonly sent: Promise<void>;
-  /** All that was answered, once the connection is closed. */
+  /** The whole answer, once the connection is closed. */
   readonly answer: Promise<string>;
   readonly seen: () => string;
 }
 
-/** Sends a head that announces `length` bytes, and only the first ones of the body. */
+/** Sends a head that announces `length` bytes, and then only these first bytes of the body. */
 function postHalf(path: string, token: string, body: Uint8Array, length: number): HalfPost {
   const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
   sockets.push(socket);
@@ -41,7 +41,7 @@ function postHalf(path: string, token: string, body: Uint8Array, length: number)
   });
   const closed = Promise.withResolvers<string>();
   socket.on("close", () => closed.resolve(text));
-  // A reset is an end as well.
+  // A reset also ends the connection.
   socket.on("error", () => closed.resolve(text));
   const head = [
     `POST ${path} HTTP/1.1`,
@@ -61,9 +61,9 @@ const agent = (name: string) => ({ body: { name, owner: "o", memory_scope: "a" }
 test("one workspace's held bodies leave room for others, who are served as if there were none", async () => {
   const other = await gateway.workspace("other");
   const part = Buffer.alloc(9 * MIB, " ");
-  // 288 MiB, of the 256 that the server has in all.
+  // 288 MiB, although the server has 256 MiB for all bodies.
   const hog = Array.from({ length: 32 }, () => postHalf("/v1/agents", gateway.admin, part, 10 * MIB));
-  // Each is held whole, or refused: those of the hog that are too many are.
+  // Each is either held completely or refused; some of the hog's exceed its share.
   await Promise.all(hog.map(({ sent, answer }) => Promise.race([sent, answer])));
   while (!hog.some(({ seen }) => seen() !== "")) await turn();
   for (const name of ["one", "two", "three"]) {
@@ -71,7 +71,7 @@ test("one workspace's held bodies leave room for others, who are served as if th
     expect((await gateway.call("POST", "/v1/agents", { token: other, raw })).status).toBe(201);
   }
   const large = { ...agent("large").body, instructions: "x".repeat(5 * MIB) };
-  // Too long for a field; what counts is that it was read.
+  // Too long for the field. What matters is that the body was read.
   expect((await gateway.call("POST", "/v1/agents", { token: other, body: large })).status).toBe(422);
   const refused = hog.filter(({ seen }) => seen() !== "");
   expect(refused.length).toBeGreaterThan(0);
@@ -125,7 +125,7 @@ describe("a client that leaves in the middle of its body", () => {
       for (const length of [1_000, 5 * MIB]) {
         const { socket, sent } = postHalf("/v1/agents", gateway.admin, Buffer.from("{"), length);
         await sent;
-        // Its head has been read by then.
+        // By now the server has read the head.
         await gateway.call("GET", "/v1/agents");
         leave(socket);
       }

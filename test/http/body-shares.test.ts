@@ -13,7 +13,7 @@ function open(sizes: { readonly whole?: number; readonly perWorkspace?: number }
   return { clock, shares: new BodyShares({ clock, ...sizes }) };
 }
 
-/** Opens a body that holds so much, and notes why it is given up. */
+/** Opens a body that holds this many bytes, and records why it is given up. */
 function holding(shares: BodyShares, workspaceId: number, bytes: number) {
   const body = shares.open(workspaceId);
   const told: Problem[] = [];
@@ -49,7 +49,7 @@ describe("the memory for bodies that are being read", () => {
     expect(hog.map(({ told }) => told.map(({ code }) => code))).toEqual([[], ["rate_limited"], []]);
     expect([other.told, third.told]).toEqual([[], []]);
     expect(shares.held).toBe(280);
-    // What was given up gets nothing more.
+    // A body that was given up receives nothing more.
     expect(refusalOf(hog[1]?.body as OpenBody, 1)).toMatchObject(FULL);
   });
 
@@ -134,7 +134,7 @@ describe("a body that trickles", () => {
 
   test("is not given up for a loop that stood still: looks are counted, not time", () => {
     const { shares } = open();
-    // A clock whose timers come late: 60 s pass, and one of them is due.
+    // A clock whose timers fire late: after 60 s only one of them is due.
     const late = new FakeClock();
     const after = late.after.bind(late);
     late.after = (_ms, task) => after(60_000, task);
@@ -158,7 +158,7 @@ describe("reading a body", () => {
       },
     });
 
-  /** A body that sends parts, and then nothing more until it is ended. */
+  /** A body that sends these parts, and then nothing until it is ended. */
   function trickle(parts: readonly number[]) {
     const { promise, resolve } = Promise.withResolvers<void>();
     const sent = Promise.withResolvers<void>();

@@ -1,14 +1,16 @@
-/** Connectors with many large tools: what a listing answers at once, over REST and MCP, and what a model is sent. */
+/**
+ * Connectors with many large tools: how much a listing returns at once, over REST and MCP, and what a model is sent.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
 
 const MIB = 1024 * 1024;
-/** Of one page, and of the one connector or tool that it may have past that. */
+/** Most bytes of a page, including the one connector or tool by which it may exceed its limit. */
 const MOST_REST = 4 * MIB + 8 * MIB;
 const MOST_MCP = 2 * MIB + MIB / 4;
 const TOOLS = 50;
-/** Each takes 2.9 MiB: there is room for ten. */
+/** Each takes 2.9 MiB, so there is room for ten. */
 const [CONNECTORS, TAKEN] = [12, 10];
 
 let gateway: TestGateway;
@@ -42,7 +44,7 @@ interface Page {
   readonly next_cursor: string | null;
 }
 
-/** All pages of the list, with the length of the longest. */
+/** All pages of the list, and the length of the longest page. */
 async function allConnectors(
   query = "limit=200",
 ): Promise<{ data: Page["data"][number][]; longest: number }> {

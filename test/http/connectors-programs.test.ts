@@ -1,4 +1,6 @@
-/** Connectors over stdio start programs on this machine: who may add them, and who reads what these programs write. */
+/**
+ * Connectors over stdio start programs on this machine: who may add them, and who may read what these programs write.
+ */
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -27,7 +29,7 @@ const log: Log = { debug: () => {}, info: note, warn: note, error: note };
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
   outside = mkdtempSync(join(tmpdir(), "gatehouse-outside-"));
-  // Programs may run as users of their own.
+  // Programs may run as separate users.
   chmodSync(outside, 0o777);
   logged = [];
   gateway = await startGateway({ dataDir, log });
@@ -39,13 +41,13 @@ afterEach(async () => {
   rmSync(outside, { recursive: true, force: true });
 });
 
-/** Between two starts, tests look into the stopped gateway's files. */
+/** Stops the gateway, so that the test can inspect its files before the next start. */
 async function stop(): Promise<void> {
   if (isRunning) await gateway.stop();
   isRunning = false;
 }
 
-/** With another `connectors.stdio`; tokens stay good. */
+/** Restarts with another `connectors.stdio`. Tokens stay valid. */
 async function restart(rule: "operator" | "all" | "none"): Promise<void> {
   const { admin } = gateway;
   await stop();
@@ -147,7 +149,7 @@ describe("a program is started for", () => {
 
 describe("programs that were added before", () => {
   const marker = () => join(outside, "started");
-  /** Writes that it was started, then serves. */
+  /** A program that records that it was started, and then serves. */
   const marking = () => ({
     type: "stdio",
     command: "/bin/sh",
@@ -169,7 +171,7 @@ describe("programs that were added before", () => {
     expect(existsSync(marker())).toBe(false);
   }
 
-  /** As an earlier version stored it: without the word of who had it added. */
+  /** Rewrites the connector as an earlier version stored it: without who authorised it. */
   async function asStoredBefore(name: string): Promise<void> {
     await stop();
     const file = new Database(databasePath(dataDir));
@@ -253,7 +255,7 @@ describe("what a program writes on standard error", () => {
   const REVERSED = [..."hunter22-long"].reverse().join("");
   const ENDED =
     "The program of the connector up ended with code 3. It is unknown whether the call was carried out.";
-  /** Lists one tool; when it is called, spells its secret backwards and ends. */
+  /** A program that lists one tool. When the tool is called, it prints its secret backwards and exits. */
   const PROGRAM = `
     const say = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
     let rest = "";

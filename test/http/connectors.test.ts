@@ -32,7 +32,7 @@ const freshName = () => `up${++made}`;
 const list = async (token?: string) =>
   (await gateway.call("GET", "/v1/connectors?limit=200", token ? { token } : {})).body.data;
 
-/** A port that nobody listens on. */
+/** A port on which nothing listens. */
 async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

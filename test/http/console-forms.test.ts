@@ -1,4 +1,7 @@
-/** Which form of a file of the console is answered, and when a browser is told that it has it (RFC 9110, 12.5.3 and 13.1.2). */
+/**
+ * Which encoding of a console file is sent, and when a browser is told that its copy is current (RFC 9110, 12.5.3 and
+ * 13.1.2).
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 

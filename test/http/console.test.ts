@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 
-/** How the console's page and its files are served. What they do is in test/browser/console. */
+/** How the console's page and files are served. Tests of what they do are in test/browser/console. */
 let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startGateway();
@@ -11,7 +11,7 @@ afterAll(() => gateway.stop());
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(gateway.url + path, { headers, decompress: false });
 
-/** The files that a page names. */
+/** The files that a page refers to. */
 function namedIn(html: string): string[] {
   return [...html.matchAll(/(?:src|href)="([^"]+)"/g)].flatMap((match) => match[1] ?? []);
 }
@@ -62,7 +62,7 @@ describe("the page", () => {
     const before = await newest();
     const answer = await get("/console");
     expect(answer.headers.get("ratelimit")).toBeNull();
-    // The one that was read just now has made one of its own.
+    // The one new entry is the first of the two reads of the ledger.
     expect(await newest()).toBe(before + 1);
   });
 });
@@ -112,7 +112,8 @@ describe("every file", () => {
     const seen = new Set(waiting);
     for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
       const text = await (await get(path, { "accept-encoding": "identity" })).text();
-      // What is said and never asked: XML's languages, examples, where a package or a specification is.
+      // Addresses that are mentioned but never requested: XML namespaces, examples, the homes of packages and
+      // specifications.
       const hosts = [...text.matchAll(/https?:\/\/([\w.-]+\.\w+)/g)].map((match) => match[1] ?? "");
       const asked = hosts.filter(
         (host) =>

@@ -12,7 +12,7 @@ afterAll(async () => {
   for (const server of servers) await server.stop(true);
 });
 
-/** Chunks without end, or until one fails, with what became of them. */
+/** Endless chunks, or chunks until one fails, with a record of what happened to them. */
 function source({ failsAt = Number.POSITIVE_INFINITY }: { readonly failsAt?: number } = {}) {
   const seen = { made: 0, returned: 0, ended: 0, stopped: 0, failures: [] as unknown[] };
   async function* chunks(): AsyncGenerator<Uint8Array, void> {
@@ -40,7 +40,7 @@ function source({ failsAt = Number.POSITIVE_INFINITY }: { readonly failsAt?: num
 }
 
 const never = () => new AbortController().signal;
-/** Lets everything that is due without a clock happen. */
+/** Runs everything that is due without a clock. */
 const settle = async () => {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
@@ -69,7 +69,7 @@ test("what nobody reads is not made: one chunk waits, and it is given up after f
   expect((await reader.read()).value).toEqual(CHUNK);
   await settle();
   expect(seen).toMatchObject({ made: 2, returned: 0 });
-  // Taking something starts the five minutes anew.
+  // Taking something restarts the five minutes.
   clock.advance(MINUTES_5 - 1);
   expect(seen.failures).toEqual([]);
   clock.advance(1);
@@ -119,7 +119,7 @@ test("a reader that leaves, and a client that had left before, end the reading a
   await expect(stream.getReader().read()).rejects.toThrow();
 });
 
-/** A server of its own that answers with one download, and a client of bare TCP that reads when it is told to. */
+/** A separate server that answers with one download, and a raw TCP client that reads when it is told to. */
 function overTcp(download: ReturnType<typeof source>) {
   const server = Bun.serve({
     port: 0,
@@ -142,7 +142,10 @@ function overTcp(download: ReturnType<typeof source>) {
   return { socket, opened, closed, received: () => Buffer.concat(received).toString("latin1") };
 }
 
-/** Resolves once nothing more is made for a while: how much a connection takes ahead of its reader is the system's matter. */
+/**
+ * Resolves once nothing more is produced for a while. How much a connection takes ahead of its reader depends on the
+ * system.
+ */
 async function untilStill(made: () => number): Promise<number> {
   for (let before = -1; before !== made(); await Bun.sleep(150)) before = made();
   return made();

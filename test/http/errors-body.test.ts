@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Routes that take a body. */
+/** Routes that accept a body. */
 const BODIES = [
   ["POST", "/v1/agents"],
   ["PATCH", "/v1/agents/agent"],

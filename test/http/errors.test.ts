@@ -132,7 +132,7 @@ describe("404 for a path that no method takes", () => {
 });
 
 describe("what a careful client never sends is answered all the same", () => {
-  /** Bytes as they are: no client in between that would refuse to send them. */
+  /** Sends bytes as they are, without a client that might refuse to send them. */
   async function raw(request: string): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1", () =>

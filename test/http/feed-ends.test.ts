@@ -18,7 +18,7 @@ afterAll(() => gateway.stop());
 const issue = async (request: object): Promise<{ id: string; secret: string }> =>
   (await gateway.call("POST", "/v1/tokens", { body: { name: "ending", ...request } })).body;
 
-/** A feed that has been told something: what its caller may hear was looked up before that. */
+/** Opens a feed and waits for its first event, by which time the caller's rights have been looked up. */
 async function openedFeed(secret = gateway.admin): Promise<FeedClient> {
   const feed = await openFeed(gateway, secret);
   await feed.saw("usage");
@@ -58,7 +58,9 @@ describe("a stream ends, and what came with its end is not told", () => {
   test("when its browser signs out, and not another's", async () => {
     const { secret } = await issue({ scopes: ["agents:read"] });
     const [browser, other] = [await signIn(gateway, secret), await signIn(gateway, secret)];
-    /** The rest of a stream that has been told its first usage, as text until it has some words or has ended. */
+    /**
+     * Reads the rest of a stream after its first usage event, as text, until it contains these words or has ended.
+     */
     async function listen({ cookie }: typeof browser) {
       const headers = { cookie, "sec-fetch-site": "same-origin" };
       const { status, body } = await fetch(`${gateway.url}/v1/events`, { headers });
@@ -87,7 +89,7 @@ describe("a stream ends, and what came with its end is not told", () => {
     const own = await startGateway({ clock });
     const secret = await own.token({ scopes: ["agents:read"], expires_in: "30s" });
     const [feed, other] = [await openFeed(own, secret), await openFeed(own)];
-    /** Time goes on until both have been told of their use: what they may hear is known by then. */
+    /** Advances time until both have received this event. Their rights are known by then. */
     const told = async (clients: readonly FeedClient[], name: string) => {
       await until(() => {
         clock.advance(100);

@@ -3,19 +3,19 @@ import type { TestGateway } from "../support/gateway.ts";
 
 type Asked = Pick<TestGateway, "url" | "admin">;
 
-/** A client of `/v1/events` that keeps all it is told. */
+/** A client of `/v1/events` that keeps everything it receives. */
 export interface FeedClient {
   readonly events: readonly ReadEvent[];
-  /** Resolves with the first event, also of earlier ones, that passes. Rejects where the stream ends before. */
+  /** Resolves with the first event that passes, including earlier ones. Rejects if the stream ends first. */
   saw(name: string, passes?: (data: ReadEvent["data"]) => boolean): Promise<ReadEvent>;
-  /** Those of one name. */
+  /** The data of the events of one name. */
   named(name: string): ReadEvent["data"][];
   /** Resolves when the server has ended the stream. */
   readonly ended: Promise<void>;
   leave(): void;
 }
 
-/** Opens the feed, and resolves when the server has told that it is open. */
+/** Opens the feed, and resolves when the server has reported that it is open. */
 export async function openFeed(gateway: Asked, token = gateway.admin): Promise<FeedClient> {
   const control = new AbortController();
   const response = await fetch(`${gateway.url}/v1/events`, {
@@ -44,7 +44,7 @@ export async function openFeed(gateway: Asked, token = gateway.admin): Promise<F
     }
   }
   const ended = read();
-  // Who does not wait for the end does not hear of it either.
+  // A client that does not wait for the end need not handle its failure.
   ended.catch(() => {});
   const client: FeedClient = {
     events,
@@ -67,8 +67,8 @@ export async function openFeed(gateway: Asked, token = gateway.admin): Promise<F
 }
 
 /**
- * Resolves when all that has happened so far is told to these clients of one workspace, as far as they may hear of it: its
- * limits are set twice, which every token hears of, the second time in a round of its own.
+ * Resolves when these clients of one workspace have received everything that has happened so far and that they may
+ * see. It sets the workspace's limits twice. Every token is told of that, the second time in a later round.
  */
 export async function settled(
   gateway: Pick<TestGateway, "call" | "admin">,

@@ -155,7 +155,7 @@ test("1,000 tasks finish beside a reader that reads nothing, which finds each as
     if (finished_at !== null) open.delete(id);
     return open.size === 0;
   });
-  // What it was told before it read is what a connection may hold, and the last state of each task.
+  // Before it read, the connection could buffer only so much; the rest is the last state of each task.
   const events: ReadEvent[] = [];
   for await (const event of readEvents(unread)) {
     events.push(event);

@@ -12,11 +12,11 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Everything that a client was told of some names, as it was told. */
+/** The events of these names that a client received, in order. */
 const told = (client: FeedClient, ...names: readonly string[]) =>
   client.events.filter(({ event }) => names.includes(event)).map(({ event, data }) => [event, data]);
 
-/** What happens while a feed is open, as its events of some names say it. */
+/** The events of these names while `work` runs. */
 async function during(names: readonly string[], work: () => Promise<unknown>): Promise<unknown[]> {
   const feed = await openFeed(gateway);
   await work();

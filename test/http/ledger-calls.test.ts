@@ -29,7 +29,7 @@ const last = async () => {
 interface Row {
   readonly call: readonly [method: string, path: string, body?: object | string];
   readonly action: string;
-  /** Default: succeeded, without a code, about no agent. */
+  /** Default: succeeded, without a code, not about an agent. */
   readonly shown?: object;
   readonly as?: "reader";
 }

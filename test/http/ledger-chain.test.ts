@@ -5,7 +5,7 @@ import { startGateway, type TestGateway } from "../support/gateway.ts";
 type Json = string | number | null | readonly Json[] | { readonly [key: string]: Json };
 type Entry = { readonly [key: string]: Json } & { seq: number; leaf: string; prev: string; ts: string };
 
-/** RFC 8785 for what entries hold, written for the test: keys by UTF-16 code units, integers, strings. */
+/** RFC 8785 for the values in entries, written for the test: keys by UTF-16 code units, integers, strings. */
 function canonical(value: Json): string {
   if (typeof value === "string" || value === null) return JSON.stringify(value);
   if (typeof value === "number") {
@@ -38,7 +38,7 @@ beforeAll(async () => {
   await call("POST", "/v1/tasks", { raw: '{"agent":"agent","prompt":"x","tier":1e21}' });
   await call("POST", "/v1/tasks", { raw: '{"agent":"agent","prompt":"x","tier":9007199254740991}' });
   await call("GET", "/v1/agents", { token: null });
-  // Many at once, so that several entries share one transaction.
+  // Many calls at once, so that several entries share one transaction.
   await Promise.all(Array.from({ length: 60 }, () => call("GET", "/v1/tiers")));
   entries = (await call("GET", "/v1/ledger?limit=200")).body.data;
   for (const { seq } of entries) {

@@ -1,4 +1,6 @@
-/** What somebody has changed in the file of a database hides nothing from lists, exports and bundles, and is named. */
+/**
+ * Changes that somebody makes in a database's file hide nothing from lists, exports and bundles, and are reported.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -12,7 +14,7 @@ import { until } from "../tasks/support.ts";
 import { type Ledgered, ledgerOf } from "./ledger-export-support.ts";
 
 const ENTRIES = 700;
-/** Four denials in the first block, and one entry of a task. */
+/** Four denials in the first block of the index, and one entry of a task. */
 const DENIALS = [11, 57, 101, 200];
 
 let ledgered: Ledgered;
@@ -30,7 +32,7 @@ afterEach(async () => {
   ledgered.remove();
 });
 
-/** With no server on it, and no key: then a server starts. */
+/** Changes the file without a running server and without a key, and then starts a server. */
 async function startAfter(sql: string): Promise<void> {
   const database = new Database(join(ledgered.path, "gatehouse.db"));
   const triggers = database
@@ -175,7 +177,7 @@ describe("an entry that was changed so that a filter leaves it out", () => {
       const { status, body, headers } = await gateway.call(method, path);
       expect([path, status, body.code]).toEqual([path, 503, "ledger_unavailable"]);
       expect(body.detail).toContain("is not the one that was signed. Run `gatehouse ledger verify`");
-      // The call itself is recorded: the ledger can still be appended to.
+      // The call itself is recorded, so the ledger can still be appended to.
       expect(headers.get("gatehouse-ledger")).toMatch(/^\d+$/);
     }
     const later = await gateway.call("GET", "/v1/ledger?order=desc&limit=50");
@@ -226,7 +228,7 @@ describe("an entry that was changed so that a filter leaves it out", () => {
     if (body === null) return;
     const result = await verifyBundle(body, { keys: [], checkpoints: [] }, bundleTools);
     const bundle = await Unpacked.of(body);
-    // A tile that no proof needs is none of the bundle's evidence.
+    // A tile that no proof needs is not part of the bundle's evidence.
     expect([result.verdict, JSON.parse(bundle.text("manifest.json")).counts.total]).toEqual(
       name === "a tile is changed" ? ["holds", expect.any(Number)] : ["tampered", expect.any(Number)],
     );

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { CSV_COLUMNS, csvHeader, csvRows } from "../../src/http/ledger-csv.ts";
 import { type EntryView, viewEntry } from "../../src/http/ledger-entry.ts";
 
-/** What a spreadsheet takes for the beginning of a formula. */
+/** Characters that a spreadsheet treats as the beginning of a formula. */
 const FORMULA = ["=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"];
 const PLAIN = ["a", "'", '"', ",", ";", "\n", "\r\n", " ", "0", "é", "\u{1F600}", "\uFEFF"];
 const hostile = fc
@@ -34,7 +34,7 @@ const entry = fc
     viewEntry({ seq: 1, leaf: new Uint8Array(32), bytes: JSON.stringify({ ...direct, oversight, detail }) }),
   );
 
-/** What stands in a column before it becomes text. */
+/** A column's value before it becomes text. */
 function expected(view: EntryView, column: string): string {
   const found = column.startsWith("oversight_")
     ? (view.oversight as Record<string, unknown> | null)?.[column.slice("oversight_".length)]
@@ -61,7 +61,7 @@ test("what is written is what the library writes, asked for whole rows", () => {
     fc.property(fc.record(Object.fromEntries(DIRECT.map((name) => [name, cell]))), (direct) => {
       const view = viewEntry({ seq: 1, leaf: new Uint8Array(32), bytes: JSON.stringify(direct) });
       const row = CSV_COLUMNS.map((column) => (column in view ? view[column as keyof EntryView] : null));
-      // Of its own, it leaves a lone carriage return without quotes.
+      // By itself, the library leaves a lone carriage return unquoted.
       const options = { record_delimiter: "\r\n", escape_formulas: true, quoted_match: /[\r\n]/ };
       expect(csvRows([view])).toBe(stringify([row], options));
     }),

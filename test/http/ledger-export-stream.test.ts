@@ -13,14 +13,14 @@ afterEach(async () => {
   ledger?.remove();
 });
 
-/** Some 900 bytes an entry in ndjson: more than a connection holds, where that matters. */
+/** About 900 bytes per entry in ndjson, so large counts exceed what a connection can buffer. */
 async function startWith(count: number): Promise<TestGateway> {
   ledger = await ledgerOf(count);
   gateway = await ledger.start();
   return gateway;
 }
 
-/** An export that is read within the process, where no socket swallows what nobody takes. */
+/** Reads an export within the process, where no socket buffers what nobody takes. */
 function open({ gateway: within, admin }: TestGateway, query: string, token = admin): Promise<Response> {
   return within.handle(
     new Request(`http://gate/v1/ledger?${query}`, { headers: { authorization: `Bearer ${token}` } }),
@@ -61,7 +61,7 @@ test("a workspace has two exports at once; others have theirs, and one that ends
     "10",
     expect.objectContaining({ code: "rate_limited" }),
   ]);
-  // A page is none of them, nor is a list.
+  // Neither a page nor a list counts as an export.
   expect((await open(started, "format=csv&limit=5")).status).toBe(200);
   expect((await open(started, "limit=5")).status).toBe(200);
   const others = await open(started, "format=ndjson", other);
@@ -75,7 +75,7 @@ test("a workspace has two exports at once; others have theirs, and one that ends
   const fifth = await open(started, "format=csv");
   expect(fifth.status).toBe(200);
   for (const { body } of [second, fifth]) await body?.cancel();
-  // What was refused was recorded as what it was.
+  // A refused export is recorded as an export.
   const { data } = (await started.call("GET", "/v1/ledger?action=ledger.read&order=desc&limit=200")).body;
   expect(data.filter(({ code }: Entry) => code === "rate_limited")).toMatchObject([
     { outcome: "denied", detail: { format: "ndjson" } },
@@ -86,14 +86,14 @@ test("a workspace has two exports at once; others have theirs, and one that ends
 const STALLED = 40_000;
 
 test("a client that takes nothing for five minutes is given up, and its connection breaks off", async () => {
-  // Far more than the sockets of both sides hold, however busy the machine is.
+  // Far more than the sockets of both sides can buffer, however busy the machine is.
   const started = await startWith(STALLED);
   const stalled = rawRequest(started, { path: "/v1/ledger?format=ndjson" });
   await stalled.head();
   stalled.socket.pause();
   const open2 = await open(started, "format=csv");
   expect((await open(started, "format=csv")).status).toBe(429);
-  // The exports come to a halt at a moment that nothing shows: five minutes pass again and again until both are given up.
+  // Nothing shows when the exports stall, so five minutes pass repeatedly until both are given up.
   await until(async () => {
     ledger?.clock.advance(5 * 60_000 + 1);
     const others = [await open(started, "format=csv"), await open(started, "format=csv")];
@@ -121,7 +121,7 @@ test("a store that cannot be read in the middle breaks the connection off: a par
     }).then((response) => response.text());
     await expect(whole).rejects.toThrow();
   }
-  // What is not damaged is still to be had, and nothing is held by what has failed.
+  // Undamaged entries can still be read, and the failed exports hold no places.
   const { body, status } = await started.call("GET", "/v1/ledger?limit=200");
   expect([status, body.data.length]).toEqual([200, 200]);
   const some = await Promise.all([1, 2].map(() => open(started, "format=ndjson&to=2026-01-02T03:10:00Z")));
@@ -129,7 +129,7 @@ test("a store that cannot be read in the middle breaks the connection off: a par
   for (const response of some) expect(linesOf(await response.text()).length).toBeGreaterThan(256);
 });
 
-/** As a failing disk does, below a program that has the file open. */
+/** Overwrites a page as a failing disk would, while a program has the file open. */
 function overwritePageOf(path: string, text: string): void {
   const at = readFileSync(path).indexOf(text);
   if (at < 0) throw new Error(`${text} is not in the file`);

@@ -19,13 +19,13 @@ export interface Entry {
 
 export interface Ledgered {
   readonly path: string;
-  /** A gateway on it, by the clock with which its entries were written. */
+  /** Starts a gateway on the directory, with the clock by which its entries were written. */
   start(): Promise<TestGateway>;
   readonly clock: FakeClock;
   remove(): void;
 }
 
-/** A data directory whose workspace `default` has so many entries, 256 a minute, before a gateway opens. */
+/** A data directory whose workspace `default` has this many entries, 256 a minute, before a gateway opens it. */
 export async function ledgerOf(
   count: number,
   draft: (index: number) => Partial<Draft> = () => ({}),
@@ -61,7 +61,7 @@ export async function ledgerOf(
   return { path: directory.path, start, clock, remove: directory.remove };
 }
 
-/** Every entry that a filter lets through, as the lists in JSON show it. `query` begins with `&`. */
+/** Every entry that a filter selects, as the JSON lists show it. `query` begins with `&`. */
 export async function listed(gateway: TestGateway, query = ""): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (let cursor: string | null = ""; cursor !== null; ) {

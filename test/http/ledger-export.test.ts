@@ -9,7 +9,7 @@ const AGENTS = ["scout", "clerk", "rare"];
 const COUNT = 1_500;
 let ledger: Ledgered;
 let gateway: TestGateway;
-/** What was there before the first question: each of them adds an entry, at a later time. */
+/** The entries from before the first request. Each request adds one, at a later time. */
 let entries: Entry[];
 let until: string;
 
@@ -35,7 +35,7 @@ afterAll(async () => {
   ledger.remove();
 });
 
-/** The answer's own text: nothing is read into it. */
+/** The answer's raw text, not parsed. */
 async function get(query: string, headers: Record<string, string> = {}) {
   const response = await fetch(`${gateway.url}/v1/ledger?${query}`, {
     headers: { authorization: `Bearer ${gateway.admin}`, ...headers },
@@ -276,7 +276,7 @@ test("the document names the formats", async () => {
   expect(parameters).toContainEqual(expect.objectContaining({ in: "header", name: "Accept" }));
 });
 
-/** A time within the minutes in which the entries were written. */
+/** A time in the minutes during which the entries were written. */
 function instant(minutes: number): string {
   return new Date(Date.parse(String(entries[10]?.ts)) + minutes * 60_000).toISOString();
 }

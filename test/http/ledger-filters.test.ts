@@ -19,7 +19,7 @@ interface Entry {
   readonly tier: number | null;
 }
 
-/** Traffic of three actors about three agents, over three days. */
+/** Traffic by three actors concerning three agents, over three days. */
 beforeAll(async () => {
   gateway = await startGateway({ clock });
   const { call } = gateway;
@@ -39,7 +39,7 @@ beforeAll(async () => {
     clock.advance(30_000);
     if (round % 4 === 3) clock.setWall(clock.now() + 86_400_000);
   }
-  // What came until now is what is looked at: reading adds entries of another day.
+  // The tests look at what was written so far. Reading adds entries with a later date.
   clock.setWall(Date.UTC(2026, 1, 1));
   entries = [];
   for (let cursor: string | null = ""; cursor !== null; ) {
@@ -75,7 +75,7 @@ function expected(filter: Filter): Entry[] {
   );
 }
 
-/** All pages; what came after the traffic is left out. */
+/** Reads all pages, without the entries after the traffic. */
 async function ask(filter: Filter, order: "asc" | "desc", limit: number): Promise<Entry[]> {
   const found: Entry[] = [];
   const query = new URLSearchParams({ order, limit: String(limit) });
@@ -163,7 +163,8 @@ test("any combination of filters, order and page length", async () => {
       fc.integer({ min: 1, max: 60 }),
       async (given, order, limit) => {
         const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-        // Without an upper end, the reads of this test are entries too, and the pages would not end with the traffic.
+        // Without an upper bound, this test's own reads would be found as well, and the pages would not end with the
+        // traffic.
         const bounded: Filter = { to: "2026-02-01T00:00:00Z", ...filter };
         expect(await ask(bounded, order, limit)).toEqual(expected(bounded));
       },

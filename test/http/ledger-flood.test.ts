@@ -23,7 +23,7 @@ const refused = async (): Promise<Refused[]> =>
 const counted = (entries: readonly Refused[]) =>
   entries.reduce((sum, entry) => sum + (entry.detail.count ?? 1), 0);
 
-/** Housekeeping writes after the clock has moved: waits for what it has to write. */
+/** Waits until housekeeping has written this many entries; it writes after the clock has moved. */
 async function swept(entries: number): Promise<Refused[]> {
   await until(async () => (await refused()).length >= entries);
   return refused();

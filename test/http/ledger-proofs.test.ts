@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** The head that a note vouches for, once its signature was checked. */
+/** The tree head in a note, once its signature is verified. */
 async function headOf(note: string, key = vkey) {
   const { note: signed, checkpoint } = parseSignedCheckpoint(note);
   const known = parseVerifierKey(sha256, key);

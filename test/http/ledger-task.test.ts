@@ -1,4 +1,4 @@
-/** `GET /v1/ledger?task=`: all that was ever said of a task, and nothing else. */
+/** `GET /v1/ledger?task=` returns everything that was ever recorded about a task, and nothing else. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { parse } from "csv-parse/sync";
 import { type ApprovalStage, startApprovals } from "../tasks/approvals/support.ts";
@@ -17,11 +17,11 @@ interface Entry {
 let stage: ApprovalStage;
 let task: string;
 let other: string;
-/** The workspace's whole ledger before the first question. */
+/** The workspace's whole ledger before the first filtered read. */
 let all: Entry[];
 let size: number;
 
-/** A task that is asked for, decided on, read, overridden and erased, among others of its agent. */
+/** Prepares a task that is requested, decided on, read, overridden and erased, among other tasks of its agent. */
 beforeAll(async () => {
   stage = await startApprovals();
   const { gateway } = stage;
@@ -43,7 +43,7 @@ beforeAll(async () => {
   const dispatched = (await call("GET", `/v1/ledger?action=task.dispatch&limit=200`)).body.data as Entry[];
   const { seq } = dispatched.find((entry) => entry.task === task) as Entry;
   expect((await call("DELETE", `/v1/ledger/${seq}/payload`)).status).toBe(204);
-  // Enough of others that what was said until now is in complete blocks of the index, and what follows is not.
+  // Enough other entries that the ones so far are in complete blocks of the index, and later ones are not.
   for (let count = 0; count < 300; count++) await call("GET", "/v1/agents/careful");
   await call("GET", `/v1/tasks/${task}`);
   await ended(gateway, first.body.id);

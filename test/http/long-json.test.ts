@@ -1,4 +1,4 @@
-/** Answers of megabytes: written as they are taken, and so many at once. */
+/** Answers of several megabytes: written only as they are read, and only so many at once. */
 import { expect, test } from "bun:test";
 import { Problem } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -11,7 +11,7 @@ const MIB = 1024 * 1024;
 const PER_WORKSPACE = 8;
 const request = () => new Request("http://127.0.0.1/");
 
-/** Parts of 64 Ki characters, and how many have been made. */
+/** Parts of 64 Ki characters, with a count of those produced. */
 function parts(length: number): JsonParts & { readonly made: number } {
   const seen = { made: 0 };
   return {

@@ -1,4 +1,4 @@
-/** Connectors and webhooks that lead back to this Gatehouse: nothing of them grows, and nothing of them is written for ever. */
+/** Connectors and webhooks that lead back to this Gatehouse: they cause no growth and no endless writing. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { VIA_HEADER, VIA_META } from "../../src/base/via.ts";
 import { connect, hello, post, request } from "../mcp/support.ts";
@@ -23,7 +23,7 @@ interface Proxy {
   readonly paths: string[];
 }
 
-/** A reverse proxy in front of the gateway, which may change a request on its way. */
+/** A reverse proxy in front of the gateway that can change requests in transit. */
 function proxy(
   to: () => string,
   change: (headers: Headers, body: string) => string = (_, body) => body,
@@ -66,7 +66,7 @@ async function toolsOf(gateway: TestGateway, name: string): Promise<string[]> {
   const found = body.data.find((each: { name: string }) => each.name === name);
   return found.tools.map((tool: { name: string }) => tool.name).sort();
 }
-/** What the loop itself has written: entries that no call of the test has made. */
+/** Entries that the loop itself wrote, not calls of the test. */
 async function writtenByLoop(gateway: TestGateway): Promise<string[]> {
   const actions = (await ledger(gateway)).map(({ action }) => action);
   return actions.filter((action) =>
@@ -137,7 +137,7 @@ describe("a connector that leads back here by a proxy", () => {
       () => gateway.url,
       (headers, body) => {
         headers.delete(VIA_HEADER);
-        // What lists tools on its own behalf says so of itself alone.
+        // A server that lists tools on its own behalf sends only its own mark.
         return body.replace(/"gatehouse\/via":\["[0-9a-f]+"\]/, '"gatehouse/via":["abcdefabcdef"]');
       },
     );
@@ -219,7 +219,7 @@ test("a batch that is too long is refused before anybody looks into its messages
   expect([longest.status, longest.last.code]).toEqual([508, "loop_detected"]);
 });
 
-/** As every request of it says. */
+/** The gateway's instance, as all its requests carry it. */
 async function instanceOf(gateway: TestGateway): Promise<string> {
   const { body } = await gateway.call("GET", "/v1/ledger/checkpoint");
   return /^gatehouse\/([0-9a-f]+)\//.exec(body)?.[1] ?? "";
@@ -234,7 +234,7 @@ test("no path answers a request that has passed here, and none is recorded", asy
     expect([answer.status, answer.body.code]).toEqual([508, "loop_detected"]);
   }
   const after = (await ledger(gateway)).length;
-  // The one look into the ledger in between.
+  // At most one: the read of the ledger above.
   expect(after - before).toBeLessThanOrEqual(1);
 });
 
@@ -287,7 +287,7 @@ describe("two Gatehouses that connect each other", () => {
       body: { arguments: {} },
     });
     expect(JSON.stringify(returning.body)).toContain("leads back to this Gatehouse");
-    // Of A's own call: its intent and its outcome.
+    // The intent and the outcome of A's own call.
     expect((await ledger(a)).filter(({ action }) => action === "tool.call")).toHaveLength(2);
   });
 });

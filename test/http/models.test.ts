@@ -79,7 +79,7 @@ describe("an agent's token is shown what its policy allows", () => {
       (await gateway.call("GET", path, { token })).body.data.filter((each: Named) => each.allowed);
     expect((await allowed("/v1/tiers")).map((each: Named) => each.tier)).toEqual(tiers);
     expect((await allowed("/v1/models")).map((each: Named) => each.name)).toEqual(models);
-    // And what is shown is what a dispatch is told.
+    // A dispatch follows what is shown.
     for (const tier of [1, 2, 3]) {
       const answer = await gateway.call("POST", "/v1/tasks", { token, body: { agent, prompt: "x", tier } });
       expect([tier, answer.status]).toEqual([tier, tiers.includes(tier) ? 202 : 403]);

@@ -1,4 +1,4 @@
-/** Who has streams open, over a store of their own: how often it is looked whether they are still good, and for how long. */
+/** Callers of open streams, on a store of their own: how often their rights are rechecked, and when that ends. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Caller } from "../../src/access/caller.ts";
 import { createSessions } from "../../src/access/sessions.ts";
@@ -18,7 +18,7 @@ let tokens: Tokens;
 let callers: OpenCallers;
 let looks: number;
 let isBroken: boolean;
-/** What timers were asked to wait. */
+/** The delays of all timers. */
 let waits: number[];
 beforeEach(async () => {
   bench = await openLedger();
@@ -57,7 +57,7 @@ async function issue(
   return { id: token.id, caller, secret };
 }
 
-/** A reader that always has something. */
+/** A reader that always has something to read. */
 function talking(): EventReader {
   return { next: async () => [new Uint8Array(1)], close() {} };
 }
@@ -143,6 +143,6 @@ test("a stream that is quiet ends at an expiry months away, for which no timer r
   expect(reader.isClosed).toBe(false);
   bench.clock.advance(1);
   expect([reader.isClosed, callers.size, looks]).toEqual([true, 0, 1]);
-  // A longer one runs out at once (HTML, section 8.7; 32 bits).
+  // A longer timeout would fire at once (HTML, section 8.7; 32 bits).
   expect(Math.max(...waits)).toBeLessThan(2 ** 31);
 });

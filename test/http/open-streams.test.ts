@@ -1,4 +1,4 @@
-/** The shares that workspaces have of the streams that may be open. */
+/** Each workspace's share of the streams that may be open. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { OpenStreams, type StreamPlace } from "../../src/http/open-streams.ts";
@@ -24,7 +24,7 @@ test("a stream whose place was lost before it began ends at its beginning", () =
   const ended: string[] = [];
   first.endsBy(() => ended.push("first"));
   expect(ended).toEqual(["first"]);
-  // It has no place to give back.
+  // The stream has no place to return.
   first.release();
   expect(() => streams.take(1)).toThrow("too many open streams");
 });
@@ -35,7 +35,7 @@ test("whatever streams come and go: never more than there may be, and never refu
     fc.property(fc.array(step, { minLength: 40, maxLength: 80 }), (steps) => {
       const streams = new OpenStreams(6, 8);
       const open: { workspace: number; place: StreamPlace }[] = [];
-      /** What the workspace of a stream that ended for another one held before. */
+      /** How many streams the workspace held when one of them was ended for another workspace. */
       const lost: number[] = [];
       const heldBy = (workspace: number) => open.filter((each) => each.workspace === workspace).length;
       for (const { workspace, closes } of steps) {

@@ -1,4 +1,7 @@
-/** Patterns that restrict an agent mean what their author meant, or are refused: none is taken literally and forbids nothing. */
+/**
+ * Patterns that restrict an agent mean what their author meant, or are refused. None is taken literally and so
+ * forbids nothing.
+ */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -97,7 +100,7 @@ test("a token's scope with ? covers one character, and nobody hands out more wit
   expect(answers.map(({ status }) => status)).toEqual([403, 403, 201, 201]);
 });
 
-/** As an older version left it. Before the agent is read for the first time. */
+/** Stores a value as an older version left it. Call it before the agent is first read. */
 function store(agent: string, column: "tier_policy" | "approvals", value: unknown): void {
   const file = new Database(databasePath(stage.gateway.dataDir));
   file.query(`UPDATE agents SET ${column} = ? WHERE name = ?`).run(JSON.stringify(value), agent);

@@ -1,4 +1,6 @@
-/** `DELETE /v1/ledger/:seq/payload`: a prompt, an output or arguments are gone, and what proves them stays whole. */
+/**
+ * `DELETE /v1/ledger/:seq/payload` removes a prompt, an output or arguments. The evidence about them stays complete.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
@@ -42,7 +44,7 @@ const ANSWER = "It went to the gossamer vaultling, they say.";
 const TEXTS = { PROMPT, ASIDE, ARGUMENT, ANSWER };
 const TASK = { agent: "scout", prompt: PROMPT, tools: ["time.now"] };
 
-/** A model that says something, asks for the time in a place with a name of its own, and answers. */
+/** Scripts a model that says something, asks for the time in a place with a recognisable name, and answers. */
 function script(): void {
   stage.upstream.script("a", ({ body }) =>
     body.messages.at(-1)?.role === "tool"
@@ -51,7 +53,7 @@ function script(): void {
   );
 }
 
-/** The first script answers the call of that number, the second all others. */
+/** Scripts the call of this number with `at`, and all others with `others`. */
 function scriptAt(number: number, at: Script, others: Behaviour): void {
   stage.upstream.script("a", (call, index) => {
     if (index !== number) return others;
@@ -65,7 +67,7 @@ const read = async (id: string) => (await stage.gateway.call("GET", `/v1/tasks/$
 const events = async (id: string) => allEvents(await openEvents(stage.gateway, id));
 const left = (texts: Readonly<Record<string, string>> = TEXTS) => leftovers(stage.gateway.dataDir, texts);
 
-/** The entries of a task, by what they are. */
+/** A task's entries by their meaning. */
 async function entriesOf(task: string) {
   const entries = (await ledger(stage.gateway)).filter((entry) => entry.task === task);
   const seqOf = (action: string, phase: string) =>
@@ -82,7 +84,7 @@ async function entriesOf(task: string) {
 const lastErasure = async (): Promise<Entry | undefined> =>
   (await ledger(stage.gateway)).findLast(({ action }) => action === "payload.erase");
 
-/** How many payloads the file has. */
+/** The payloads in the file. */
 function payloads(): { seq: number; kind: string }[] {
   const file = new Database(databasePath(stage.gateway.dataDir), { readonly: true });
   try {
@@ -398,7 +400,7 @@ test("what the store refused to erase is erased by the next call", async () => {
 });
 
 test("of 120 tasks that were erased among 160, no text is left anywhere once the store was written anew", async () => {
-  // Of varying length, so that the engine moves rows from page to page and leaves copies behind.
+  // Texts of varying length, so the engine moves rows between pages and leaves copies behind.
   const mark = (kind: string, n: number) =>
     `~${kind}${String(n).padStart(3, "0")}~`.repeat(1 + ((n * 7_919) % 60));
   stage.upstream.script("a", ({ body }) => {

@@ -1,4 +1,6 @@
-/** Paths as bytes on a connection: what a proxy in front has judged is what is routed, or nothing. */
+/**
+ * Paths as raw bytes on a connection: the path that a proxy in front has judged is the one that is routed, or none.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -11,7 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Sends the request line as it is. @returns the status, and the problem's code where there is one */
+/**
+ * Sends the request line as it is.
+ * @returns the status, and the problem's code if there is one
+ */
 async function ask(method: string, target: string, host?: string): Promise<readonly (number | string)[]> {
   const { host: own, port } = new URL(gateway.url);
   const socket = connect(Number(port), "127.0.0.1");
@@ -64,7 +69,7 @@ describe("a path that only normalising would lead to a route is not found", () =
     for (const target of [`/${dot}/v1/agents`, `/v1/${dot}/agents`, `/v1/agents/clerk/${dot}`]) {
       expect([target, await ask("GET", target)]).toEqual([target, NOT_FOUND]);
     }
-    // Here it is a name, which no agent has.
+    // In this place it is a name, which no agent has.
     expect(await ask("GET", `/v1/agents/${dot}`)).toEqual([404, "agent_not_found"]);
     expect(await ask("POST", `/v1/agents/${dot}`)).toEqual(NOT_FOUND);
     expect(await ask("POST", `/v1/agents/${dot}/stop`)).toEqual([404, "agent_not_found"]);

@@ -35,7 +35,7 @@ test("those who ask for readiness at once, or soon after, share one probe", asyn
   clock.advance(1);
   await ask();
   expect(probes).toBe(2);
-  // Nobody is told for a second that it is ready when it takes no work any more.
+  // A server that no longer accepts work must not be reported as ready, even for a second.
   isDraining = true;
   expect(await (await ask()).json()).toMatchObject({ failing: ["draining"] });
   expect(probes).toBe(2);

@@ -1,4 +1,6 @@
-/** Nobody else's page acts by a browser's cookie: what it sends is refused by the headers that no page can set. */
+/**
+ * No other site's page can act through a browser's cookie: its requests are refused by headers that no page can set.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { type Browser, linkFor, signIn } from "../access/session-support.ts";
@@ -8,12 +10,12 @@ setDefaultTimeout(60_000);
 
 let gateway: TestGateway;
 let browser: Browser;
-/** The server's own origin, and others that a browser may name. */
+/** The server's own origin. */
 let own: string;
 let port: string;
 
 beforeAll(async () => {
-  // The limit is not what is tested here.
+  // The limit is not under test here.
   gateway = await startGateway({ yaml: "limits: { requests_per_minute: 1000000 }" });
   own = gateway.url;
   port = new URL(own).port;
@@ -21,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** What a row says of `own` stands for the server's own origin, which is known once it runs. */
+/** Replaces `own` and `PORT` in a row with the server's own origin and port, which are known once it runs. */
 const here = (text: string) => text.replace("own", own).replace("PORT", port);
 
 const named = (site: string | null, origin: string | null): Record<string, string> => ({
@@ -39,7 +41,7 @@ const PATHS = {
   DELETE: "/v1/session",
 } as const;
 
-/** Headers of another page, by what a browser would send; none of them is served, whatever the method. */
+/** Headers that a browser would send for another site's page. None of them is served, whatever the method. */
 const FOREIGN: readonly (readonly [site: string | null, origin: string | null])[] = [
   ["cross-site", null],
   ["cross-site", "https://evil.example"],
@@ -69,7 +71,7 @@ const FOREIGN: readonly (readonly [site: string | null, origin: string | null])[
   [null, "http://evil.example:PORT"],
   [null, "http://127.0.0.1:PORT@evil.example"],
 ];
-/** Read by a person or the server's own page, but not enough to change anything by. */
+/** Enough to read, for a person or the server's own page, but not to change anything. */
 const READ_ONLY: readonly (readonly [site: string | null, origin: string | null])[] = [
   [null, null],
   ["none", null],
@@ -163,7 +165,7 @@ describe("signing in from another page is refused, so that nobody is signed in a
         expect([answer.status, answer.body.code]).toEqual([403, "origin_forbidden"]);
         expect(answer.headers.has("set-cookie")).toBe(false);
       }
-      // The link was not used up by it.
+      // The attempt did not use up the link.
       expect((await gateway.call("POST", "/v1/session", { token: link })).status).toBe(201);
     },
   );
@@ -279,7 +281,7 @@ test("whatever headers come with it, a request of a foreign origin changes nothi
     fc.constantFrom(...WRITES),
     fc.oneof(
       fc.record({ origin: foreign, site }),
-      // Without an origin the browser has to vouch for the page.
+      // Without an origin, the browser has to vouch for the page.
       fc.record({ origin: fc.constant(null), site: site.filter((each) => each !== "same-origin") }),
     ),
     fc.record({
@@ -299,10 +301,10 @@ test("whatever headers come with it, a request of a foreign origin changes nothi
         value === null ? [] : [[name, here(value)]],
       );
       const secure = more["x-forwarded-proto"]?.startsWith("https") === true;
-      // What the proxy has taken by HTTPS is the page's own address then.
+      // In that case, what the proxy received over HTTPS is the page's own address.
       fc.pre(origin === null || here(origin).trim() !== (secure ? own.replace("http:", "https:") : own));
       const [name = "", secret = ""] = browser.cookie.split("=");
-      // The cookie is sent under the name that would count.
+      // Send the cookie under the name that the server would accept.
       const cookie = `${secure ? `__Host-${name}` : name}=${secret}`;
       const headers = { ...Object.fromEntries(given), ...named(site, origin), cookie };
       const path = { POST: "/v1/agents", PATCH: "/v1/workspace", PUT: "/v1/agents/a", DELETE: "/v1/session" };

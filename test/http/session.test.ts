@@ -1,4 +1,4 @@
-/** Signing in and out: which credential counts where, and the cookie that comes of it. */
+/** Signing in and out: where each credential is accepted, and the cookie that results. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createSecret, LINK_PREFIX, SESSION_PREFIX } from "../../src/access/secret.ts";
 import { systemRandom } from "../../src/base/ids.ts";
@@ -231,7 +231,7 @@ describe("a one-time link", () => {
       ["POST", "/v1/tokens"],
       ["POST", "/mcp"],
     ] as const) {
-      // Signing out forgets the cookie, whatever is answered.
+      // Signing out clears the cookie, whatever the answer.
       const isCleared = method === "DELETE";
       expect(await refusal(gateway.call(method, path, { token: link }))).toEqual([
         ...REFUSED.slice(0, 3),

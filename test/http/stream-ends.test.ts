@@ -1,4 +1,4 @@
-/** A task's event streams end with the token or session that has opened them, and the task goes on. */
+/** A task's event streams end with the token or session that opened them, and the task goes on. */
 import {
   afterAll,
   afterEach,
@@ -16,7 +16,7 @@ import { dispatch, ended, type Gate, held, type Stage, startStage, until } from 
 
 setDefaultTimeout(60_000);
 
-/** The model that is waited for is not given up meanwhile. */
+/** Long enough that the model's pending call does not time out. */
 const PATIENCE_MS = 3_600_000;
 
 let clock: FakeClock;
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-/** A task that runs, and ends no earlier than `answer` is opened. */
+/** Starts a task that does not end before `answer` is opened. */
 beforeEach(async () => {
   const model = held({ chunks: ["said"] });
   answer = model;
@@ -76,7 +76,7 @@ async function issue(request: object = {}): Promise<{ id: string; secret: string
   return (await stage.gateway.call("POST", "/v1/tokens", { body })).body;
 }
 
-/** Those that have ended were not told the task's end, which is still to come; the others are. */
+/** Streams that have ended were not told the task's end, which comes later; the others are. */
 async function expectEnded(gone: readonly Reading[], stay: readonly Reading[] = []): Promise<void> {
   await until(() => gone.every(({ isOver }) => isOver()));
   expect(stay.map(({ isOver }) => isOver())).toEqual(stay.map(() => false));
@@ -113,7 +113,7 @@ describe("a stream of a task's events ends without the task's end, and another o
     const old = [await read(bearer(secret)), await read({ cookie: browser.cookie, ...OWN_PAGE })];
     const rotated = await stage.gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: { grace: "10s" } });
     const fresh = await read(bearer(rotated.body.secret));
-    // Once a later stream of it was answered, the change has been looked at.
+    // Once a later stream has been answered, the change has been checked.
     expect(await read(bearer(secret)).then(({ isOver }) => isOver())).toBe(false);
     expect(old.map(({ isOver }) => isOver())).toEqual([false, false]);
     clock.advance(10_000);

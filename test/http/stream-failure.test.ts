@@ -5,7 +5,7 @@ import { FakeClock } from "../support/clock.ts";
 
 const encoder = new TextEncoder();
 
-/** A reader that gives these, then waits until it is closed or fails when told to. */
+/** A reader that returns these texts, and then waits until it is closed or told to fail. */
 function readerOf(texts: readonly string[]) {
   const left = [...texts];
   const { promise, resolve, reject } = Promise.withResolvers<null>();

@@ -51,13 +51,13 @@ test("past 2,000 streams of a workspace the next is 429, and dispatches nothing;
   }
   expect((await gateway.call("GET", "/v1/tasks")).body.data).toHaveLength(1);
   clients[0]?.abort();
-  // The server learns of a client that has left in its own time.
+  // The server notices only after a while that a client has left.
   await until(async () => (await create()).status === 200);
   for (const client of clients) client.abort();
   hold.open();
 }, 60_000);
 
-/** A stream without end that nobody reads but the test: what a socket's buffers swallow would be a matter of luck. */
+/** An endless stream that only the test reads. With a socket, the result would depend on its buffers. */
 function endlessStream() {
   const time = new FakeClock();
   const seen = { closed: false, expired: 0, ended: 0 };
@@ -71,7 +71,7 @@ function endlessStream() {
     expire: () => seen.expired++,
     ended: () => seen.ended++,
   });
-  /** Seconds go by, and whatever waits for them goes on. */
+  /** Advances time second by second, and lets whatever waits for it proceed. */
   async function pass(seconds: number): Promise<void> {
     for (let second = 0; second < seconds; second++) {
       time.advance(1_000);

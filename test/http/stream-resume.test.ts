@@ -61,7 +61,7 @@ test("ids count from 1 without a gap, task.created is the first and task.finishe
   expect(whole.at(-1)?.data).toMatchObject({ id: finished, status: "succeeded", output: "cde" });
 });
 
-/** What comes after each position, by header and by query. */
+/** Checks what follows each position, by header and by query. */
 async function expectRests(id: string, events: readonly ReadEvent[]): Promise<void> {
   for (let after = 0; after <= events.length + 1; after++) {
     const rest = events.slice(after);
@@ -101,7 +101,7 @@ test("while a task runs, each position gives the rest as it comes, to 32 readers
 test("after a restart, a finished task's events are what they were", async () => {
   await gateway.stop();
   gateway = await startGateway({ yaml, dataDir });
-  // The admin token of the environment is another one now; the helper sends its own.
+  // The environment's admin token has changed; the helper sends its own.
   const answer = await gateway.call("GET", `/v1/tasks/${finished}`);
   expect(answer.status).toBe(200);
   await expectRests(finished, whole);

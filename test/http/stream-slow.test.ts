@@ -5,7 +5,7 @@ import { type RawClient, rawRequest } from "./stream-support.ts";
 
 const MIB = 1024 * 1024;
 const SLOW_READERS = 40;
-/** In JSON each of these takes six bytes, so that the stream has some 5 MB. */
+/** In JSON each of these takes six bytes, so the stream has about 5 MB. */
 const CHUNK = "\u0001".repeat(900);
 const CHUNKS = 900;
 
@@ -46,7 +46,7 @@ test("readers that do not read hold up neither the task nor others, and cost no 
   expect(events.at(-1)?.data.output).toBe(task.output);
   Bun.gc(true);
   const grown = process.memoryUsage.rss() - before;
-  // Forty copies would be some 400 MB with the output in task.finished.
+  // Forty copies would be about 400 MB, with the output in task.finished.
   expect(grown / MIB).toBeLessThan(200);
 
   const [first, ...others] = idle;
@@ -54,7 +54,7 @@ test("readers that do not read hold up neither the task nor others, and cost no 
   first?.socket.resume();
   await first?.ended();
   const text = first?.body() ?? "";
-  expect(text.match(/\\u0001/g)?.length).toBe(2 * CHUNK.length * CHUNKS); // in deltas, and in task.finished
+  expect(text.match(/\\u0001/g)?.length).toBe(2 * CHUNK.length * CHUNKS); // once in deltas, once in task.finished
   expect(text.match(/^event: task\.finished$/gm)?.length).toBe(1);
   expect(text.match(/^id: \d+$/gm)?.length).toBe(events.length);
 }, 60_000);

@@ -1,16 +1,16 @@
 import { connect, type Socket } from "node:net";
 import type { TestGateway } from "../support/gateway.ts";
 
-/** A client of bare TCP: sees the bytes as they come, and reads only while it is let. */
+/** A raw TCP client. It sees the bytes as they arrive, and reads only while it is allowed to. */
 export interface RawClient {
   readonly socket: Socket;
-  /** The status line and the headers, once they are whole. */
+  /** The status line and headers, once complete. */
   head(): Promise<string>;
-  /** The body so far, taken out of its chunks. */
+  /** The body so far, without its chunk framing. */
   body(): string;
-  /** Resolves when the body holds this text. */
+  /** Resolves when the body contains this text. */
   saw(text: string): Promise<void>;
-  /** Resolves when the server has closed the body, or the connection. */
+  /** Resolves when the server has ended the body or closed the connection. */
   ended(): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export function rawRequest(
     const start = all.indexOf("\r\n\r\n");
     if (start < 0) return { text: "", whole: false };
     const rest = all.subarray(start + 4);
-    // What has ended before its first byte left is sent with its length.
+    // An answer that ended before its first byte was sent carries its length.
     const length = /^content-length: (\d+)$/im.exec(all.subarray(0, start).toString("latin1"))?.[1];
     return length === undefined
       ? unchunk(rest)
@@ -86,7 +86,7 @@ export function rawRequest(
   };
 }
 
-/** RFC 9112, section 7.1. */
+/** Decodes chunks (RFC 9112, section 7.1). */
 function unchunk(bytes: Buffer): { text: string; whole: boolean } {
   const pieces: Buffer[] = [];
   for (let at = 0; ; ) {

@@ -14,7 +14,7 @@ afterAll(() => stage.stop());
 const textOf = (events: readonly ReadEvent[]) =>
   events.map(({ event, data }) => (event === "output.delta" ? data.text : "")).join("");
 
-/** Runs the task and holds all that is said of its output against the text. */
+/** Runs the task and compares every report of its output with the text. */
 async function expectOutput(text: string): Promise<ReadEvent[]> {
   const id = await dispatch(stage.gateway, { agent: "plain" });
   const live = await allEvents(await openEvents(stage.gateway, id));
@@ -105,7 +105,7 @@ test("any text, its bytes cut anywhere on the wire, arrives whole", async () => 
   const cuts = fc.array(fc.nat(2_000), { maxLength: 8 });
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 }), cuts, async (text, at) => {
-      // Not escaped, so that characters of several bytes are cut as well.
+      // Not escaped, so the cuts also fall inside characters of several bytes.
       const bytes = new TextEncoder().encode(chat(text) + FINISH);
       const edges = [...new Set([0, ...at.filter((cut) => cut < bytes.length), bytes.length])].sort(
         (a, b) => a - b,

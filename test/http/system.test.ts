@@ -37,9 +37,9 @@ describe("metrics", () => {
     ["x-forwarded-host", "gate.example"],
     ["cf-connecting-ip", "203.0.113.9"],
     ["true-client-ip", "203.0.113.9"],
-    // A connector of another Gatehouse on this machine.
+    // A request from a connector of another Gatehouse on this machine.
     ["gatehouse-via", "0123456789abcdef"],
-    // A page whose name was made to lead here (DNS rebinding).
+    // A page whose host name was made to resolve to this server (DNS rebinding).
     ["host", "attacker.example:8420"],
   ];
   describe.each(forwarded.map(([header, value]) => ({ header, value })))(

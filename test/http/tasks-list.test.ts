@@ -4,7 +4,9 @@ import { dispatch, ended, held, openEvents, type Stage, startStage } from "../ta
 let stage: Stage;
 let foreign: string;
 let bound: string;
-/** Ids by the order of their dispatch: a succeeded, failed, cancelled, running and queued one, and one of another agent. */
+/**
+ * Ids in the order of dispatch: a succeeded, failed, cancelled, running and queued task, and one of another agent.
+ */
 const ids: string[] = [];
 
 beforeAll(async () => {

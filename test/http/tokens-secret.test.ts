@@ -6,7 +6,7 @@ import { createLog, type Log } from "../../src/base/log.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 
 let gateway: TestGateway;
-/** What the gateway logs, each field as it was given: the redacting writer is not in between. */
+/** The gateway's log lines with each field as it was passed, before any redaction. */
 const lines: string[] = [];
 const secrets: string[] = [];
 const answers: string[] = [];
@@ -34,7 +34,7 @@ beforeAll(async () => {
     for (const path of ["/v1/tokens", "/v1/tasks", "/v1/agents", "/v1/ledger", "/v1/workspace"]) {
       answers.push(JSON.stringify(await call("GET", path, { token })));
     }
-    // Where people put a secret by mistake.
+    // Places into which people put a secret by mistake.
     answers.push(JSON.stringify(await call("POST", "/v1/tokens", { token, raw: "{" })));
   }
   await call("DELETE", `/v1/tokens/${one.id}`);

@@ -1,4 +1,7 @@
-/** Calls of tools over REST, in no task: what an MCP client's `tools/call` does, with the same rights, limits and evidence. */
+/**
+ * Tool calls over REST, outside of tasks: the same as an MCP client's `tools/call`, with the same rights, limits and
+ * evidence.
+ */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, spyOn, test } from "bun:test";
 import { CallAnswers } from "../../src/tasks/approvals/answers.ts";
 import { addConnector, connect } from "../mcp/support.ts";
@@ -245,7 +248,7 @@ describe("a call that a person has to approve", () => {
   test("is not waited for, and its answer is its task's once it is approved", async () => {
     const left = spyOn(CallAnswers.prototype, "leave");
     const { id, task, path } = await ask();
-    // Nobody would ever take the answer that is kept for who waits.
+    // Nobody would ever collect the answer that is kept for the waiting caller.
     expect(left).toHaveBeenCalledWith(id);
     left.mockRestore();
     await gateway.call("POST", path, { body: { decision: "approve" } });

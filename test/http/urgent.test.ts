@@ -70,7 +70,7 @@ test("a refused stream counts: with nothing left it is 429, and leaves no entry"
       expect(answer.headers.get("gatehouse-ledger")).toBeNull();
     }
   }
-  // The read of the ledger itself is the one that came in between.
+  // The one entry in between is the read of the ledger itself.
   expect(await entries()).toBe(before + 1);
 
   clock.advance(60_000);

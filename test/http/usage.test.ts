@@ -1,4 +1,4 @@
-/** `GET /v1/usage`: who may read it, what it refuses, and that it says what tasks and calls have come to. */
+/** `GET /v1/usage`: who may read it, what it refuses, and that it matches what tasks and calls used. */
 
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -14,7 +14,7 @@ setDefaultTimeout(60_000);
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const HOUSEKEEPING = 5_000;
-/** Before the end of five minutes, of an hour and of a day. */
+/** Shortly before the end of a five-minute slot, an hour and a day. */
 const BEGUN = Date.UTC(2026, 4, 5, 23, 54, 30);
 
 let clock: FakeClock;
@@ -202,7 +202,7 @@ describe("with tasks over the borders of slots", () => {
       ["clerk", spent("clerk")],
     ]);
     const tool = 4 * 7;
-    // Of `a` six calls, of 7 × 0.000333333 + 3 × 0.000666667 credits, rounded once each.
+    // `a` served six calls of 7 × 0.000333333 + 3 × 0.000666667 credits, each rounded once.
     const a = 6 * Math.round((7 * 333_333 + 3 * 666_667) / 1_000);
     expect(told(credits.by_model)).toEqual([
       ["up/b", spent("scribe") + spent("clerk") - a - tool],

@@ -108,7 +108,7 @@ describe("writing", () => {
 
   test("whoever searches while it is replaced sees one version of it", async () => {
     const id = "doc_01arz3ndektsv4rrffq69g5fa1";
-    // Long enough to come in several slices.
+    // Long enough to be written in several slices.
     const version = (number: number) =>
       Array.from({ length: 3_000 }, (_, at) => `gecko v${number}q${at}`).join(" ");
     await write({ id, text: version(0), scope: "versions" });
@@ -173,7 +173,7 @@ describe("deleting", () => {
   });
 });
 
-/** Characters of one, two and three code units that belong together, and others. */
+/** Characters of one, two and three code units that form one grapheme, and others. */
 const PIECES = [
   "word ",
   "Sentence. ",
@@ -229,7 +229,7 @@ describe("start and end", () => {
   test.each([0, 1])(
     "are exact where a pair of surrogates stands across a page's edge (%i)",
     async (shift) => {
-      // 8,192 code units a page: the emoji begin at even or odd places.
+      // 8,192 code units per page: the emoji begin at even or odd positions.
       await expectExact(`${"n".repeat(shift)}${"😀".repeat(9_000)} needle ${"😀".repeat(400)}`, "pairs");
     },
   );

@@ -1,4 +1,4 @@
-/** Ids of documents are unique in a workspace: nobody may learn by them what lies outside of their boundary. */
+/** Ids of documents are unique in a workspace, but must not reveal anything outside a caller's boundary. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
@@ -10,7 +10,7 @@ const newId = createIds(systemClock, systemRandom);
 let gateway: TestGateway;
 let narrowed: string;
 let whole: string;
-/** Of documents that the narrowed agent does not see. */
+/** The id of a document that the narrowed agent does not see. */
 let elsewhere: string;
 let deleted: string;
 let foreign: string;
@@ -35,7 +35,7 @@ const post = (token: string | undefined, body: object): Promise<Answered> =>
     body: { title: "Mine", text: "A new text.", scope: "support", ...body },
   });
 
-/** All of an answer that could tell one id from another. */
+/** Everything in an answer that could distinguish one id from another. */
 function told({ status, body }: Answered, id: string): unknown {
   const { request_id, duration_ms, ...rest } = body;
   return JSON.parse(JSON.stringify([status, rest]).replaceAll(id, "ID"));
@@ -60,7 +60,7 @@ describe("a caller with a boundary is answered the same for every id that it doe
     expect(taken.status).toBe(403);
     expect(told(taken, id())).toEqual(told(unknown, free));
     expect(await entryOf(taken, id())).toEqual(await entryOf(unknown, free));
-    // A document that can't be read is not even looked at: its refusal would come in another order.
+    // An unreadable document is not even looked at; otherwise the order of the refusals would reveal the id.
     const broken = { content_type: "application/json" };
     expect(told(await post(narrowed, { id: id(), ...broken }), id())).toEqual(told(unknown, free));
   });

@@ -6,7 +6,7 @@ let gateway: TestGateway;
 let token: string;
 let document: string;
 let outside: string;
-/** Words that stand in texts, titles, questions, sources, metadata and filters: none may be in an entry. */
+/** Words in texts, titles, queries, sources, metadata and filters. None of them may appear in an entry. */
 const PRIVATE = [
   "quokkatext",
   "quokkatitle",
@@ -240,7 +240,7 @@ describe("each call is one entry, which its answer names", () => {
     const before = await newest();
     const answer = await gateway.call(...call());
     expect(answer.status).toBe(status);
-    // The two reads of the ledger around it are entries of their own.
+    // Two entries: the first of the two ledger reads around the call, and the call.
     expect((await newest()) - before).toBe(2);
     const entry = await entryOf(answer);
     expect(entry).toMatchObject({ phase: "single", channel: "rest", ...shown() });

@@ -1,4 +1,4 @@
-/** `GET /v1/vault/scopes`: what lies where, as far as the caller sees. */
+/** `GET /v1/vault/scopes`: the contents of each scope, as far as the caller may see them. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -16,9 +16,9 @@ interface Scope {
   readonly updated_at: string;
 }
 
-/** A path as long as one can be. */
+/** A path of the greatest permitted length. */
 const LONG = Array.from({ length: 16 }, (_, at) => "z".repeat(at === 0 ? 64 : 63)).join("/");
-/** In the order of their bytes: `-` and `.` come before the slash, digits and letters after it. */
+/** In byte order: `-` and `.` sort before the slash, digits and letters after it. */
 const TEXTS: readonly (readonly [scope: string, ...texts: string[]])[] = [
   ["/", "At the root."],
   ["a", "One.", "Two and more."],

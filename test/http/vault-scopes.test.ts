@@ -55,7 +55,7 @@ const WRONG_TYPES: readonly (readonly [name: string, value: unknown])[] = [
   ["a list in a list", [["support"]]],
 ];
 
-/** Every place that takes a scope, and the field that an error has to name. */
+/** Every place that accepts a scope, and the field that an error must name. */
 const PLACES: readonly (readonly [name: string, path: RegExp, ask: (scope: unknown) => Promise<Answered>])[] =
   [
     [
@@ -107,7 +107,7 @@ describe.each(PLACES)("%s", (name, field, ask) => {
     await expectRefused(scope);
   });
 
-  // A list of paths is what an agent's memory may be as well.
+  // An agent's memory may also be a list of paths.
   const types = WRONG_TYPES.filter(([type]) => !(type === "a list in a list" && /memory$/.test(name)));
   test.each(types)("%s is refused", async (_, value) => {
     await expectRefused(value);

@@ -15,7 +15,7 @@ const write = async (scope: string, text: string, more: object = {}) =>
 const ask = (body: object) => searchIn(gateway, body);
 const search = async (body: object) => (await ask(body)).results;
 
-/** Texts that have nothing in common but one word. */
+/** Texts with only one word in common. */
 const sentence = (at: number, word: string) =>
   `${word} ${Array.from({ length: 30 }, (_, index) => `t${at}x${index * 7 + at}`).join(" ")}.`;
 
@@ -269,7 +269,7 @@ describe("recency", () => {
       }
       expect(plain.every(({ explain }) => explain?.recency === null)).toBe(true);
     }
-    // Written anew it is new.
+    // A rewritten document counts as new.
     const body = { id: ids[0], title: "A note", text: sentence(1, "price list shop"), scope: "aged" };
     expect((await gateway.call("POST", "/v1/vault/documents", { body })).status).toBe(200);
     const found = idsOf(

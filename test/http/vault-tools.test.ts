@@ -25,14 +25,14 @@ const search = async (query: string, scope: string) =>
 
 interface Called {
   readonly status: string;
-  /** What the model was told. */
+  /** The result that the model got. */
   readonly told: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
   readonly answer: any;
   readonly task: string;
 }
 
-/** One task whose model makes this one call, then answers. */
+/** Runs one task whose model makes this one call and then answers. */
 async function call(name: string, args: object): Promise<Called> {
   const toolCalls: ToolCallScript[] = [{ name: name.replace(".", "__"), arguments: args }];
   stage.upstream.script("a", (_request, index) => (index === 0 ? { toolCalls } : { chunks: ["Done."] }));
@@ -116,7 +116,7 @@ describe("vault.search", () => {
         seen.push(JSON.parse(String(told.content)).results.map((each: Found) => each.document_id));
       }
       if (index === 2) return { chunks: ["Done."] };
-      // Between the two calls its memory becomes another.
+      // The agent's memory changes between the two calls.
       const changed =
         index === 1
           ? stage.gateway.call("PATCH", `/v1/agents/${agent}`, { body: { memory_scope: `${agent}/later` } })

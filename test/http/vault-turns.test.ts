@@ -1,4 +1,4 @@
-/** One tenant's documents hold up nobody else's, over HTTP: by turns, by shares, by limits that are told. */
+/** One tenant's documents never hold up other tenants over HTTP: turns, shares and published limits. */
 import { afterEach, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { until } from "../tasks/support.ts";
@@ -26,7 +26,10 @@ const post = (body: object, token?: string, signal?: AbortSignal): Promise<Respo
     ...(signal ? { signal } : {}),
   });
 
-/** Sends documents and does not wait for them. @returns how many have been answered */
+/**
+ * Sends documents without waiting for them.
+ * @returns a function that tells how many have been answered
+ */
 function sendAll(count: number, body: object): () => number {
   let answered = 0;
   for (let n = 0; n < count; n++) {
@@ -48,7 +51,7 @@ test("a tenant whose documents never end is no matter to another one's documents
     const found = await gateway.call("POST", "/v1/vault/search", { token: other, body: { query: "sloop" } });
     expect(found.status).toBe(200);
   }
-  // A tenant's own notes do not wait for its files either.
+  // A tenant's own short texts do not wait for its files either.
   expect((await post({ title: "A note", scope: "support", text: "A yawl." })).status).toBe(201);
   expect(answered()).toBe(0);
 });
@@ -68,7 +71,7 @@ test("a document that takes too long is refused as too complex, and the next one
 test("a workspace that has as many documents waiting as it may is told so, and another one is not", async () => {
   gateway = await startGateway({ yaml: `${LONG}limits: { requests_per_minute: 10000 }\n` });
   const other = await gateway.workspace("other");
-  // One is read, 64 wait.
+  // One is being read, and 64 wait.
   const answered = sendAll(65, ENDLESS);
   let refused: Response;
   do refused = await post(DOCUMENT, undefined, AbortSignal.timeout(200)).catch(() => new Response());
@@ -83,13 +86,13 @@ test("a workspace that has as many documents waiting as it may is told so, and a
 test("a client that leaves while its document waits has written nothing, and was refused nothing", async () => {
   gateway = await startGateway({ yaml: `${LONG}limits: { requests_per_minute: 10000 }\n` });
   const answered = sendAll(1, ENDLESS);
-  // By the time this is answered, the document is the first of its workspace.
+  // By the time this is answered, the document is the first of its workspace's.
   await gateway.call("GET", "/v1/vault/documents");
   const caller = new AbortController();
   const left = Array.from({ length: 64 }, (_, n) =>
     post({ ...DOCUMENT, title: `Left ${n}` }, undefined, caller.signal).catch((error) => error.name),
   );
-  // All of them wait once there is no room for another.
+  // Once there is no room for another, all of them are waiting.
   const tryOne = () => post(ENDLESS, undefined, AbortSignal.timeout(200)).catch(() => null);
   while ((await tryOne())?.status !== 429);
   caller.abort();

@@ -20,7 +20,7 @@ afterEach(async () => {
   await receiver.close();
 });
 
-/** Of the calling token's workspace, without the checkpoints. */
+/** Deliveries of the calling token's workspace, without those about checkpoints. */
 async function deliveries(token = gateway.admin) {
   const { body } = await gateway.call("GET", "/v1/webhooks/deliveries", { token });
   return body.data.filter(({ type }: { type: string }) => type === "task.finished");

@@ -5,11 +5,10 @@ import { type Answered, startGateway, type TestGateway } from "../support/gatewa
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-// At the start of a minute, so that a minute of the clock is a minute of the ledger.
+// At the start of a minute, so that the clock's minutes are the ledger's minutes.
 const clock = new FakeClock(Date.UTC(2026, 0, 2, 3, 4, 0));
 let gateway: TestGateway;
 let other: string;
-/** Looks at the ledger without counting against the limits: the operator's own call would, a stream does not. */
 beforeAll(async () => {
   gateway = await startGateway({ clock });
   other = await gateway.workspace("other");
@@ -25,7 +24,7 @@ const headers = ({ headers }: Answered) => ({
   limit: headers.get("ratelimit"),
   exceeded: headers.get("gatehouse-limit-exceeded"),
 });
-/** Lets the bucket fill up, at the start of a new minute. */
+/** Refills the bucket and moves on to the start of a minute. */
 function refill(): void {
   clock.advance(2 * MINUTE - (clock.now() % MINUTE));
 }

@@ -1,4 +1,7 @@
-/** The stop button of a workspace, and of the whole node: what ends, what is refused, what is recorded, what it leaves alone. */
+/**
+ * The stop button of a workspace and of the whole node: what ends, what is refused, what is recorded and what is
+ * unaffected.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -107,7 +110,7 @@ test("a stop cancels what runs, waits and is asked of people, and refuses all th
   expect((await gateway.call("GET", "/v1/agents/one")).body.status).toBe("stopped");
   const single = await gateway.call("POST", "/v1/agents/one/resume");
   expect([single.status, single.body.code]).toEqual([409, "agent_stopped"]);
-  // Also one that is made now: it is the workspace that is stopped.
+  // An agent created now cannot run either, because the workspace is stopped.
   await gateway.agent("late");
   const late = await gateway.call("POST", "/v1/tasks", { body: { agent: "late", prompt: "hi", tier: 2 } });
   expect(late.body.code).toBe("agent_stopped");
@@ -117,7 +120,7 @@ test("a stop cancels what runs, waits and is asked of people, and refuses all th
   expect([resumed.status, resumed.body.status]).toEqual([200, "active"]);
   upstream.script("answers", { chunks: ["done"] });
   expect(await run(gateway, { agent: "one", tier: 2 })).toMatchObject({ status: "succeeded" });
-  // What was stopped by itself stays so.
+  // An agent that was stopped individually stays stopped.
   expect((await gateway.call("GET", "/v1/agents/two")).body.status).toBe("stopped");
 
   const made = (await decisions()).filter(({ outcome }) => outcome === "succeeded");
@@ -212,7 +215,8 @@ test("another workspace works on, and a stop of the node ends both, each with an
       oversight: { person: "ada", decision: "stop" },
     });
   }
-  // Of two, one is resumed by its own people, the rest by the operator, who has nothing to say to the first.
+  // One of the two workspaces is resumed by its own people. The operator resumes the other, which changes nothing for
+  // the first.
   expect((await gateway.call("POST", RESUME, { token: other })).status).toBe(200);
   const before = (await decisions(other)).length;
   const resumed = await gateway.call("POST", "/operator/workspaces/resume", operator);
@@ -232,7 +236,7 @@ test("it holds where nothing can be written, also for all workspaces, and is rec
     const stopped = await gateway.call("POST", "/operator/workspaces/stop", operator);
     expect([stopped.status, stopped.headers.get("gatehouse-ledger")]).toEqual([200, null]);
     await until(() => upstream.requests[0]?.aborted === true);
-    // Nothing that would undo it is taken before it is recorded.
+    // Until the stop is recorded, nothing that would undo it is accepted.
     expect((await gateway.call("POST", RESUME)).status).toBe(503);
     file.exec("DROP TRIGGER full");
     for (const token of [gateway.admin, other]) {

@@ -1,4 +1,4 @@
-/** Of several agents that had one name, which one an entry is about. */
+/** Which agent an entry is about, if several agents have had the same name. */
 import { expect, test } from "bun:test";
 import { createIds, idTime, idTimeOf, systemRandom } from "../../src/base/ids.ts";
 import { isAboutAgentSince } from "../../src/ledger/agent-identity.ts";

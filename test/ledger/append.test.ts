@@ -103,7 +103,7 @@ describe("times", () => {
     bench.clock.setWall(start + 5);
     await ledger.record(1, draft());
     await later.close();
-    // The first ledger has not written these entries: its store refuses what it would put in their place.
+    // The first ledger did not write these entries, so its store refuses to write others in their place.
     await expect(bench.ledger.record(1, draft())).rejects.toThrow(StoreUnavailable);
     const times = bench.rows().map((row) => Date.parse(String(field(row.bytes, "ts"))) - start);
     expect(times).toEqual([0, 0, 0, 5]);

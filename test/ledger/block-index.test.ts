@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
-/** Values that could be taken for one another where keys were made carelessly. */
+/** Values that could be mistaken for one another if keys were built carelessly. */
 const text = fc.constantFrom("a", "agent:a", ":", "", "oversight", "1", "ü🚪", "a\0b", `"'%_`);
 const entry: fc.Arbitrary<IndexedEntry> = fc
   .record({
@@ -120,7 +120,7 @@ test("the memory for checked blocks has a cap, at which the first ones are forgo
   expect(blocks.get(1, 9_999)).toBe(block);
   expect(blocks.get(2, 9_999)).toBeUndefined();
   expect(blocks.get(1, 0)).toBeUndefined();
-  // A block that is added again counts once.
+  // A block that is added twice counts once.
   const before = blocks.bytes;
   blocks.add(1, 9_999, block);
   expect(blocks.bytes).toBe(before);

@@ -1,4 +1,4 @@
-/** The file of checkpoints outside of the data directory, which processes append to one after another. */
+/** The checkpoint file outside the data directory, to which one process after another appends. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -52,7 +52,7 @@ const filePath = () => join(directory.path, "checkpoints");
 
 async function start(log: Log = silentLog): Promise<void> {
   published = [];
-  // As another process would: what one knows of the ledgers' ends is in its memory.
+  // Reopen the store like a new process, because a process keeps the ends of its ledgers in memory.
   await db.close();
   db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   open = await openLedger({
@@ -87,7 +87,7 @@ async function stored(workspaceId = 1): Promise<number[]> {
     expect(checkpoint.size).toBe(size);
     expect(checkpoint.root).toEqual(await new TreeReader(db, workspaceId).root(size));
   }
-  // The first start has signed the empty trees.
+  // The first start signed the empty trees.
   expect(rows[0]?.size).toBe(0);
   return rows.slice(1).map(({ size }) => size);
 }
@@ -100,7 +100,9 @@ async function count(workspaceId: number): Promise<number> {
   return row?.rows ?? 0;
 }
 
-/** What is due is signed in the background: one more turn of the store's queue, and it is there. */
+/**
+ * Waits for checkpoints that are due. They are signed in the background, within one more turn of the store's queue.
+ */
 async function settled(workspaceId: number, wanted: readonly number[]): Promise<void> {
   for (let turn = 0; turn < 1_000 && (await count(workspaceId)) <= wanted.length; turn++) {
     await new Promise((resolve) => setImmediate(resolve));

@@ -8,7 +8,10 @@ fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
 const SEALED: Sealed = { seq: 1, prev: "0".repeat(64), ts: "2026-01-01T00:00:00.000Z" };
 
-/** RFC 8785 written down once more, for objects of strings and integers: keys by their UTF-16 units, nothing absent. */
+/**
+ * RFC 8785, implemented a second time for objects of strings and integers: keys in order of their UTF-16 units,
+ * absent values omitted.
+ */
 function canonical(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.toWellFormed());
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -19,14 +22,14 @@ function canonical(value: unknown): string {
   return `{${members.join(",")}}`;
 }
 
-/** The entry as an object, with the names of the contract. */
+/** The entry as an object, under the contract's names. */
 function named(from: Draft, sealed: Sealed): object {
   const { requestId, input: _, output: __, ...rest } = from;
   const { inputHash, outputHash, ...place } = sealed;
   return { ...rest, ...place, request_id: requestId, input_hash: inputHash, output_hash: outputHash };
 }
 
-/** Any UTF-16 units, halves of surrogate pairs among them. */
+/** Any UTF-16 units, including halves of surrogate pairs. */
 const anyText = fc
   .array(fc.oneof(fc.integer({ min: 0, max: 0xffff }), fc.integer({ min: 0xd7f0, max: 0xe010 })), {
     maxLength: 12,
@@ -140,7 +143,7 @@ test("a leaf is SHA-256 over a zero byte and the bytes (RFC 9162, 2.1.1)", () =>
       expect(leafHash(text).toString("hex")).toBe(expected.digest("hex"));
     }),
   );
-  // The leaf of an empty entry, as RFC 6962's test vectors have it.
+  // The leaf hash of an empty entry, from RFC 6962's test vectors.
   expect(leafHash("").toString("hex")).toBe(
     "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
   );

@@ -1,4 +1,6 @@
-/** Texts are erased in any order, by name or by age; records account for each of them, and nothing else goes. */
+/**
+ * Texts are erased in any order, by name or by age. A record accounts for each of them, and nothing else is removed.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { erasePayloads } from "../../src/ledger/erase.ts";

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** A reader that refuses from its `STOP_AT`th block on. */
+/** A reader that fails from its `STOP_AT`th block on. */
 async function stopped(): Promise<{ readonly reader: EvidenceReader; asked(): number }> {
   let asked = 0;
   const reader = await EvidenceReader.open(bench.db, 1, bench.heads.committed(1), () => {

@@ -24,7 +24,7 @@ test("whatever changes, is added and taken away again, the root is that of RFC 9
         const leaf = leafOf(place * 10 + kind);
         if (kind < 2 && leaves.length > 0) {
           leaves.pop();
-          // Numbers with gaps, as of workspaces whose making failed.
+          // Numbers with gaps, as if creating some workspaces had failed.
           tree.removeLast(1 + 3 * leaves.length);
         } else {
           const at = Math.min(place, leaves.length);
@@ -46,7 +46,7 @@ describe("a group of transactions that is lost at its commit", () => {
     await bench.ledger.record(1, draft());
     const before = bench.heads.together;
     const attacker = bench.attacker();
-    // The head of all is the last that a commit writes: the one of the ledger is in memory by then.
+    // A commit writes the head of all ledgers last. By then the ledger's own head is already in memory.
     attacker.exec(
       "CREATE TRIGGER lose BEFORE UPDATE ON ledger_node_heads BEGIN SELECT RAISE(ROLLBACK, 'lost'); END",
     );

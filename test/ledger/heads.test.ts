@@ -1,4 +1,7 @@
-/** The head of each ledger is signed in each commit: a start refuses whatever the key has not signed, and signs nothing. */
+/**
+ * Each commit signs the head of each ledger. A start refuses whatever the key has not signed, and signs nothing
+ * itself.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -19,7 +22,7 @@ setDefaultTimeout(60_000);
 
 const BEFORE_HEADS = 12;
 const TABLES = ["ledger", "ledger_heads", "ledger_node_heads", "ledger_checkpoints", "ledger_keys"];
-/** What a workspace has of evidence, besides its head. */
+/** Tables with a workspace's evidence, apart from its head. */
 const TABLES_OF_LEDGER = ["ledger", "ledger_tiles", "ledger_index", "ledger_checkpoints", "payloads"];
 
 function contentOf(path: string): unknown[] {
@@ -33,7 +36,7 @@ function contentOf(path: string): unknown[] {
   return found;
 }
 
-/** A chained approval, in the form in which the program writes one. */
+/** Appends a chained approval, in the form in which the program writes one. */
 function appendForged(v: Vandal, workspace = 1): void {
   const last = v.rows(workspace).at(-1);
   const { ts } = JSON.parse(last?.bytes ?? "{}") as { ts: string };
@@ -110,7 +113,7 @@ describe("a start refuses", () => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
         v.run("DROP TABLE ledger_node_heads");
-        // What came after heads goes as well, so that the migrations run again.
+        // Later additions are dropped as well, so that their migrations run again.
         v.run("ALTER TABLE approvals DROP COLUMN definition_hash");
         v.run("ALTER TABLE approvals DROP COLUMN first_seq");
         v.run("ALTER TABLE schedules DROP COLUMN agent_id");
@@ -198,7 +201,7 @@ describe("a start refuses", () => {
     [
       "one, and the heads are notes of an earlier version, each signed by itself",
       (v) => {
-        // Whoever has a copy of the database from before heads were signed together has such notes.
+        // Anyone with a copy of the database from before heads were signed together has such notes.
         v.signSingly(v.stolenKey());
         v.run("DELETE FROM ledger_node_heads");
         appendForged(v);
@@ -293,7 +296,8 @@ describe("a start refuses", () => {
     expect(failed).toBeInstanceOf(OperatorError);
     expect(failed).toMatchObject({ exitCode: 1, message: expect.stringMatching(message) });
     const after = contentOf(copy.path);
-    // A migration that was to be done again has made its table; the first start's keys are no signature.
+    // In these cases the repeated migration has created its table, and the keys that the first start stored are not a
+    // signature.
     if (!message.source.includes("is missing, although")) expect(after).toEqual(before);
     expect((await verify(copy.path)).verdict).not.toBe("holds");
   });
@@ -382,7 +386,7 @@ describe("the head", () => {
       }
       database.close();
       expect(allFindings(await verify(copied.path))).toEqual([]);
-      // As after a kill: the copy has the log as it was.
+      // Like a start after a kill: the copy includes the write-ahead log.
       await (await startGateway({ dataDir: copied.dataDir })).stop();
       copied.remove();
     }
@@ -460,7 +464,7 @@ describe("the head", () => {
     old.close();
     await expect(start()).rejects.toThrow(/the database is older than its key file/);
     const keyFile = join(directory.path, "ledger.key");
-    // The key as the version before has left it.
+    // The key files as the previous version left them.
     const unmarked = readFileSync(keyFile, "utf8").replace(/^.*\n/, "");
     writeFileSync(keyFile, unmarked, { mode: 0o600 });
     const secretFile = join(directory.path, "secrets.key");
@@ -481,7 +485,7 @@ describe("the head", () => {
     await expect(start()).rejects.toThrow(
       "there is no ledger, although the key of this data directory has signed one",
     );
-    // What the refused start has made of it is no ledger either.
+    // The refused start left a database, but that is not a ledger either.
     await expect(start()).rejects.toThrow(
       "there is no ledger, although the key of this data directory has signed one",
     );

@@ -3,12 +3,12 @@ import { link, type Tail } from "../../src/ledger/chain.ts";
 import { Oracle } from "./proof/oracle.ts";
 import { draft, type LedgerBench, type Row } from "./support.ts";
 
-/** A row of `ledger_tiles`: level and place, and the hashes in hexadecimal. */
+/** A row of `ledger_tiles`: level, place, and the hashes in hexadecimal. */
 export type TileRow = readonly [level: number, tile: number, hashes: string];
-/** A row of `ledger_index`, likewise. */
+/** A row of `ledger_index`: key, block, and the bits in hexadecimal. */
 export type IndexRow = readonly [key: string, block: number, bits: string];
 
-/** What is kept beside a ledger. */
+/** What is stored next to a ledger. */
 export interface Kept {
   readonly tiles: readonly TileRow[];
   readonly index: readonly IndexRow[];
@@ -16,7 +16,7 @@ export interface Kept {
 
 const WIDTH = 256;
 
-/** As it stands in the database. */
+/** What the database contains. */
 export function keptIn({ path }: Pick<LedgerBench, "path">, workspaceId: number): Kept {
   const database = new Database(path, { readonly: true });
   try {
@@ -37,7 +37,7 @@ export function keptIn({ path }: Pick<LedgerBench, "path">, workspaceId: number)
   }
 }
 
-/** As the definitions say that it must be, from the entries alone. */
+/** What the definitions require, computed only from the entries. */
 export function keptOf(rows: readonly Pick<Row, "leaf" | "bytes">[], oracle = oracleOf(rows)): Kept {
   return { tiles: tilesOf(oracle), index: indexOf(rows) };
 }
@@ -46,7 +46,7 @@ export function oracleOf(rows: readonly Pick<Row, "leaf">[]): Oracle {
   return new Oracle(rows.map(({ leaf }) => leaf));
 }
 
-/** Level n has the roots of 256^n leaves each. Of the leaves, those that make whole tiles. */
+/** Level n has the roots of 256^n leaves each. Of the leaves, only those that fill whole tiles count. */
 function tilesOf(oracle: Oracle): TileRow[] {
   const tiles: TileRow[] = [];
   for (let level = 0; WIDTH ** level <= oracle.size; level++) {
@@ -78,19 +78,19 @@ function indexOf(rows: readonly Pick<Row, "bytes">[]): IndexRow[] {
   return [...found]
     .map(([place, bits]): IndexRow => {
       const [key, block] = JSON.parse(place) as [string, number];
-      // The lowest bit of the first byte comes first: the number's bytes, the least significant one in front.
+      // The lowest bit of the first byte comes first, so the number's bytes are in little-endian order.
       const hex = bits.toString(16).padStart(WIDTH / 4, "0");
       return [key, block, Buffer.from(hex, "hex").reverse().toString("hex")];
     })
     .sort(([a, m], [b, n]) => Buffer.compare(Buffer.from(a), Buffer.from(b)) || m - n);
 }
 
-/** Puts entries behind those of a workspace as a version did that kept nothing beside them, all in one transaction. */
+/** Appends entries to a workspace as a version did that stored nothing next to them, all in one transaction. */
 export function writeBare(bench: LedgerBench, workspaceId: number, count: number): void {
   writeBareAt(bench.path, workspaceId, count, bench.clock.now());
 }
 
-/** The same, of a store that no ledger is open on yet. */
+/** The same, for a store on which no ledger is open yet. */
 export function writeBareAt(path: string, workspaceId: number, count: number, now = 0): void {
   const database = new Database(path);
   const last = database
@@ -119,7 +119,7 @@ export function writeBareAt(path: string, workspaceId: number, count: number, no
   database.close();
 }
 
-/** Entries that differ in all that the index knows. */
+/** Entries that differ in everything that the index knows. */
 export function variedDraft(n: number) {
   return draft({
     actor: `token:${n % 3}`,

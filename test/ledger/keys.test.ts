@@ -51,7 +51,7 @@ const ed25519 = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Arr
     signature,
   );
 
-/** Which of the keys, named by their place, signed what this node signs now. */
+/** Which of these keys, by position, sign what this node signs now. */
 async function signersNow(keys: LedgerKeys, verifierKeys: readonly string[]): Promise<number[]> {
   const text = "a text\n";
   const note = parseNote(formatNote({ text, signatures: [keys.sign("default", text)] }));
@@ -262,7 +262,7 @@ test("a key file that cannot be marked is a warning at each start, and no start 
     });
   };
   await open();
-  // A directory in the place of the draft: not even root can write the new file.
+  // A directory takes the new key file's place, so not even root can write that file.
   mkdirSync(file("ledger.key.new"));
   await start();
   const before = readFileSync(file(), "utf8");

@@ -1,6 +1,6 @@
 /**
- * What is written into the file past SQLite, while this process has it open, is in no list: `data_version` does not move, so
- * nothing tells that the file was changed.
+ * Changes made to the file behind SQLite's back, while this process has it open, must not appear in any list.
+ * `data_version` does not change then, so nothing reveals that the file was changed.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
@@ -32,7 +32,10 @@ afterEach(() => bench.close());
 const find = async (filter: object) =>
   (await bench.lists.find(1, filter, { order: "asc", limit: 200 })).entries;
 
-/** With a hex editor, in the pages of the open file. Every place where the bytes are. @returns how many there were */
+/**
+ * Replaces bytes in the open file's pages, like a hex editor, at every place.
+ * @returns how many places there were
+ */
 function overwrite(from: string | Uint8Array, to: string | Uint8Array): number {
   const [before, after] = [Buffer.from(from), Buffer.from(to)];
   if (before.length !== after.length) throw new Error("the length must stay");
@@ -47,8 +50,8 @@ function overwrite(from: string | Uint8Array, to: string | Uint8Array): number {
 }
 
 /**
- * A reader with an empty cache, as one that has read other pages since: what was written is what it reads. What this process had
- * checked by then it has checked still.
+ * Empties the reader's cache, as reading other pages would: it then reads what was written. What this process has
+ * already checked stays checked.
  */
 async function withoutCache(): Promise<void> {
   bench.attacker().exec("CREATE TABLE IF NOT EXISTS other (n); INSERT INTO other VALUES (1)");

@@ -1,4 +1,4 @@
-/** A task's entries are found by its agent's index and two actions', and the entries' own bytes decide. */
+/** A task's entries are found through the index of its agent and of two actions. The entries' own bytes decide. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { EntryFilter, NamedTask } from "../../src/ledger/query.ts";
@@ -6,7 +6,7 @@ import { draft, type LedgerBench, openLedger } from "./support.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** 72 blocks of the index, more than one look into it reads, and 68 entries that are in none yet. */
+/** 72 blocks of the index, more than one step of a search reads, and 68 entries that are not in any block yet. */
 const ENTRIES = 18_500;
 const BLOCK = 256;
 const TASKS = 30;
@@ -29,7 +29,7 @@ beforeAll(async () => {
   for (let at = 0; at < ENTRIES; at += 500) {
     const jobs = Array.from({ length: 500 }, (_, index) => {
       const n = at + index;
-      // Each task begins somewhere, and is spoken of until the end.
+      // Each task begins at some point and is mentioned until the end.
       const k = (n * 7) % TASKS;
       const isThere = n >= k * 500;
       const task = isThere && n % 4 !== 0 ? idOf(k) : undefined;
@@ -68,7 +68,7 @@ function filterOf({ task, agent, action }: Wanted): EntryFilter {
   return { task: tasks[task] ?? null, agent, action };
 }
 
-/** What a plain look at every entry finds. */
+/** What a scan of every entry finds. */
 function expected({ task, agent, action }: Wanted, by: "asc" | "desc"): number[] {
   const found = all
     .filter((entry) => entry.task === idOf(task))
@@ -106,7 +106,7 @@ describe("the entries of a task", () => {
           expect(found.entries.length).toBeLessThanOrEqual(50);
           seqs.push(...found.entries.map(({ seq }) => seq));
           if (found.next === null) break;
-          // Else it would go on for ever.
+          // Otherwise the search would never end.
           if (after !== undefined)
             expect(order === "asc" ? found.next > after : found.next < after).toBe(true);
           after = found.next;

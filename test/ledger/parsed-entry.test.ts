@@ -1,4 +1,4 @@
-/** Signed bytes that are not JSON, which an early version may have let in, make no read fail. */
+/** Signed bytes that are not JSON, which an early version may have accepted, make no read fail. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { viewEntry } from "../../src/http/ledger-entry.ts";
 import { seesEntry } from "../../src/http/own-entries.ts";

@@ -1,4 +1,4 @@
-/** What an auditor would ask of a store's payloads: is each text there, or does an entry say that it was erased? */
+/** An auditor's view of a store's payloads: each text exists, or an entry says that it was erased. */
 import { silentLog } from "../../src/base/log.ts";
 import { readExpiry } from "../../src/ledger/expiry.ts";
 import { NAMED_AT_ONCE, namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
@@ -15,7 +15,9 @@ interface Entry {
   readonly output_hash?: string;
 }
 
-/** One sentence for each text that is missing without a word, there although it was erased, or erased twice. */
+/**
+ * One sentence for each text that is missing without explanation, exists although it was erased, or was erased twice.
+ */
 export async function accounts(db: Pick<Sql, "all" | "get" | "seals">): Promise<string[]> {
   const faults: string[] = [];
   for (const { id } of await db.all<{ id: number }>("SELECT id FROM workspaces")) {
@@ -62,16 +64,16 @@ export async function accounts(db: Pick<Sql, "all" | "get" | "seals">): Promise<
 }
 
 export interface ExpiryOptions {
-  /** So many transactions reach the store; then it is as if the process had died. Null, the default: all. */
+  /** How many transactions reach the store before the process seems to die. Null, the default, means all. */
   readonly transactions?: number | null;
   readonly days?: number;
   /** Called after each transaction. */
   readonly after?: () => void;
-  /** Kinds of what was found to be changed. */
+  /** Collects the kinds of changes that were found. */
   readonly told?: string[];
 }
 
-/** Expiry of two workspaces' payloads, after one day, over a store of its own. */
+/** Expiry of two workspaces' payloads, by default after one day, on a store of its own. */
 export function expiryOf(
   { db, clock, ledger, lists }: Pick<LedgerBench, "db" | "clock" | "ledger" | "lists">,
   { transactions = null, days = 1, after = () => {}, told = [] }: ExpiryOptions = {},

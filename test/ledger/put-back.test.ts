@@ -1,6 +1,6 @@
 /**
- * A database that was restored to an earlier state, by whoever can write it: one workspace's evidence is found by the heads, which
- * are signed together; all of it by the checkpoints that are kept outside.
+ * Somebody who can write the database restores it to an earlier state. If one workspace's evidence is restored, the
+ * heads, which are signed together, reveal it. If all of it is, the checkpoints stored outside do.
  */
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -57,7 +57,7 @@ afterEach(() => directory.remove());
 
 const yaml = () => `ledger: { checkpoint_file: "${checkpointFile}" }`;
 function start(file = false): Promise<TestGateway> {
-  // The file of settings is what a start before this one has left.
+  // The settings file was left by an earlier start.
   rmSync(join(dataDir, "gatehouse.yaml"), { force: true });
   return startGateway({ dataDir, ...(file ? { yaml: yaml() } : {}) });
 }
@@ -67,7 +67,7 @@ async function reads(gateway: TestGateway, count: number, token?: string): Promi
   await Promise.all(Array.from({ length: count }, call));
 }
 
-/** Starts, and answers why it did not. */
+/** Starts, and returns the error that prevented it. */
 async function refusal(file = false): Promise<OperatorError> {
   const failed = await start(file).then(
     async (gateway) => {
@@ -80,10 +80,10 @@ async function refusal(file = false): Promise<OperatorError> {
   return failed as OperatorError;
 }
 
-/** Puts the rows of some workspaces back to what they were. */
+/** Restores the rows of these workspaces to their earlier state. */
 function putBack(workspaces: readonly number[], more: (database: Database) => void = () => {}): void {
   const vandal = new Vandal({ dataDir, path, remove: () => {} });
-  // Without its triggers, which name the database that they are in.
+  // Without its triggers, because they name the database that they are in.
   const rows = new Vandal({ dataDir, path: earlier, remove: () => {} });
   for (const { name } of rows.triggers()) rows.run(`DROP TRIGGER ${name}`);
   rows.close();
@@ -131,7 +131,7 @@ describe("the evidence of one workspace, restored to an earlier state, is refuse
 });
 
 describe("the last checkpoints in the checkpoint file", () => {
-  /** A checkpoint of each ledger is in the file then. */
+  /** Runs a server until the file has a checkpoint of each ledger. */
   async function keep(): Promise<void> {
     const gateway = await start(true);
     await reads(gateway, 3);
@@ -147,7 +147,7 @@ describe("the last checkpoints in the checkpoint file", () => {
       /has a checkpoint of \d+ entries of workspace "(default|other)", but the database has \d+/,
     );
     expect(hint).toContain("move the checkpoint file away");
-    // Without the file nothing shows it, which is what the way out rests on.
+    // Without the file nothing reveals it; the hint's way out relies on that.
     renameSync(checkpointFile, `${checkpointFile}.kept`);
     await (await start(true)).stop();
     expect(existsSync(checkpointFile)).toBe(true);
@@ -213,7 +213,7 @@ describe("the last checkpoints in the checkpoint file", () => {
 describe("a directory whose heads were signed one by one, by an earlier version,", () => {
   const MARK = "It signs all heads together.\n";
 
-  /** Makes it what that version left, and the key file with it. */
+  /** Turns the directory into what that version left, including the key file. */
   function downgrade(): void {
     const vandal = new Vandal({ dataDir, path, remove: () => {} });
     vandal.signSingly(vandal.stolenKey());

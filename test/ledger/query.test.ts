@@ -11,11 +11,11 @@ import { draft, type LedgerBench, listsOf, openLedger } from "./support.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** 66 blocks of the index, more than one look into it reads, and 104 entries that are in none yet. */
+/** 66 blocks of the index, more than one step of a search reads, and 104 entries that are not in any block yet. */
 const ENTRIES = 17_000;
 const BLOCK = 256;
 const LOOKED_UP = 64 * BLOCK;
-/** Agents' names, with all that could end a string, a pattern or a number early. */
+/** Agents' names that contain everything that could end a string, a pattern or a number early. */
 const AGENTS = [undefined, `a1"'%_`, "a2\0ü🚪", "agent:a3"];
 
 interface Entry {
@@ -44,19 +44,19 @@ beforeAll(async () => {
           actor: `token:${n % 3}`,
           action: n % 1_000 === 0 ? "rare.thing" : "test.note",
           agent: AGENTS[n % 4],
-          // In each block there are entries of the first agent and of tier 4, and never one of both.
+          // Each block has entries of the first agent and entries of tier 4, but none of both.
           tier: n % 5 === 0 || (n % 5 === 4 && n % 4 === 1) ? undefined : n % 5,
           oversight: n % 40 === 3 ? { person: "ann", decision: "approve" } : undefined,
         }),
       );
     });
     await Promise.all(jobs);
-    // Whole groups share a time, and some lie a day apart.
+    // Whole groups share a time, and some are a day apart.
     bench.clock.advance(at % 1_500 === 0 ? 86_400_000 : 1);
   }
   await bench.ledger.record(2, draft({ actor: "token:0" }));
   all = bench.rows().map((row) => JSON.parse(row.bytes));
-  // Every block is checked once: from then on lists are answered by the index.
+  // Reading checks every block once. From then on, the index answers lists.
   for await (const _ of bench.lists.read(1, {}, { first: 1, last: ENTRIES, order: "asc" }));
 });
 
@@ -80,7 +80,7 @@ const filter: fc.Arbitrary<EntryFilter> = fc.record({
   to: maybe(time),
 });
 const order = fc.constantFrom("asc" as const, "desc" as const);
-/** Anywhere, and around what is indexed and what is not. */
+/** Any number, and numbers around the boundary between indexed and other entries. */
 const seq = fc.oneof(
   fc.integer({ min: 0, max: ENTRIES + 1 }),
   fc
@@ -101,7 +101,7 @@ function matches(entry: Entry, { agent, actor, action, tier, oversight, from, to
   );
 }
 
-/** What a plain look at every entry finds. */
+/** What a scan of every entry finds. */
 function expected(wanted: EntryFilter, { order, after }: Pick<EntryPage, "order" | "after">): number[] {
   return (order === "asc" ? all : all.toReversed())
     .filter((entry) => after === undefined || (order === "asc" ? entry.seq > after : entry.seq < after))
@@ -111,7 +111,7 @@ function expected(wanted: EntryFilter, { order, after }: Pick<EntryPage, "order"
 
 const seqsOf = (entries: readonly StoredEntry[]) => entries.map(({ seq }) => seq);
 
-/** Page after page, each after where the last one ended. */
+/** Reads page after page, each starting where the previous one ended. */
 async function walk(
   wanted: EntryFilter,
   page: EntryPage,
@@ -122,7 +122,7 @@ async function walk(
     expect(found.entries.length).toBeLessThanOrEqual(page.limit);
     seqs.push(...seqsOf(found.entries));
     if (found.next === null) return { seqs, pages };
-    // Else it would go on for ever.
+    // Otherwise the search would never end.
     if (after !== undefined)
       expect(page.order === "asc" ? found.next > after : found.next < after).toBe(true);
     after = found.next;
@@ -216,7 +216,7 @@ describe("pages one after another hold every match once", () => {
 
 describe("a search that finds nothing", () => {
   test.each([
-    // One look at the blocks that were checked, and one at the last block, which is not complete.
+    // One step for the checked blocks, and one for the last block, which is incomplete.
     ["asc", [66 * BLOCK, null]],
     ["desc", [66 * BLOCK + 1, null]],
   ] as const)("ends after as many looks as it may take, and goes on from there (%s)", async (order, ends) => {
@@ -257,7 +257,7 @@ describe("a search that finds nothing", () => {
 
   test("ends between two looks, where it is broken off then", async () => {
     const controller = new AbortController();
-    // Nothing is checked yet: a look reads four blocks, and others have their turn after each.
+    // Nothing is checked yet, so a step reads four blocks, and other work runs after each.
     const lists = listsOf(bench.db, bench.heads);
     const search = lists.find(1, NEVER, { order: "desc", limit: 10 }, controller.signal);
     setImmediate(() => controller.abort());
@@ -306,7 +306,7 @@ describe("all entries that match are read", () => {
   });
 });
 
-/** Last, since it changes the index. */
+/** This comes last, because it changes the index. */
 describe("an index that claims too much brings in no entry that does not match", () => {
   const WANTED: readonly EntryFilter[] = [
     { action: "rare.thing" },

@@ -23,21 +23,21 @@ export interface Row {
   readonly bytes: string;
 }
 
-/** A ledger over a store of its own, with the workspaces 1 and 2. */
+/** A ledger on a store of its own, with the workspaces 1 and 2. */
 export interface LedgerBench extends OpenChains {
   readonly lists: LedgerLists;
-  /** What reading the ledgers has found to be changed: the kind, and the entry. */
+  /** Changes found while reading the ledgers: the kind and the entry. */
   readonly faults: string[];
   readonly db: Db;
   readonly clock: FakeClock;
   readonly path: string;
   rows(workspaceId?: number): Row[];
-  /** A connection as anybody may open one, with SQLite's own settings. */
+  /** A connection such as anyone could open, with SQLite's default settings. */
   attacker(): Database;
   close(): Promise<void>;
 }
 
-/** The chains of a store whose workspaces are those with the ids 1 and 2, `w1` and `w2`, as a start opens them. */
+/** Opens the chains of a store as a start does. Its workspaces have the ids 1 and 2 and the names `w1` and `w2`. */
 export function chainsOf(db: Db, directory: string, clock: FakeClock): Promise<OpenChains> {
   return openChains({
     ...{ db, directory, clock, random: systemRandom, log: silentLog },
@@ -46,7 +46,7 @@ export function chainsOf(db: Db, directory: string, clock: FakeClock): Promise<O
   });
 }
 
-/** What they find is put into `faults`. */
+/** Lists whose findings are collected in `faults`. */
 export function listsOf(db: Db, heads: LedgerHeads, faults: string[] = []): LedgerLists {
   return new LedgerLists({
     ...{ db, heads },
@@ -54,7 +54,7 @@ export function listsOf(db: Db, heads: LedgerHeads, faults: string[] = []): Ledg
   });
 }
 
-/** @param prepare what is done to the store before the ledgers are opened */
+/** @param prepare changes the store before the ledgers are opened */
 export async function openLedger(prepare?: (path: string) => void): Promise<LedgerBench> {
   const directory = tempDir();
   const path = join(directory.path, "gatehouse.db");
@@ -110,7 +110,10 @@ export function draft(more: Partial<Draft> = {}): Draft & { input?: undefined; o
   };
 }
 
-/** What a verifier without this program's code would find wrong with a chain: one sentence an entry, none when it holds. */
+/**
+ * What a verifier without this program's code would find wrong with a chain: one sentence per entry, none if the
+ * chain holds.
+ */
 export function chainFaults(rows: readonly Row[]): string[] {
   const faults: string[] = [];
   let prev = Buffer.from(ZEROS);

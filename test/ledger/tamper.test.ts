@@ -1,4 +1,4 @@
-/** Ways past an append-only table (design, section 3), each tried through a connection of the attacker's own. */
+/** Ways around an append-only table (design, section 3), each tried through the attacker's own connection. */
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chainFaults, draft, type LedgerBench, openLedger, type Row } from "./support.ts";
@@ -20,7 +20,7 @@ const hex = (bytes: Uint8Array | undefined) => `x'${Buffer.from(bytes ?? []).toS
 const zeros = `x'${"00".repeat(32)}'`;
 const last = () => hex(before.at(-1)?.leaf);
 
-/** `INTO ledger …` with a row that is well formed in everything but what the attack is about. */
+/** `INTO ledger …` with a row that is well formed except where the attack differs. */
 function row(seq: number | string, prev: string, workspace = 1): string {
   return `INTO ledger (workspace_id, seq, prev, leaf, bytes) VALUES (${workspace}, ${seq}, ${prev}, x'01', '{}')`;
 }
@@ -130,8 +130,9 @@ test("the ledger has no second unique key, on which a REPLACE would delete unsee
 });
 
 /**
- * What no database prevents for one who may write its file. It is written down here as it is, and `ledger verify` answers
- * for it: the chain alone shows the first, and only a checkpoint kept elsewhere shows the others.
+ * What no database can prevent if the attacker may write its file. These tests record the effects, and `ledger
+ * verify` has to detect them: the chain alone reveals the first, and only a checkpoint stored elsewhere reveals the
+ * others.
  */
 describe("with the guards dropped, which the database can't prevent,", () => {
   beforeEach(() => {

@@ -20,14 +20,14 @@ beforeEach(async () => {
 
 afterEach(() => bench.close());
 
-/** Many at once, as calls come. */
+/** Records many entries at once, as calls arrive. */
 async function record(workspaceId: number, from: number, count: number): Promise<void> {
   await Promise.all(
     Array.from({ length: count }, (_, n) => bench.ledger.record(workspaceId, variedDraft(from + n))),
   );
 }
 
-/** What is wrong with roots and proofs of the store, in trees of these sizes: one sentence each. */
+/** Faults of the store's roots and proofs, in trees of these sizes: one sentence each. */
 async function proofFaults(oracle: Oracle, workspaceId: number, sizes: readonly number[]): Promise<string[]> {
   const faults: string[] = [];
   const isSame = (a: Uint8Array, b: Uint8Array) => Buffer.compare(a, b) === 0;
@@ -134,7 +134,7 @@ test("each workspace has tiles of its own, and what was rolled back is in none, 
   const step = fc.record({
     workspace: fc.constantFrom(1, 2),
     entries: fc.integer({ min: 1, max: 90 }),
-    // Before its entries, between them, or behind them; or not at all.
+    // Where it throws: before its entries, between them or after them; or not at all.
     throwsAt: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined }),
     lone: fc.boolean(),
     pause: fc.boolean(),
@@ -212,7 +212,7 @@ describe("a ledger that was written without tiles", () => {
 
   test("goes on where making them was broken off", async () => {
     writeBare(bench, 1, 1_600);
-    // What was on disk when the process died.
+    // This much was on disk when the process died.
     await bench.db.tx((tx) => completeTiles(tx, 1, 0, 600));
     expect(await tiledSize(bench.db, 1)).toBe(512);
     await completeLedger(bench.db, 1);
@@ -263,7 +263,7 @@ test("the third level begins with entry 65,536, and proofs hold on both sides of
   await bench.close();
   bench = await openLedger((path) => writeBareAt(path, 1, 65_529));
   const { ledger } = bench;
-  // The start's own entry, that the ledger is signed from here on, is the next one.
+  // The next entry is the start's own, which records that the ledger is signed from here on.
   expect(bench.rows()).toHaveLength(65_530);
   expect(await tiledSize(bench.db, 1)).toBe(65_280);
   for (let n = 65_530; n < 65_540; n++) await ledger.record(1, variedDraft(n));

@@ -1,4 +1,4 @@
-/** What others do to the store is in every workspace's ledger, once, as soon as the store takes it. */
+/** What others do to the store is recorded in every workspace's ledger, once, as soon as the store accepts it. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { copyFileSync, renameSync, unlinkSync } from "node:fs";
@@ -107,7 +107,7 @@ test("behind an entry that others put in nothing is appended: that is told of, a
     "another program or connection has written to the database",
     expect.stringContaining("has appended entries to a ledger"),
   ]);
-  // Once it is gone, what was seen is told here as well.
+  // Once the foreign entry is gone, the finding is recorded in this ledger too.
   attacker.exec("DROP TRIGGER ledger_no_delete; DELETE FROM ledger WHERE workspace_id = 1 AND seq = 2");
   await watch.look();
   expect([...watch.continued]).toEqual([]);
@@ -131,7 +131,7 @@ describe("while nothing can be written", () => {
     await watch.look();
     const said = lines.length;
     for (let seconds = 0; seconds < 5; seconds++) await watch.look();
-    // Told once, not once a second.
+    // Reported once, not every second.
     expect(lines).toHaveLength(said);
     expect(entries(1)).toEqual([]);
     attacker.exec("DROP TRIGGER full");

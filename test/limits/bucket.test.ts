@@ -9,7 +9,7 @@ const rule = fc.record({
   capacity: fc.integer({ min: 1, max: 1_000 }),
   perSecond: fc.double({ min: 0.01, max: 1_000, noNaN: true }),
 });
-/** Milliseconds since the call before; below zero where the clock stepped back. */
+/** Milliseconds since the previous call; negative if the clock stepped back. */
 const steps = fc.array(fc.integer({ min: -5_000, max: 20_000 }), { minLength: 1, maxLength: 200 });
 
 function play(of: BucketRule, gaps: readonly number[]) {
@@ -23,7 +23,7 @@ function play(of: BucketRule, gaps: readonly number[]) {
   });
 }
 
-test("what is left is what taking would leave, and the one that it takes", () => {
+test("the remainder is what taking would leave, plus the one that it takes", () => {
   fc.assert(
     fc.property(rule, steps, (of, gaps) => {
       let bucket = fullBucket(of, 1_000_000);
@@ -63,12 +63,12 @@ describe("a bucket of 600 with 10 a second", () => {
     expect(played.slice(-3).map(({ taken }) => taken.allowed)).toEqual([false, true, false]);
   });
 
-  test("holds no more than its capacity, however long nobody came", () => {
+  test("holds no more than its capacity, however long it was unused", () => {
     const played = play(RULE, [365 * 86_400_000, ...Array(600).fill(0)]);
     expect(played.filter(({ taken }) => taken.allowed)).toHaveLength(600);
   });
 
-  test("that is made smaller is no fuller than its new size", () => {
+  test("that shrinks is no fuller than its new size", () => {
     expect(take(fullBucket(RULE, 0), { capacity: 5, perSecond: 1 }, 0).remaining).toBe(4);
   });
 });
@@ -88,7 +88,7 @@ describe("any bucket, any times", () => {
     );
   });
 
-  test("serves in no span of time more than its capacity and what that time refills", () => {
+  test("in any span of time serves no more than its capacity plus the refill", () => {
     fc.assert(
       fc.property(rule, steps, (of, gaps) => {
         const played = play(of, gaps);
@@ -105,7 +105,7 @@ describe("any bucket, any times", () => {
     );
   });
 
-  test("refuses nobody while it has a token: one who waits as long as told is served", () => {
+  test("refuses nobody while it has a token: a caller that waits as told is served", () => {
     fc.assert(
       fc.property(rule, steps, (of, gaps) => {
         for (const { now, taken } of play(of, gaps)) {
@@ -116,7 +116,7 @@ describe("any bucket, any times", () => {
     );
   });
 
-  test("is refilled by no clock that steps back, and goes on from there", () => {
+  test("is not refilled by a clock that steps back, and continues from there", () => {
     const played = play(RULE, [...Array(600).fill(0), -3_600_000, 100]);
     expect(played.slice(-2).map(({ taken }) => taken.allowed)).toEqual([false, true]);
   });

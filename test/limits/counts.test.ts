@@ -8,7 +8,7 @@ fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 const MINUTE = 60_000;
 
 describe("a tally", () => {
-  test("says a thing once a minute, and how often it was only counted", () => {
+  test("reports each key once a minute, and how often it was only counted", () => {
     const tally = new MinuteTally(10);
     expect([0, 1, 2].map((at) => tally.note("a", at))).toEqual([
       { kind: "first", before: 0, key: "a" },
@@ -19,7 +19,7 @@ describe("a tally", () => {
     expect(tally.note("a", 3 * MINUTE)).toEqual({ kind: "first", before: 0, key: "a" });
   });
 
-  test("tells nothing of the minute that goes on, and each ended count once", () => {
+  test("reports nothing of the current minute, and each finished count once", () => {
     const tally = new MinuteTally(10);
     for (let call = 0; call < 5; call++) tally.note("a", 0);
     tally.note("b", 0);
@@ -29,14 +29,14 @@ describe("a tally", () => {
     expect(tally.note("a", MINUTE)).toEqual({ kind: "first", before: 0, key: "a" });
   });
 
-  test("tells more keys than it holds apart by one name for the rest", () => {
+  test("combines keys beyond its limit under one name", () => {
     const tally = new MinuteTally(2);
     const said = ["a", "b", "c", "d", "a"].map((key) => tally.note(key, 0));
     expect(said.map((each) => each.key)).toEqual(["a", "b", "others", "others", "a"]);
     expect(said.map((each) => each.kind)).toEqual(["first", "first", "first", "counted", "counted"]);
   });
 
-  test("loses no call, whatever comes when and whenever it is asked", () => {
+  test("loses no call, whatever arrives when, and whenever it is read", () => {
     const step = fc.record({
       key: fc.constantFrom("a", "b", "c", "d", "e"),
       after: fc.constantFrom(0, 0, 0, 1_000, MINUTE, 3 * MINUTE, -MINUTE),
@@ -64,7 +64,7 @@ describe("a tally", () => {
     );
   });
 
-  test("says no key twice in one minute of a clock that goes on", () => {
+  test("reports no key twice in one minute of a clock that moves forward", () => {
     const step = fc.record({
       key: fc.constantFrom("a", "b", "c"),
       after: fc.constantFrom(0, 0, 5_000, MINUTE),

@@ -5,7 +5,7 @@ import { FairSlots } from "../../src/limits/fair-slots.ts";
 const slotsOf = (slots: number, keptForOthers = 0, waitingPerWorkspace = 1_000, waiting = 1_000): FairSlots =>
   new FairSlots({ slots, keptForOthers, waitingPerWorkspace, waiting });
 
-/** What came in, in order, by name; each is given back by its name. */
+/** Records who got a slot, in order and by name; a slot is returned by its holder's name. */
 function room(slots: FairSlots) {
   const entered: string[] = [];
   const releases = new Map<string, () => void>();
@@ -29,7 +29,7 @@ function room(slots: FairSlots) {
   };
 }
 
-test("the last slots are not given to a workspace that holds some, whoever came first", async () => {
+test("the last slots are not given to a workspace that already has some, whoever came first", async () => {
   const slots = slotsOf(4, 2);
   const { enter, leave, entered } = room(slots);
   for (const name of ["a1", "a2", "a3", "a4"]) void enter(1, name);
@@ -40,13 +40,13 @@ test("the last slots are not given to a workspace that holds some, whoever came 
   expect(entered).toEqual(["a1", "a2", "b1", "c1"]);
   void enter(4, "d1");
   await leave("a1");
-  // It holds none, so it is before the one that has waited longer.
+  // Workspace 4 holds no slot, so it goes before the one that has waited longer.
   expect(entered.at(-1)).toBe("d1");
   await leave("a2", "b1", "c1", "d1");
   expect(entered.slice(5)).toEqual(["a3", "a4"]);
 });
 
-test("a slot that comes free goes to the workspace that holds the fewest, then by turns", async () => {
+test("a free slot goes to the workspace with the fewest, then by turns", async () => {
   const { enter, leave, entered } = room(slotsOf(3));
   for (const name of ["a1", "a2", "a3", "a4", "a5", "a6"]) void enter(1, name);
   for (const name of ["b1", "b2"]) void enter(2, name);
@@ -57,7 +57,7 @@ test("a slot that comes free goes to the workspace that holds the fewest, then b
 });
 
 describe("a call that gives up", () => {
-  test("while it waits leaves the line to the others", async () => {
+  test("while waiting leaves the queue to the others", async () => {
     const slots = slotsOf(1);
     const { enter, leave, entered } = room(slots);
     const control = new AbortController();
@@ -70,14 +70,14 @@ describe("a call that gives up", () => {
     expect(entered).toEqual(["a", "c"]);
   });
 
-  test("before it waits takes nothing", async () => {
+  test("before waiting takes nothing", async () => {
     const slots = slotsOf(1);
     expect(await room(slots).enter(1, "a", AbortSignal.abort("gone"))).toBe("gone");
     expect([slots.taken, slots.waiting]).toEqual([0, 0]);
   });
 });
 
-test("a slot is given back once, however often", async () => {
+test("a slot is returned only once, however often it is released", async () => {
   const slots = slotsOf(2);
   const { enter, leave } = room(slots);
   await enter(1, "a");
@@ -86,7 +86,7 @@ test("a slot is given back once, however often", async () => {
   expect(slots.taken).toBe(1);
 });
 
-test("calls past the line's length are refused, of one workspace before those of others", async () => {
+test("calls beyond the queue's length are refused, one workspace's before those of others", async () => {
   const { enter } = room(slotsOf(1, 0, 2, 3));
   await enter(1, "a");
   void enter(1, "b");
@@ -96,7 +96,7 @@ test("calls past the line's length are refused, of one workspace before those of
   expect(await enter(3, "f")).toBe("refused");
 });
 
-test("whatever comes, goes and gives up: never more than there are, and nobody waits beside a free slot", async () => {
+test("whatever arrives, leaves and gives up: never more than there are, and nobody waits while a slot is free", async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant("enter" as const), workspace: fc.integer({ min: 1, max: 4 }) }),
     fc.record({ kind: fc.constant("leave" as const), which: fc.nat(30) }),

@@ -5,11 +5,11 @@ import { type Place, Reservations } from "../../src/limits/reservations.ts";
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
 const NEVER = new AbortController().signal;
-/** Lets everything that is ready go on. */
+/** Lets everything that is ready proceed. */
 const turns = () => Bun.sleep(0);
 
 describe("reservations", () => {
-  test("are summed per budget, whoever takes and gives back what, in whatever order and how often", () => {
+  test("are summed per budget, whatever is taken and returned by whom, in any order and number", () => {
     const owner = fc.constantFrom("a", "b", "c", "d", "e");
     const budgets = fc.subarray(["day", "month", "other"]);
     const amount = fc.oneof(fc.integer({ min: 0, max: 1_000 }), fc.constant(Number.MAX_SAFE_INTEGER));
@@ -37,7 +37,7 @@ describe("reservations", () => {
     );
   });
 
-  test("a budget that is named twice is reserved of once", () => {
+  test("a budget named twice is reserved from once", () => {
     const reservations = new Reservations();
     reservations.take("a", ["day", "day"], 5);
     expect(reservations.reserved("day")).toBe(5);
@@ -46,8 +46,8 @@ describe("reservations", () => {
   });
 });
 
-describe("the line before a budget", () => {
-  /** Notes in `looks` each time that it is this one's turn. */
+describe("the queue for a budget", () => {
+  /** Records in `looks` each turn that this place gets. */
   async function watch(place: Place, looks: string[], name: string, signal: AbortSignal): Promise<void> {
     for (;;) {
       await place.turn(signal);
@@ -55,7 +55,7 @@ describe("the line before a budget", () => {
     }
   }
 
-  test("lets nobody look but the first, until it has left", async () => {
+  test("lets only the first look until it has left", async () => {
     const reservations = new Reservations();
     reservations.take("out", ["day"], 1);
     reservations.take("out too", ["day"], 1);
@@ -85,7 +85,7 @@ describe("the line before a budget", () => {
     await Promise.allSettled(watching);
   });
 
-  test("is left by whoever gives up, with the signal's reason, and the next one looks", async () => {
+  test("is left by a caller that gives up, with the signal's reason, and the next one looks", async () => {
     const reservations = new Reservations();
     const giveUp = new AbortController();
     const [first, second] = [reservations.join("day"), reservations.join("day")];
@@ -97,7 +97,7 @@ describe("the line before a budget", () => {
     expect(await first.turn(giveUp.signal).catch((error: unknown) => error)).toBe(reason);
   });
 
-  test("what was given back before somebody waits for it is not missed", async () => {
+  test("a return before somebody waits for it is not missed", async () => {
     const reservations = new Reservations();
     reservations.take("out", ["day", "month"], 1);
     const place = reservations.join("month");
@@ -105,7 +105,7 @@ describe("the line before a budget", () => {
     await place.turn(NEVER);
   });
 
-  test("gives nothing twice, loses nobody and keeps the order, however long each holds and whoever gives up", async () => {
+  test("gives nothing twice, loses nobody and keeps the order, whatever is held and whoever gives up", async () => {
     const caller = fc.record({ holds: fc.integer({ min: 0, max: 3 }), givesUp: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(

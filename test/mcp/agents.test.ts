@@ -1,4 +1,4 @@
-/** Agents of the workspace, as tools. */
+/** A workspace's agents, offered as tools. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { dispatch, held, ledger, run, type Stage, startStage, unsettled, until } from "../tasks/support.ts";
 import { connect, isMessage, request, watch } from "./support.ts";

@@ -1,4 +1,4 @@
-/** Calls over MCP that a person has to approve: they wait, each as a task of its own. */
+/** Calls over MCP that need a person's approval: each waits as a task of its own. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { FakeClock } from "../support/clock.ts";
@@ -43,7 +43,7 @@ interface Asking {
   readonly path: string;
 }
 
-/** Calls the tool, and waits until a person is asked. */
+/** Calls the tool and waits until a person is asked for approval. */
 async function ask(input: object = { to: "all" }): Promise<Asking> {
   const params = { name: "up__send", arguments: input, _meta: { progressToken: "p" } };
   const asked = request("tools/call", params);

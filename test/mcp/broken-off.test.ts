@@ -1,4 +1,4 @@
-/** Calls that are broken off: by whom, what goes on all the same, and what is left open. */
+/** Calls that are broken off: by whom, what continues regardless, and what stays open. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,11 +17,11 @@ const MINUTE = 60_000;
 
 interface Asked {
   readonly stream: Stream;
-  /** Tells that nobody wants the answer any more. */
+  /** Tells the server that the answer is no longer wanted. */
   cancel(): Promise<unknown>;
 }
 
-/** A client of the older transport, with its one stream. */
+/** A client of the older transport, with its single stream. */
 interface Older {
   readonly stream: Stream;
   send(body: unknown): Promise<Response>;
@@ -90,7 +90,7 @@ describe("an agent's call that is out", () => {
   const issue = async (): Promise<{ id: string; secret: string }> =>
     (await gateway.call("POST", "/v1/tokens", { body: { name: "t", agent: "plain" } })).body;
 
-  /** The one task there is has succeeded, nobody has cancelled it, and nothing is left open in the ledger. */
+  /** Checks that the only task succeeded, that nobody cancelled it, and that the ledger has no open intent. */
   async function wentOn(output: string): Promise<void> {
     await until(async () => !["queued", "running"].includes((await task()).status));
     expect(await task()).toMatchObject({ status: "succeeded", output });
@@ -198,7 +198,7 @@ describe("an upstream's call that is out", () => {
       fetch: wire.fetch,
     });
     const client = new SdkClient({ name: "tests", version: "1" });
-    // The SDK's classes do not spell their optional fields as exactly optional.
+    // The SDK's classes do not declare their optional fields as exactly optional.
     await client.connect(transport as Transport);
     await until(() => wire.open("GET") === 1);
     const abort = new AbortController();
@@ -213,7 +213,8 @@ describe("an upstream's call that is out", () => {
     expect(await Promise.all(calls)).toEqual(Array(5).fill("cancelled"));
     await until(() => wire.open("POST") === 0);
     await until(() => upstream.heard.filter((method) => method === "notifications/cancelled").length === 5);
-    // An error is no answer to the SDK's client: it asks once more for each stream, learns that it is over, and stops.
+    // The SDK's client does not accept an error as an answer. It asks once more for each stream, learns that it is
+    // over, and stops.
     await until(() => wire.statuses.length === 6);
     for (let pings = 0; pings < 20; pings++) await client.ping();
     expect(wire.statuses).toEqual([200, ...Array(5).fill(405)]);
@@ -255,7 +256,7 @@ describe("an upstream's call that is out", () => {
       stream.leave();
       await stream.ended;
       let resumed = await client.listen({ "last-event-id": id });
-      // The server learns a little later than the client that the connection is gone.
+      // The server notices a little later than the client that the connection is gone.
       while (resumed.status === 409) resumed = await client.listen({ "last-event-id": id });
       expect(resumed.status).toBe(200);
       gate.resolve(text("the answer of b"));
@@ -291,7 +292,7 @@ describe("an upstream's call that is out", () => {
         upstream.answer(({ input }) => (input.which === "b" ? gate.promise : new Promise(() => {})));
         const client = await connect(gateway, { version: "2025-03-26" });
         const [a, b] = [slow("a"), slow("b")];
-        // Without a first event, which this version has not, nothing of the answer comes before the answers do.
+        // This protocol version has no priming event, so nothing arrives before the answers do.
         const posted = client.post([a, b]);
         await until(() => upstream.calls.length === 2);
         await inOrder(
@@ -333,7 +334,7 @@ describe("an upstream's call that is out", () => {
       const { data } = await stream.saw(({ data }) => data.includes("the first"));
       expect(JSON.parse(data).id).toBe(first.id);
       expect(upstream.calls).toHaveLength(1);
-      // It is free again.
+      // The id can be used again.
       expect([200, 202]).toContain(await send(client, older, { ...request("ping"), id: first.id }));
       older.stream.leave();
     });
@@ -355,7 +356,10 @@ describe("an upstream's call that is out", () => {
 
 type Method = "GET" | "POST";
 
-/** How a client's GETs are answered, and which answers are still open; what a server asks it to wait is cut short. */
+/**
+ * Records the status of a client's GETs and counts the streams that are still open. Replaces the wait that the server
+ * asks for with 1 ms.
+ */
 function watchedFetch() {
   const statuses: number[] = [];
   const open = { GET: 0, POST: 0 };

@@ -1,4 +1,4 @@
-/** The builtin tools, called with no task around them: with the rights of the token's agent, as it is at that moment. */
+/** The builtin tools, called outside of tasks: with the rights that the token's agent has at that moment. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { search, write } from "../support/vault.ts";

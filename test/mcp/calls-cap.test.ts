@@ -1,4 +1,4 @@
-/** How many calls of tools a workspace may have out. */
+/** How many tool calls a workspace may have in flight. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { startGateway } from "../support/gateway.ts";
@@ -8,7 +8,7 @@ import { connect, request } from "./support.ts";
 const FAKE_STDIO = join(import.meta.dir, "..", "support", "fake-mcp", "stdio.ts");
 const CALLS = 1_000;
 const BATCH = 100;
-/** One connector takes fewer than a workspace may have out. */
+/** One connector accepts fewer calls than a workspace may have in flight. */
 const CONNECTORS = 5;
 
 test("past 1,000 the next is refused and sent nowhere; another workspace's is made; what ends makes room", async () => {

@@ -1,4 +1,4 @@
-/** The SDK's own clients, as users have them. */
+/** The SDK's own clients, as users run them. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
@@ -24,13 +24,13 @@ afterAll(async () => {
 
 const headers = () => ({ authorization: `Bearer ${gateway.admin}` });
 
-/** The SDK's classes do not spell their optional fields as exactly optional. */
+/** The SDK's classes do not declare their optional fields as exactly optional. */
 type Loose = StreamableHTTPClientTransport | SSEClientTransport;
 const asTransport = (transport: Loose) => transport as Transport;
 
 interface Way {
   readonly transport: Loose;
-  /** Resolves when the stream of what the server says by itself is open. */
+  /** Resolves when the stream for the server's own messages is open. */
   readonly listens: Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What the door refuses before anything is looked at, and how. */
+/** What the MCP endpoint refuses before looking at anything else, and how. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createSecret } from "../../src/access/secret.ts";
 import { systemRandom } from "../../src/base/ids.ts";
@@ -63,7 +63,7 @@ describe("a page of another site is refused before its token is looked at", () =
   });
 
   test("which is in the ledger, with its code and channel", async () => {
-    // Of one source, a minute's refusals are one entry.
+    // A source's refusals within a minute share one entry.
     const fresh = await startGateway();
     await fresh.call("POST", "/mcp", { headers: { origin: "null" } });
     const entries = await ledger(fresh);

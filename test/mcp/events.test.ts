@@ -72,7 +72,7 @@ describe("a resumed stream", () => {
 
   test("is not sent the first event again, which carries no message", async () => {
     const events = new SessionEvents(new EventMemory(), 1);
-    // What the SDK stores to have an id to resume from.
+    // The SDK stores this to have an id from which to resume.
     const priming = await events.storeEvent("a", {} as JSONRPCMessage);
     await events.storeEvent("a", {} as JSONRPCMessage);
     await events.storeEvent("a", answer(1));

@@ -1,4 +1,4 @@
-/** What the ledger holds of what came by MCP, and what happens where it cannot be written. */
+/** What the ledger records of calls over MCP, and what happens if it cannot be written. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -138,7 +138,7 @@ describe("where the ledger cannot be written", () => {
   });
   afterEach(() => file.close());
 
-  /** To the store, what a trigger refuses as a full disk does. */
+  /** To the store, a refusing trigger looks like a full disk. */
   const fill = () =>
     file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
   const empty = () => file.run("DROP TRIGGER full");

@@ -1,4 +1,4 @@
-/** What clients take as an answer, which version they speak, and what each answer carries. */
+/** Which types of answer clients accept, which version they speak, and which headers each answer carries. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect as connectTcp } from "node:net";
 import { rawRequest } from "../http/stream-support.ts";

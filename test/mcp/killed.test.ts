@@ -1,4 +1,4 @@
-/** A server that is killed while a call is out: the next start says that nobody knows how it ended, and calls nobody. */
+/** A server is killed during a call. The next start records that the outcome is unknown, and makes no call. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -55,7 +55,7 @@ test("its outcome is unknown, once, and the ledger holds", async () => {
   await broken;
 
   const second = await serve([], options);
-  // A session is in memory alone: its client is told so, and begins a new one.
+  // Sessions are only in memory. The client is told that its session is gone, and opens a new one.
   expect((await ask(second, "/mcp", request("tools/list"), session)).status).toBe(404);
   await (await ask(second, "/mcp", request("tools/list"), await openSession(second))).text();
   expect(await second.end("SIGTERM")).toBe(0);

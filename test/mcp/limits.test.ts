@@ -1,4 +1,4 @@
-/** The workspace's request limit, for requests that hold several calls or none. */
+/** The workspace's request limit, for requests that contain several calls or none. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { VIA_META } from "../../src/base/via.ts";
 import { FakeClock } from "../support/clock.ts";

@@ -1,4 +1,4 @@
-/** `notifications/tools/list_changed`: to those whose tools have changed, and to nobody else. */
+/** `notifications/tools/list_changed` goes to the clients whose tools have changed, and to no others. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -7,7 +7,7 @@ import { until } from "../tasks/support.ts";
 import { addConnector, type Client, connect, isMessage, type Stream } from "./support.ts";
 
 const CHANGED = isMessage("notifications/tools/list_changed");
-/** Longer than changes are gathered. */
+/** Longer than the time over which changes are gathered. */
 const GATHERED_MS = 1_000;
 
 let gateway: TestGateway;
@@ -34,7 +34,7 @@ beforeEach(async () => {
 interface Listener {
   readonly client: Client;
   readonly stream: Stream;
-  /** How often it was told, once it was told so often, and another request was answered. */
+  /** How often the client was notified, once it has received at least this many notifications and another answer. */
   told(expected: number): Promise<number>;
 }
 

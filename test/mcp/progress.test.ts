@@ -1,4 +1,4 @@
-/** Calls that take their time: progress, cancelling, and answers that a broken connection missed. */
+/** Slow calls: progress, cancellation, and answers that a broken connection missed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -64,7 +64,8 @@ describe("a call that is cancelled", () => {
     await client.tell("notifications/cancelled", { requestId: asked.id, reason: "enough" });
     await stream.ended;
     expect(stream.text()).not.toContain('"result"');
-    // Not for the client, which waits no more: it ends what the SDK would keep for the session's life.
+    // Not for the client, which no longer waits. The error ends what the SDK would otherwise keep until the session
+    // ends.
     expect(stream.text()).toContain('"code":-32800');
     await until(async () =>
       (await client.call("child__heard")).content[0].text.includes("notifications/cancelled"),
@@ -143,7 +144,7 @@ describe("a client whose connection broke", () => {
     abort.abort();
     await first.ended;
     let resumed = await client.listen({ "last-event-id": id });
-    // The server learns a little later than the client that the connection is gone.
+    // The server notices a little later than the client that the connection is gone.
     while (resumed.status === 409) resumed = await client.listen({ "last-event-id": id });
     gate.resolve(text("at last"));
     await resumed.saw(({ data }) => data.includes("at last"));
@@ -157,7 +158,7 @@ describe("a client whose connection broke", () => {
     for (const id of ["999999", "none", "-1"]) {
       expect((await other.listen({ "last-event-id": id })).status).toBe(400);
     }
-    // Ids count within a session: what another one's client holds leads into this one's own.
+    // Ids count within a session, so an id from another session refers to this one's own events.
     const resumed = await other.listen({ "last-event-id": "1" });
     await until(() => resumed.text() !== "");
     expect(resumed.text()).not.toContain('"now"');

@@ -1,4 +1,4 @@
-/** Documents as resources: inside of the boundary alone, and only for who may read the vault. */
+/** Documents as resources: only those inside the boundary, and only for callers that may read the vault. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Every resource, page by page. */
+/** Reads every resource, page by page. */
 async function all(client: Client): Promise<string[]> {
   const uris: string[] = [];
   let cursor: string | undefined;

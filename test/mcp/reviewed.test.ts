@@ -1,4 +1,7 @@
-/** What a review of the door found: evidence of refusals, what one client leaves to another, and room for all. */
+/**
+ * Findings of a review of the MCP endpoint: evidence of refusals, what one client leaves to another, and room for
+ * everybody.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { Caller } from "../../src/access/caller.ts";
@@ -13,7 +16,7 @@ import { ledger, until } from "../tasks/support.ts";
 import { addConnector, type Client, connect, hello, isMessage, request, type Stream } from "./support.ts";
 
 const CHANGED = isMessage("notifications/tools/list_changed");
-/** Longer than changes are gathered. */
+/** Longer than the time over which changes are gathered. */
 const GATHERED_MS = 1_000;
 
 let gateway: TestGateway;
@@ -32,7 +35,7 @@ afterAll(async () => {
 });
 
 const lastSeq = async () => (await ledger(gateway)).at(-1)?.seq ?? 0;
-/** Reading the ledger is an entry too, by REST. */
+/** Filters by channel, because reading the ledger over REST is recorded too. */
 const byMcpAfter = async (seq: number) =>
   (await ledger(gateway)).filter((entry) => entry.seq > seq && Reflect.get(entry, "channel") === "mcp");
 
@@ -88,7 +91,7 @@ test("a removed agent's handshake that was half sent leaves other tokens of its 
   const leaver = await gateway.token({ agent: "leaver", scopes });
   const other = await gateway.token({ scopes });
   let removed = 0;
-  // What the body is asked for comes after the caller is known.
+  // The body is requested only after the caller has been authenticated.
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -160,7 +163,7 @@ describe("tools that changed while a client listened to nothing", () => {
     await changeBack();
   });
 
-  /** What is told of the past is told before the stream is answered. */
+  /** Opens a stream and checks that it reports no earlier changes. These would come before the stream is open. */
   async function listenQuietly(client: Client): Promise<Stream> {
     const stream = await client.listen();
     await until(() => stream.text().startsWith(": open"));

@@ -1,4 +1,4 @@
-/** Who is shown a tool, and who may call it: the same by both, and by REST. */
+/** A tool is listed for exactly those who may call it, over MCP and over REST. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
@@ -31,7 +31,7 @@ beforeEach(async () => {
   await gateway.agent(agent);
 });
 
-/** Whether a tool is listed, called over MCP, and taken in a task, for a token and an agent like these. */
+/** Whether a tool is listed, callable over MCP and usable in a task, for a token and an agent with these rights. */
 async function judge(
   tool: string,
   { scopes, tools }: { readonly scopes: readonly string[]; readonly tools?: readonly string[] },

@@ -1,4 +1,4 @@
-/** A token with `tools_mode: search`: two tools in the list, all others behind them, with the same refusals. */
+/** A token with `tools_mode: search` sees two tools, through which it reaches all others, with the same refusals. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";

@@ -1,4 +1,4 @@
-/** How many sessions there may be, and who makes way. */
+/** How many sessions may exist, and which one is closed to make room. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Without a socket: it is the table that is filled here. */
+/** Calls the gateway without a socket, because this test is about its table of sessions. */
 async function ask(body: object, session?: string): Promise<Response> {
   const headers = {
     authorization: `Bearer ${gateway.admin}`,
@@ -44,7 +44,7 @@ test("past 2,000 of a workspace the one that is idle longest makes way, and none
   expect((await ask(request("ping"), oldest)).status).toBe(200);
   clock.advance(1_000);
   const newest = await open();
-  // The oldest was asked for a moment ago; the second one is idle longest.
+  // The oldest was used a moment ago. The second one has been idle the longest.
   expect((await ask(request("ping"), second)).status).toBe(404);
   for (const kept of [oldest, newest]) expect((await ask(request("ping"), kept)).status).toBe(200);
   expect(await listening.toolNames()).toContain("time__now");

@@ -1,4 +1,4 @@
-/** Sessions come and go: idle ones are swept, there is a cap, and nothing of them stays. */
+/** Sessions are opened and closed: idle ones are swept, their number is capped, and nothing of them remains. */
 import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
@@ -75,7 +75,7 @@ describe("a session with a stream", () => {
     clock.advance(60 * MINUTE);
     stream.leave();
     await stream.ended;
-    // The server learns a little later than the client that it is gone.
+    // The server notices a little later than the client that the client has left.
     await until(async () => {
       const again = await client.listen();
       again.leave();
@@ -134,7 +134,7 @@ test("500 sessions that were opened and dropped leave neither sessions nor memor
     const stream = await client.listen();
     stream.leave();
   };
-  // What is made once, and kept, is made here.
+  // Creates everything that is made once and then kept.
   for (let warm = 0; warm < 50; warm++) await one();
   clock.advance(31 * MINUTE);
   await until(async () => {

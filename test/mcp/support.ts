@@ -1,20 +1,20 @@
-/** A client of the MCP door that sees what goes over the wire: status, headers and every message. */
+/** A client of the MCP endpoint that sees everything on the wire: status, headers and every message. */
 import { createParser } from "eventsource-parser";
 import type { TestGateway } from "../support/gateway.ts";
 
 export const VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] as const;
 export const BOTH = "application/json, text/event-stream";
 
-/** A JSON-RPC message as it came. */
+/** A JSON-RPC message as received. */
 // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
 export type Message = any;
 
 export interface Posted {
   readonly status: number;
   readonly headers: Headers;
-  /** The messages of a stream, or the one of a JSON body; a problem's JSON for what the door refused. */
+  /** The messages of a stream, or the one in a JSON body, or the JSON of the endpoint's refusal. */
   readonly messages: readonly Message[];
-  /** The last of them: the answer, where one request was sent. */
+  /** The last message: the answer, if one request was sent. */
   readonly last: Message;
 }
 
@@ -22,7 +22,7 @@ export interface PostOptions {
   readonly path?: string;
   readonly token?: string | null;
   readonly headers?: Record<string, string>;
-  /** Sent as it is, in place of the body. */
+  /** Sent as it is, instead of the body. */
   readonly raw?: string;
   readonly signal?: AbortSignal;
 }
@@ -46,7 +46,7 @@ function headersOf(gateway: TestGateway, { token, headers = {} }: PostOptions): 
   return sent;
 }
 
-/** Posts and leaves the answer unread: for streams that are watched as they come. */
+/** Posts without reading the answer, for streams that a test reads as they arrive. */
 export function postOpen(gateway: TestGateway, body: unknown, options: PostOptions = {}): Promise<Response> {
   const headers = headersOf(gateway, options);
   if (!headers.has("content-type")) headers.set("content-type", "application/json");
@@ -74,21 +74,24 @@ export function messagesOf(stream: string): Message[] {
   return messages;
 }
 
-/** A session of one token. */
+/** A session with one token. */
 export interface Client {
   readonly id: string;
   readonly version: string;
-  /** Sends a request and answers its result. @throws Error with the JSON-RPC error as `rpc` */
+  /**
+   * Sends a request and returns its result.
+   * @throws Error with the JSON-RPC error as `rpc`
+   */
   ask(method: string, params?: object, options?: PostOptions): Promise<Message>;
-  /** Sends a request and answers its JSON-RPC error, or the problem's JSON. */
+  /** Sends a request and returns its JSON-RPC error, or the problem's JSON. */
   refusal(method: string, params?: object): Promise<Message>;
   post(body: unknown, options?: PostOptions): Promise<Posted>;
   open(body: unknown, options?: PostOptions): Promise<Response>;
   tell(method: string, params?: object): Promise<Posted>;
-  /** Calls a tool and answers its result. */
+  /** Calls a tool and returns its result. */
   call(name: string, input?: object): Promise<Message>;
   toolNames(): Promise<string[]>;
-  /** The stream of what the server says by itself. */
+  /** Opens the stream for the server's own messages. */
   listen(headers?: Record<string, string>): Promise<Stream>;
   end(): Promise<number>;
 }
@@ -151,16 +154,19 @@ export interface Event {
   readonly data: string;
 }
 
-/** A stream that is read as it comes. */
+/** A stream that is read as it arrives. */
 export interface Stream {
   readonly status: number;
   readonly headers: Headers;
   readonly events: readonly Event[];
-  /** Resolves with the first event that fits, also one that came before. @throws Error where the stream ends without it */
+  /**
+   * Resolves with the first matching event, including earlier ones.
+   * @throws Error if the stream ends without one
+   */
   saw(fits: (event: Event) => boolean): Promise<Event>;
-  /** Resolves when the stream is over, whoever ended it. */
+  /** Resolves when the stream has ended, whichever side ended it. */
   readonly ended: Promise<void>;
-  /** What the answer's body said, once it is over. */
+  /** The text of the answer's body so far. */
   text(): string;
   leave(): void;
 }
@@ -190,7 +196,7 @@ export function watch(response: Response, abort = new AbortController()): Stream
         wake = Promise.withResolvers();
       }
     } catch {
-      // It was left, or broken off: what came is there.
+      // The stream was left or broken off. What arrived is kept.
     }
     isOver = true;
     wake.resolve();
@@ -219,7 +225,10 @@ export const isMessage =
   ({ data }: Event): boolean =>
     data.includes(`"method":"${method}"`);
 
-/** Lets an upstream in over HTTP, and answers the connector. */
+/**
+ * Adds an upstream over HTTP.
+ * @returns the connector
+ */
 export async function addConnector(
   gateway: TestGateway,
   name: string,

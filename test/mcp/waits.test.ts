@@ -1,4 +1,4 @@
-/** Clients that wait for a task's end: how many may, and what they are told when the process stops. */
+/** Clients that wait for a task to end: how many may wait, and what they are told when the process stops. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,8 @@ beforeEach(async () => {
   upstream = startFakeModel();
   upstream.script("a", { hang: true });
   tools = startScriptedMcp(["send"]);
-  // One runs and the others are queued: Bun makes 256 requests in one process, and this one is the client's as well.
+  // One task runs and the others are queued. Bun makes 256 requests at once in a process, and this process is the
+  // client's too.
   yaml = yamlOf(upstream.url, {
     tiers: { 1: ["a"] },
     limits: { concurrent_tasks: 1, enforcement: "enforced" },
@@ -62,7 +63,7 @@ test("past 1,000 in a workspace no agent is given a task any more, and another w
   expect(refusal.message).toContain("1000 calls that wait for tasks.");
   expect(await dispatched()).toBe(WAITS_PER_WORKSPACE);
 
-  // A call that a person has to approve has its task before anybody waits for it, and says which.
+  // A call that needs a person's approval gets its task before anybody waits for it, and names it.
   const careful = await connect(gateway, { token: await gateway.token({ agent: "careful" }) });
   const alone = await careful.refusal("tools/call", { name: "up__send", arguments: {} });
   expect([alone.code, alone.data.code]).toEqual([-32_029, "rate_limited"]);

@@ -1,4 +1,4 @@
-/** Rights that were taken away a moment ago: what is asked now is refused, what is out is broken off. */
+/** Rights that were just withdrawn: new requests are refused, and calls in flight are broken off. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeMcp, startFakeMcp } from "../support/fake-mcp/http.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
   gateway = await startGateway({ clock });
   upstream = startFakeMcp();
   await addConnector(gateway, "up", upstream.url);
-  // Sweeps count from the first request.
+  // The first request starts the timer of the sweeps.
   await connect(gateway);
 });
 afterAll(async () => {
@@ -37,7 +37,7 @@ async function issue(more: object = {}): Promise<{ id: string; secret: string }>
   return body;
 }
 
-/** A call that its upstream never answers, once it is there. */
+/** Makes a call that its upstream never answers, and returns once the upstream has it. */
 async function hang(client: Awaited<ReturnType<typeof connect>>) {
   const calls = () => upstream.heard.filter((method) => method === "tools/call").length;
   const before = calls();
@@ -80,7 +80,7 @@ test("other tokens' streams and sessions stay", async () => {
 });
 
 test("a token that has expired is refused, and its streams and calls end when it expires", async () => {
-  // Between two sweeps.
+  // Move to a time between two sweeps.
   clock.advance(7_000);
   const { secret } = await issue({ expires_in: "10m" });
   const client = await connect(gateway, { token: secret });
@@ -101,7 +101,7 @@ test("the older transport's stream ends when its token expires", async () => {
   });
   const stream = watch(response);
   clock.advance(10 * 60_000 - 1);
-  // What the sweeps have begun is done then.
+  // By the time this is answered, the sweeps have done their work.
   await gateway.call("GET", "/v1/agents");
   clock.advance(1);
   await stream.ended;

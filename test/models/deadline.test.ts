@@ -10,7 +10,7 @@ import { FakeClock } from "../support/clock.ts";
 const OPTIONS: LanguageModelV4CallOptions = { prompt: [] };
 const delta = (text: string): LanguageModelV4StreamPart => ({ type: "text-delta", id: "0", delta: text });
 
-/** A provider that sends when the test says so, and may take no notice of its signal. */
+/** A provider that sends when the test says so, and that can ignore its abort signal. */
 function provider() {
   let controller: ReadableStreamDefaultController<LanguageModelV4StreamPart> | undefined;
   let signal: AbortSignal | undefined;
@@ -36,12 +36,12 @@ function provider() {
   };
 }
 
-/** Streams take up a read in a turn of their own. */
+/** A stream starts a read in a later turn of the event loop. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const nameOf = (error: unknown) => (error instanceof Error ? error.name : String(error));
 
-describe("a provider is given up with a TimeoutError", () => {
-  test("when its answer does not begin in time, also where it ignores the signal", async () => {
+describe("a provider is abandoned with a TimeoutError", () => {
+  test("when its answer does not begin in time, even if it ignores the signal", async () => {
     const clock = new FakeClock();
     let signal: AbortSignal | undefined;
     const opening = withDeadline(
@@ -60,7 +60,7 @@ describe("a provider is given up with a TimeoutError", () => {
     expect(signal?.aborted).toBe(true);
   });
 
-  test("when its next part does not come in time, counted from the last one", async () => {
+  test("when its next part does not arrive in time, counted from the last one", async () => {
     const clock = new FakeClock();
     const source = provider();
     const { stream } = await withDeadline(source.open, OPTIONS, 1_000, clock);
@@ -80,7 +80,7 @@ describe("a provider is given up with a TimeoutError", () => {
   });
 });
 
-test("time in which nobody reads does not count", async () => {
+test("time during which nobody reads does not count", async () => {
   const clock = new FakeClock();
   const source = provider();
   const reader = (await withDeadline(source.open, OPTIONS, 1_000, clock)).stream.getReader();
@@ -92,7 +92,7 @@ test("time in which nobody reads does not count", async () => {
   expect(source.aborted()).toBe(false);
 });
 
-test("a provider's own error stays what it is, and the caller's abort reaches the provider", async () => {
+test("a provider's own error is unchanged, and the caller's abort reaches the provider", async () => {
   const clock = new FakeClock();
   const source = provider();
   const control = new AbortController();
@@ -104,7 +104,7 @@ test("a provider's own error stays what it is, and the caller's abort reaches th
   expect(source.aborted()).toBe(true);
 });
 
-test("after the end nothing waits any more: neither an ended stream nor a cancelled one is aborted later", async () => {
+test("after the end no timer remains: neither an ended stream nor a cancelled one is aborted later", async () => {
   const clock = new FakeClock();
   const whole = provider();
   const reader = (await withDeadline(whole.open, OPTIONS, 1_000, clock)).stream.getReader();

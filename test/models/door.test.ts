@@ -35,7 +35,7 @@ async function codeOf(asked: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-test("the door's module gives out nothing but the door, and the door nothing but tiers, prices and guarded models", async () => {
+test("the door's module exports only the door, and the door only tiers, prices and guarded models", async () => {
   expect(Object.keys(door)).toEqual(["createModelDoor"]);
   const { made, models } = await open(() => OPEN_POLICY);
   expect(Object.keys(made).sort()).toEqual(["enter", "open", "price", "tiers"]);
@@ -56,14 +56,14 @@ test("only the door imports the providers' language models, and only they import
     "models/embed/embedder.ts",
     "models/providers.ts",
   ]);
-  // The one name that the embedder takes gives nothing that generates text.
+  // The only function that the embedder imports cannot generate text.
   const taken = (await Bun.file(`${src}/models/embed/embedder.ts`).text()).match(
     /^import (.+) from "\.\.\/providers\.ts"/gm,
   );
   expect(taken).toEqual(['import { createEmbeddingModel } from "../providers.ts"']);
 });
 
-test("a model that was opened is refused at the call once the policy forbids it, or its tier", async () => {
+test("an opened model is refused at the call once the policy forbids it or its tier", async () => {
   let policy: TierPolicy = OPEN_POLICY;
   const { models } = await open(() => policy);
   const forbidding: TierPolicy[] = [
@@ -83,7 +83,7 @@ test("a model that was opened is refused at the call once the policy forbids it,
   expect(upstream.requests.map(({ model }) => model)).toEqual(["a", "b"]);
 });
 
-test("a model that is not listed costs nothing", async () => {
+test("an unlisted model costs nothing", async () => {
   const { made } = await open(() => OPEN_POLICY);
   expect(made.price("up/a")).toEqual({ input: 1, output: 2 });
   for (const name of ["up/b", "up/A", "a", ""]) expect(made.price(name)).toEqual({ input: 0, output: 0 });

@@ -16,7 +16,9 @@ const TIMEOUT = 60_000;
 let stage: Stage;
 const clock = new FakeClock();
 let hanging = 0;
-/** Those that time was let pass for: an upstream may be asked before its task is waited for. */
+/**
+ * Hanging calls for which time has been advanced. A call may reach the upstream before the test waits for its task.
+ */
 let passed = 0;
 
 beforeAll(async () => {
@@ -55,7 +57,7 @@ function behaviour(kind: string, call: number): Behaviour {
   }
 }
 
-/** Lets time pass for whoever hangs, until the task has ended. */
+/** Advances time for each hanging call until the task has ended. */
 async function endedInTime(id: string) {
   let done = false;
   const task = ended(stage.gateway, id).finally(() => {
@@ -111,7 +113,7 @@ const CHANGES: [name: string, change: object][] = [
   ["forbids the tier", { tiers: [2] }],
 ];
 
-test.each(CHANGES)("a change that %s holds for a fallback that is pending", async (_name, change) => {
+test.each(CHANGES)("a change that %s applies to a pending fallback", async (_name, change) => {
   const { gateway, upstream } = stage;
   const agent = `agent-${agents++}`;
   await gateway.agent(agent);
@@ -136,7 +138,7 @@ test.each([
   ["the one in use", { models: { deny: ["up/a"] } }, ["a", "b"], "succeeded"],
   ["all models", { models: { allow: [] } }, ["a"], "failed"],
   ["the tier", { tiers: [2] }, ["a"], "failed"],
-])("a change that forbids %s holds from the next step on", async (_name, change, models, status) => {
+])("a change that forbids %s applies from the next step on", async (_name, change, models, status) => {
   const { gateway, upstream } = stage;
   const agent = `agent-${agents++}`;
   await gateway.agent(agent);
@@ -159,7 +161,7 @@ test.each([
   expect(calls.flatMap(({ model }) => (model ? [model] : []))).toEqual(models.map((model) => `up/${model}`));
 });
 
-test("no intent for a model follows, in the ledger, the change that forbids it", async () => {
+test("in the ledger, no intent for a model follows the change that forbids it", async () => {
   const { gateway, upstream } = stage;
   upstream.script("a", { chunks: ["ok"] });
   upstream.script("b", { chunks: ["ok"] });

@@ -1,4 +1,4 @@
-/** A provider's answers are refused before they are parsed, whatever they say they are. */
+/** A provider's answers are checked for depth and size before they are parsed, whatever type they claim to have. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { JsonTooLarge } from "../../src/base/nesting.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
@@ -56,14 +56,14 @@ test.each([
   expect(await reading(ask(cappedFetch("openai"), status, type, body))).toBeInstanceOf(JsonTooLarge);
 });
 
-test("vectors of many numbers are taken, of many texts they are not", async () => {
+test("vectors of many numbers are accepted, vectors of many texts are not", async () => {
   const vectors = `{"data":[${`{"embedding":[${"0.1,".repeat(1_535)}0.1]},`.repeat(63)}{"embedding":[]}]}`;
   expect(await reading(ask(boundedFetch(), 200, "application/json", vectors))).toBe(vectors);
   const texts = `{"data":[${'"",'.repeat(50_000)}""]}`;
   expect(await reading(ask(boundedFetch(), 200, "application/json", texts))).toBeInstanceOf(JsonTooLarge);
 });
 
-test("an error that calls itself a stream is capped as a whole, not by its events", async () => {
+test("an error labelled as a stream is capped as a whole, not per event", async () => {
   const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);
   expect(await reading(ask(cappedFetch("openai-compatible"), 500, "text/event-stream", body))).toBeInstanceOf(
     RangeError,
@@ -71,7 +71,7 @@ test("an error that calls itself a stream is capped as a whole, not by its event
   expect(await reading(ask(cappedFetch("openai-compatible"), 200, "text/event-stream", body))).toBe(body);
 });
 
-/** An event whose JSON has so many members. */
+/** An event whose JSON has this many members. */
 const wide = (members: number): string => `data: [${"0,".repeat(members - 1)}0]\n\n`;
 
 test.each([

@@ -21,7 +21,7 @@ const routes = fc.dictionary(fc.constantFrom("1", "2", "3", "4"), fc.array(model
   minKeys: 1,
 });
 
-/** The same rules said another way: a glob as an anchored expression. */
+/** The same rule written differently: a glob as an anchored regular expression. */
 function matches(glob: string, text: string, flags = ""): boolean {
   const source = glob.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
   return new RegExp(`^${source.join(".*")}$`, flags).test(text);
@@ -29,7 +29,7 @@ function matches(glob: string, text: string, flags = ""): boolean {
 
 function allowed({ models }: TierPolicy, name: string): boolean {
   const own = name.slice(name.indexOf("/") + 1);
-  // Nothing at all is not a pattern, and denies everything.
+  // The empty text is not a pattern, and denies everything.
   const denied = (glob: string) =>
     glob === "" || matches(glob, name, "i") || (!glob.includes("/") && matches(glob, own, "i"));
   return models.allow.some((glob) => matches(glob, name)) && !models.deny.some(denied);
@@ -52,7 +52,7 @@ function codeOf(work: () => unknown): string | undefined {
   return undefined;
 }
 
-test("a policy allows what an allowing glob matches and no denying one", () => {
+test("a policy allows whatever matches an allow glob and no deny glob", () => {
   fc.assert(
     fc.property(policy, model, (given, name) => {
       expect(allowsModel(given, name)).toBe(allowed(given, name));
@@ -61,7 +61,7 @@ test("a policy allows what an allowing glob matches and no denying one", () => {
   );
 });
 
-test("a route holds what the policy allows, all of it, in the configured order, and nothing else", () => {
+test("a route contains exactly what the policy allows, in the configured order", () => {
   fc.assert(
     fc.property(policy, routes, fc.integer({ min: 1, max: 5 }), (given, configured, tier) => {
       const tiers = tiersOf(configured);
@@ -76,7 +76,7 @@ test("a route holds what the policy allows, all of it, in the configured order, 
   );
 });
 
-test("the lowest tier is the least that is both configured and allowed", () => {
+test("the lowest tier is the lowest that is both configured and allowed", () => {
   fc.assert(
     fc.property(policy, routes, (given, configured) => {
       const possible = Object.keys(configured)
@@ -88,7 +88,7 @@ test("the lowest tier is the least that is both configured and allowed", () => {
   );
 });
 
-describe("whatever is allowed, what is denied stays denied:", () => {
+describe("whatever is allowed, a denied model stays denied:", () => {
   test.each([
     [["*"], ["up/a"], "up/a", false],
     [["up/a"], ["*"], "up/a", false],

@@ -1,4 +1,4 @@
-/** The webhook is told that a person has to decide, with nothing of what the call would say. */
+/** The webhook reports that a person has to decide, but nothing of the call's content. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ afterEach(async () => {
   await receiver.close();
 });
 
-test("a call that needs nobody's approval is not told of", async () => {
+test("a call that needs no approval is not reported", async () => {
   await stage.gateway.agent("free", { approvals: [] });
   const id = await dispatch(stage.gateway, { agent: "free", tools: ["up.send"] });
   expect((await ended(stage.gateway, id)).status).toBe("succeeded");
@@ -30,7 +30,7 @@ test("a call that needs nobody's approval is not told of", async () => {
   expect(receiver.posted).toEqual([]);
 });
 
-test("a call that waits is told of once, signed, by ids and names alone, and can be decided by them", async () => {
+test("a waiting call is reported once, signed, with only ids and names, which suffice to decide it", async () => {
   const asked = await stage.ask();
   await until(() => receiver.posted.length === 1);
   const [posted] = receiver.posted;

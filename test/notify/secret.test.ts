@@ -14,7 +14,7 @@ afterEach(() => directory.remove());
 const file = () => join(directory.path, "webhook.key");
 const secretOf = (configured?: string) => openWebhookSecret({ configured, dataDir: directory.path });
 
-test("the first call makes a file that its owner alone reads, and the next one reads it", () => {
+test("the first call creates a file that only its owner can read, and the next call reads it", () => {
   const made = secretOf();
   expect(made).toHaveLength(32);
   expect(statSync(file()).mode & 0o777).toBe(0o600);
@@ -22,13 +22,13 @@ test("the first call makes a file that its owner alone reads, and the next one r
   expect(Buffer.from(secretOf())).toEqual(Buffer.from(made));
 });
 
-test("where one is configured, no file is made", () => {
+test("with a configured secret, no file is created", () => {
   const configured = encodeSecret(new Uint8Array(24).fill(1));
   expect(Buffer.from(secretOf(configured))).toEqual(Buffer.alloc(24, 1));
   expect(existsSync(file())).toBe(false);
 });
 
-test("a file that others may read, or that holds no secret, is refused", () => {
+test("a file that others may read, or that contains no secret, is refused", () => {
   writeFileSync(file(), encodeSecret(new Uint8Array(32)));
   chmodSync(file(), 0o644);
   expect(() => secretOf()).toThrow("mode 0644");

@@ -1,4 +1,4 @@
-/** One post, as a receiver takes it. */
+/** One request, as a receiver gets it. */
 export interface Posted {
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
@@ -9,7 +9,10 @@ export interface Posted {
   };
 }
 
-/** A receiver of webhooks that answers 200, or whatever is put into `answers` first. With `only`, it takes note of that type alone. */
+/**
+ * A receiver of webhooks. It answers 200, or first with what is put into `answers`. With `only`, it records only that
+ * type.
+ */
 export interface FakeReceiver {
   readonly url: string;
   readonly posted: Posted[];

@@ -26,13 +26,13 @@ let db: SqliteDb;
 let clock: FakeClock;
 let said: object[];
 let webhook: Webhook;
-/** Every byte that chance draws. */
+/** How many random bytes were drawn. */
 let drawn: number;
 
 beforeEach(async () => {
   receiver = startReceiver();
   directory = tempDir();
-  // The verifier asks the machine's own clock.
+  // The verifier uses the machine's own clock.
   clock = new FakeClock(Date.now());
   said = [];
   drawn = 0;
@@ -72,7 +72,7 @@ const notice = (type: Notice["type"] = "task.finished", data: object = {}, works
 
 const log = (workspaceId = 1): Promise<Delivery[]> => listDeliveries(db, workspaceId, 200, undefined);
 
-/** The delivery log, once its newest row is so. */
+/** The newest row of the delivery log, once it has this state. */
 async function settled(status: string, attempts: number): Promise<Delivery> {
   let found: Delivery | undefined;
   await until(async () => {
@@ -105,7 +105,7 @@ test("a notice is posted as its type, its time and its data, with a signature th
   expect(await settled("delivered", 1)).toMatchObject({ lastStatus: 200, lastError: null, nextAt: null });
 });
 
-test("what its transaction takes back is not sent", async () => {
+test("a notice whose transaction is rolled back is not sent", async () => {
   const failed = db.tx(async (tx) => {
     await webhook.write(tx, notice());
     throw new Error("taken back");
@@ -116,7 +116,7 @@ test("what its transaction takes back is not sent", async () => {
   expect(receiver.posted.map(({ body }) => body.type)).toEqual(["limit.exceeded"]);
 });
 
-test("one that is not taken is sent again, under the same id, with the time of the attempt", async () => {
+test("a refused notice is sent again, with the same id and the time of the attempt", async () => {
   receiver.answers.push(
     () => new Response("s3cret", { status: 500 }),
     () => Response.redirect("http://127.0.0.1:9/", 307),
@@ -126,7 +126,7 @@ test("one that is not taken is sent again, under the same id, with the time of t
   expect(first).toMatchObject({ lastStatus: 500, lastError: "it answered 500" });
   expect(first.nextAt).toBe(clock.now() + (RETRY_MS[0] ?? 0));
   await until(async () => {
-    // Only while it waits: an attempt in progress would be given up after its time.
+    // Only while the delivery waits: moving the clock during an attempt would time it out.
     const [{ nextAt } = { nextAt: null }] = await log();
     if (nextAt !== null && nextAt > clock.now()) clock.advance(nextAt - clock.now());
     return receiver.posted.length === 3;
@@ -139,7 +139,7 @@ test("one that is not taken is sent again, under the same id, with the time of t
   for (const { text, headers } of receiver.posted) verifier.verify(text, headers);
 });
 
-test("one that is never taken is given up after hours, and neither log says the URL's secrets", async () => {
+test("a notice that is never accepted is given up after hours, and neither log shows the URL's secrets", async () => {
   const tries = RETRY_MS.length + 1;
   for (let attempt = 0; attempt < tries; attempt++) {
     receiver.answers.push(() => new Response("s3cret", { status: 503 }));
@@ -150,7 +150,7 @@ test("one that is never taken is given up after hours, and neither log says the 
     const { nextAt } = await settled("pending", attempt);
     clock.advance((nextAt ?? 0) - clock.now());
     await until(() => {
-      // The next look is planned a moment after the attempt is in the log.
+      // The next check is scheduled a moment after the attempt appears in the log.
       clock.advance(1);
       return receiver.posted.length > attempt;
     });
@@ -163,13 +163,13 @@ test("one that is never taken is given up after hours, and neither log says the 
   expect(JSON.stringify([said, await log()])).not.toContain("s3cret");
 });
 
-test("a receiver that wants no more of one (410) is sent it no more", async () => {
+test("a notice answered with 410 is not sent again", async () => {
   receiver.answers.push(() => new Response(null, { status: 410 }));
   webhook.post(notice());
   expect(await settled("failed", 1)).toMatchObject({ lastStatus: 410 });
 });
 
-test("one that somebody asks for again while an attempt is out is sent again, whatever that attempt comes to", async () => {
+test("a redelivery requested during an attempt is sent, whatever the attempt's result", async () => {
   const held = Promise.withResolvers<Response>();
   const heldAgain = Promise.withResolvers<Response>();
   receiver.answers.push(
@@ -186,14 +186,14 @@ test("one that somebody asks for again while an attempt is out is sent again, wh
   });
   const [{ id } = { id: "" }] = await log();
   await db.tx((tx) => redeliver(tx, 1, id, clock.now()));
-  // It wants no more of it; who asked for it again knows better.
+  // The receiver wants no more, but the person who requested another delivery overrules it.
   held.resolve(new Response(null, { status: 410 }));
   await settled("pending", 2);
   heldAgain.resolve(new Response("ok"));
   await settled("delivered", 3);
 });
 
-describe("when it is sent again", () => {
+describe("when a notice is sent again", () => {
   const OWN = RETRY_MS[0] ?? 0;
   const table: [says: string, header: (now: number) => string | null, waits: number][] = [
     ["nothing", () => null, OWN],
@@ -225,7 +225,7 @@ describe("when it is sent again", () => {
     },
   );
 
-  test("chance adds up to a fifth of the pause, and never takes any away", async () => {
+  test("jitter adds up to a fifth of the pause, and never subtracts", async () => {
     const waits: number[] = [];
     for (const byte of [0, 128, 255]) {
       drawn = byte;
@@ -238,14 +238,14 @@ describe("when it is sent again", () => {
     expect(waits).toEqual([OWN, Math.floor(OWN * (1 + 0.2 * (0x8080 / 65_536))), OWN * 1.2 - 1]);
   });
 
-  test("a receiver that asks to be left alone and wants no more of it (410) is not asked again", async () => {
+  test("a receiver that answers 410 with Retry-After is not asked again", async () => {
     receiver.answers.push(() => new Response(null, { status: 410, headers: { "retry-after": "5" } }));
     webhook.post(notice());
     expect(await settled("failed", 1)).toMatchObject({ nextAt: null });
   });
 });
 
-describe("a workspace does not hold up another's", () => {
+describe("a workspace does not delay another's notices", () => {
   test("while all of its own hang", async () => {
     const hangs = Array.from({ length: 20 }, () => Promise.withResolvers<Response>());
     receiver.answers.push(
@@ -266,7 +266,7 @@ describe("a workspace does not hold up another's", () => {
     expect(new Set(receiver.posted.map(({ headers }) => headers["webhook-id"])).size).toBe(21);
   });
 
-  test("with a backlog of thousands that are due before", async () => {
+  test("with an older backlog of thousands", async () => {
     await db.run(
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
        INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at)
@@ -287,7 +287,7 @@ describe("a workspace does not hold up another's", () => {
   });
 });
 
-test("none of many is lost or sent twice, though more come while they are sent", async () => {
+test("none of many is lost or sent twice, although more arrive during sending", async () => {
   for (let count = 0; count < 300; count++) {
     webhook.post(notice("task.finished", { count }, 1 + (count % 2)));
     if (count % 50 === 0) webhook.wake();
@@ -300,7 +300,7 @@ test("none of many is lost or sent twice, though more come while they are sent",
   ).toEqual(Array.from({ length: 300 }, (_, count) => count));
 });
 
-test("one that hangs is given up after its time", async () => {
+test("an attempt that hangs is given up after its timeout", async () => {
   receiver.answers.push(() => new Promise<Response>(() => {}));
   webhook.post(notice());
   await until(() => receiver.posted.length === 1);
@@ -311,7 +311,7 @@ test("one that hangs is given up after its time", async () => {
   });
 });
 
-test("what was not delivered is delivered by the next process", async () => {
+test("undelivered notices are delivered by the next process", async () => {
   receiver.answers.push(() => new Response(null, { status: 500 }));
   webhook.post(notice("task.finished", { task: "a" }));
   const { id, nextAt } = await settled("pending", 1);
@@ -324,7 +324,7 @@ test("what was not delivered is delivered by the next process", async () => {
   expect(receiver.posted[1]?.headers["webhook-id"]).toBe(id);
 });
 
-test("a clock that is set forward is noticed", async () => {
+test("a clock set forward is noticed", async () => {
   receiver.answers.push(() => new Response(null, { status: 500 }));
   webhook.post(notice());
   await settled("pending", 1);
@@ -333,7 +333,7 @@ test("a clock that is set forward is noticed", async () => {
   await settled("delivered", 2);
 });
 
-test("of those that replace one another, the newest alone is sent, in each workspace", async () => {
+test("of notices that replace one another, only the newest is sent, in each workspace", async () => {
   let isOpen = false;
   receiver.answers.push(async () => {
     await until(() => isOpen);
@@ -352,7 +352,7 @@ test("of those that replace one another, the newest alone is sent, in each works
   expect((await log(2)).map(({ status }) => status).slice(1)).toEqual(new Array(4).fill("replaced"));
 });
 
-test("too many that wait are dropped, and the log says so once", async () => {
+test("too many queued notices are dropped, and this is logged once", async () => {
   await db.run(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
      INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at)
@@ -369,7 +369,7 @@ test("too many that wait are dropped, and the log says so once", async () => {
   expect(rows?.count).toBe(PENDING_LIMIT);
 });
 
-test("of those that are over, the newest are kept", async () => {
+test("the newest finished deliveries are kept", async () => {
   await db.run(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
      INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries)

@@ -1,4 +1,7 @@
-/** A name that was freed and taken again: the agent that has it now is another one, and its token sees nothing of the earlier one. */
+/**
+ * A name is freed and taken again. The agent that now has it is a different one, and its token sees nothing of the
+ * earlier agent.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { finishedTask } from "../access/routes.ts";
 import { Unpacked } from "../ledger/verify/bundle/support.ts";
@@ -12,12 +15,12 @@ interface Entry {
 }
 
 let gateway: TestGateway;
-/** Acts as the agent that has the name now. */
+/** Acts as the agent that now has the name. */
 let token: string;
 let earlierToken: string;
 let earlierTask: string;
 let ownTask: string;
-/** Entries about the earlier agent that were written when the other one was there. */
+/** Entries about the earlier agent that were written after the new one was created. */
 let late: readonly number[];
 
 beforeAll(async () => {
@@ -52,7 +55,7 @@ async function newest(): Promise<number> {
   return entry?.seq ?? 0;
 }
 
-/** What each way of reading the ledger gives of entries about the agent. */
+/** The entries about the agent, by each way of reading the ledger. */
 const WAYS: Readonly<Record<string, () => Promise<readonly number[]>>> = {
   "a list": async () => (await entries("?order=asc")).map(({ seq }) => seq),
   NDJSON: async () => seqsOf(await text("?format=ndjson")),

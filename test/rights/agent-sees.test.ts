@@ -5,7 +5,7 @@ import { trustIn, Unpacked, verify } from "../ledger/verify/bundle/support.ts";
 import { connect } from "../mcp/support.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 
-/** Stands in the names of everything that the token may not see. */
+/** Part of the name of everything that the token must not see. */
 const FOREIGN = "zyxomatic";
 
 let gateway: TestGateway;
@@ -25,11 +25,11 @@ interface Entry {
 
 beforeAll(async () => {
   gateway = await startGateway({ yaml: "limits: { requests_per_minute: 1000000 }\n" });
-  // The name belonged to another agent before.
+  // The name used to belong to another agent.
   await gateway.agent("own", { owner: `${FOREIGN} of before`, description: FOREIGN });
   await finishedTask(gateway, "own", FOREIGN);
   await gateway.call("DELETE", "/v1/agents/own");
-  // So that what was before is of another millisecond.
+  // Ensure that earlier entries have an earlier millisecond.
   const before = Date.now();
   while (Date.now() <= before + 1) await Bun.sleep(1);
   await gateway.agent("own");
@@ -44,11 +44,11 @@ beforeAll(async () => {
     ownTask = await finishedTask(gateway, "own");
   }
   foreignTask = await finishedTask(gateway, FOREIGN);
-  // Texts of both are erased.
+  // Erase texts of both agents.
   for (const entry of (await all("?action=task.dispatch", gateway.admin)).filter(isDispatch)) {
     await gateway.call("DELETE", `/v1/ledger/${entry.seq}/payload`);
   }
-  // More than one block of the index.
+  // Enough entries for more than one block of the index.
   for (let call = 0; call < 300; call++) await gateway.call("GET", `/v1/agents/${FOREIGN}`);
 });
 afterAll(() => gateway.stop());
@@ -67,7 +67,7 @@ async function all(query: string, by = token): Promise<Entry[]> {
   }
 }
 
-/** The agent's entries as somebody sees them who sees everything: the first is the one that made the agent. */
+/** The agent's entries as an all-seeing token gets them, from the entry that created the agent. */
 async function expected(query = ""): Promise<number[]> {
   const made = (await all("?agent=own&action=agent.create&order=desc", gateway.admin))[0];
   return (await all(`?agent=own${query}`, gateway.admin))
@@ -75,7 +75,7 @@ async function expected(query = ""): Promise<number[]> {
     .map(({ seq }) => seq);
 }
 
-/** Of what the token was given, but for its own calls. */
+/** The entries that the token was given, except those of its own calls. */
 const seqsOf = (entries: readonly Entry[]) =>
   entries.filter(({ actor }) => actor !== `token:${tokenId}`).map(({ seq }) => seq);
 
@@ -114,7 +114,7 @@ describe("the ledger", () => {
       from: "2020-01-01T00:00:00.000Z",
       to: "2020-01-02T00:00:00.000Z",
     });
-    // The caller's own period is looked at first.
+    // The period that the caller gives is checked first.
     const wrong = await get("/v1/ledger?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z&format=article14");
     expect([wrong.status, wrong.body.code]).toEqual([422, "validation_failed"]);
   });
@@ -268,7 +268,7 @@ describe("an Article 14 bundle", () => {
   test("names what was erased of its own agent's texts", async () => {
     const { files } = await Unpacked.of(await bundle());
     const lines = new TextDecoder().decode(files["erasures.ndjson"]).trim().split("\n");
-    // Three tasks of its own; those of the others, and of the agent before, are not named.
+    // Three of its own tasks. Those of other agents and of the name's earlier agent are not listed.
     expect(lines).toHaveLength(3);
   });
 
@@ -300,7 +300,7 @@ test("over MCP it is offered its own agent alone", async () => {
   const { resources } = await client.ask("resources/list");
   expect(JSON.stringify([tools, resources])).not.toContain(FOREIGN);
   expect(tools.map(({ name }: { name: string }) => name)).toContain("agents__own");
-  // Whether there is an agent of that name, it is not told.
+  // The answer does not reveal whether an agent of that name exists.
   for (const agent of [FOREIGN, "nobody"]) {
     const params = (name: string) => ({ name, arguments: { prompt: "hi" } });
     for (const name of [`agents__${agent}`, `agents.${agent}`]) {

@@ -1,9 +1,12 @@
-/** Exports take as long as their readers: a token that ends meanwhile ends them, and what came does not look whole. */
+/**
+ * An export takes as long as its reader. If its token ends in the meantime, the export ends too, and what arrived
+ * does not look complete.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Ledgered, ledgerOf } from "../http/ledger-export-support.ts";
 import type { TestGateway } from "../support/gateway.ts";
 
-/** Entries of several chunks in each format. */
+/** Enough entries for several chunks in each format. */
 const ENTRIES = 3_000;
 
 let ledger: Ledgered;
@@ -35,7 +38,7 @@ test.each(cases)("%s breaks off once its token was %s", async (format, _, end) =
   if (!reader) throw new Error("there is no body");
   expect((await reader.read()).done).toBe(false);
   await end(id);
-  // What was made before is given; then it breaks off, without the end of a body.
+  // What was produced earlier is delivered. Then the stream breaks off without a proper end.
   const rest = async () => {
     while (!(await reader.read()).done);
   };
@@ -56,7 +59,7 @@ test("one goes on though another token was revoked", async () => {
   expect(pieces).toBeGreaterThan(1);
 });
 
-/** Read within the process, where no socket takes what nobody reads. */
+/** Reads within the process, where no socket buffers what nobody reads. */
 function open(format: string, token: string): Promise<Response> {
   const headers = { authorization: `Bearer ${token}` };
   return gateway.gateway.handle(new Request(`http://gate/v1/ledger?format=${format}`, { headers }));

@@ -1,6 +1,7 @@
 /**
- * Calls in flight while tokens are revoked and rotated, agents archived and sessions ended, in any order and in one group commit: the
- * ledger, which orders all of them, has nothing of a token behind the entry by which it ended.
+ * Calls in flight while tokens are revoked and rotated, agents archived and sessions ended, in any order and within
+ * one group commit. The ledger orders all of them, and after the entry that ends a token it has nothing more from
+ * that token.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
@@ -41,14 +42,14 @@ type Ending = "revoke" | "rotate" | "archive" | "session";
 
 const step = fc.record({
   call: fc.nat(CALLS.length - 1),
-  /** Its body comes after so many turns of the event loop; null: with its head. */
+  /** The body follows the head after this many turns of the event loop; null sends both together. */
   late: fc.option(fc.nat(6)),
   turns: fc.nat(2),
 });
 const scenario = fc.record({
   ending: fc.constantFrom<Ending>("revoke", "rotate", "archive", "session"),
   calls: fc.array(step, { minLength: 4, maxLength: 24 }),
-  /** Before which of the calls it ends. */
+  /** The token ends before this call. */
   at: fc.nat(24),
 });
 
@@ -109,7 +110,7 @@ async function verify(ending: Ending, id: string): Promise<void> {
   const { data } = (await gateway.call("GET", `/v1/ledger?actor=token:${id}&order=desc&limit=200`)).body;
   const behind = (data as Entry[])
     .filter(({ seq, outcome, phase }) => seq > last.seq && outcome !== "denied" && phase !== "outcome")
-    // What was decided before holds from then on, and may be recorded behind it.
+    // Decisions made earlier stay in effect, and may be recorded after that entry.
     .filter(({ action, oversight }) => {
       const isDecision = action === "oversight.stop" || action === "task.cancel";
       return !(isDecision && oversight?.decided_at !== undefined && oversight.decided_at <= last.ts);

@@ -1,6 +1,6 @@
 /**
- * "Rights count when a change is committed or a call is sent, not when its request began": the head of a request comes while its
- * token is good, and the body after that has ended.
+ * "Rights count when a change is committed or a call is sent, not when its request began." A request's head arrives
+ * while its token is valid, and its body after the token has ended.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Prepared, prepare, ROUTES } from "../access/routes.ts";
@@ -30,7 +30,7 @@ async function issue(more: object = {}): Promise<Issued> {
   return (await gateway.call("POST", "/v1/tokens", { body })).body as Issued;
 }
 
-/** The server has read the head: it has counted a use of the token. */
+/** Waits until the server has read the head, which it counts as a use of the token. */
 async function wasSeen(id: string): Promise<void> {
   await until(async () => {
     const { data } = (await gateway.call("GET", "/v1/tokens?limit=200")).body;
@@ -43,7 +43,7 @@ function expectRefused(answer: LateAnswer): void {
   expect(answer.headers.get("www-authenticate")).toBe("Bearer");
 }
 
-/** What the ledger says of a token from its end on, as `outcome code`. */
+/** The token's entries, as `outcome code`. */
 async function entriesOf(id: string): Promise<string[]> {
   const { data } = (await gateway.call("GET", `/v1/ledger?actor=token:${id}&limit=200`)).body;
   return data.map((entry: { outcome: string; code: string }) => `${entry.outcome} ${entry.code}`);
@@ -53,7 +53,7 @@ const revoke = async ({ id }: Issued) => {
   await gateway.call("DELETE", `/v1/tokens/${id}`);
 };
 
-/** All that take a body. */
+/** All routes that accept a body. */
 const LATE = ROUTES.filter(
   ({ method, path }) => (method === "POST" || method === "PATCH") && !path.endsWith("/refresh"),
 ).map(({ method, path, body = {} }) => [`${method} ${path}`, method, path, body] as const);
@@ -184,7 +184,7 @@ describe("over MCP, a message that comes after its token was revoked", () => {
     const headers = { "mcp-session-id": client.id, accept: "application/json, text/event-stream" };
     const body = request("tools/call", { name: "time__now", arguments: {} });
     const late = sendHead(gateway, { path: "/mcp", token: token.secret, headers, body });
-    // The session is found after the body: that the head was read is not seen otherwise.
+    // The session is looked up only after the body, so nothing else shows that the head was read.
     clock.advance(1_000);
     const at = new Date(clock.now()).toISOString();
     const second = sendHead(gateway, { path: "/mcp", token: token.secret, headers, body });

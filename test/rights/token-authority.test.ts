@@ -284,7 +284,7 @@ describe("where two people have to approve", () => {
     const unnamed = await issued({});
     expect(unnamed.status).toBe(201);
     const answer = await stage.decide(asked.path, approve, unnamed.body.secret);
-    // It is the issuer's own, who has approved already.
+    // The token has its issuer as its person, who has already approved.
     expect([answer.status, answer.body.code]).toEqual([409, "approval_decided"]);
     expect(stage.tools.calls).toEqual([]);
     expect((await stage.decide(asked.path, approve, await token({ person: "Bob" }))).body.status).toBe(

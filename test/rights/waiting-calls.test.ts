@@ -1,4 +1,4 @@
-/** Calls that wait for something while their token ends: nothing is sent or written for it after that. */
+/** Calls that are waiting when their token ends: afterwards nothing is sent or written for them. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector, connect, request } from "../mcp/support.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -65,7 +65,7 @@ async function revoke({ id }: Issued): Promise<void> {
 const codeOf = ({ status, body }: { status: number; body: { code?: string } | null }) => [status, body?.code];
 const REFUSED = [401, "invalid_token"];
 
-/** What the ledger says of a token, but for its reads. */
+/** The token's entries as `action phase outcome code`. */
 async function entriesOf({ id }: Issued): Promise<string[]> {
   return (await ledger(stage.gateway))
     .filter(({ actor }) => actor === `token:${id}`)
@@ -73,14 +73,14 @@ async function entriesOf({ id }: Issued): Promise<string[]> {
 }
 
 describe("a call of a tool that waits for its budget", () => {
-  /** Reserves all of the agent's budget. */
+  /** Reserves the agent's whole budget. */
   async function reserve(): Promise<{ readonly first: Promise<unknown> }> {
     const client = await connect(stage.gateway, { token: await stage.gateway.token({ agent: "clerk" }) });
     const first = client.call("up__slow");
     await until(() => upstream.calls.length === 1);
     return { first };
   }
-  /** Whoever would be let in has been: each of these goes through the store. */
+  /** Waits until any call with room would have proceeded, because each of these requests passes through the store. */
   const turns = async () => {
     for (let turn = 0; turn < 20; turn++) await stage.gateway.call("GET", "/v1/agents");
   };

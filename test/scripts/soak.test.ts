@@ -41,7 +41,7 @@ describe("scripts/soak", () => {
     const child = Bun.spawn(["bash", SCRIPT, "--kills", "1"], {
       stdio: ["ignore", "ignore", "ignore"],
       env: { ...process.env, TMPDIR: path },
-      // A group of its own, so that whatever this test finds running can be ended.
+      // A process group of its own, so this test can end everything that it finds running.
       detached: true,
     });
     try {
@@ -49,7 +49,7 @@ describe("scripts/soak", () => {
         readdirSync(path)
           .map((name) => join(path, name, "gatehouse-data"))
           .find((each) => existsSync(each));
-      // Made by a server that holds the directory, and is not ready yet.
+      // The file is created by a server that holds the directory and is not ready yet.
       while (!existsSync(join(data() ?? path, "gatehouse.db"))) await Bun.sleep(5);
       child.kill(signal);
       expect(await child.exited).toBe(expected);
@@ -67,7 +67,7 @@ function endGroup(leader: number): void {
   try {
     process.kill(-leader, "SIGKILL");
   } catch (error) {
-    // Nobody of it is left.
+    // No process of the group is left.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }

@@ -21,7 +21,7 @@ const grades = new Map([
 
 describe("nDCG", () => {
   test("is that of trec_eval: linear gain, discounted by log2 of rank + 1", () => {
-    // The example of https://en.wikipedia.org/wiki/Discounted_cumulative_gain: DCG 6.861, IDCG 7.141 (of these six).
+    // The example of https://en.wikipedia.org/wiki/Discounted_cumulative_gain: DCG 6.861, IDCG 7.141 (for these six).
     expect(ndcg(["a", "b", "c", "d", "e", "f"], grades, 6)).toBeCloseTo(6.861 / 7.141, 3);
   });
 

@@ -1,4 +1,4 @@
-/** What was deleted leaves the database's file and its log, also while others read. */
+/** Deleted data leaves the database's file and its log, even while others read. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -47,7 +47,7 @@ test("a reader in the middle of something is waited for", async () => {
   reader.query("SELECT count(*) FROM payloads").get();
   await db.run("DELETE FROM payloads");
   const forgetting = db.forget();
-  // Others write meanwhile.
+  // Others write at the same time.
   for (let n = 0; n < 20; n++) await db.run("UPDATE meta SET value = $1 WHERE key = 'ready'", [String(n)]);
   reader.exec("COMMIT");
   expect(await forgetting).toBe(true);
@@ -89,7 +89,7 @@ test.skipIf(process.platform !== "linux")(
       await tx.run("DELETE FROM payloads WHERE seq % 2 = 0");
       return readdirSync("/proc/self/fd").map(targetOf);
     });
-    // SQLite's temporary files have no name any more once they are open.
+    // SQLite's temporary files lose their name as soon as they are open.
     expect(open.filter((name) => name.includes("(deleted)") && name.includes("/tmp/#"))).toEqual([]);
     expect(open.filter((name) => name.includes("etilqs"))).toEqual([]);
   },

@@ -15,7 +15,7 @@ beforeEach(() => {
 
 afterEach(() => directory.remove());
 
-/** Another process that takes the lock, says whether it got it, and then does nothing but hold it. */
+/** Starts another process that tries to take the lock, reports the result, and then only holds it. */
 async function holder(): Promise<{ got: string; kill(): Promise<void> }> {
   const module = join(import.meta.dir, "../../src/store/lock.ts");
   const code = `import { lockDirectory } from ${JSON.stringify(module)};
@@ -50,7 +50,7 @@ describe("the lock of a data directory", () => {
   test("is refused to a second holder in one process, and given back by the first", () => {
     const first = lockDirectory(directory.path);
     expect(lockDirectory(directory.path)).toBeNull();
-    // The refused try has opened and closed the file, which must not have let go of the lock.
+    // The refused attempt opened and closed the file, which must not have released the lock.
     expect(lockDirectory(directory.path)).toBeNull();
     first?.release();
     const second = lockDirectory(directory.path);

@@ -86,7 +86,7 @@ describe("opening refuses, with the next step to take", () => {
   });
 });
 
-/** The file with its schema's page, but not its header, overwritten. */
+/** The file with its schema page overwritten, except for the header. */
 function damage(file: string): Buffer {
   const database = new Database(file);
   const bytes = Buffer.from(database.serialize());

@@ -1,4 +1,4 @@
-/** Whatever jobs come, however they are grouped and whichever fail: it is as if they had run one after another. */
+/** However jobs are grouped, and whichever of them fail, the result is as if they had run one after another. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Bench, openBench } from "./support.ts";
@@ -8,7 +8,7 @@ type Step = { readonly put: number; readonly value: string } | { readonly remove
 interface Job {
   readonly steps: readonly Step[];
   readonly throws: boolean;
-  /** Jobs that come in the same turn of the event loop stand in the same burst. */
+  /** Jobs from the same turn of the event loop belong to the same burst. */
   readonly startsBurst: boolean;
 }
 
@@ -23,7 +23,7 @@ const job: fc.Arbitrary<Job> = fc.record({
   startsBurst: fc.boolean(),
 });
 
-/** The state after a job, or null when it fails: a put of a key that is there breaks the primary key. */
+/** The state after a job, or null if the job fails: inserting an existing key violates the primary key. */
 function expected(state: ReadonlyMap<number, string>, { steps, throws }: Job): Map<number, string> | null {
   const next = new Map(state);
   for (const each of steps) {

@@ -78,7 +78,7 @@ describe("the reader", () => {
     const page = 4096;
     const size = readFileSync(path).length;
     db = openSqlite(path, { seals: SEALS });
-    // All but the schema's first page is overwritten, as a failing disk may do.
+    // Everything except the schema's first page is overwritten, as a failing disk might do.
     const file = openSync(path, "r+");
     for (let at = page; at < size; at += page) writeSync(file, Buffer.alloc(page, 0xff), 0, page, at);
     closeSync(file);
@@ -94,7 +94,7 @@ describe("the reader", () => {
   test("lets go of what it has read: it sees the next commit, and the log can be written back", async () => {
     await keep(1, "a");
     await keep(2, "b");
-    // More rows than are taken: a statement left open would hold the reader to this moment.
+    // There are more rows than this reads. A statement left open would keep the reader at this moment.
     expect(await db.get("SELECT seq FROM payloads ORDER BY seq")).toEqual({ seq: 1 });
     await keep(3, "c");
     expect(await db.get("SELECT COUNT(*) AS n FROM payloads")).toEqual({ n: 3 });

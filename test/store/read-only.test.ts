@@ -1,4 +1,6 @@
-/** A database that is read by somebody who must leave no trace: beside a server, after one that died, and with none. */
+/**
+ * A reader of the database that must leave no trace: next to a running server, after one that died, and without one.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +16,7 @@ import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
 
 let root: ReturnType<typeof tempDir>;
-/** With everything in it that means something in a URI. */
+/** A name with every character that has a meaning in a URI. */
 let folder: string;
 let path: string;
 let db: SqliteDb;
@@ -71,7 +73,7 @@ function everythingIn(directory: string): unknown[] {
   ];
 }
 
-/** A copy as it was at this moment, of some of the files: as a process that was killed leaves them. */
+/** Copies some of the files as they are now, which is how a killed process leaves them. */
 function copyWith(...endings: readonly string[]): string {
   const copied = join(root.path, "copy");
   mkdirSync(copied, { recursive: true });

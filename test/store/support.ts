@@ -5,14 +5,14 @@ import { type Connection, openReader, openWriter } from "../../src/store/sqlite/
 import { GroupCommit } from "../../src/store/sqlite/group.ts";
 import { tempDir } from "../support/process.ts";
 
-/** A small table and the writer's group over it, without the gateway's schema. */
+/** A small table and a group commit for it, without the gateway's schema. */
 export interface Bench {
   readonly path: string;
   readonly writer: Connection;
   readonly group: GroupCommit;
-  /** Keys and values as a connection of its own sees them. */
+  /** Keys and values as seen by a separate connection. */
   rows(): { k: number; v: string }[];
-  /** How often the log holds a commit: what a sync was paid for. */
+  /** How many commits the log contains. Each cost a sync. */
   commits(): number;
   close(): void;
 }
@@ -22,7 +22,7 @@ export function openBench(): Bench {
   const path = join(directory.path, "bench.db");
   const writer = openWriter(path);
   writer.database.exec("CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT NOT NULL) STRICT");
-  // The log starts anew, and is never written back by itself: every commit stays countable.
+  // Restart the log and never write it back automatically, so that every commit can be counted.
   writer.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   writer.database.exec("PRAGMA wal_autocheckpoint = 0");
   writer.neverWait();
@@ -44,7 +44,10 @@ export function openBench(): Bench {
 const WAL_HEADER = 32;
 const FRAME_HEADER = 24;
 
-/** Frames that end a transaction: bytes 4 to 7 of their header, the database's size, are not zero (sqlite.org/walformat.html). */
+/**
+ * Counts the frames that end a transaction: the database size in bytes 4 to 7 of their header is not zero
+ * (sqlite.org/walformat.html).
+ */
 export function countCommits(wal: Buffer): number {
   if (wal.length < WAL_HEADER) return 0;
   const frame = FRAME_HEADER + wal.readUInt32BE(8);
@@ -56,7 +59,7 @@ export function countCommits(wal: Buffer): number {
   return commits;
 }
 
-/** What each promise came to: its value, or its error's name and message. */
+/** The result of each promise: its value, or its error's name and message. */
 export async function outcomes(jobs: readonly Promise<unknown>[]): Promise<unknown[]> {
   const settled = await Promise.allSettled(jobs);
   return settled.map((each) => (each.status === "fulfilled" ? each.value : describeError(each.reason)));

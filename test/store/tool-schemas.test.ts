@@ -1,4 +1,4 @@
-/** The step by which schemas of connectors' tools become text: nothing of them changes. */
+/** The migration that turns the schemas of connectors' tools into text changes nothing else about the tools. */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { expandTool, type KeptTool } from "../../src/connectors/kept-tool.ts";

@@ -1,4 +1,4 @@
-/** A store that cannot be written says so, writes nothing by halves, and goes on when it can again. */
+/** A store that cannot be written reports it, writes nothing partially, and resumes once it can be written. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ function insert(k: number, v = "x"): Promise<number> {
   return bench.group.submit((tx) => tx.run("INSERT INTO t (k, v) VALUES ($1, $2)", [k, v]), {});
 }
 
-/** As a full disk does, SQLite answers SQLITE_FULL past this and rolls back the whole transaction. */
+/** Past this limit SQLite answers SQLITE_FULL, as on a full disk, and rolls back the whole transaction. */
 function limitPages(more: number): void {
   const pages = bench.writer.get<{ page_count: number }>("PRAGMA page_count")?.page_count ?? 0;
   bench.writer.database.exec(`PRAGMA max_page_count = ${pages + more}`);
@@ -80,11 +80,11 @@ describe("a foreign process that holds the write lock", () => {
   afterEach(() => foreign.close());
 
   test("is waited for without holding up the event loop", async () => {
-    // A wait inside SQLite would hold the loop for as long as this says, at each try.
+    // If SQLite itself waited, it would block the event loop for this long at each attempt.
     expect(bench.writer.get<object>("PRAGMA busy_timeout")).toEqual({ timeout: 0 });
     const written = insert(1);
     let turns = 0;
-    // Everything else goes on: it is one of these turns that gives the lock back.
+    // Everything else continues: one of these turns is what releases the lock.
     for (; turns < 1_000; turns++) await new Promise((resolve) => setImmediate(resolve));
     expect(bench.rows()).toEqual([]);
     foreign.exec("COMMIT");
@@ -100,7 +100,7 @@ describe("a foreign process that holds the write lock", () => {
   });
 
   test("is not waited for endlessly", async () => {
-    // Time that does not pass: the waiting's timers fire at once, and are counted.
+    // Make timers fire at once, and count them.
     let waits = 0;
     const realTimeout = globalThis.setTimeout;
     const hurried = (task: () => void) => {
@@ -113,7 +113,7 @@ describe("a foreign process that holds the write lock", () => {
     } finally {
       globalThis.setTimeout = realTimeout;
     }
-    // Of 20 ms each: some seconds.
+    // Each stands for 20 ms, so together they are a few seconds.
     expect(waits).toBeGreaterThan(100);
     expect(waits).toBeLessThan(1_000);
     foreign.exec("COMMIT");

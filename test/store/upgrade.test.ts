@@ -1,6 +1,6 @@
 /**
- * A data directory as an earlier release left it, opened by the program of today. For each schema version there is one
- * file in fixtures/, which is never edited: a database with rows in every table.
+ * A data directory from an earlier release, opened by today's program. fixtures/ has one file for each schema
+ * version, which is never edited: a database with rows in every table.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -16,7 +16,7 @@ import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
 
 const VERSIONS = [1];
-/** An hour after the fixture was made, so that what runs out has run out the same way every time. */
+/** An hour after the fixture was made, so that the same things have expired in every run. */
 const LATER = Date.UTC(2026, 10, 21, 13, 0, 0);
 
 test("there is a fixture for every released version", () => {
@@ -32,14 +32,14 @@ function restore(version: number, path: string): string {
   return sql;
 }
 
-/** What the fixture's head says: secrets and ids that the rows belong to. */
+/** A value from the fixture's heading: a secret or an id that the rows belong to. */
 function note(sql: string, name: string): string {
   const found = new RegExp(`^-- .*?\\b${name}: (\\S+)`, "m").exec(sql)?.[1];
   if (found === undefined) throw new Error(`the fixture names no ${name}`);
   return found;
 }
 
-/** Without the tables of vectors, which no migration makes: they come with each space. */
+/** The schema without the vectors' tables. These come with each space rather than from a migration. */
 function schemaOf(path: string): unknown[] {
   const database = new Database(path);
   const rows = database
@@ -136,7 +136,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
         metadata: { order: "7" },
       },
     });
-    // The key belonged to the administrator that the fixture was made by.
+    // The key belonged to the administrator who made the fixture.
     expect(again.headers.get("idempotency-replayed")).toBe("true");
     expect(again.body.id).toBe(note(sql, "finished"));
   });

@@ -1,4 +1,4 @@
-/** sqlite-vec from the data directory, and what its tables do when vectors come and go. */
+/** sqlite-vec from the data directory, and its tables as vectors are added and removed. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   chmodSync,
@@ -72,7 +72,7 @@ describe("the library", () => {
     open();
     const path = join(directory.path, libraries()[0] ?? "");
     await opened.pop()?.close();
-    // Not written over: this process still has it mapped.
+    // Remove it rather than overwrite it, because this process still has it mapped.
     rmSync(path);
     tamper(path);
     expect(open().vectors).toEqual({ path, problem: null });
@@ -124,7 +124,7 @@ describe("a partition of vectors", () => {
   let spaces: Spaces;
   let space: Space;
   const random = seeded(7);
-  /** What is in the table, as this test knows it. */
+  /** The table's contents as far as this test knows. */
   let known: Map<number, { scope: number; vector: Float32Array }>;
   let next = 1;
 
@@ -168,7 +168,10 @@ describe("a partition of vectors", () => {
     return row?.n ?? -1;
   }
 
-  /** Every vector is there with its bytes, in its scope, and no other; searches answer as without an index. */
+  /**
+   * Checks that exactly the known vectors exist, with their bytes and scopes, and that searches answer as without an
+   * index.
+   */
   async function expectWhole(): Promise<void> {
     const rows = await db.all<{ passage: number; scope: number; embedding: Uint8Array }>(
       "SELECT passage, scope, embedding FROM vault_vectors_1 ORDER BY passage",

@@ -1,4 +1,6 @@
-/** What others do to the database and its files while it is open: seen, told once, and never mistaken for our own work. */
+/**
+ * What others do to the open database and its files is noticed, reported once, and never confused with our own work.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
@@ -44,7 +46,7 @@ const write = (value: string) =>
 const value = async (from: Pick<SqliteDb, "get"> = db) =>
   (await from.get<{ value: string }>("SELECT value FROM meta WHERE key = 'test'"))?.value;
 
-/** As another program would, with a connection of its own. */
+/** Works on the file as another program would, with a connection of its own. */
 function foreign(work: (database: Database) => void): void {
   const database = new Database(path);
   try {
@@ -56,7 +58,10 @@ function foreign(work: (database: Database) => void): void {
 
 const FOREIGN_INSERT = "INSERT INTO meta (key, value) VALUES ('foreign', hex(randomblob(8)))";
 
-/** Runs SQL on the file in another process, and answers the error's code. */
+/**
+ * Runs SQL on the file in another process.
+ * @returns `done`, or the error's code
+ */
 async function elsewhere(sql: string): Promise<string> {
   const program = `
     import { Database } from "bun:sqlite";
@@ -65,7 +70,7 @@ async function elsewhere(sql: string): Promise<string> {
       database.exec(process.argv[2]);
       console.log("done");
     } catch (error) { console.log(error.code) }
-    // A process that ends without it writes the log back on its way out.
+    // Without this, the ending process would write the log back.
     database.close(true);`;
   const child = Bun.spawn([process.execPath, "-e", program, "--", path, sql], { stdout: "pipe" });
   await child.exited;
@@ -153,7 +158,7 @@ describe("what another connection commits", () => {
 
 const moved = (file: string, change: string) => ({ kind: "file_moved", file, change });
 
-/** What is done to the files, and how it is undone, where that can be. */
+/** A change to the files, and how to undo it if that is possible. */
 interface Move {
   readonly name: string;
   readonly file: "database" | "log";
@@ -244,7 +249,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: m
     move();
     const [first, ...others] = await db.disturbances();
     expect(first).toEqual(moved(file, change) as never);
-    // A folder takes both files along.
+    // Moving the folder moves both files.
     for (const other of others) expect(other).toMatchObject({ kind: "file_moved", file: "log" });
     expect(await db.disturbances()).toEqual([]);
     expect(await outcomes([write("second"), db.tx(async () => 1)])).toEqual([

@@ -1,7 +1,10 @@
 /** Which part of `src` may import what. A pure checker, so that a test can show that it fails. */
 import { posix } from "node:path";
 
-/** Low to high. A room imports from lower rows and from itself, never from its own row. Names are those below `src`. */
+/**
+ * From low to high. A room imports from lower rows and from itself, never from another room of its own row. Names are
+ * those below `src`.
+ */
 const LAYERS: readonly (readonly string[])[] = [
   ["base"],
   ["config"],
@@ -22,7 +25,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["main.ts"],
 ];
 
-/** The framework stands beside the layers: it imports `base` at most, and only these may import it. */
+/** The framework is beside the layers: it may import only `base`, and only these may import it. */
 const AGENTS_MAY_IMPORT = ["base"];
 const MAY_IMPORT_AGENTS = [
   "models",
@@ -35,13 +38,13 @@ const MAY_IMPORT_AGENTS = [
   "cli",
   "main.ts",
 ];
-/** The console is a page for browsers, over REST: these serve it, */
+/** The console is a page for browsers that works over REST. Only these may import it, to serve it. */
 const MAY_IMPORT_CONSOLE = ["http"];
-/** and of `src` it imports REST's types, and what runs in browsers as well. */
+/** Of `src`, the console may import REST's types and whatever also runs in browsers. */
 const CONSOLE_MAY_IMPORT = ["console/**", "http/api.ts", "base/glob.ts", "vault/terms/stop-words.ts"];
 const TYPES_ALONE = ["http/api.ts"];
 
-/** Packages that may be imported in some places only. Places are globs below `src`; the first row that matches counts. */
+/** Packages that may be imported only in some places. Places are globs below `src`; the first matching row counts. */
 const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly string[] }[] = [
   { packages: /^(elysia|@elysiajs\/.+|@elysia\/.+)$/, places: ["http/**"] },
   { packages: /^bun:sqlite$/, places: ["store/**", "vault/index-*.ts"] },
@@ -65,12 +68,12 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^sqlite-vec(-.+)?$/, places: ["store/sqlite/**"] },
   { packages: /^(preact|preact-iso|uplot|@tanstack\/virtual-core)$/, places: ["console/**"] },
 ];
-/** The framework runs on Node as well. */
+/** The framework also runs on Node. */
 const BUN_ONLY = /^bun(:.+)?$/;
 
 /**
- * What runs in the vault's workers, and all of `src` that it may import: a worker is loaded quickly, holds no secret, and
- * writes nothing.
+ * What runs in the vault's workers, and everything in `src` that it may import. A worker must load quickly, hold no
+ * secret and write nothing.
  */
 const WORKER = ["vault/{read,prepare,search,segments,terms}/**", "vault/{worker,index-reader}.ts"];
 const WORKER_MAY_IMPORT = [
@@ -83,7 +86,8 @@ const WORKER_MAY_IMPORT = [
 ];
 
 /**
- * What checks evidence, here and in an auditor's browser: nothing of Bun, nothing of Node, and of `src` no more than this.
+ * What checks evidence, here and in an auditor's browser. It may use nothing of Bun or Node, and nothing else of
+ * `src`.
  */
 const ANYWHERE = [
   "base/nesting.ts",
@@ -98,7 +102,7 @@ const ANYWHERE = [
 const MOST_LINES = 400;
 
 export interface SourceFile {
-  /** Relative to `src`, with `/`. */
+  /** Relative to `src`, with `/` as the separator. */
   readonly path: string;
   readonly text: string;
 }
@@ -116,7 +120,7 @@ export function violations(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** Every module that is imported: values and types, static and dynamic, and what is exported from elsewhere. */
+/** Every imported module: values and types, static and dynamic imports, and re-exports. */
 export function importsOf({ path, text }: SourceFile): string[] {
   const loader = path.endsWith("x") ? "tsx" : "ts";
   const patterns = [
@@ -124,7 +128,7 @@ export function importsOf({ path, text }: SourceFile): string[] {
     /^\s*import\s*["']([^"'\n]+)["']/gm,
     /\b(?:import|require)\s*\(\s*["']([^"'\n]+)["']/g,
   ];
-  // The transpiler reads every syntax but forgets types; the patterns see types.
+  // The transpiler reads every syntax but drops types; the patterns also see types.
   const seen = new Set(new Bun.Transpiler({ loader }).scanImports(text).map((found) => found.path));
   for (const pattern of patterns) {
     for (const match of text.matchAll(pattern)) if (match[1] !== undefined) seen.add(match[1]);
@@ -149,11 +153,11 @@ function refuseInConsole(target: string): string | undefined {
     : `imports ${target}: the console may not`;
 }
 
-/** A page that took a value of these would take half of the server with it. */
+/** A page that imported a value from one of these would pull in half of the server. */
 function refuseValues({ path, text }: SourceFile): string | undefined {
   if (roomOf(path) !== "console") return undefined;
   const loader = path.endsWith("x") ? "tsx" : "ts";
-  // The transpiler forgets types: what it still finds is of values.
+  // The transpiler drops types, so whatever it finds imports values.
   const found = new Bun.Transpiler({ loader }).scanImports(text).find(({ path: specifier }) => {
     if (!specifier.startsWith(".")) return false;
     return matches(posix.normalize(posix.join(posix.dirname(path), specifier)), TYPES_ALONE);
@@ -181,7 +185,7 @@ function matches(path: string, places: readonly string[]): boolean {
   return places.some((place) => new Bun.Glob(place).match(path));
 }
 
-/** The first folder below `src`, or the name of a file that stands in `src` itself. */
+/** The first folder below `src`, or the name of a file directly in `src`. */
 function roomOf(path: string): string {
   return path.split("/")[0] ?? path;
 }

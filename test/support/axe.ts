@@ -1,4 +1,7 @@
-/** Whether people can use a page who do not see it, or hold no mouse: what axe-core finds in a page as it is drawn now. */
+/**
+ * Whether people who cannot see a page or use a mouse can use it: axe-core's findings in a page as it is rendered
+ * now.
+ */
 import type { Page } from "playwright-core";
 
 const SOURCE = Bun.resolveSync("axe-core/axe.min.js", import.meta.dir);
@@ -13,19 +16,19 @@ const RUN = `axe.run(document, { resultTypes: ["violations"] }).then(({ violatio
   })))`;
 
 export interface Violation {
-  /** axe-core's name of it, such as `color-contrast`. */
+  /** axe-core's name of the rule, such as `color-contrast`. */
   readonly rule: string;
   readonly impact: "serious" | "critical";
   readonly help: string;
-  /** Selectors of the elements. */
+  /** Selectors of the affected elements. */
   readonly targets: readonly string[];
-  /** What is wrong with the first of them, with the numbers. */
+  /** What is wrong with the first element, with numbers. */
   readonly summary: string;
 }
 
 /**
- * What is serious or critical. axe-core runs in a world of its own beside the page's scripts: the page's policy holds as it
- * does for everybody, and the page finds nothing of it.
+ * Finds serious and critical violations. axe-core runs in an isolated world beside the page's scripts, so the page's
+ * content security policy applies as always, and the page cannot detect it.
  */
 export async function axe(page: Page): Promise<readonly Violation[]> {
   const protocol = await page.context().newCDPSession(page);

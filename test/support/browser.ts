@@ -1,8 +1,8 @@
-/** A real browser for tests: the Chromium of this machine, without a window, driven by playwright-core. */
+/** A real browser for tests: this machine's Chromium, headless, driven by playwright-core. */
 import { type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import { findChromium } from "./chromium.ts";
 
-/** Of one step: for a machine that is slow and busy. What does come is never waited for. */
+/** The limit for one step, generous for slow and busy machines. A step that succeeds never waits for it. */
 const LONGEST_MS = 60_000;
 const ARGUMENTS = [
   "--no-sandbox",
@@ -14,44 +14,50 @@ const ARGUMENTS = [
   "--disable-sync",
   "--disable-dev-shm-usage",
 ];
-/** What the browser says of a request that the page itself gave up, such as a stream of a page that was left. */
+/** The browser's error for a request that the page itself aborted, such as the stream of a page that was left. */
 const GIVEN_UP = "net::ERR_ABORTED";
 
 export interface PageOptions {
-  /** Of the window, in CSS pixels. Default: 1440 × 900. */
+  /** Width of the window in CSS pixels. Default: 1440 × 900. */
   readonly width?: number;
   readonly height?: number;
   /** Default: light. */
   readonly scheme?: "light" | "dark";
-  /** Whether motion is reduced, as a person may ask for it. Default: yes, so that nothing has to be waited for. */
+  /**
+   * Whether the page should reduce motion, as a person can request. Default: yes, so that tests need not wait for
+   * animations.
+   */
   readonly motion?: "reduce" | "no-preference";
   /** An IANA time zone. Default: UTC. */
   readonly zone?: string;
-  /** It has no network: files alone can be opened. */
+  /** Without a network, so that only files can be opened. */
   readonly offline?: boolean;
 }
 
-/** A page in a context of its own: no cookie and nothing stored is shared with another one. */
+/** A page in a context of its own, which shares no cookies or storage with other pages. */
 export interface BrowserPage {
   readonly page: Page;
   readonly context: BrowserContext;
   /**
-   * What the browser complains of: errors and warnings in its console, what the page's policy forbids among them,
-   * exceptions that nobody caught, requests that failed. A test that provokes some takes them out.
+   * Complaints of the browser: errors and warnings in its console, including violations of the content security
+   * policy, uncaught exceptions and failed requests. A test that provokes some removes them from the list.
    */
   readonly complaints: string[];
-  /** Addresses that were asked for, oldest first, the page's own among them. */
+  /** Requested addresses, oldest first, including the page's own. */
   readonly requests: string[];
   close(): Promise<void>;
 }
 
 export interface TestBrowser {
   page(options?: PageOptions): Promise<BrowserPage>;
-  /** Ends it, with all of its pages. */
+  /** Closes the browser and all of its pages. */
   close(): Promise<void>;
 }
 
-/** One for a test file: it takes a second to start. @throws Error where this machine has none, or it does not start */
+/**
+ * Starts a browser for a test file, which takes a second.
+ * @throws Error if this machine has no Chromium, or if it does not start
+ */
 export async function startBrowser(): Promise<TestBrowser> {
   const executablePath = findChromium();
   if (executablePath === undefined)
@@ -92,14 +98,18 @@ function watch(context: BrowserContext) {
 }
 
 /**
- * Resolves once `element` also matches `selector`, e.g. `:focus` or `[aria-invalid=true]`. A page sets such things some
- * frames after it has shown the words that belong to them. @throws a timeout that names both
+ * Resolves once `element` also matches `selector`, e.g. `:focus` or `[aria-invalid=true]`. A page sets such states a
+ * few frames after it has shown the text that goes with them.
+ * @throws a timeout that names both
  */
 export async function becomes(element: Locator, selector: string): Promise<void> {
   await element.and(element.page().locator(selector)).waitFor({ state: "attached" });
 }
 
-/** Waits for what no event of the browser tells of. @throws Error where it does not come to pass in a minute */
+/**
+ * Waits for something that no browser event reports.
+ * @throws Error if it does not happen within a minute
+ */
 export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
   const last = performance.now() + LONGEST_MS;
   while (!(await condition())) {
@@ -109,8 +119,8 @@ export async function eventually(condition: () => boolean | Promise<boolean>): P
 }
 
 /**
- * How far the page can be scrolled sideways, and what sticks out of the window; null where nothing does and it cannot.
- * What scrolls by itself inside of the page, such as a wide table, does not count.
+ * How far the page can be scrolled sideways, and what sticks out of the window; null if it cannot be scrolled.
+ * Elements that scroll inside the page, such as a wide table, do not count.
  */
 export async function sidewaysScroll(page: Page): Promise<string | null> {
   return page.evaluate<string | null>(`(() => {

@@ -1,7 +1,10 @@
-/** Names under which systems install it: Debian's build without a window first, which takes half as long for the same pages. */
+/**
+ * Names under which systems install Chromium. Debian's headless build comes first, because it needs half the time for
+ * the same pages.
+ */
 const NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
-/** The path of this machine's Chromium; undefined where it has none. */
+/** The path of this machine's Chromium, or undefined if there is none. */
 export function findChromium(): string | undefined {
   for (const name of NAMES) {
     const path = Bun.which(name);

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/base/clock.ts";
 
-/** A clock that moves only when told to, and runs what was due on its way. */
+/** A clock that moves only when told to, and runs whatever becomes due on the way. */
 export class FakeClock implements Clock {
   #now: number;
   #monotonic = 0;
@@ -38,7 +38,7 @@ export class FakeClock implements Clock {
     this.#move(end - this.#monotonic);
   }
 
-  /** Sets the wall clock alone, as an operator or a time server does. */
+  /** Sets only the wall clock, as an operator or a time server does. */
   setWall(now: number): void {
     this.#now = now;
   }

@@ -5,7 +5,7 @@ export interface ReadEvent {
   readonly data: any;
 }
 
-/** Parses server-sent events as they come, frame by frame; comments are left out. */
+/** Parses server-sent events as they arrive, frame by frame. Comments are skipped. */
 export async function* readEvents(response: Response): AsyncGenerator<ReadEvent, void> {
   if (!response.body) throw new Error(`no body (${response.status})`);
   const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -21,12 +21,14 @@ export async function* readEvents(response: Response): AsyncGenerator<ReadEvent,
   if (text !== "") throw new Error(`the stream ended inside a frame: ${JSON.stringify(text)}`);
 }
 
-/** Every event until the server closes. */
+/** Every event until the server ends the stream. */
 export async function allEvents(response: Response): Promise<ReadEvent[]> {
   return Array.fromAsync(readEvents(response));
 }
 
-/** Names in order, a run of deltas once: how text is cut into deltas depends on what arrives in one go. */
+/**
+ * Names in order, with each run of deltas as one, because how text is split into deltas depends on how it arrives.
+ */
 export function outline(events: readonly ReadEvent[]): string[] {
   const names = events.map(({ event }) => event);
   return names.filter((name, index) => name !== "output.delta" || names[index - 1] !== name);

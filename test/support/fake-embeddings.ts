@@ -1,26 +1,26 @@
 /**
- * A scripted upstream that speaks the embeddings API of OpenAI on a real port. Its vectors are made of the words of a
- * text, so that texts that share words are near each other, whenever and wherever they are asked for.
+ * A scripted upstream that speaks OpenAI's embeddings API on a real port. Its vectors are made from a text's words,
+ * so texts that share words are always close to each other.
  */
 
-/** One call as it arrived. */
+/** One call as received. */
 export interface EmbeddingsRequest {
   readonly model: string;
   readonly input: readonly string[];
   readonly encoding: "float" | "base64";
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** True as soon as the caller hung up before there was an answer. */
+  /** True as soon as the caller has hung up before receiving an answer. */
   readonly aborted: boolean;
 }
 
-/** What the fake does with one call. Nothing at all answers as it should. */
+/** What the fake does with one call. An empty object means a correct answer. */
 export interface EmbeddingsBehaviour {
-  /** Anything but 200 is answered with an error in JSON. */
+  /** Any status except 200 is answered with an error in JSON. */
   readonly status?: number;
   /** The error's text. */
   readonly message?: string;
-  /** Added to the response. */
+  /** Headers added to the response. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Takes the call and never answers. */
   readonly hang?: true;
@@ -28,21 +28,21 @@ export interface EmbeddingsBehaviour {
   readonly gate?: Promise<unknown>;
   /** Breaks the connection in the middle of the answer. */
   readonly close?: true;
-  /** So many vectors are sent, whatever was asked for. */
+  /** Sends this many vectors, however many were requested. */
   readonly count?: number;
-  /** Vectors have so many dimensions, this once. */
+  /** Sends vectors with this many dimensions, only this once. */
   readonly dims?: number;
-  /** Stands in the last vector's first place: null is what servers make of NaN. */
+  /** Replaces the last vector's first number; servers turn NaN into null. */
   readonly value?: number | null;
-  /** All vectors are zero. */
+  /** Makes all vectors zero. */
   readonly zero?: true;
-  /** The vectors come in reverse order, with their numbers. */
+  /** Sends the vectors in reverse order, each with its index. */
   readonly reversed?: true;
-  /** Sent as it is. */
+  /** A body sent as it is. */
   readonly body?: string;
 }
 
-/** A behaviour, or one made from the call and how many came before it. */
+/** A behaviour, or a function of the call and the number of earlier calls. */
 export type EmbeddingsScript =
   | EmbeddingsBehaviour
   | ((request: EmbeddingsRequest, index: number) => EmbeddingsBehaviour);
@@ -50,22 +50,25 @@ export type EmbeddingsScript =
 export interface FakeEmbeddingsOptions {
   /** Dimensions of the vectors. Default: 64. */
   readonly dims?: number;
-  /** When set, any other bearer is answered 401. */
+  /** If set, any other bearer token is answered with 401. */
   readonly key?: string;
 }
 
 export interface FakeEmbeddings {
-  /** For clients; ends in `/v1`. */
+  /** The base URL for clients, which ends in `/v1`. */
   readonly baseUrl: string;
-  /** Every call of a good form and with a good key, oldest first. */
+  /** Every well-formed call with a valid key, oldest first. */
   readonly requests: readonly EmbeddingsRequest[];
   /** Resolves once `count` calls have arrived since the start. */
   arrived(count: number): Promise<void>;
-  /** What the next calls get, one each, in place of what was set before. Then all is well again. */
+  /**
+   * Scripts the next calls, one behaviour each, and replaces any earlier script. Afterwards calls are answered
+   * correctly again.
+   */
   script(...steps: readonly EmbeddingsScript[]): void;
-  /** What every call gets for which nothing is scripted. `{}` ends it. */
+  /** Sets the behaviour of every call that is not scripted. `{}` resets it. */
   always(script: EmbeddingsScript): void;
-  /** Stops at once, cutting what is still open. */
+  /** Stops at once and cuts open connections. */
   stop(): Promise<void>;
 }
 
@@ -92,7 +95,7 @@ export function startFakeEmbeddings({ dims = 64, key }: FakeEmbeddingsOptions = 
       answered = true;
       return answer(call, behaviour, behaviour.dims ?? dims);
     } catch {
-      return new Response(null, { status: 499 }); // nobody is left to read it
+      return new Response(null, { status: 499 }); // nobody is left to read this
     }
   }
 
@@ -100,7 +103,7 @@ export function startFakeEmbeddings({ dims = 64, key }: FakeEmbeddingsOptions = 
     hostname: "127.0.0.1",
     port: 0,
     idleTimeout: 0,
-    development: false, // in development, a stream that breaks on purpose is printed as an error
+    development: false, // in development mode, an intentionally broken stream is printed as an error
     error: (error) => refusal(500, String(error)),
     fetch(request) {
       if (key !== undefined && request.headers.get("authorization") !== `Bearer ${key}`)
@@ -130,8 +133,8 @@ export function startFakeEmbeddings({ dims = 64, key }: FakeEmbeddingsOptions = 
 }
 
 /**
- * The vector of a text, of unit length: each word (letters and digits, in lower case) adds 1 or -1 in three places that
- * its hash names. A text without words has all of its length in the first place.
+ * A text's vector, of unit length. Each word (letters and digits, in lower case) adds 1 or -1 in three places chosen
+ * by its hash. A text without words has its whole length in the first place.
  */
 export function fakeVector(text: string, dims: number): number[] {
   const vector = new Array<number>(dims).fill(0);
@@ -171,13 +174,13 @@ function answer(call: EmbeddingsRequest, behaviour: EmbeddingsBehaviour, dims: n
   return new Response(body, { headers: { "content-type": "application/json", ...headers } });
 }
 
-/** OpenAI's form of an error. */
+/** An error in OpenAI's format. */
 function refusal(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Response {
   const type = status === 429 ? "rate_limit_error" : status >= 500 ? "server_error" : "invalid_request_error";
   return Response.json({ error: { message, type, param: null, code: null } }, { status, headers });
 }
 
-/** Float32, little-endian, as OpenAI sends it. */
+/** Little-endian float32 numbers, as OpenAI sends them. */
 function base64(vector: readonly (number | null)[]): string {
   const bytes = new DataView(new ArrayBuffer(vector.length * 4));
   for (const [place, value] of vector.entries()) bytes.setFloat32(place * 4, value ?? Number.NaN, true);
@@ -203,7 +206,7 @@ function hangUp(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** The body's model, texts and encoding, or what is wrong with it: as strict as OpenAI is. */
+/** The body's model, texts and encoding, or what is wrong with the body. As strict as OpenAI. */
 function parse(text: string): Pick<EmbeddingsRequest, "model" | "input" | "encoding"> | string {
   let body: unknown;
   try {

@@ -1,4 +1,4 @@
-/** The fake is right when the real client of the AI SDK understands it. */
+/** The fake is correct if the AI SDK's real client understands it. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { APICallError, type LanguageModelV4StreamPart } from "@ai-sdk/provider";
@@ -32,7 +32,7 @@ async function stream(id: string, text = "hello there", signal?: AbortSignal) {
   return stream.getReader();
 }
 
-/** Every part until the end, and the error of the stream, if it broke. */
+/** Every part until the end, and the stream's error if it broke. */
 async function collect(id: string, text?: string) {
   const reader = await stream(id, text);
   const parts: LanguageModelV4StreamPart[] = [];

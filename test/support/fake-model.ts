@@ -1,6 +1,6 @@
 /**
- * A scripted upstream that speaks the chat completions API of OpenAI on a real port, for tests and benchmarks. What it
- * answers is set per model; what it was asked is kept in `requests`.
+ * A scripted upstream that speaks OpenAI's chat completions API on a real port, for tests and benchmarks. Its answers
+ * are set per model, and `requests` keeps what it was asked.
  */
 import { type Behaviour, echo } from "./fake-model/behaviour.ts";
 import { type ChatRequestBody, parseChatRequest } from "./fake-model/request.ts";
@@ -9,7 +9,7 @@ import { answer, errorResponse } from "./fake-model/response.ts";
 export type { Behaviour, ToolCallScript, UsageScript } from "./fake-model/behaviour.ts";
 export type { ChatMessage, ChatRequestBody } from "./fake-model/request.ts";
 
-/** One call as it arrived. */
+/** One call as received. */
 export interface FakeModelRequest {
   readonly model: string;
   readonly body: ChatRequestBody;
@@ -17,19 +17,19 @@ export interface FakeModelRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** Milliseconds since the Unix epoch. */
   readonly receivedAt: number;
-  /** True as soon as the caller hung up before the answer had ended. */
+  /** True as soon as the caller has hung up before the answer ended. */
   readonly aborted: boolean;
 }
 
-/** A fixed answer, or one made from the request and how many calls the model had before it. */
+/** A fixed answer, or a function of the request and the number of earlier calls to the model. */
 export type Script = Behaviour | ((request: FakeModelRequest, callIndex: number) => Behaviour);
 
 export interface FakeModelOptions {
   /** Default: any free port. */
   readonly port?: number;
-  /** When set, any other bearer is answered 401. */
+  /** If set, any other bearer token is answered with 401. */
   readonly apiKey?: string;
-  /** What models without a script answer. Default: `You said: <last user text>` in several chunks, with usage. */
+  /** The answer of models without a script. Default: `You said: <last user text>` in several chunks, with usage. */
   readonly fallback?: Script;
   /** False keeps `requests` empty, for long benchmarks. */
   readonly record?: boolean;
@@ -38,11 +38,11 @@ export interface FakeModelOptions {
 export interface FakeModel {
   /** The base URL for clients, ending in `/v1`. */
   readonly url: string;
-  /** Every chat completion asked for, oldest first. */
+  /** Every requested chat completion, oldest first. */
   readonly requests: readonly FakeModelRequest[];
-  /** Sets what `model` answers from now on, and counts its calls from 0 again. */
+  /** Sets the answer of `model` from now on, and restarts the count of its calls at 0. */
   script(model: string, script: Script): void;
-  /** Stops at once, cutting what is still open. */
+  /** Stops at once and cuts open connections. */
   close(): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ export function startFakeModel(options: FakeModelOptions = {}): FakeModel {
     try {
       return await answer(parsed, behaviour, request.signal, markEnded);
     } catch (error) {
-      if (request.signal.aborted) return new Response(null, { status: 499 }); // nobody is left to read it
+      if (request.signal.aborted) return new Response(null, { status: 499 }); // nobody is left to read this
       throw error;
     }
   }
@@ -93,7 +93,7 @@ export function startFakeModel(options: FakeModelOptions = {}): FakeModel {
     hostname: "127.0.0.1",
     port: options.port ?? 0,
     idleTimeout: 0,
-    development: false, // in development, a stream that breaks on purpose is printed as an error
+    development: false, // in development mode, an intentionally broken stream is printed as an error
     error: (error) => errorResponse(500, String(error)),
     fetch(request) {
       const { pathname } = new URL(request.url);

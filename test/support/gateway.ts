@@ -9,9 +9,9 @@ import { type Gateway, openGateway, type Surroundings } from "../../src/gateway.
 import { readRuntime } from "../../src/store/runtime.ts";
 
 export interface TestGatewayOptions extends Surroundings {
-  /** Text of gatehouse.yaml. */
+  /** The text of gatehouse.yaml. */
   readonly yaml?: string;
-  /** An existing data directory, which is kept at the end. */
+  /** An existing data directory, which is not removed at the end. */
   readonly dataDir?: string;
 }
 
@@ -23,20 +23,20 @@ export interface Answered {
   readonly body: any;
 }
 
-/** A whole gateway in this process, on a real port, with a data directory of its own. */
+/** A whole gateway in this process, on a real port, with its own data directory. */
 export interface TestGateway {
   readonly url: string;
   readonly dataDir: string;
-  /** Secret of an admin token of the workspace `default`. */
+  /** Secret of an admin token for the workspace `default`. */
   readonly admin: string;
   readonly gateway: Gateway;
-  /** One call; `token` null sends no Authorization header. Default: the admin's. */
+  /** Makes one call; if `token` is null, it has no Authorization header. Default: the admin's token. */
   call(method: string, path: string, options?: CallOptions): Promise<Answered>;
-  /** Creates an agent with the three fields that suffice and whatever else is given. */
+  /** Creates an agent with the three required fields and any others given. */
   agent(name: string, fields?: object): Promise<void>;
-  /** Issues a token and answers its secret. */
+  /** Issues a token and returns its secret. */
   token(request: object): Promise<string>;
-  /** Makes another workspace and answers an admin secret of it. */
+  /** Creates another workspace and returns the secret of an admin token for it. */
   workspace(name: string): Promise<string>;
   stop(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export interface TestGateway {
 export interface CallOptions {
   readonly token?: string | null;
   readonly body?: unknown;
-  /** Sent as it is, in place of `body`. */
+  /** Sent as it is, instead of `body`. */
   readonly raw?: string | Uint8Array | ReadableStream<Uint8Array>;
   readonly headers?: Record<string, string>;
 }
@@ -60,7 +60,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   });
   const gateway = await openGateway(config, { log: silentLog, handOverAdmin: () => {}, ...options });
   const published = await gateway.start();
-  // `public_url` may be a name that leads nowhere here.
+  // `public_url` may be a name that does not resolve here.
   const url = readRuntime(dataDir)?.url ?? published;
 
   async function call(method: string, path: string, { token, body, raw, headers = {} }: CallOptions = {}) {

@@ -11,13 +11,13 @@ export interface LateAnswer {
 export interface LateRequest {
   readonly method?: string;
   readonly path: string;
-  /** A token's secret; null sends no `Authorization`. */
+  /** A token's secret; null sends no `Authorization` header. */
   readonly token: string | null;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 
-/** Sends a request's head and the first byte of its body, and the rest when told to. */
+/** Sends a request's head and the first byte of its body. `finish` sends the rest. */
 export function sendHead(
   { url }: Pick<TestGateway, "url">,
   { method = "POST", path, token, headers = {}, body }: LateRequest,

@@ -5,7 +5,7 @@ import {
   type OutboundOptions,
 } from "../../src/connectors/outbound/fetch.ts";
 
-/** The id of a Gatehouse, as its requests carry it. */
+/** The id of a Gatehouse instance, as its requests carry it. */
 export const INSTANCE = "0123456789abcdef";
 
 export interface TestOutbound extends Outbound {
@@ -13,8 +13,8 @@ export interface TestOutbound extends Outbound {
 }
 
 /**
- * Requests of a Gatehouse that listens nowhere. Each call of `fetch` is another workspace's, so only the limits of the whole node
- * hold for them together.
+ * Requests of a Gatehouse that does not listen anywhere. Each call of `fetch` belongs to a different workspace, so
+ * only the limits of the whole node apply to all of them.
  */
 export function testOutbound(options: Partial<OutboundOptions> = {}): TestOutbound {
   const outbound = createOutbound({ allow: [], instance: INSTANCE, own: { is: () => false }, ...options });

@@ -1,11 +1,11 @@
-/** The program as what it is for its users: a process of its own, with its exit code and its two outputs. */
+/** The program as its users run it: a separate process with an exit code and two outputs. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "..", "..");
 
-/** How the program is started. */
+/** The command that starts the program. */
 export type Program = readonly string[];
 
 export const BINARY: Program = [join(ROOT, "dist", "gatehouse")];
@@ -14,7 +14,7 @@ const WORKERS = [join("vault", "worker"), join("connectors", "openapi", "reading
 
 let bundled: Promise<Program> | undefined;
 
-/** The sources in one file, made once for all tests: a process starts in half the time that 1,400 modules take. */
+/** The sources in one file, built once for all tests. A process starts in half the time that 1,400 modules take. */
 export function fromSources(): Promise<Program> {
   bundled ??= bundle();
   return bundled;
@@ -23,7 +23,7 @@ export function fromSources(): Promise<Program> {
 async function bundle(): Promise<Program> {
   const { path, remove } = tempDir();
   process.on("exit", remove);
-  // Workers are programs of their own.
+  // Workers are separate programs.
   for (const entry of ["main.ts", ...WORKERS.map((worker) => `${worker}.ts`)]) {
     const built = await Bun.build({
       entrypoints: [join(ROOT, "src", entry)],
@@ -33,7 +33,7 @@ async function bundle(): Promise<Program> {
     });
     if (!built.success) throw new AggregateError(built.logs, `${entry} cannot be bundled`);
   }
-  // All are looked for under their names in the sources.
+  // Each of them is looked up under its name in the sources.
   for (const worker of WORKERS) writeFileSync(join(path, `${worker}.ts`), 'import "./worker.js";\n');
   writeFileSync(join(path, "main.ts"), 'import "./main.js";\n');
   return [process.execPath, "--no-env-file", join(path, "main.js")];
@@ -43,7 +43,7 @@ export interface ProcessOptions {
   /** Default: from the sources. */
   readonly program?: Program;
   readonly cwd: string;
-  /** All that the process finds in its environment besides a PATH and a HOME that lead nowhere. */
+  /** The process's environment, apart from a PATH and a HOME that lead nowhere. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -56,9 +56,12 @@ export interface Ran {
 export interface ServerProcess {
   readonly url: string;
   readonly pid: number;
-  /** What it has logged so far. */
+  /** The log so far. */
   stderr(): string;
-  /** Sends the signal and waits for the end. @returns the exit code; null when the signal ended it. */
+  /**
+   * Sends the signal and waits for the end.
+   * @returns the exit code; null if the signal ended the process
+   */
   end(signal: "SIGTERM" | "SIGINT" | "SIGKILL"): Promise<number | null>;
 }
 
@@ -73,7 +76,7 @@ function environment({ cwd, env }: ProcessOptions): Record<string, string> {
   return { PATH: "", HOME: cwd, ...env };
 }
 
-/** Runs one command line to its end, with nothing on standard input. */
+/** Runs one command line to its end, with empty standard input. */
 export async function run(args: readonly string[], options: ProcessOptions): Promise<Ran> {
   const child = Bun.spawn([...(options.program ?? (await fromSources())), ...args], {
     cwd: options.cwd,
@@ -90,7 +93,7 @@ export async function run(args: readonly string[], options: ProcessOptions): Pro
   return { code, stdout, stderr };
 }
 
-/** Starts a server and kills it so many milliseconds later, whatever it was doing: starting, most likely. */
+/** Starts a server and kills it this many milliseconds later, whatever it is doing, which is probably starting. */
 export async function serveBriefly(ms: number, options: ProcessOptions): Promise<void> {
   const program = options.program ?? (await fromSources());
   const child = Bun.spawn([...program, "serve", "--listen", "127.0.0.1:0"], {
@@ -103,7 +106,7 @@ export async function serveBriefly(ms: number, options: ProcessOptions): Promise
   await child.exited;
 }
 
-/** Starts a server on any free port and waits until it says that it is ready. */
+/** Starts a server on any free port and waits until it reports that it is ready. */
 export async function serve(args: readonly string[], options: ProcessOptions): Promise<ServerProcess> {
   const program = options.program ?? (await fromSources());
   const command = [...program, "serve", "--listen", "127.0.0.1:0", ...args];

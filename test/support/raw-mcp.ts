@@ -1,12 +1,15 @@
 /**
- * An MCP server over stdio that answers a call of its one tool, `tell`, with bytes that it is given: so that it can stop
- * anywhere, also within a character. Its one argument is JSON: `RawMcpStep`s in order.
+ * An MCP server over stdio that answers calls of its one tool, `tell`, with given bytes, so it can stop anywhere,
+ * even within a character. Its one argument is JSON: `RawMcpStep`s in order.
  */
 
-/** Bytes in base64, each in a write of its own; or what the program does then. `endless` writes a line that has no end. */
+/**
+ * Bytes in base64, each sent in a separate write, or what the program does next. `endless` writes a line without an
+ * end.
+ */
 export type RawMcpStep = { readonly bytes: string } | "exit" | "kill" | "hang" | "endless";
 
-/** What stands in the bytes for the id of the call. */
+/** The placeholder for the call's id in the bytes. */
 export const CALL_ID = "4711471147";
 
 const APART_MS = 5;
@@ -46,7 +49,7 @@ async function serve(steps: readonly RawMcpStep[]): Promise<void> {
   }
 }
 
-/** What a server of one tool, `tell`, answers to what comes before a call. */
+/** The answers of a server with one tool, `tell`, to what precedes a call. */
 export function mcpResult(method: string, params: { readonly protocolVersion?: string } | undefined): object {
   if (method === "tools/list") return { tools: [{ name: "tell", inputSchema: { type: "object" } }] };
   return {

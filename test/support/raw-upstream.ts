@@ -1,21 +1,22 @@
 /**
- * A scripted upstream of bare TCP: what it sends is bytes, so that it can break every rule of HTTP. Each request is answered
- * with the steps that a script gives; what was asked, and the connections that are open, can be seen.
+ * A scripted upstream on plain TCP. It sends raw bytes, so it can break every rule of HTTP. Each request is answered
+ * with a script's steps. Tests can inspect the requests and the open connections.
  */
 import { createServer, type Socket } from "node:net";
 
 /**
- * Bytes to send, each in a write of its own; a promise to wait for; or what is done to the connection: `end` closes it
- * after what was sent (FIN); behind a whole answer, that answer MUST say `connection: close`, or the client may send its next
- * request on the connection while it ends, where it is never read. `reset` breaks it (RST), `hang` sends nothing more. Without one of these three the connection
- * stays open for the next request. A function is called again and again for more bytes, until the connection is gone.
+ * Bytes to send, each in a separate write; a promise to wait for; or an action on the connection. `end` closes it
+ * after what was sent (FIN). If that was a complete answer, the answer MUST contain `connection: close`; otherwise
+ * the client may send its next request on the connection while it ends, and that request is never read. `reset`
+ * breaks the connection (RST). `hang` sends nothing more. Without one of these three, the connection stays open for
+ * the next request. A function is called repeatedly for more bytes until the connection is gone.
  */
 export type Step = string | Uint8Array | Promise<unknown> | (() => string) | "end" | "reset" | "hang";
 
 export interface RawRequest {
   readonly method: string;
   readonly path: string;
-  /** The lines before the body, as they came. */
+  /** The lines before the body, as received. */
   readonly head: string;
   readonly body: string;
 }
@@ -23,26 +24,29 @@ export interface RawRequest {
 export type RawScript = (request: RawRequest, index: number) => readonly Step[];
 
 export interface RawUpstream {
-  /** Without a path. */
+  /** The address without a path. */
   readonly url: string;
-  /** Every request that came whole, oldest first. */
+  /** Every complete request, oldest first. */
   readonly requests: readonly RawRequest[];
-  /** Times that bytes came on a connection in the middle of an answer. They are not read if the answer ends the connection. */
+  /**
+   * How often bytes arrived on a connection in the middle of an answer. They are not read if the answer ends the
+   * connection.
+   */
   readonly early: number;
-  /** Connections that are open in the middle of an answer; those that wait for a next request do not count. */
+  /** Connections that are open in the middle of an answer, without those waiting for a next request. */
   readonly answering: number;
-  /** Bytes that were handed over to be sent. */
+  /** Bytes handed over for sending. */
   readonly sent: number;
-  /** Sets how requests are answered from now on, and counts them from 0 again. */
+  /** Sets the answers to requests from now on, and restarts their count at 0. */
   script(script: RawScript): void;
   close(): Promise<void>;
 }
 
-/** Between two writes: they shall not leave as one. */
+/** Pause between two writes, so that they are not sent as one. */
 const APART_MS = 3;
-/** Before a reset or an end: a reset throws away what the reader has not taken from its socket yet. */
+/** Pause before a reset or an end, because a reset discards what the reader has not yet taken from its socket. */
 const TAKEN_MS = 50;
-/** Of the many bytes of a function, so that a reader that stops reading is noticed. */
+/** The most bytes of a function that may wait to be sent, so that a reader that stops reading is noticed. */
 const MOST_WAITING = 1024 * 1024;
 
 export async function startRawUpstream(initial: RawScript = () => ["end"]): Promise<RawUpstream> {
@@ -61,7 +65,7 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
     while (socket.writableLength > MOST_WAITING && !socket.destroyed) await Bun.sleep(1);
   }
 
-  /** @returns whether the connection can be asked again */
+  /** @returns whether the connection can be used for another request */
   async function play(socket: Socket, steps: readonly Step[]): Promise<boolean> {
     for (const [place, step] of steps.entries()) {
       if (socket.destroyed || step === "hang") return false;
@@ -89,7 +93,7 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
     sockets.add(socket);
     socket.setNoDelay(true);
     socket.on("close", () => sockets.delete(socket));
-    // A peer that breaks the connection is what the tests are about.
+    // The tests are about peers that break the connection.
     socket.on("error", () => socket.destroy());
     let received: Buffer = Buffer.alloc(0);
     socket.on("data", async (data) => {
@@ -134,7 +138,7 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
   };
 }
 
-/** The first request of these bytes, once it is there whole. Its body MUST come with its length. */
+/** The first request in these bytes, once it is complete. Its body MUST come with a Content-Length. */
 function takeRequest(bytes: Buffer): { readonly request: RawRequest; readonly length: number } | undefined {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
@@ -153,7 +157,7 @@ export function headOf(headers: Readonly<Record<string, string | number>>, statu
   return `HTTP/1.1 ${status}\r\n${lines.join("")}\r\n`;
 }
 
-/** One chunk of a chunked body (RFC 9112, section 7.1), whole. */
+/** One complete chunk of a chunked body (RFC 9112, section 7.1). */
 export function chunkOf(data: string | Uint8Array): Uint8Array {
   const bytes = typeof data === "string" ? encoder.encode(data) : data;
   return Buffer.concat([encoder.encode(`${bytes.length.toString(16)}\r\n`), bytes, encoder.encode("\r\n")]);

@@ -1,6 +1,6 @@
 /**
- * A small MCP server over Streamable HTTP on a real port, whose tools a test writes: it lists what it is told to, answers
- * with what a function returns, and remembers what it was asked.
+ * A small MCP server over Streamable HTTP on a real port, whose tools the test provides. It lists what it is told to,
+ * answers with what a function returns, and remembers its calls.
  */
 
 export interface ScriptedCall {
@@ -12,13 +12,13 @@ export type AnswerCall = (call: ScriptedCall) => object | Promise<object>;
 
 export interface ScriptedMcp {
   readonly url: string;
-  /** Every call of a tool, oldest first. */
+  /** Every tool call, oldest first. */
   readonly calls: readonly ScriptedCall[];
-  /** Every method that was asked for or told. */
+  /** Every method that was requested or notified. */
   readonly heard: readonly string[];
-  /** What is listed from now on: names, or whole tools. */
+  /** Sets what is listed from now on: names, or whole tools. */
   list(tools: readonly (string | object)[]): void;
-  /** How calls are answered from now on. Default: `{name} {input as JSON}` as text. */
+  /** Sets how calls are answered from now on. Default: `{name} {input as JSON}` as text. */
   answer(answer: AnswerCall): void;
   /** Holds back lists until the returned function is called. */
   holdLists(): () => void;

@@ -5,7 +5,7 @@ import { SEALED_NAMES, SEALED_TABLES, type SealedName } from "../../src/store/se
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import type { SealOptions } from "../../src/store/sqlite/open-seals.ts";
 
-/** Seals of stores that tests open without a gateway: each time under the same key. */
+/** Seals for stores that tests open without a gateway, always under the same key. */
 export const SEALS: SealOptions = {
   key: openSecretKey({ masterKey: Buffer.alloc(32, 7).toString("hex"), dataDir: "nowhere" }),
 };
@@ -15,7 +15,7 @@ export function sealsOf(dataDir: string): SealOptions {
   return { key: openSecretKey({ masterKey: undefined, dataDir }) };
 }
 
-/** Seals the rows of a table as they are: like the gateway of a data directory, or with seals of a test's own. */
+/** Seals a table's rows as they are, either like the gateway of a data directory or with a test's own seals. */
 export function reseal(file: Database, by: string | SealOptions, table: SealedName): void {
   const { key: secretKey } = typeof by === "string" ? sealsOf(by) : by;
   const seals = new RowSeals(secretKey.secret);
@@ -31,7 +31,9 @@ export function reseal(file: Database, by: string | SealOptions, table: SealedNa
   }
 }
 
-/** Seals all rows as they are: what a test finds then is found by other means than seals, as with rows put back from before. */
+/**
+ * Seals all rows as they are. A test's findings then come from something other than the seals, as with restored rows.
+ */
 export function resealAll(file: Database, dataDir: string): void {
   for (const table of SEALED_NAMES) reseal(file, dataDir, table);
 }

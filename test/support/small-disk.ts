@@ -1,11 +1,14 @@
-/** A disk that a test can fill: a file system in memory of its own, or else a limit on how large a process's files may get. */
+/**
+ * A disk that a test can fill: a separate file system in memory, or, failing that, a limit on the size of a process's
+ * files.
+ */
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface SmallDisk {
   readonly path: string;
-  /** From now on nothing more can be written: by anybody, or by the process that is named. */
+  /** From now on nothing more can be written, either by anyone or by this process. */
   fill(pid?: number): void;
   free(pid?: number): void;
   remove(): void;
@@ -13,7 +16,7 @@ export interface SmallDisk {
 
 const SIZE = "24m";
 
-/** @throws Error where this machine has neither way: there is nothing to test with then */
+/** @throws Error if this machine supports neither way, so nothing can be tested */
 export function smallDisk(): SmallDisk {
   const path = mkdtempSync(join(tmpdir(), "gatehouse-small-disk-"));
   if (succeeds(["mount", "-t", "tmpfs", "-o", `size=${SIZE},mode=700`, "tmpfs", path])) return mounted(path);
@@ -46,7 +49,7 @@ function mounted(path: string): SmallDisk {
   };
 }
 
-/** As often as the disk takes it. */
+/** Writes the bytes until the disk is full. */
 function fillWith(file: number, bytes: Uint8Array): void {
   try {
     for (;;) writeSync(file, bytes);
@@ -63,7 +66,7 @@ function limited(path: string): SmallDisk {
   };
   return {
     path,
-    // No file at all takes a byte. (Pipes do: this process may still say what it has found.)
+    // No file accepts a single byte. Pipes do, so this process can still report its findings.
     fill: (pid = process.pid) => limit(pid, "0"),
     free: (pid = process.pid) => limit(pid, "unlimited"),
     remove: () => rmSync(path, { recursive: true }),

@@ -2,10 +2,10 @@ const TRIES = 20_000;
 const APART_MS = 2;
 
 /**
- * Waits for what no event tells of, such as a connection that was hung up. It gives up after a number of looks, not after a
- * time: on a busy machine each of them takes longer.
+ * Waits for something that no event reports, such as a closed connection. It gives up after a number of attempts, not
+ * after a time, because each attempt takes longer on a busy machine.
  *
- * @throws Error if it did not come to pass
+ * @throws Error if it did not happen
  */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   for (let tries = 0; !(await condition()); tries++) {

@@ -1,4 +1,4 @@
-/** The vault of a running gateway, as tests use it: what MUST go well, goes well or throws. */
+/** The vault of a running gateway, for tests. Calls that MUST succeed throw if they do not. */
 import { SEARCH_MODES } from "../../src/vault/fields.ts";
 import type { TestGateway } from "./gateway.ts";
 
@@ -13,7 +13,7 @@ export interface Written {
   readonly vectors: "ready" | "pending";
 }
 
-/** A passage as a search answers it. */
+/** A passage in a search's answer. */
 export interface Found {
   readonly document_id: string;
   readonly chunk_id: string;
@@ -41,10 +41,10 @@ export interface Answer {
   readonly explain?: object;
 }
 
-/** Whose vault: what has a door to call, and the token that calls. Default: the gateway's admin. */
+/** A gateway to call. The calls' default token is the gateway's admin token. */
 type Caller = Pick<TestGateway, "call">;
 
-/** Writes a document, called "A note" in the scope `support` where its body says nothing else. */
+/** Writes a document, by default with the title "A note" in the scope `support`. */
 export function write(gateway: Caller, document: object, token?: string): Promise<Written> {
   const body = { title: "A note", scope: "support", ...document };
   return must(gateway, [200, 201], "POST", "/v1/vault/documents", body, token);
@@ -58,7 +58,10 @@ export async function remove(gateway: Caller, id: string, query = "", token?: st
   await must(gateway, [204], "DELETE", `/v1/vault/documents/${id}${query}`, undefined, token);
 }
 
-/** One call. @throws Error for an answer with another status */
+/**
+ * Makes one call.
+ * @throws Error if the answer has another status
+ */
 export async function must(
   gateway: Caller,
   statuses: readonly number[],
@@ -80,7 +83,7 @@ export async function must(
 
 export const idsOf = (results: readonly Found[]): string[] => results.map(({ document_id }) => document_id);
 
-/** A text of so many paragraphs, each of words that stand nowhere else. */
+/** A text of this many paragraphs, each made of words that occur nowhere else. */
 export function longText(name: string, paragraphs: number): string {
   return Array.from(
     { length: paragraphs },

@@ -69,7 +69,7 @@ test("whatever comes and goes: order is kept, no agent is passed over twice, not
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
       const turns = new AgentRoundRobin();
-      // The oracle: each agent's tasks, and who was served while an agent waited without being served itself.
+      // The oracle: each agent's tasks, and, for each waiting agent, which agents were served since it was.
       const lines = new Map<string, string[]>();
       const servedSince = new Map<string, Set<string>>();
       const taken = new Set<string>();

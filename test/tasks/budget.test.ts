@@ -3,7 +3,7 @@ import { FakeClock } from "../support/clock.ts";
 import { run, type Stage, startStage } from "./support.ts";
 
 const HOUR = 3_600_000;
-// The last hour of a day that is the last of its month.
+// The last hour of a day and of its month.
 const clock = new FakeClock(Date.UTC(2026, 0, 31, 23));
 let stage: Stage;
 
@@ -24,7 +24,7 @@ test("an agent's budget is of its day (UTC), and of that agent alone", async () 
   await gateway.agent("daily", { budget: { credits_per_day: 1.5 } });
   await gateway.agent("free");
   expect((await run(gateway, { agent: "daily" })).credits_consumed).toBe(1);
-  // Spent in part: what is left may be overdrawn by the call that is under way.
+  // One of two credits is spent. The next call may overdraw what is left.
   expect((await run(gateway, { agent: "daily" })).credits_consumed).toBe(1);
   expect(await post("daily")).toEqual([402, "credits_exhausted"]);
   expect((await run(gateway, { agent: "free" })).status).toBe("succeeded");

@@ -1,4 +1,4 @@
-/** What a person with the file, and without keys, writes into the rows of tasks is not done, and not signed. */
+/** Whatever somebody with the file but without keys writes into the rows of tasks is neither done nor signed. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -31,7 +31,7 @@ afterEach(async () => {
   for (const each of directories) rmSync(each, { recursive: true, force: true });
 });
 
-/** The files as they are now, as somebody changes them, and a start on them. */
+/** Copies the files as they are now, lets somebody change the copy, and starts a gateway on it. */
 async function crash(change: (file: Database) => void): Promise<void> {
   const next = mkdtempSync(join(tmpdir(), "gatehouse-rows-"));
   cpSync(gateway.dataDir, next, { recursive: true });
@@ -61,7 +61,7 @@ const taskOf = async (id: string) => (await gateway.call("GET", `/v1/tasks/${id}
 const named = async () =>
   (await ledger(gateway)).filter(({ action }) => action === "store.row_changed").map(({ detail }) => detail);
 
-/** A task that waits behind another one, which holds the only place. */
+/** Dispatches a task that waits behind another, which has the only slot. */
 async function waiting(request: object = {}): Promise<{ readonly id: string; open(): void }> {
   const first = held();
   upstream.script("a", first.script);
@@ -192,7 +192,7 @@ test("a note that would erase what quotes a text erases nothing, and is recorded
 
 test("a call that somebody wrote into an old entry is not recorded as lost, nor charged", async () => {
   await gateway.agent("payer", { budget: { credits_per_day: 1000 } });
-  // The first 256 entries have a tile: a start reads none of them.
+  // The first 256 entries are in a tile, and a start does not read them.
   for (let n = 0; n < 300; n++) await gateway.call("GET", "/v1/agents");
   await crash((file) => {
     const entry = file.query<{ bytes: string }, []>("SELECT bytes FROM ledger WHERE seq = 2").get();

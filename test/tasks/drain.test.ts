@@ -1,4 +1,4 @@
-/** A stop in order: what is out may end, nothing more is called, what is not done goes on at the next start. */
+/** An orderly stop: work in progress may end, nothing else is called, and the rest continues at the next start. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -45,7 +45,7 @@ async function start(): Promise<void> {
   gateway = await startGateway({ clock, yaml, dataDir });
 }
 
-/** A drain under way, and whether it is over. */
+/** Starts a drain, and tells whether it is over. */
 function drain(): { readonly over: Promise<void>; isOver: boolean } {
   const draining = { over: gateway.gateway.drain(), isOver: false };
   void draining.over.then(() => {
@@ -143,7 +143,7 @@ describe("while what is out goes on", () => {
     const { over } = drain();
     slow.open();
     await over;
-    // The first call has its result, the second was not made: no stream says that the task had ended.
+    // The first call has its result and the second was not made. No stream reports the end of the task.
     const seen = await reading;
     expect(outline(seen)).toEqual([
       "task.created",
@@ -161,7 +161,7 @@ describe("while what is out goes on", () => {
       tools_called: [{ status: "succeeded" }, { status: "succeeded" }],
     });
     expect(mcp.calls.map(({ input }) => input)).toEqual([{ n: 1 }, { n: 2 }]);
-    // A client that resumes gets the rest, each event once.
+    // A client that resumes receives the rest, each event once.
     const after = String(seen.at(-1)?.id ?? 0);
     const rest = await allEvents(await openEvents(gateway, id, { "last-event-id": after }));
     const ids = [...seen, ...rest].map((event) => Number(event.id));

@@ -1,4 +1,4 @@
-/** Texts that are taken out of stored events, and readers that are still on their way when that happens. */
+/** Texts are removed from stored events while readers are still reading. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "../../src/tasks/erase-events.ts";
@@ -17,7 +17,7 @@ const FINISHED = {
   output: "the answer",
   tools_called: [CALL("call_1"), CALL("call_2")],
 };
-/** A task's events as they are published, from id 2. */
+/** A task's events as published, starting with id 2. */
 const EVENTS: readonly (readonly [TaskEventName, object])[] = [
   ["task.started", { model: "m", tier: 1 }],
   ["output.delta", { text: "before the first call" }],
@@ -58,7 +58,7 @@ afterEach(() => bench.close());
 
 const frames = EVENTS.map(([name, data], index) => encodeFrame(index + 2, name, data as never));
 
-/** Stores the task's events in blocks of so many frames. */
+/** Stores the task's events in blocks of this many frames. */
 async function store(perBlock: number): Promise<void> {
   await bench.db.tx(async (tx) => {
     for (let at = 0; at < frames.length; at += perBlock) {
@@ -118,7 +118,7 @@ describe.each([1, 2, 3, 10])("in blocks of %d", (perBlock) => {
       before.filter((event) => !kept.includes(event)).every(({ event }) => event === "output.delta"),
     ).toBe(true);
     for (const { id } of before) expect(await stored(id)).toEqual(after.filter((event) => event.id > id));
-    // Once more changes nothing.
+    // A second erasure changes nothing.
     const changed = changes;
     await eraseEvents(bench.db, TASK, texts, changing);
     expect([changes, await stored()]).toEqual([changed, after]);
@@ -154,7 +154,7 @@ test("arguments that another kind of event shows go as well", async () => {
 });
 
 describe("a reader that was on its way while the task ran", () => {
-  /** A reader that has read so many of the events in memory before the task ended and was erased. */
+  /** A reader that had read this many events from memory before the task ended and was erased. */
   async function readerAfter(
     read: number,
   ): Promise<{ readonly reader: EventReader; readonly hub: TaskEventHub }> {

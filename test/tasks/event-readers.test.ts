@@ -1,4 +1,6 @@
-/** Readers of a task whose events are stored step by step, and let go of in memory, while they read at their own pace. */
+/**
+ * Readers that read at their own pace, of a task whose events are stored step by step and then dropped from memory.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { EventLog } from "../../src/tasks/event-log.ts";
@@ -31,7 +33,7 @@ async function newTask(): Promise<string> {
   return id;
 }
 
-/** As a step's end does it. */
+/** Stores events as the end of a step does. */
 async function save(log: EventLog, id: string): Promise<void> {
   log.flush();
   const from = log.savedUpTo;
@@ -43,7 +45,7 @@ async function save(log: EventLog, id: string): Promise<void> {
   });
 }
 
-/** A reader that reads when it is told to, and at last to the end. */
+/** A reader that reads only when told to, and finally to the end. */
 class Pace {
   readonly #reader: EventReader;
   readonly #chunks: Uint8Array[] = [];
@@ -53,7 +55,7 @@ class Pace {
     this.#reader = reader;
   }
 
-  /** Asks for the next frames, and waits for none. */
+  /** Asks for the next frames without waiting for them. */
   ask(): void {
     this.#pending ??= this.#reader.next().then((frames) => {
       this.#pending = null;
@@ -123,7 +125,7 @@ test("a task that waits holds nothing in memory that is stored", async () => {
   expect(log.after(1).length).toBe(10);
   log.publish("output.reset", {});
   await save(log, id);
-  // What was stored just now is there for those who read as fast as it comes; what was stored before is not.
+  // Events stored just now are still in memory for readers that keep up; those stored earlier are not.
   expect(log.after(1).length).toBe(1);
   log.rest();
   expect([log.after(1).length, log.nextId, log.letGoUpTo]).toEqual([0, 13, 12]);

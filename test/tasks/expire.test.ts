@@ -1,4 +1,7 @@
-/** `ledger.payload_days`: prompts, outputs and arguments go with their age, out of tasks' events and every file as well. */
+/**
+ * `ledger.payload_days`: prompts, outputs and arguments are erased when they are old enough, also from tasks' events
+ * and from every file.
+ */
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync } from "node:fs";
@@ -18,7 +21,7 @@ import { SEALS, sealsOf } from "../support/seals.ts";
 import { leftovers } from "../vault/files-support.ts";
 import { dispatch, ended, held, ledger, openEvents, run, until, yamlOf } from "./support.ts";
 
-// Each waits for what goes on in the background, on a machine that may do much else.
+// Each test waits for background work, on a machine that may be busy.
 setDefaultTimeout(60_000);
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -40,7 +43,7 @@ afterEach(async () => {
 });
 afterAll(() => upstream.close());
 
-/** A gateway over the test's directory, with an agent in it. */
+/** Starts a gateway on the test's directory, with one agent. */
 async function start(more = ""): Promise<void> {
   const yaml = yamlOf(upstream.url, { tiers: { 1: ["a"] }, timeoutMs: 3_600_000 }) + more;
   gateway = await startGateway({ clock, yaml, dataDir: directory.path });
@@ -53,7 +56,7 @@ async function stop(): Promise<void> {
   await gateway.stop();
 }
 
-/** The wall clock's time alone, but for the last hour, in which expiry looks again. */
+/** Moves only the wall clock, except for the last hour, in which expiry looks again. */
 function pass(days: number, lastMs = HOUR_MS): void {
   clock.setWall(clock.now() + days * DAY_MS - lastMs);
   clock.advance(lastMs);
@@ -66,7 +69,7 @@ const left = (...texts: string[]) => leftovers(gateway.dataDir, Object.fromEntri
 const expired = async (token?: string) =>
   (await ledger(gateway, token)).filter(({ action }) => action === "payload.expire");
 
-/** Ends the gateway, and says what is wrong with the store that it leaves; another one takes its place. */
+/** Stops the gateway and returns what is wrong with the store that it leaves; then another gateway starts. */
 async function faults(): Promise<unknown> {
   const { dataDir } = gateway;
   await stop();
@@ -193,7 +196,7 @@ test("the days are those of the configuration, and a start that serves looks at 
 test("a task that has not finished keeps what came since its dispatch, and its texts go when they are old", async () => {
   script();
   await start();
-  // A model may be silent for an hour at most, so that expiry has to look before that.
+  // A model may be silent for an hour at most, so expiry has to look before that.
   clock.advance(HOUR_MS / 2);
   const before = await task("before it");
   const hold = held({ chunks: ["Said while it ran. "] });
@@ -216,7 +219,7 @@ test("a task that has not finished keeps what came since its dispatch, and its t
     output: "Said while it ran. ",
   });
 
-  // Now the prompt is old enough, and the output is not.
+  // By now the prompt is old enough, but the output is not.
   clock.advance(HOUR_MS);
   await until(async () => (await expired()).length === 2);
   const half = await read(id);
@@ -389,7 +392,7 @@ describe("a process that dies on its way", () => {
     script();
     await start();
     for (let n = 0; n < 60; n++) await task(`a heron of ${n}`);
-    // The clock's timers stand still from here on, so that nothing is written anew by this one.
+    // The clock's timers stand still from here on, so this gateway does not rewrite the files.
     clock.setWall(clock.now() + 300 * DAY_MS);
     await stop();
     await start();
@@ -411,7 +414,7 @@ describe("a process that dies on its way", () => {
 
   test("killed while it starts, again and again, has erased each text once and says so", async () => {
     script();
-    // What a server with a clock of its own finds must be old for it.
+    // A server with the system's clock must find these texts old.
     clock.setWall(Date.now() - 300 * DAY_MS);
     await start();
     for (let n = 0; n < 60; n++) await task(`a heron of ${n}`);
@@ -422,7 +425,7 @@ describe("a process that dies on its way", () => {
     await start();
     await until(async () => (await expired()).length > 0);
     expect((await expired()).reduce((sum, { detail }) => sum + Number(detail?.payloads), 0)).toBe(240);
-    // Where the last one died after the entry and before the files were written anew, this one still owes that.
+    // If the last server died after the entry and before it rewrote the files, this one still has to do that.
     await until(() => {
       clock.advance(1_000);
       return left("a heron of").length === 0;

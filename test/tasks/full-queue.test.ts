@@ -1,4 +1,7 @@
-/** As many tasks as a workspace's queue takes by default: it refuses the next one, survives a restart, and can be ended. */
+/**
+ * A workspace's queue at its default limit: it refuses the next task, survives a restart, and can be cleared by a
+ * stop.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +32,7 @@ let yaml: string;
 
 beforeAll(async () => {
   upstream = startFakeModel();
-  // Each prompt is one of its own, and its answer ends when the test lets it.
+  // Each prompt is different, and the test decides when its answer ends.
   upstream.script("a", ({ body }) => {
     const hold = gate();
     gates.set(String(body.messages.at(-1)?.content), hold);
@@ -50,7 +53,7 @@ afterAll(async () => {
 
 const usage = async () => (await gateway.call("GET", "/v1/workspace")).body.usage;
 
-/** The tasks that the model was asked for, in this order. */
+/** Ids of the tasks for which the model was called, in order. */
 function started(): string[] {
   return upstream.requests.map(({ body }) => accepted.get(String(body.messages.at(-1)?.content))?.id ?? "");
 }
@@ -59,7 +62,9 @@ async function untilStarted(count: number): Promise<void> {
   await until(() => upstream.requests.length >= count);
 }
 
-/** Agents in turns, beginning with who has waited longest, and each one's tasks in the order of their ids. */
+/**
+ * Agents in turn, starting with the one that has waited longest, and each agent's tasks in the order of their ids.
+ */
 function inTurns(tasks: Iterable<Accepted>): string[] {
   const sorted = [...tasks].toSorted((one, other) => (one.id < other.id ? -1 : 1));
   const lines = [...Map.groupBy(sorted, ({ agent }) => agent).values()];
@@ -68,7 +73,7 @@ function inTurns(tasks: Iterable<Accepted>): string[] {
 }
 
 test("10,000 tasks may wait: the next is refused, a restart takes all of them up in turns, a stop ends them", async () => {
-  // One agent after the other, so that turns are another order than that of arrival.
+  // One agent after another, so that taking turns differs from the order of arrival.
   const share = (LIMIT + 1) / AGENTS.length;
   let count = 0;
   await Promise.all(

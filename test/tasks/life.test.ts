@@ -142,7 +142,7 @@ describe("the next model is tried after", () => {
     const id = await dispatch(gateway, { agent: "plain" });
     const reading = allEvents(await openEvents(gateway, id));
     await asked.opened;
-    // Time stands still once the next model is asked: a busy machine must not let it run out of time as well.
+    // Time stops once the next model is called, so that a busy machine cannot time out that call too.
     const timer = setInterval(() => {
       if (upstream.requests.at(-1)?.model !== "b") clock.advance(20_000);
     }, 20);

@@ -1,4 +1,4 @@
-/** JSON that is nested too deeply, on every way into a running gateway: what came is refused, and the rest goes on. */
+/** Deeply nested JSON on every way into a running gateway: the input is refused, and the gateway carries on. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { PassThrough } from "node:stream";
 import { systemClock } from "../../src/base/clock.ts";
@@ -10,7 +10,7 @@ import { ledger, type Stage, startStage } from "./support.ts";
 
 setDefaultTimeout(60_000);
 
-/** `{"a":[[…]]}`, of so many levels in all. */
+/** `{"a":[[…]]}` with this many levels in total. */
 const deepText = (levels: number): string => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
 const deepValue = (levels: number): object => JSON.parse(deepText(levels));
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -27,7 +27,7 @@ beforeEach(async () => {
   await stage.gateway.agent("clerk");
 });
 afterEach(async () => {
-  // Nothing of it is a fault of the server.
+  // None of it counts as a fault of the server.
   expect(errors).toEqual([]);
   await stage.stop();
   await upstream.close();
@@ -37,7 +37,7 @@ async function runTask(): Promise<Record<string, unknown>> {
   const { gateway } = stage;
   const body = { agent: "clerk", prompt: "Go.", tools: ["up.echo"] };
   const { id } = (await gateway.call("POST", "/v1/tasks", { body })).body;
-  // The stream ends with the task.
+  // The stream ends when the task does.
   await gateway.call("GET", `/v1/tasks/${id}/events`);
   return (await gateway.call("GET", `/v1/tasks/${id}`)).body;
 }

@@ -15,7 +15,7 @@ import {
 let stage: Stage;
 afterEach(() => stage.stop());
 
-/** A stage whose model answers each prompt when the test lets it. */
+/** Starts a stage whose model answers each prompt when the test says so. */
 async function start(options: StageOptions) {
   stage = await startStage({ tiers: { 1: ["a"] }, ...options });
   await stage.gateway.agent("plain");
@@ -70,7 +70,7 @@ test("soft: all run past 60, with one limit.exceeded entry a minute", async () =
   const { post, release, usage, gateway } = await start({});
   const ids: string[] = [];
   for (const prompt of range(66)) ids.push(await post(prompt));
-  // Some may still wait for their turn at the models, which have fewer requests here than a server gives them.
+  // Some may still be waiting to call the model, because fewer requests are available here than on a server.
   await until(async () => (await usage()).tasks_running === 66);
   const limited = (await ledger(gateway)).filter(({ action }) => action === "limit.exceeded");
   expect(limited).toMatchObject([

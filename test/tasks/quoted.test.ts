@@ -1,4 +1,4 @@
-/** `DELETE /v1/vault/documents/:id?payloads=true`: what tasks quote of a document goes with it. */
+/** `DELETE /v1/vault/documents/:id?payloads=true` also erases what tasks quote from the document. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -39,7 +39,7 @@ const quaggas = () => write(stage.gateway, { title: "Crates", text: `Note: ${MAR
 const calls = (name: string, args: object) => ({ toolCalls: [{ name, arguments: args }] });
 const searches = calls("vault__search", { query: "Where does the quagga sleep?" });
 
-/** A task that searches, then asks for something else with what it learned, then answers. */
+/** Scripts a task that searches, then searches for something else based on the result, and then answers. */
 function script(): void {
   steps(
     { ...searches, chunks: ["Let me look. "] },
@@ -48,7 +48,7 @@ function script(): void {
   );
 }
 
-/** What the model answers, one call after the other. */
+/** Scripts the model's answers, one for each call. */
 function steps(...each: readonly Script[]): void {
   stage.upstream.script("a", (call, index) => {
     const step = each[index] ?? {};
@@ -217,7 +217,7 @@ describe("with payloads", () => {
     await stage.gateway.gateway.stop();
     hold.open();
     const again = await startStage({ tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
-    // It goes on with what it had read, and is erased when it has ended.
+    // The task continues with what it had read, and is erased once it has ended.
     expect(await ended(again.gateway, task)).toMatchObject({ status: "succeeded" });
     await until(() => leftovers(dataDir, { MARK, ANSWER }).length === 0);
     await until(async () => (await ledger(again.gateway)).at(-1)?.action !== "payload.erase");
@@ -225,7 +225,8 @@ describe("with payloads", () => {
     await again.stop();
     const third = await startStage({ tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
     const count = (await ledger(third.gateway)).filter(({ action }) => action === "payload.erase").length;
-    // Pending as it was deleted, pending at the second start, done when the task had ended; nothing more at the third.
+    // One pending entry from the deletion, one from the second start, and one after the task had ended. The third
+    // start adds none.
     expect(count).toBe(3);
     await third.stop();
     stage = { ...stage, stop: () => stage.upstream.close() };
@@ -238,7 +239,7 @@ test("what the store refused to erase is erased by the next start, in the middle
   const task = await run(stage.gateway, { agent: "finder", tools: TOOLS });
   const { dataDir } = stage.gateway;
   const file = new Database(databasePath(dataDir));
-  // The events are erased by then; the first result, which tells that the task quotes at all, is not.
+  // The events are erased by then, but not the first result, which alone shows that the task quotes the document.
   file.run(
     "CREATE TRIGGER full BEFORE DELETE ON payloads WHEN OLD.body LIKE '%quagga%' BEGIN SELECT RAISE(ABORT, 'full'); END",
   );
@@ -270,7 +271,7 @@ test("another workspace's payloads are never looked at", async () => {
   const admin = await stage.gateway.workspace("other");
   const agent = { name: "finder", owner: "tests", memory_scope: "/" };
   await stage.gateway.call("POST", "/v1/agents", { body: agent, token: admin });
-  // Its tool result repeats the id that was asked for.
+  // The tool's result repeats the requested id.
   steps(calls("vault__read", { document_id: id }), { chunks: [`There is no ${id}.`] });
   const answer = await stage.gateway.call("POST", "/v1/tasks?stream=true", {
     token: admin,

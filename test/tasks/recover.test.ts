@@ -1,4 +1,4 @@
-/** What a start makes of tasks whose agent was stopped or archived before the process came to end them. */
+/** What a start does with tasks whose agent was stopped or archived before the process could end them. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -43,7 +43,7 @@ function directory(): string {
   return mkdtempSync(join(tmpdir(), "gatehouse-recover-"));
 }
 
-/** What a process finds that starts where this one was killed, with `change` as its last write. */
+/** Starts a process where this one was killed, with `change` as its last write. */
 async function crash(change: string): Promise<void> {
   const next = directory();
   cpSync(gateway.dataDir, next, { recursive: true });

@@ -1,4 +1,4 @@
-/** Requests to models never take what tools and other workspaces need, however many of them hang. */
+/** Requests to models never use up what tools and other workspaces need, however many of them hang. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "../../src/limits/request-plan.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
@@ -6,10 +6,10 @@ import { dispatch, ended, held, openEvents, type Stage, startStage, until } from
 
 setDefaultTimeout(60_000);
 
-/** As the gateway counts them, and those of them that one workspace may have. */
+/** All requests to models, as the gateway counts them; `OF_ONE` is one workspace's share. */
 const REQUESTS = modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], 1_024);
 const OF_ONE = REQUESTS - 8;
-/** More than Bun sends at once on its own. */
+/** More than Bun sends at once by itself. */
 const TASKS = Math.max(280, REQUESTS + 20);
 
 let stage: Stage;
@@ -47,13 +47,13 @@ describe("tasks of one workspace that hang in their models", () => {
       body: { status: "succeeded" },
     });
     const calm = await dispatch(gateway, { agent: "calm", tier: 2 }, { token: other });
-    // To its end.
+    // Reads the stream to its end.
     await (await openEvents(gateway, calm, { authorization: `Bearer ${other}` })).text();
     const task = await gateway.call("GET", `/v1/tasks/${calm}`, { token: other });
     expect(task.body).toMatchObject({ status: "succeeded", model: "up/c" });
     expect(askedOf("a")).toBe(OF_ONE);
 
-    // Also of those that wait for their turn.
+    // This includes requests that are still waiting for their turn.
     expect((await gateway.call("POST", "/v1/agents/busy/stop")).status).toBe(200);
     for (const id of ids) expect(await ended(gateway, id)).toMatchObject({ status: "cancelled" });
     expect(askedOf("a")).toBe(OF_ONE);

@@ -36,13 +36,13 @@ function directory(): string {
   return mkdtempSync(join(tmpdir(), "gatehouse-restart-"));
 }
 
-/** Ends the process as an operator does, and starts another. */
+/** Stops the process as an operator does, and starts another. */
 async function restart(): Promise<void> {
   await gateway.stop();
   gateway = await startGateway({ yaml, dataDir: directories.at(-1) ?? "" });
 }
 
-/** What a process finds that starts where this one was killed at this moment: its files as they are. */
+/** Starts a process on the files as they are now, as if this one had been killed. */
 async function crash(change: (database: Database) => void = () => {}): Promise<void> {
   const next = directory();
   cpSync(gateway.dataDir, next, { recursive: true });
@@ -132,7 +132,7 @@ describe.each(WAYS)("after %s", (_name, again) => {
 
   test("an idempotency key still answers the first task", async () => {
     upstream.script("a", { chunks: ["ok"] });
-    // The first token of the environment is another one after each start.
+    // The environment's first token is different after each start.
     const token = await gateway.token({ scopes: ["tasks:write", "tasks:read"] });
     const request = { token, body: { agent: "plain", prompt: "hi" }, headers: { "idempotency-key": "k" } };
     const first = await gateway.call("POST", "/v1/tasks", request);
@@ -219,7 +219,8 @@ test("ids are not used again where the next process dies before the task's first
     );
     const id = await dispatch(gateway, { agent: "plain", tools: ["files.slow"] });
     await until(() => mcp.calls.length === 1);
-    // In the second process the refused call is stored, and nothing after it: what would make the task run again fails.
+    // The second process stores the refused call and nothing after it: the update that would run the task again
+    // fails.
     await crash((database) => {
       database.run(
         `CREATE TRIGGER held BEFORE UPDATE OF status ON tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'

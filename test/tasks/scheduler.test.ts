@@ -153,10 +153,10 @@ test("a workspace that runs all of the node's tasks gets no free slot before tho
   expect(started).toEqual(["a1", "a2", "a3", "a4"]);
   for (const id of ["a1", "a2"]) await end(id);
   expect(started.slice(4)).toEqual(["b1", "c1"]);
-  // It has two now, and the others one each.
+  // Workspace A is down to two tasks, and the others have one each.
   for (const id of ["b1", "c1"]) await end(id);
   expect(started.slice(6)).toEqual(["b2", "c2"]);
-  // Equally many: by turns.
+  // Each workspace has one task, so they take turns.
   await end("a3");
   expect(running()).toEqual(["a4", "b2", "c2", "a5"]);
 });

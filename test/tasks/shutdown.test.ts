@@ -1,4 +1,4 @@
-/** What happens to tasks in the moment of a stop, and while the store cannot be read or written. */
+/** Tasks at the moment of a stop, and while the store cannot be read or written. */
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -57,7 +57,7 @@ test("a cancel whose end cannot be written holds up no stop, and the next start 
   await hold.asked;
   file.run("CREATE TRIGGER full BEFORE UPDATE ON tasks BEGIN SELECT RAISE(ABORT, 'full'); END");
   const cancelling = gateway.call("POST", `/v1/tasks/${id}/cancel`).catch(() => null);
-  // It waits no more, though nothing of its end is written.
+  // The task leaves the queue, although its end is not written.
   await until(async () => (await gateway.call("GET", "/v1/workspace")).body.usage.tasks_queued === 0);
   await gateway.stop();
   await cancelling;

@@ -66,7 +66,7 @@ function modelName(name: string): string {
   return name.includes("/") ? name : `up/${name}`;
 }
 
-/** Dispatches and answers the id. */
+/** Dispatches a task and returns its id. */
 export async function dispatch(
   gateway: TestGateway,
   request: object,
@@ -77,7 +77,7 @@ export async function dispatch(
   return answer.body.id;
 }
 
-/** A stream of a task's events; `query` as it stands in the URL. */
+/** Opens a stream of a task's events; `query` is appended to the URL as it is. */
 export function openEvents(
   gateway: TestGateway,
   id: string,
@@ -89,14 +89,14 @@ export function openEvents(
   });
 }
 
-/** Waits for the end of a task without asking again and again, and answers the task. */
+/** Waits for the end of a task without polling, and returns the task. */
 // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
 export async function ended(gateway: TestGateway, id: string, token?: string): Promise<any> {
   await (await openEvents(gateway, id)).text();
   return (await gateway.call("GET", `/v1/tasks/${id}`, token === undefined ? {} : { token })).body;
 }
 
-/** Dispatches and waits for the end. */
+/** Dispatches a task, waits for its end and returns it. */
 // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
 export async function run(gateway: TestGateway, request: object): Promise<any> {
   return ended(gateway, await dispatch(gateway, request));
@@ -113,7 +113,7 @@ export function gate(): Gate {
   return { opened: promise, open: resolve };
 }
 
-/** A script that tells when it is asked, and ends no answer before the gate is opened. */
+/** A script that reports when it is called, and ends no answer before the gate is opened. */
 export function held(
   behaviour: Behaviour = { chunks: ["held"] },
 ): Gate & { script: Script; asked: Promise<void> } {
@@ -163,7 +163,7 @@ export async function ledger(gateway: TestGateway, token?: string): Promise<Entr
   return all;
 }
 
-/** Intents that have no outcome, or more than one; and outcomes of no intent. */
+/** Intents without exactly one outcome, and outcomes without an intent. */
 export function unsettled(entries: readonly Entry[]): string[] {
   const outcomes = new Map<number, number>();
   const problems: string[] = [];

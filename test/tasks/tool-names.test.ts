@@ -1,4 +1,6 @@
-/** Names of tools that a model makes up: its task shows them, and the ledger, which is for ever, holds none of them. */
+/**
+ * A model makes up names of tools. Its task shows them, but the ledger, which is permanent, contains none of them.
+ */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createSecret } from "../../src/access/secret.ts";
@@ -17,7 +19,7 @@ afterAll(async () => {
   await stage.stop();
 });
 
-/** Every byte of every entry, of whatever workspace. */
+/** Every byte of every entry, in all workspaces. */
 function bytes(): string {
   const file = new Database(databasePath(stage.gateway.dataDir), { readonly: true });
   const rows = file.query<{ bytes: string }, []>("SELECT bytes FROM ledger").all();
@@ -25,7 +27,7 @@ function bytes(): string {
   return rows.map((row) => row.bytes).join("\n");
 }
 
-/** Runs a task whose model calls this once, then answers. */
+/** Runs a task whose model makes this call once and then answers. */
 async function callOnce(name: string) {
   stage.upstream.script("a", (_request, index) =>
     index === 0 ? { toolCalls: [{ name, arguments: {} }] } : { chunks: ["Done."] },

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-/** Asks for these calls once, then answers. */
+/** Scripts a model that asks for these calls once and then answers. */
 function ask(...toolCalls: ToolCallScript[]): void {
   stage.upstream.script("a", (_request, call) =>
     call === 0 ? { chunks: ["Let me see. "], toolCalls } : { chunks: ["It is", " noon."] },
@@ -22,7 +22,7 @@ function ask(...toolCalls: ToolCallScript[]): void {
 
 const NOW = "2026-06-01T12:00:00.000Z";
 type Case = [name: string, call: ToolCallScript, tool: string, args: unknown, status: string, shown: string];
-/** A call that is refused before it is sent is denied, in the task and in the ledger alike. */
+/** A call refused before it is sent counts as denied, both in the task and in the ledger. */
 const REFUSED: readonly [shown: string, code: string][] = [
   ["not valid", "invalid_arguments"],
   ["not a valid JSON object", "invalid_arguments"],

@@ -1,4 +1,7 @@
-/** A provider that reports no usage that can be true is charged by an estimate, which the ledger says; never 0 as reported. */
+/**
+ * A provider that reports no plausible usage is charged by an estimate, which the ledger marks as such; the charge is
+ * never 0 as if reported.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Behaviour } from "../support/fake-model.ts";
 import { dispatch, type Entry, ended, held, ledger, run, type Stage, startStage } from "./support.ts";
@@ -16,7 +19,7 @@ afterAll(() => stage.stop());
 const PROMPT = "12345678";
 const ANSWER = "123456789";
 
-/** A stream as some server writes it, with this in place of its last `usage`. */
+/** A stream as real servers write it, with its last `usage` replaced. */
 function answering(usage: string): Behaviour {
   const chunk = (rest: string) =>
     `data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"paid",${rest}}\n\n`;

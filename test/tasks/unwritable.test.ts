@@ -1,4 +1,4 @@
-/** A store that fails in the middle of a run: no intent stays open, what was used is billed, and the task ends. */
+/** The store fails in the middle of a run: no intent stays open, whatever was used is billed, and the task ends. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
@@ -23,7 +23,7 @@ afterEach(async () => {
   await stage.stop();
 });
 
-/** What a trigger of this kind refuses is to the store what a full disk is. */
+/** To the store, a trigger that refuses looks like a full disk. */
 function refuse(name: string, event: string, refusal: string): void {
   file.run(`CREATE TRIGGER ${name} BEFORE ${event} BEGIN SELECT RAISE(ABORT, '${refusal}'); END`);
 }
@@ -33,7 +33,7 @@ test("a model call whose outcome could not be written is settled and charged by 
   stage.upstream.script("a", hold.script);
   const id = await dispatch(stage.gateway, { agent: "plain" });
   await hold.asked;
-  // The hook's own write raises the steps; the end's does not.
+  // The model call's own write raises `steps`; the write at the task's end does not.
   refuse("no_step", "UPDATE OF steps ON tasks WHEN NEW.steps > OLD.steps", "full");
   hold.open();
   const task = await ended(stage.gateway, id);
@@ -73,7 +73,7 @@ test("an end that is refused for what is in it is written as a failure without i
   upstream.script("a", hold.script);
   const id = await dispatch(gateway, { agent: "plain" });
   await hold.asked;
-  // Of a kind that is the statement's own fault, not the store's.
+  // A failure that is the statement's own fault, not the store's.
   file.run("CREATE UNIQUE INDEX one_output ON payloads (kind) WHERE kind = 'output'");
   file.run("INSERT INTO payloads VALUES (1, 999999, 'output', x'', '', 0)");
   hold.open();

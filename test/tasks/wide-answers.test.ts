@@ -1,10 +1,13 @@
-/** Models whose answers begin tool calls without measure: the call fails, others are served, and the next model is asked. */
+/**
+ * Models whose answers start any number of tool calls: the call fails, others are served, and the next model is
+ * asked.
+ */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { dispatch, ended, type Stage, startStage, until } from "./support.ts";
 
 setDefaultTimeout(60_000);
 
-/** Events after which the upstream gives up by itself, so that a test which fails ends. */
+/** Events after which the upstream gives up, so a failing test ends. */
 const ENOUGH = 50_000;
 
 const event = (delta: object): string => {
@@ -18,7 +21,7 @@ const beginning = (number: number, index = number): object => ({
   function: { name: `up__t${number}`, arguments: "" },
 });
 
-/** An upstream that sends an event for each number, as they are asked for, and counts them. */
+/** An upstream that sends one event for each number, on demand, and counts them. */
 function startEndless(eventOf: (number: number) => string) {
   const sent = { events: 0 };
   const encoder = new TextEncoder();
@@ -31,7 +34,7 @@ function startEndless(eventOf: (number: number) => string) {
         new ReadableStream(
           {
             async pull(controller) {
-              // Another call of this server, or of the gateway in the same process, comes between.
+              // Lets other calls of this server, and of the gateway in the same process, run in between.
               await new Promise((resolve) => setImmediate(resolve));
               if (sent.events === ENOUGH) controller.close();
               else controller.enqueue(encoder.encode(eventOf(sent.events++)));
@@ -85,7 +88,7 @@ describe("a model's answer", () => {
     await until(() => endless.sent.events > 0);
     expect((await gateway.call("GET", "/v1/agents")).status).toBe(200);
     expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", model: "up/b" });
-    // 129 are read; the rest was on its way.
+    // 129 events are read; the others were in transit.
     expect(endless.sent.events).toBeLessThan(5_000);
   });
 });

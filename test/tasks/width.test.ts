@@ -1,4 +1,6 @@
-/** JSON with too many members, on every way into a running gateway: what came is refused, and the rest goes on. */
+/**
+ * JSON with too many members on every way into a running gateway: the input is refused, and the gateway carries on.
+ */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { PassThrough } from "node:stream";
 import { systemClock } from "../../src/base/clock.ts";
@@ -11,10 +13,10 @@ import { ledger, type Stage, startStage } from "./support.ts";
 setDefaultTimeout(60_000);
 
 const MOST = 50_000;
-/** `{"7919":0,…}`: the slowest JSON, of so many integers as names. */
+/** `{"7919":0,…}` with this many integers as names: the slowest JSON to parse. */
 const integers = (count: number): string =>
   `{${Array.from({ length: count }, (_, index) => `"${(index * 7_919) % 1_000_000_007}":0`).join()}}`;
-/** `{"a":[0,…]}`, of so many members in all. */
+/** `{"a":[0,…]}` with this many members in total. */
 const wide = (members: number): string => `{"a":[${"0,".repeat(members - 2)}0]}`;
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -30,7 +32,7 @@ beforeEach(async () => {
   await stage.gateway.agent("clerk");
 });
 afterEach(async () => {
-  // Nothing of it is a fault of the server.
+  // None of it counts as a fault of the server.
   expect(errors).toEqual([]);
   await stage.stop();
   await upstream.close();
@@ -40,7 +42,7 @@ async function runTask(): Promise<Record<string, unknown>> {
   const { gateway } = stage;
   const body = { agent: "clerk", prompt: "Go.", tools: ["up.echo"] };
   const { id } = (await gateway.call("POST", "/v1/tasks", { body })).body;
-  // The stream ends with the task.
+  // The stream ends when the task does.
   await gateway.call("GET", `/v1/tasks/${id}/events`);
   return (await gateway.call("GET", `/v1/tasks/${id}`)).body;
 }

@@ -1,4 +1,4 @@
-/** What a model's similarities become in scores: age takes away from them, and one alone is worth something. */
+/** How a model's similarities become scores: age lowers them, and a single one still counts. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
@@ -13,7 +13,7 @@ let gateway: TestGateway;
 beforeEach(async () => {
   clock = new FakeClock();
   embeddings = startFakeEmbeddings();
-  // A text says itself how near it is to the question: `near -0.3`.
+  // A text states its own similarity to the question: `near -0.3`.
   embeddings.always(({ input }) => ({
     body: JSON.stringify({
       object: "list",
@@ -34,16 +34,16 @@ afterEach(async () => {
   await embeddings.stop();
 });
 
-/** Of unit length, with that cosine to the question's, which is (1, 0). */
+/** A unit vector with this cosine to the question's vector, which is (1, 0). */
 function vectorOf(text: string): [number, number] {
   const cosine = Number(/near (-?[\d.]+\d)/.exec(text)?.[1] ?? 1);
   return [cosine, Math.sqrt(1 - cosine * cosine)];
 }
 
-/** The wall clock's time alone: nothing that waits has to run for it. */
+/** Moves only the wall clock, because no timer has to run. */
 const pass = (days: number) => clock.setWall(clock.now() + days * DAY);
 
-/** An older and a newer document, and how near each is to the question, at two moments with days between. */
+/** Writes an older and a newer document of these similarities to the question, days apart. */
 async function twoOfDifferentAge(older: number, newer: number): Promise<{ old: string; fresh: string }> {
   const old = await write(gateway, { title: "Old", text: `Heron near ${older.toFixed(2)} in the reeds.` });
   pass(40);
@@ -81,7 +81,7 @@ describe("recency lifts no older document above a newer one that is as near or n
   }
 
   test.each(PAIRS)("of %d and %d", expectNewerFirst);
-  // All of these score 0, and of equals the older key comes first.
+  // All of these score 0, and among equal scores the older key comes first.
   for (const [older, newer] of BELOW_ZERO) {
     test(`of ${older} and ${newer}, both away from the question`, () => expectNewerFirst(older, newer));
   }

@@ -1,4 +1,4 @@
-/** A deleted or replaced document is in no file of the data directory any more, while the server runs. */
+/** A deleted or replaced document is no longer in any file of the data directory, even while the server runs. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -39,7 +39,7 @@ function marked(extra: object = {}) {
   };
 }
 
-/** The eight bytes under which the index has a word. */
+/** The eight bytes that represent a word in the index. */
 function termBytes(word: string): Uint8Array {
   return new Uint8Array(new Float64Array([termOf(word)]).buffer);
 }
@@ -92,7 +92,7 @@ describe("deleting", () => {
     const needles = traces(id);
     await remove(gateway, id);
     expect(leftovers(gateway.dataDir, withoutScope(needles))).toEqual([]);
-    // The others are as they were.
+    // The other documents are unchanged.
     const { results } = await search(gateway, { query: "number 3", mode: "keyword" });
     expect(results.map(({ text }) => text)).toContain("Plain words of before number 3.");
     expect((await search(gateway, { query: "obnubilated quagga", mode: "keyword" })).results).toEqual([]);
@@ -168,7 +168,7 @@ describe("deleting", () => {
     const kept = ids.filter((_, n) => n % 5 === 0);
     for (const id of ids) if (!kept.includes(id)) await remove(gateway, id);
     const left = () => countOf("SELECT count(*) AS n FROM vault_chunks");
-    // Looked at whenever 64 passages are gone: so many may be missing from the newest look.
+    // The vault checks after every 64 removed passages, so the last check may have missed that many.
     await until(() => blocks() * 64 <= 2 * (left() + 64) + 64);
     expect(blocks()).toBeLessThan(before / 2);
     for (const id of kept) {
@@ -246,7 +246,7 @@ describe("replacing", () => {
   });
 });
 
-/** The ledger says where a document was written: a scope is an address, not the document's. */
+/** The ledger records where a document was written: a scope is an address, not part of the document. */
 function withoutScope(needles: Record<string, string | Uint8Array>): Record<string, string | Uint8Array> {
   const { scope: _, ...rest } = needles;
   return rest;

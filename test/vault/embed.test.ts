@@ -1,4 +1,4 @@
-/** Vectors of a configured model: at once, later, of another model, never twice for the same text. */
+/** Vectors from a configured model: at once, later, from another model, and never twice for the same text. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -45,7 +45,9 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** Starts, after stopping what ran. `model` null: the default; `providers`: which of the two are configured. */
+/**
+ * Stops the running gateway and starts another. `model` null means the default; `providers` are the configured ones.
+ */
 async function start(
   model: string | null,
   providers: readonly string[] = ["one", "two"],
@@ -97,14 +99,14 @@ function spaces(): SpaceRow[] {
 
 const active = () => spaces().find(({ state }) => state === "active");
 
-/** Lets time pass in steps until it holds; what is asked over the network meanwhile is real. */
+/** Advances the clock in steps until the condition holds. Requests over the network are real. */
 const waitFor = (condition: () => boolean | Promise<boolean>, step = 1_000) =>
   until(() => {
     clock.advance(step);
     return condition();
   });
 
-/** While a call waits for a model that fails, the clock has to move. */
+/** Advances the clock while a call waits for a failing model. */
 async function passing<T>(work: Promise<T>): Promise<T> {
   let isOver = false;
   void work
@@ -158,7 +160,7 @@ describe("a model that cannot be reached", () => {
     await one.arrived(1);
     clock.advance(10_000);
     expect((await writing).vectors).toBe("pending");
-    // The next writer does not wait at all; both get their vectors in the background.
+    // The next writer does not wait at all. Both documents get their vectors in the background.
     expect((await write(it, { title: "More", text: "A yawl has two masts." })).vectors).toBe("pending");
     one.always({});
     await waitFor(() => active()?.pending === 0);
@@ -208,7 +210,7 @@ test("a text that the model refuses does not keep the others from their vectors,
   await waitFor(() => allRefused() && (active()?.vectors ?? 0) + (active()?.pending ?? 0) === written.chunks);
   expect(active()?.pending).toBeGreaterThan(0);
   expect(active()?.vectors).toBeGreaterThan(written.chunks / 2);
-  // From now on it is left alone for a day.
+  // From now on the text is left alone for a day.
   const asked = one.requests.length;
   for (let n = 0; n < 50; n++) await waitFor(() => true);
   expect(one.requests.length).toBe(asked);
@@ -216,7 +218,7 @@ test("a text that the model refuses does not keep the others from their vectors,
   clock.advance(86_400_000);
   await waitFor(() => active()?.pending === 0);
 
-  /** What is still missing was asked for by itself, and put off. */
+  /** Whether every text still without a vector was sent separately and postponed. */
   function allRefused(): boolean {
     const file = openFile(dataDir);
     const { n } = file
@@ -254,7 +256,7 @@ describe("another model", () => {
     const found = await search(it, { query: "number1", mode: "vector" });
     expect([found.mode, found.results[0]?.document_id]).toEqual(["vector", ids[1]]);
     expect(one.requests.at(-1)?.input).toEqual(["number1"]);
-    // What comes meanwhile gets both.
+    // A document written in the meantime gets both.
     const late = await passing(write(it, { title: "Boat 9", text: "Vessel number9 has 9 masts." }));
     await waitFor(() => spaces().find(({ name }) => name === "one/small")?.vectors === 4);
     expect((await search(it, { query: "number9", mode: "vector" })).results[0]?.document_id).toBe(late.id);

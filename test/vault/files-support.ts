@@ -1,11 +1,11 @@
-/** What is left of a text, a vector or an index in the files of a data directory, looked for byte by byte. */
+/** Searches a data directory's files byte by byte for what is left of a text, a vector or an index. */
 import { Database } from "bun:sqlite";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { getLoadablePath } from "sqlite-vec";
 import { databasePath } from "../../src/store/directory.ts";
 
-/** Files below the directory that hold the bytes, by name. */
+/** The names of the files below the directory that contain the bytes. */
 export function filesWith(directory: string, bytes: string | Uint8Array): string[] {
   const needle = Buffer.from(bytes);
   return readdirSync(directory, { recursive: true, encoding: "utf8" })
@@ -13,21 +13,21 @@ export function filesWith(directory: string, bytes: string | Uint8Array): string
     .filter((name) => readFileSync(join(directory, name)).includes(needle));
 }
 
-/** The names of those needles that some file still holds, with the files. */
+/** The needles that some file still contains, each with the file. */
 export function leftovers(directory: string, needles: Readonly<Record<string, string | Uint8Array>>) {
   return Object.entries(needles).flatMap(([name, bytes]) =>
     filesWith(directory, bytes).map((file) => `${name} in ${file}`),
   );
 }
 
-/** A connection of its own on a gateway's file, reading, with sqlite-vec. */
+/** A separate read-only connection to a gateway's file, with sqlite-vec. */
 export function openFile(directory: string): Database {
   const database = new Database(databasePath(directory), { readonly: true });
   database.loadExtension(getLoadablePath());
   return database;
 }
 
-/** The document's vectors, as bytes, of every space. */
+/** The bytes of a document's vectors, from every space. */
 export function vectorsOf(directory: string, id: string): Uint8Array[] {
   const file = openFile(directory);
   try {
@@ -47,7 +47,7 @@ export function vectorsOf(directory: string, id: string): Uint8Array[] {
   }
 }
 
-/** So many bytes that stand nowhere else: the middle of a vector, where it is not zero for long. */
+/** A run of bytes unique to a vector: from a part that is mostly not zero. */
 export function stretchOf(vector: Uint8Array, length = 24): Uint8Array {
   for (let at = 0; at + length <= vector.length; at += 4) {
     const stretch = vector.subarray(at, at + length);
@@ -57,7 +57,10 @@ export function stretchOf(vector: Uint8Array, length = 24): Uint8Array {
   throw new Error("the vector is all but empty");
 }
 
-/** Puts a folder in the place of sqlite-vec's library: it can be neither written nor loaded until that is removed. */
+/**
+ * Puts a folder in place of sqlite-vec's library, which can then be neither written nor loaded until the folder is
+ * removed.
+ */
 export function blockLibrary(directory: string): string {
   const bytes = readFileSync(getLoadablePath());
   const hash = new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 16);

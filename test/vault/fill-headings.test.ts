@@ -1,4 +1,4 @@
-/** A vector that is filled in later is the one that a passage gets where it is written: title and headings count in both. */
+/** A vector that is filled in later equals the one made at writing: title and headings count in both. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { longText, search, write } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
 import { blockLibrary, openFile } from "./files-support.ts";
 
-/** Long enough that most passages do not hold the headings that they stand below. */
+/** Long enough that most passages do not contain the headings above them. */
 const handbook = (name: string) =>
   [
     "# Handbook",
@@ -23,7 +23,7 @@ const handbook = (name: string) =>
 
 const QUERIES = ["refunds", "exceptions of shipment", "warranty handbook", "PRe1x1 refunds", "policies"];
 const LEXICAL = "builtin/lexical";
-/** A vector that is filled in may come from its segment, whose numbers are rounded to 1/127. */
+/** A vector that is filled in may come from its segment, whose numbers are rounded to multiples of 1/127. */
 const CLOSE = 0.003;
 
 let clock: FakeClock;
@@ -56,7 +56,7 @@ async function stop(gateway: TestGateway): Promise<void> {
   await gateway.stop();
 }
 
-/** Two documents, so that a title makes a difference too. */
+/** Writes two documents, so that the title makes a difference too. */
 async function fill(gateway: TestGateway): Promise<void> {
   for (const title of ["Policies", "Notes"]) {
     const document = { title, text: handbook(title.slice(0, 1)), content_type: "text/markdown" };
@@ -64,7 +64,7 @@ async function fill(gateway: TestGateway): Promise<void> {
   }
 }
 
-/** How near each passage is to each question, by its place: the score of mode vector. */
+/** The similarity of each passage to each question, by position: its score in a vector search. */
 async function scored(gateway: TestGateway): Promise<Map<string, number>> {
   const scores = new Map<string, number>();
   for (const query of QUERIES) {
@@ -82,7 +82,7 @@ function expectSame(filled: ReadonlyMap<string, number>, written: ReadonlyMap<st
   expect(moved).toEqual([]);
 }
 
-/** The scores of a gateway that made the vectors while it wrote. */
+/** Scores from a gateway that made the vectors while writing. */
 async function writtenAtOnce(): Promise<Map<string, number>> {
   const gateway = await start(newDirectory());
   await fill(gateway);

@@ -1,4 +1,7 @@
-/** Vectors that are missing are filled in by turns: nobody's one document waits behind all that another workspace has written. */
+/**
+ * Missing vectors are filled in by turns, so one workspace's document does not wait behind everything that another
+ * workspace wrote.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
@@ -35,13 +38,13 @@ async function write(token: string, title: string, text: string): Promise<string
   return answer.body.id;
 }
 
-/** Several passages, each with the name in it. */
+/** Several passages, each containing the name. */
 const longText = (name: string): string =>
   Array.from({ length: 600 }, (_, at) => `${name} ${at} ${"word ".repeat(60)}`).join("\n\n");
 
 test("a document of another workspace is among the first, though ten were written before it", async () => {
   embeddings.always({ status: 400 });
-  // A model that refuses is not asked for the next ones.
+  // After a refusal, the model is not asked for the following passages.
   for (let number = 0; number < 10; number++)
     await write(gateway.admin, `busy${number}`, longText(`busy${number}`));
   const id = await write(other, "calm", "calm words");

@@ -1,4 +1,4 @@
-/** Texts made to be slow to normalise cost no more than others. The time limit of a test is what holds that. */
+/** Texts designed to be slow to normalise cost no more than others. The tests' time limit enforces that. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { wordsOf } from "../../src/vault/terms/words.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -13,9 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Above and below a letter in turns: each one has to be put in order among all before it. */
+/** Marks above and below a letter alternately: each has to be sorted among all before it. */
 const PAIR = "\u0301\u0327";
-/** With the square of it this takes 18 seconds. */
+/** In quadratic time this would take 18 seconds. */
 const MANY = 100_000;
 
 describe("a run of combining marks", () => {
@@ -40,14 +40,14 @@ describe("a run of combining marks", () => {
   });
 
   test("of many kinds, each one a letter of its own size, is cut as well", () => {
-    // U+0344 is two marks, and the last one is outside of the first plane.
+    // U+0344 is two marks, and the last one is outside the first plane.
     expect(wordsOf(`a${"\u0344\u0316\u{1d165}".repeat(30_000)}`)).toEqual(wordsOf("a\u0344\u0316"));
   });
 });
 
-/** The most words that a text may become: the index of a document grows by them. */
+/** The greatest number of words that a text may become, because a document's index grows with it. */
 const BOMBS: readonly (readonly [string, string, number])[] = [
-  // One letter that becomes eighteen: four words each, the last and the next first one together.
+  // One letter that expands to eighteen, which is four words. The last word of one joins the first word of the next.
   ["U+FDFA, which is four words", "\ufdfa".repeat(50_000), 150_001],
   ["U+FDFA with spaces", "\ufdfa ".repeat(25_000), 100_000],
   ["Hangul jamo, which become syllables", "\u1112\u1161\u11ab".repeat(33_000), 1],

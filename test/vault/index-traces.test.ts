@@ -1,4 +1,6 @@
-/** What indexes held of deleted documents goes with them, also out of pages that were split and joined by many others. */
+/**
+ * What indexes held of deleted documents is removed with them, even from pages that were split and merged many times.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -12,13 +14,13 @@ const DOCUMENTS = 1_500;
 const DELETED = 1_100;
 const AT_ONCE = 24;
 const SCOPES = ["support", "support/north", "sales", "legal/a/b"];
-/** What is marked, by one letter each: text, title, uri, name and value of metadata. */
+/** What is marked, by one letter each: text, title, uri, and the name and value of metadata. */
 const KINDS = ["t", "h", "u", "n", "v"];
 const INDEXED = ["h", "u", "n", "v"];
 
-/** Marks so often that a few bytes of what they stand in tell whose they were. */
+/** Repeats a mark so often that any few bytes of the text show whose they were. */
 const mark = (kind: string, n: number, times = 1) => `~${kind}${String(n).padStart(4, "0")}~`.repeat(times);
-/** Of varying length, so that the cells of a page are, too. */
+/** A varying length, so that the cells of a page vary too. */
 const spread = (n: number, most: number) => 1 + ((n * 7_919) % most);
 
 function documentOf(n: number) {
@@ -31,7 +33,7 @@ function documentOf(n: number) {
   };
 }
 
-/** The marks in all files of the directory, each once. */
+/** The distinct marks in all files of the directory. */
 function marksIn(directory: string): Set<string> {
   const found = new Set<string>();
   for (const name of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
@@ -42,7 +44,7 @@ function marksIn(directory: string): Set<string> {
   return found;
 }
 
-/** Runs them all, a few at once. */
+/** Runs the work for all items, a few at a time. */
 async function each<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const left = items.values();
   const one = async () => {
@@ -56,7 +58,7 @@ describe("of 1,100 documents that were deleted among 1,500", () => {
   const clock = new FakeClock();
   const ids = new Map<number, string>();
   const numbers = Array.from({ length: DOCUMENTS }, (_, n) => n);
-  // 577 and 1,500 have no common divisor: each number comes once, far from the one before.
+  // 577 and 1,500 have no common divisor, so each number occurs once, far from the one before.
   const order = numbers.map((n) => (n * 577) % DOCUMENTS);
   const marks = (chosen: readonly number[], kinds: readonly string[]) =>
     new Set(chosen.flatMap((n) => kinds.map((kind) => mark(kind, n))));
@@ -93,7 +95,7 @@ describe("of 1,100 documents that were deleted among 1,500", () => {
 
   test("no text either, once the store was written anew, and the others are found as before", async () => {
     const gone = marks(order.slice(0, DELETED), KINDS);
-    // The engine had copied some of it when it moved rows.
+    // The engine had copied some of it while moving rows.
     await until(() => {
       clock.advance(5_000);
       return marksIn(gateway.dataDir).isDisjointFrom(gone);

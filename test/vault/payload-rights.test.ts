@@ -1,4 +1,7 @@
-/** `?payloads=true` erases what tasks of other agents may quote: it takes the right to erase payloads beside that to delete. */
+/**
+ * `?payloads=true` erases what other agents' tasks may quote, so it needs the right to erase payloads as well as the
+ * right to delete.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { must, write } from "../support/vault.ts";

@@ -1,4 +1,4 @@
-/** A boundary is looked up, not filtered: what lies outside of it is not read, so that no time can tell of it. */
+/** A boundary is looked up rather than filtered: nothing outside it is read, so timing reveals nothing about it. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { getLoadablePath } from "sqlite-vec";
@@ -13,7 +13,7 @@ import { openFile } from "./files-support.ts";
 
 const SCOPES = ["/", "support", "support/north", "supportx", "sales", "legal/a"];
 const SOURCE = new Uint8Array(16).fill(7);
-/** As many numbers as `builtin/lexical` has. */
+/** As many numbers as a vector of `builtin/lexical` has. */
 const VECTOR = new Float32Array(256).fill(1);
 
 let gateway: TestGateway;
@@ -32,7 +32,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** The steps of a statement's plan that read something; `and` names others. */
+/** The steps of a statement's query plan that read something, or that match `and`. */
 function stepsOf(sql: string, and = /^SEARCH\b/): string[] {
   const plan = file.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql.replace(/\$(\d+)/g, "?$1")}`);
   return plan
@@ -42,7 +42,7 @@ function stepsOf(sql: string, and = /^SEARCH\b/): string[] {
 
 type Filter = "source" | "before";
 
-/** The steps of the statements that the store gets of `ask`. */
+/** The steps of the statements that `ask` sends to the store. */
 async function askedSteps(ask: (sql: Sql) => Promise<unknown>, and?: RegExp): Promise<string[]> {
   const statements: string[] = [];
   const recorder = {
@@ -55,18 +55,20 @@ async function askedSteps(ask: (sql: Sql) => Promise<unknown>, and?: RegExp): Pr
   return statements.flatMap((sql) => stepsOf(sql, and));
 }
 
-/** Of a list's statement. */
+/** The steps of a list's statement. */
 function listSteps(boundary: readonly string[], filters: readonly Filter[] = []): Promise<string[]> {
   const source = filters.includes("source") ? SOURCE : undefined;
   const before = filters.includes("before") ? last : undefined;
   return askedSteps((sql) => listDocuments(sql, 1, 1, boundary, { source }, 10, before));
 }
 
-/** Of a list of scopes; sorting is a step as well, since it would read all before it answers some. */
+/**
+ * The steps of a list of scopes. Sorting counts as a step, because it would read everything before returning a part.
+ */
 const scopeSteps = (boundary: readonly string[], after?: string) =>
   askedSteps((sql) => listScopes(sql, 1, boundary, 10, after), /TEMP B-TREE/);
 
-/** The steps of all statements of a search's reading. */
+/** The steps of all statements by which a search reads. */
 function searchSteps(boundary: readonly string[]): string[] {
   const statements: string[] = [];
   const original = Database.prototype.query;
@@ -91,7 +93,7 @@ function searchSteps(boundary: readonly string[]): string[] {
   return [...new Set(statements)].flatMap((sql) => stepsOf(sql));
 }
 
-/** Scopes by their whole path or a range of paths; documents and segments of a scope alone. */
+/** Permitted steps: scopes by their whole path or a range of paths; documents and segments only within a scope. */
 const ALLOWED = [
   /^SEARCH (s|vault_scopes) .*\(workspace_id=\? AND path(=\?|>\? AND path<\?)\)$/,
   /^SEARCH d USING INDEX vault_documents_by_(scope \(scope_id=\? AND state=\?|source \(scope_id=\? AND source_hash=\?)/,
@@ -101,7 +103,7 @@ const ALLOWED = [
   /^SEARCH p USING PRIMARY KEY \(space_id=\? AND chunk_key>\? AND chunk_key<\?\)$/,
   /^SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)$/,
   /^SEARCH vault_pages USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)$/,
-  // Lists of keys that the statement was given; and sqlite-vec, by a key (2) or in the partitions of given scopes (3).
+  // Lists of keys given to the statement; and sqlite-vec, by a key (2) or in the partitions of given scopes (3).
   /^SCAN (s|wanted|json_each) VIRTUAL TABLE INDEX 1:$/,
   /^SCAN v VIRTUAL TABLE INDEX 5:2/,
   /^SCAN vault_vectors_1 VIRTUAL TABLE INDEX 0:3.*\]A/,
@@ -129,7 +131,7 @@ describe.each(BOUNDARIES)("inside of %s", (...boundary) => {
 
   test("a list does, too", () => listed([]));
   test("a list of a source's documents does, too", () => listed(["source"]));
-  // It walks over all documents of the workspace that are older, once for each scope.
+  // Left to itself, SQLite would walk all older documents of the workspace once for each scope.
   test("a list's next page does, too", () => listed(["before"]));
   test("the next page of a source's documents does, too", () => listed(["source", "before"]));
 

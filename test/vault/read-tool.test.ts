@@ -1,16 +1,16 @@
-/** Where `vault.read` says that its text lies, there it lies: across pages, through emoji, past the end. */
+/** `vault.read` returns the text of exactly the range that it reports: across pages, through emoji, past the end. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PAGE_LENGTH } from "../../src/vault/rows/pages.ts";
 import { write } from "../support/vault.ts";
 import { run, type Stage, startStage } from "../tasks/support.ts";
 
-/** What the tool answers at most (contract of its description). */
+/** The most characters that the tool returns, according to its description. */
 const MOST = 20_000;
 const EMOJI = "😀";
 
 let stage: Stage;
 let id: string;
-/** Of three pages and a bit, with an emoji across each of their edges. */
+/** A little over three pages, with an emoji across each page boundary. */
 let text: string;
 
 beforeAll(async () => {
@@ -32,7 +32,7 @@ interface Part {
   readonly next_start: number | null;
 }
 
-/** What the tool answers, through a task whose model asks for it. */
+/** Runs a task whose model calls the tool, and returns the tool's answer. */
 async function read(args: object): Promise<Part> {
   const toolCalls = [{ name: "vault__read", arguments: { document_id: id, ...args } }];
   stage.upstream.script("a", (_request, index) => (index === 0 ? { toolCalls } : { chunks: ["Done."] }));
@@ -42,7 +42,7 @@ async function read(args: object): Promise<Part> {
   return JSON.parse(String(message?.content));
 }
 
-/** Of the text's own length where it is longer than that. */
+/** The text's length: three pages, one more code unit and `the end`. */
 const LENGTH = 3 * PAGE_LENGTH + 1 + "the end".length;
 const EDGE = PAGE_LENGTH;
 
@@ -69,7 +69,7 @@ describe("start, end, text and next_start agree", () => {
     ["from its second half on", { start: 2 * EDGE, end: 2 * EDGE + 9 }, 2 * EDGE, 2 * EDGE + 9],
     ["up to its first half", { start: 2 * EDGE - 9, end: 2 * EDGE }, 2 * EDGE - 9, 2 * EDGE],
   ])("for %s", async (_, args, start, end) => {
-    // 5,000 and 20,000 are more than is left.
+    // 5,000 and 20,000 are more than what is left.
     const to = Math.min(end, start + MOST);
     const part = await read(args);
     expect(part).toMatchObject({ start, end: to, next_start: to < LENGTH ? to : null });

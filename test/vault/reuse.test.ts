@@ -1,4 +1,7 @@
-/** A vector is used again inside of its scope alone: else an answer's time would tell whether a text is known elsewhere. */
+/**
+ * A vector is reused only within its scope; otherwise an answer's timing would reveal whether a text is known
+ * elsewhere.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
@@ -77,7 +80,7 @@ describe("the same title and text is asked for again", () => {
 });
 
 test("what is filled in later is asked for once in each scope as well", async () => {
-  // Left alone for a while at the first failure: the others wait for nobody.
+  // After the first failure the model is left alone for a while, so the other calls do not wait for it.
   embeddings.script({ status: 429, headers: { "retry-after": "90" } });
   for (const scope of ["support", "sales", "support", "sales", "support"]) {
     expect((await write(scope)).vectors).toBe("pending");

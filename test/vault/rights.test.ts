@@ -1,4 +1,4 @@
-/** Rights are those of the moment in which something is written, not those of the moment in which it was asked for. */
+/** The rights that count are those at the moment of the write, not those at the moment of the request. */
 import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import { openFile } from "./files-support.ts";
 
 const MARK = "zyxomatic kerfuffle";
 const SHORT = `Note: ${MARK}.`;
-/** Is written in slices, which have to be taken back. */
+/** Written in slices, which must be removed again. */
 const LONG = `${MARK} ${longText("slab", 150)}`;
 
 let dataDir: string;
@@ -31,7 +31,7 @@ beforeEach(async () => {
   chat = startFakeModel();
   const providers = { words: `{ kind: openai-compatible, base_url: "${embeddings.baseUrl}" }` };
   const yaml = `${yamlOf(chat.url, { tiers: { 1: ["a"] }, providers })}embeddings: { model: words/small }\n`;
-  // Nothing is late, however long this machine takes.
+  // The clock stands still, so nothing times out, however slow this machine is.
   gateway = await startGateway({ dataDir, yaml, clock: new FakeClock() });
   await gateway.agent("clerk", { memory_scope: ["support", "sales"] });
   token = await gateway.token({ agent: "clerk", scopes: AGENT_SCOPES });
@@ -44,7 +44,7 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** What happens to the agent while its call waits, and what the call is answered then. */
+/** Changes to the agent while its call waits, and the call's answer afterwards. */
 const CHANGES = [
   {
     name: "whose memory became another",
@@ -84,7 +84,7 @@ const post = (body: object): Promise<Answered> =>
   });
 const codeOf = ({ status, body }: Answered) => [status, body?.code];
 
-/** Lets `meanwhile` happen while the call waits for the embedding model's answer. */
+/** Runs `meanwhile` while the call waits for the embedding model's answer. */
 async function whileEmbedding<T>(call: () => Promise<T>, meanwhile: () => Promise<void>): Promise<T> {
   const end = gate();
   const before = embeddings.requests.length;
@@ -97,7 +97,7 @@ async function whileEmbedding<T>(call: () => Promise<T>, meanwhile: () => Promis
   return calling;
 }
 
-/** Lets `meanwhile` happen while the call waits for the index without the document, past all its own checks. */
+/** Runs `meanwhile` while the call, past all its own checks, waits for the index without the document. */
 async function whileIndexing<T>(call: () => Promise<T>, meanwhile: () => Promise<void>): Promise<T> {
   const asked: Gate = gate();
   const end = gate();
@@ -209,10 +209,10 @@ describe.each(CHANGES)("an agent $name", (change) => {
       () => make(change),
     );
     const task = await ended(gateway, id);
-    // The tasks of an agent that is archived are stopped, and what their tools did then is not known.
+    // Archiving an agent stops its tasks, and the outcome of their tool calls is then unknown.
     const status = change.method === "DELETE" ? "unknown" : "failed";
     expect(task.tools_called).toMatchObject([{ tool: "vault.write", status }]);
-    // The tool may go on after its task: what is done here comes after it.
+    // The tool may go on after its task ends. A deletion made now is handled after it.
     await remove(gateway, await old());
     expectNothing();
     expect(unsettled(await ledger(gateway))).toEqual([]);

@@ -1,4 +1,4 @@
-/** A search never waits long for a model, and leaves one alone that has just failed. */
+/** A search never waits long for a model, and leaves a model alone that has just failed. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import {
@@ -31,10 +31,10 @@ afterEach(async () => {
   await embeddings.stop();
 });
 
-/** A question that was never asked before: vectors of questions are remembered. */
+/** Searches for a question that was never asked before, because vectors of questions are cached. */
 const search = (mode = "hybrid") => searchIn(gateway, { query: `sloop number${++questions}`, mode });
 
-/** Asks, and lets the two seconds pass as soon as the model has the question. */
+/** Searches, and lets the two seconds pass as soon as the model has the question. */
 async function searchInVain(mode?: string): Promise<Answer> {
   const before = embeddings.requests.length;
   const searching = search(mode);
@@ -43,7 +43,10 @@ async function searchInVain(mode?: string): Promise<Answer> {
   return searching;
 }
 
-/** Asks without any time passing. @returns the answer, and how often the model was asked */
+/**
+ * Searches without letting time pass.
+ * @returns the mode of the answer, and how often the model was asked
+ */
 async function searchAtOnce(): Promise<{ mode: string; asked: number }> {
   const before = embeddings.requests.length;
   const { mode } = await search();
@@ -99,7 +102,7 @@ test("a question is given up when its time is over, not before", async () => {
   const searching = search();
   await embeddings.arrived(2);
   clock.advance(1_999);
-  // Another question comes to the model as well: nothing has failed yet.
+  // The model gets another question as well, because nothing has failed yet.
   const other = search();
   await embeddings.arrived(3);
   clock.advance(1);

@@ -1,4 +1,7 @@
-/** The vault's threads: one that dies or hangs harms its own call alone, what waits is bounded, and stopping ends it all. */
+/**
+ * The vault's threads: one that dies or hangs harms only its own call, the queue is bounded, and stopping ends
+ * everything.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +19,7 @@ import { SEALS } from "../support/seals.ts";
 import { longText, remove, search, write } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
 
-/** A thread that does what the text of its job says. */
+/** A thread that does what its job's text says. */
 const PROGRAM = `
   let setup;
   let jobs = 0;
@@ -82,7 +85,7 @@ test("a thread without a job is ended, and the next job starts another", async (
   expect([await ask(busy, "count"), await ask(busy, "count")]).toEqual(["1", "2"]);
   const idle = make({ idleMs: 0 });
   await until(async () => {
-    // In between there is a moment without a job.
+    // Leaves a moment without a job in between.
     await new Promise((resolve) => setTimeout(resolve, 1));
     return (await ask(idle, "count")) === "1" && (await ask(idle, "count")) !== "3";
   });
@@ -215,7 +218,7 @@ test("the characters of all documents under way are bounded, and one workspace l
     formerEmbedder: async () => null,
   });
   const large = "x".repeat(100_000_000);
-  /** The problem's code; of a type that nobody reads, so that it ends soon. */
+  /** Writes a document of an unreadable type, which ends soon, and returns the problem. */
   const send = (text: string, workspaceId = 1) =>
     vault
       .write(

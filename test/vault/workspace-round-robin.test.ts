@@ -1,4 +1,7 @@
-/** Who waits for the vault's workers: workspaces take turns, what waits is bounded, and a caller that leaves gives up its turn. */
+/**
+ * Jobs that wait for the vault's workers: workspaces take turns, the queue is bounded, and a caller that leaves gives
+ * up its turn.
+ */
 import { describe, expect, test } from "bun:test";
 import { JobQueue } from "../../src/reading/job-queue.ts";
 import { WorkspaceRoundRobin } from "../../src/reading/workspace-round-robin.ts";

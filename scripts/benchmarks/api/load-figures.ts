@@ -3,7 +3,7 @@ import type { Pair } from "../statistics.ts";
 import type { Round } from "../workshop.ts";
 
 export const CONNECTIONS = 64;
-/** Past this the slowest hundredth waits for something that the others do not. */
+/** Above this, the slowest hundredth waits for something that the others do not. */
 const LONGEST_TAIL: Aim = { of: "gatehouse", relation: "<", value: 4 };
 
 /** The lines of two servers under the same load. */

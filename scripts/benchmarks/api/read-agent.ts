@@ -7,7 +7,7 @@ import { CONNECTIONS, loadFigures } from "./load-figures.ts";
 
 const LEAST_RATE = 0.5;
 
-/** GET of an agent: authenticated, limited, and recorded in the ledger, on disk, before it is answered. */
+/** GET of an agent: authenticated, limited, and recorded in the ledger on disk before it is answered. */
 export async function readAgent(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings() });
   const agent = await createAgent(gatehouse);

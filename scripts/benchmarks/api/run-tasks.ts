@@ -6,8 +6,8 @@ import type { Workshop } from "../workshop.ts";
 import { CONNECTIONS } from "./load-figures.ts";
 
 /**
- * Whole tasks of `builtin/extractive`, each read to its `task.finished` before its client dispatches the next, so that
- * no queue builds up: as many are accepted as end.
+ * Complete tasks of `builtin/extractive`. Each client reads its task to `task.finished` before it dispatches the
+ * next, so no queue builds up: as many tasks are accepted as end.
  */
 export async function runTasks(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings() });

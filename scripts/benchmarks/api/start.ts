@@ -13,7 +13,10 @@ interface Server extends Target {
   stop(): Promise<void>;
 }
 
-/** From the start of the process to its first 200 on `/readyz`. Gatehouse has then written to its store and synced. */
+/**
+ * Time from the start of the process to its first 200 on `/readyz`. By then Gatehouse has written to its store and
+ * synced.
+ */
 export async function start(workshop: Workshop): Promise<Figure[]> {
   const dataDir = workshop.folder();
   const first = await alternate(

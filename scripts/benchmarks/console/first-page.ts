@@ -5,11 +5,11 @@ import { type Pair, Samples } from "../statistics.ts";
 import type { Workshop } from "../workshop.ts";
 import { PLAIN, Visitor } from "./visitor.ts";
 
-/** Of each round. */
+/** Page loads in each round. */
 const LOADS = 20;
 const SIZE_AIM = { of: "gatehouse", relation: "<", value: 150 } as const;
 const DRAWN_AIM = { of: "gatehouse", relation: "<", value: 500 } as const;
-/** Its heading, and a figure that the server has told. */
+/** The page shows its heading and a figure from the server. */
 const DRAWN = `(() => {
   const value = document.querySelector(".figure-value")?.textContent;
   return document.querySelector("h1") && value && value !== "–" ? performance.now() : 0;
@@ -20,7 +20,7 @@ interface Load {
   readonly drawn: number;
 }
 
-/** The page that an operator opens first, signed in, with nothing in the browser's cache and with all of it. */
+/** The page that an operator opens first, signed in, with an empty browser cache and with a full one. */
 export async function firstPage(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings() });
   await createAgent(gatehouse);
@@ -53,7 +53,7 @@ async function time(workshop: Workshop, visitor: Visitor, cache: "cold" | "warm"
       paint.gatehouse.add(shown.painted);
       whole.add(shown.drawn);
     }
-    // The first one warms up.
+    // The first round warms up.
     if (round === 0) continue;
     painted.push(paint);
     drawn.push(whole);
@@ -85,7 +85,7 @@ async function open(visitor: Visitor): Promise<Load> {
   return { painted: await visitor.firstPaint(), drawn };
 }
 
-/** What a first visit brings over the network, headers included, in 1,000 bytes: all but the answers of REST. */
+/** The bytes that a first visit transfers, including headers but without REST's answers, in units of 1,000 bytes. */
 async function weigh(visitor: Visitor): Promise<number> {
   const answers: Response[] = [];
   const note = (response: Response) => {
@@ -94,7 +94,7 @@ async function weigh(visitor: Visitor): Promise<number> {
   await visitor.forget();
   visitor.page.on("response", note);
   await open(visitor);
-  // The charts are loaded after all else.
+  // The charts are loaded last.
   await visitor.page.waitForLoadState("load");
   visitor.page.off("response", note);
   let bytes = 0;

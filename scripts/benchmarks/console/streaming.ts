@@ -5,7 +5,7 @@ import type { Pair } from "../statistics.ts";
 import type { Workshop } from "../workshop.ts";
 import { PLAIN, Visitor } from "./visitor.ts";
 
-/** Watched of each stream, which lasts twice as long and more. */
+/** How long each stream is watched. The stream lasts at least twice as long. */
 const WATCHED_MS = 4_000;
 
 interface Frames {
@@ -13,7 +13,7 @@ interface Frames {
   readonly longest: number;
 }
 
-/** How evenly the page is drawn on which a task's text grows by some 200 tokens a second. */
+/** How evenly a page is drawn while a task's text grows by about 200 tokens a second. */
 export async function streaming(workshop: Workshop): Promise<Figure[]> {
   const upstream = await workshop.upstream();
   const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
@@ -27,12 +27,12 @@ export async function streaming(workshop: Workshop): Promise<Figure[]> {
     await visitor.go(`/console/tasks/${id}`);
     await visitor.page.getByText(chunk(0).trim()).first().waitFor();
     const watched = await frames(visitor);
-    // All of it has come, and none of it is lost on the way.
+    // The whole text has arrived, without losses.
     await visitor.page
       .getByText(chunk(STEADY_CHUNKS - 1).trim())
       .first()
       .waitFor();
-    // The first one warms up.
+    // The first round warms up.
     if (round > 0) pairs.push({ baseline, gatehouse: watched });
   }
   await visitor.leave();
@@ -49,7 +49,7 @@ export async function streaming(workshop: Workshop): Promise<Figure[]> {
   ];
 }
 
-/** From one frame that the browser draws to the next, for some seconds; milliseconds. */
+/** Measures the time between drawn frames for some seconds, in milliseconds. */
 function frames({ page }: Visitor): Promise<Frames> {
   return page.evaluate<Frames>(`new Promise((resolve) => {
     const gaps = [];

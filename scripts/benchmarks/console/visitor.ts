@@ -4,10 +4,10 @@ import { findChromium } from "../../../test/support/chromium.ts";
 import type { Gatehouse } from "../processes/gatehouse.ts";
 import { Skipped } from "../report.ts";
 
-/** An answer of the same server, shown by the browser with nothing to load and nothing to run: the baseline. */
+/** The baseline: an answer of the same server that the browser shows without loading or running anything. */
 export const PLAIN = "/livez";
 
-/** Somebody who is signed in to a gateway's console, in a real browser. */
+/** A person signed in to a gateway's console, in a real browser. */
 export class Visitor {
   readonly #browser: TestBrowser;
   readonly #address: string;
@@ -19,7 +19,7 @@ export class Visitor {
     this.page = page;
   }
 
-  /** @throws Skipped where this machine has no browser */
+  /** @throws Skipped if this machine has no browser */
   static async arrive({ port, admin }: Pick<Gatehouse, "port" | "admin">): Promise<Visitor> {
     if (findChromium() === undefined) throw new Skipped("there is no Chromium on PATH");
     const browser = await startBrowser();
@@ -37,19 +37,19 @@ export class Visitor {
     await this.page.goto(this.#address + path);
   }
 
-  /** Forgets all files that it has loaded, and stays signed in. */
+  /** Forgets all loaded files, but stays signed in. */
   async forget(): Promise<void> {
     const protocol = await this.page.context().newCDPSession(this.page);
     await protocol.send("Network.clearBrowserCache");
     await protocol.detach();
   }
 
-  /** When the page first showed something, in milliseconds after its address was asked for. */
+  /** When the page first showed something, in milliseconds after its address was requested. */
   firstPaint(): Promise<number> {
     return this.until(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime`);
   }
 
-  /** What an expression comes to, looked at with every frame, as soon as that is more than 0. */
+  /** Evaluates an expression at every frame, and returns its value as soon as it is above 0. */
   until(expression: string): Promise<number> {
     return this.page.evaluate<number>(`new Promise((resolve) => {
       (function look() {

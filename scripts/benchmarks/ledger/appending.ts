@@ -10,10 +10,10 @@ import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { modelCallOutcome } from "./entries.ts";
 
 const WORKSPACE = 1;
-/** Entries whose bytes are made before the time begins. */
+/** Entries whose bytes are prepared before the measurement. */
 const PREPARED = 4_096;
 
-/** The ledger, as the gateway opens it. */
+/** Opens the ledger as the gateway does. */
 export async function openEmptyLedger(folder: string): Promise<Ledger> {
   const db = openSqlite(join(folder, "ledger.db"));
   await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, 'bench', 0)", [WORKSPACE]);
@@ -26,7 +26,10 @@ export async function openEmptyLedger(folder: string): Promise<Ledger> {
   return ledger;
 }
 
-/** Each caller records an entry, waits until it is on disk, and records the next. @returns entries a second */
+/**
+ * Each caller records an entry, waits until it is on disk, and records the next.
+ * @returns entries per second
+ */
 export async function appendToLedger(ledger: Ledger, callers: number, seconds: number): Promise<number> {
   const begun = performance.now();
   const end = begun + seconds * 1_000;
@@ -42,8 +45,8 @@ export async function appendToLedger(ledger: Ledger, callers: number, seconds: n
 }
 
 /**
- * The same bytes in a table of their own, nothing made of them: what SQLite itself takes with the gateway's settings
- * (log, synchronous=FULL, secure_delete).
+ * Writes the same bytes to a separate table without processing them: what SQLite itself costs with the gateway's
+ * settings (log, synchronous=FULL, secure_delete).
  */
 export class PlainTable {
   readonly #connection: Connection;
@@ -61,7 +64,7 @@ export class PlainTable {
     );
   }
 
-  /** @returns entries a second */
+  /** @returns entries per second */
   append(rows: number, seconds: number): number {
     const insert = "INSERT INTO entries (seq, bytes) VALUES ($1, $2)";
     const begun = performance.now();

@@ -6,7 +6,7 @@ import { appendsResult } from "./jobs.ts";
 const CALLERS = [1, 8, 64];
 const RATE = { of: "ratio", relation: ">=", value: 0.6 } as const;
 
-/** Entries that are on disk before their caller goes on, beside SQLite's own inserts of the same bytes. */
+/** Entries that are on disk before their caller continues, compared with SQLite's own inserts of the same bytes. */
 export async function appends(workshop: Workshop): Promise<Figure[]> {
   const worker = workshop.worker("ledger/worker.ts");
   const folder = workshop.folder();

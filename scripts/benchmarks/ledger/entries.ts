@@ -2,15 +2,15 @@ import type { Clock } from "../../../src/base/clock.ts";
 import type { Draft } from "../../../src/ledger/entry.ts";
 
 const ACTOR = "token:tok_01k9zq4v7x8h2m5n3p6r0s1t2w";
-/** One entry in so many is about the rare agent. */
+/** One in this many entries is about the rare agent. */
 const RARE_EVERY = 5_000;
 export const RARE_AGENT = "archivist";
 export const COMMON_ACTION = "model.call";
 const AGENTS = 20;
-/** Between two entries of a filled ledger. */
+/** Time between two entries of a filled ledger. */
 export const STEP_MS = 50;
 
-/** As a model call of a task leaves it, by and large: some 550 bytes. */
+/** Roughly what a task's model call leaves: about 550 bytes. */
 export function modelCallOutcome(index: number): Draft {
   return {
     phase: "outcome",
@@ -33,7 +33,9 @@ export function modelCallOutcome(index: number): Draft {
   };
 }
 
-/** What a busy workspace records: intents and outcomes of model calls, reads, and now and then a person's decision. */
+/**
+ * What a busy workspace records: intents and outcomes of model calls, reads, and occasionally a person's decision.
+ */
 export function busyWorkspace(index: number): Draft {
   switch (index % 4) {
     case 0:
@@ -93,7 +95,7 @@ function idOf(index: number): string {
   return index.toString(32).padStart(26, "0");
 }
 
-/** A clock that is set, for entries that are written faster than their times say. */
+/** A clock that is set, for writing entries faster than their times suggest. */
 export class SetClock implements Clock {
   #now = 0;
 

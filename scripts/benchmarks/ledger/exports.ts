@@ -7,7 +7,7 @@ import { type FilledLedger, filledLedger, sizeText } from "./filled.ts";
 
 const FORMATS = ["ndjson", "csv", "article14"] as const;
 const RATE: Aim = { of: "gatehouse", relation: ">=", value: 50_000 };
-/** Each takes seconds: more of them would say no more. */
+/** Each takes seconds, and more rounds would not add information. */
 const MOST_ROUNDS = 3;
 const IDLE_MS = 2_000;
 const SAMPLE_MS = 20;
@@ -17,16 +17,18 @@ const NEWLINE = 10;
 
 interface Export {
   readonly perSecond: number;
-  /** The most that was resident, above what was before the first export; in MB. */
+  /** The most resident memory above that before the first export, in MB. */
   readonly grown: number | null;
 }
 
-/** The whole ledger in each format, to one reader; and the memory that a tenth of it takes beside that of all. */
+/**
+ * Exports the whole ledger in each format to one reader, and compares the memory with that for a tenth of the ledger.
+ */
 export async function exports(workshop: Workshop): Promise<Figure[]> {
   const ledger = await filledLedger(workshop);
   const figures: Figure[] = [];
   for (const format of FORMATS) {
-    // What a tenth and all of it take is seen in a fresh process each: memory once taken is not soon given back.
+    // A tenth and the whole are each measured in a new process, because a process does not soon give memory back.
     const [part] = await measured(workshop, ledger, format, 1, PART);
     const whole = await measured(workshop, ledger, format, Math.min(workshop.rounds, MOST_ROUNDS), 1);
     const id = `ledger.export.${format}`;
@@ -72,7 +74,7 @@ async function measured(
   }
 }
 
-/** @throws Error where the answer is not what was asked for, or does not come to its end */
+/** @throws Error if the answer is not the requested one or is incomplete */
 async function download(
   { port, admin, pid }: Gatehouse,
   path: string,
@@ -100,7 +102,7 @@ async function download(
   const seconds = (performance.now() - begun) / 1_000;
   clearInterval(timer);
   look();
-  // Entries of one transaction have one time, so that a part ends near where it is asked to.
+  // Entries of one transaction share a time, so a part ends only near the requested place.
   if (format === "article14" ? bytes < entries : lines < entries * 0.9) {
     throw new Error(`${path}: ${lines} lines, ${bytes} bytes for ${entries} entries`);
   }

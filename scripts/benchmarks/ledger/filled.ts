@@ -2,18 +2,18 @@ import type { Workshop } from "../workshop.ts";
 import { STEP_MS } from "./entries.ts";
 import { fillResult } from "./jobs.ts";
 
-/** The aims are for so many entries, or more. */
+/** The aims apply from this many entries on. */
 export const AIMED = 1_000_000;
 
-/** A data directory whose workspace `default` has many entries; what is asked of it adds to them. */
+/** A data directory whose workspace `default` has many entries. Requests to it add more. */
 export interface FilledLedger {
   readonly dataDir: string;
   readonly size: number;
-  /** When an entry was written, from 0 on, in milliseconds. */
+  /** When an entry was written, in milliseconds. Entries count from 0. */
   timeOf(index: number): number;
 }
 
-/** The large ledger, which is filled once a run. */
+/** The large ledger, filled once per run. */
 export async function filledLedger(workshop: Workshop): Promise<FilledLedger> {
   if (workshop.filledLedger) return workshop.filledLedger;
   const [dataDir, size] = [workshop.folder(), workshop.entries];

@@ -11,14 +11,14 @@ import { Samples } from "../statistics.ts";
 import { busyWorkspace, SetClock, STEP_MS } from "./entries.ts";
 import type { fillResult } from "./jobs.ts";
 
-/** Entries recorded at once: they share a transaction. */
+/** Entries recorded at once, which share a transaction. */
 const AT_ONCE = 1_024;
 
-/** Makes a data directory whose workspace `default` has so many entries, as a busy workspace records them. */
+/** Creates a data directory whose workspace `default` has this many entries, like those of a busy workspace. */
 export async function fill(dataDir: string, entries: number): Promise<Static<typeof fillResult.schema>> {
   const db = openSqlite(databasePath(dataDir));
   const clock = new SetClock();
-  // They end now, so that what is asked of them later comes behind them.
+  // The entries end now, so that those of later requests come after them.
   const startedAt = Date.now() - entries * STEP_MS;
   clock.set(startedAt);
   await openWorkspaces(db, clock, { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" });
@@ -36,7 +36,7 @@ export async function fill(dataDir: string, entries: number): Promise<Static<typ
   return { seconds, startedAt };
 }
 
-/** Proves entries here and there in a ledger, one after another. */
+/** Proves entries from all over a ledger, one after another. */
 export async function prove(dataDir: string, seconds: number): Promise<{ p50: number; p99: number }> {
   const db = openSqlite(databasePath(dataDir));
   const { id, proofs } = await chainsIn(db, dataDir, new SetClock());

@@ -1,15 +1,15 @@
-/** What the ledger's worker can be asked, and what it answers. */
+/** The jobs of the ledger's worker, and their results. */
 import Type, { type Static } from "typebox";
 import { validator } from "../../../src/base/schema.ts";
 
 const seconds = Type.Number({ minimum: 0, maximum: 60 });
 const Appends = Type.Object({
   kind: Type.Literal("appends"),
-  /** Through the ledger; or into a table of SQLite's, as fast as one caller can. */
+  /** Through the ledger, or into a plain SQLite table as fast as one caller can. */
   into: Type.Enum(["ledger", "table"]),
-  /** For their files, which are opened once and kept. */
+  /** The folder for the files, which are opened once and kept open. */
   folder: Type.String({ minLength: 1 }),
-  /** Rows of a transaction, where it goes into a table. */
+  /** Rows per transaction, if it goes into a table. */
   rows: Type.Integer({ minimum: 1, maximum: 1024 }),
   callers: Type.Integer({ minimum: 1, maximum: 1024 }),
   seconds,
@@ -33,7 +33,7 @@ export type FillJob = Static<typeof Fill>;
 export type ProofsJob = Static<typeof Proofs>;
 
 export const appendsResult = validator(Type.Object({ perSecond: Type.Number() }));
-/** `startedAt`: the first entry's time, in milliseconds; the last one's is that of now. */
+/** `startedAt` is the first entry's time in milliseconds; the last entry's time is now. */
 export const fillResult = validator(Type.Object({ seconds: Type.Number(), startedAt: Type.Integer() }));
-/** Milliseconds. */
+/** Times in milliseconds. */
 export const proofsResult = validator(Type.Object({ p50: Type.Number(), p99: Type.Number() }));

@@ -9,7 +9,7 @@ import { AIMED, filledLedger, sizeText } from "./filled.ts";
 const LONGEST: Aim = { of: "gatehouse", relation: "<", value: 3 };
 const LIMIT = 50;
 
-/** A page of 50 entries among many, whatever is asked for. */
+/** A page of 50 entries among many, with various filters. */
 export async function pages(workshop: Workshop): Promise<Figure[]> {
   const ledger = await filledLedger(workshop);
   const half = new Date(ledger.timeOf(Math.floor(ledger.size / 2))).toISOString();

@@ -7,10 +7,10 @@ import { AIMED, filledLedger, sizeText } from "./filled.ts";
 import { proofsResult } from "./jobs.ts";
 
 const LONGEST: Aim = { of: "gatehouse", relation: "<", value: 1 };
-/** Different entries that are asked for over REST. */
+/** Different entries requested over REST. */
 const ASKED = 1_000;
 
-/** An inclusion proof of any entry, with the tree's head signed anew: the function alone, and over REST. */
+/** An inclusion proof of any entry, with a newly signed tree head: the function by itself, and over REST. */
 export async function proofs(workshop: Workshop): Promise<Figure[]> {
   const ledger = await filledLedger(workshop);
   const aim = ledger.size >= AIMED ? LONGEST : undefined;

@@ -3,14 +3,14 @@ import type { Workshop } from "../workshop.ts";
 import { AIMED, filledLedger, sizeText } from "./filled.ts";
 
 const LONGEST: Aim = { of: "gatehouse", relation: "<", value: 15_000 };
-/** Each takes seconds: more of them would say no more. */
+/** Each takes seconds, and more rounds would not add information. */
 const MOST_ROUNDS = 3;
 const BYTES_PER_MB = 1_000_000;
 
-/** `gatehouse ledger verify` on the data directory, in a process of its own and with no server. */
+/** `gatehouse ledger verify` on the data directory, in a separate process and without a server. */
 export async function verification(workshop: Workshop): Promise<Figure[]> {
   const ledger = await filledLedger(workshop);
-  // A server signs the head of what was filled in, without which nothing could be decided.
+  // A server has to sign the head of the filled ledger; otherwise verification could not decide anything.
   await (await workshop.gatehouse({ dataDir: ledger.dataDir })).stop();
   const times: number[] = [];
   const peaks: number[] = [];

@@ -3,17 +3,18 @@ import { type Connection, connect } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
 import type { ExchangesJob, ExchangesResult } from "./jobs.ts";
 
-/** More than one process can ask: a run that gets there says so instead of measuring wrongly. */
+/** More than one process can request. A run that reaches this reports it instead of measuring wrongly. */
 const ANSWERS_PER_SECOND = 200_000;
-/** How long answers that are still out at the end are waited for. */
+/** How long to wait for answers that are still outstanding at the end. */
 const LAST_ANSWER_MS = 15_000;
 
 /**
- * Asks one server over and over on keep-alive connections, one request at a time on each (a closed loop: a slow server is
- * asked less often, so that latencies here are those of a server that is as busy as it can be).
+ * Sends requests to one server over keep-alive connections, one at a time on each. In such a closed loop a slow
+ * server gets fewer requests, so the latencies are those of a server that is as busy as it can be.
  *
- * Written on bare TCP because the measured servers are faster than the usual tools: autocannon on one core of this class
- * of machine asks 29,000 requests a second of a bare server that answers 58,000, which would hide half of the difference.
+ * Written on plain TCP, because the measured servers are faster than the usual tools: on one core of this class of
+ * machine autocannon makes 29,000 requests a second to a bare server that answers 58,000, which would hide half of
+ * the difference.
  */
 export async function closedLoop(job: ExchangesJob): Promise<ExchangesResult> {
   const round = new Round(job);
@@ -90,7 +91,7 @@ class Round {
   }
 }
 
-/** One connection of a round. It ends at the deadline, or at the first thing that goes wrong. */
+/** One connection of a round. It ends at the deadline or at the first problem. */
 class Client {
   readonly #requests: readonly Buffer[];
   readonly #paceMs: number;
@@ -119,7 +120,7 @@ class Client {
     return client;
   }
 
-  /** Resolves when this connection asks no more. */
+  /** Resolves when this connection has sent its last request. */
   get done(): Promise<void> {
     return this.#end.promise;
   }

@@ -1,19 +1,19 @@
 import { type Receiver, ResponseParser } from "./response.ts";
 
 export interface ConnectionEvents extends Receiver {
-  /** The connection is of no use any more. Never told after `close`. */
+  /** The connection can no longer be used. Never called after `close`. */
   broken(problem: string): void;
 }
 
 export interface Connection {
   send(request: Buffer): void;
-  /** Takes nothing more of what is sent, until `resume`. */
+  /** Reads nothing more until `resume`. */
   pause(): void;
   resume(): void;
   close(): void;
 }
 
-/** One TCP connection to 127.0.0.1, kept alive from answer to answer. */
+/** A TCP connection to 127.0.0.1, kept alive between answers. */
 export async function connect(port: number, events: ConnectionEvents): Promise<Connection> {
   const parser = new ResponseParser(events);
   let unsent: Buffer | null = null;

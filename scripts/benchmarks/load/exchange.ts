@@ -1,6 +1,6 @@
 import type { ExchangesJob } from "./jobs.ts";
 
-/** Looks at one answer after the other of a connection, and says what is wrong with each. */
+/** Checks the answers of a connection one after another, and returns what is wrong with each. */
 export class Exchange {
   readonly #expect: ExchangesJob["expect"];
   readonly #keepsText: boolean;
@@ -13,7 +13,7 @@ export class Exchange {
     this.#keepsText = expect.texts.length > 0 || expect.first !== undefined;
   }
 
-  /** When the first token came. */
+  /** When the first token arrived. */
   get firstAt(): number | null {
     return this.#firstAt;
   }
@@ -34,7 +34,10 @@ export class Exchange {
     }
   }
 
-  /** At the answer's end. @returns what is wrong with it, or null */
+  /**
+   * Call this at the end of an answer.
+   * @returns what is wrong with the answer, or null
+   */
   problem(status: number): string | null {
     const expect = this.#expect;
     if (status !== expect.status) return `status ${status} instead of ${expect.status}`;

@@ -1,10 +1,12 @@
 import { type Connection, connect } from "./connection.ts";
 import type { HoldJob } from "./jobs.ts";
 
-/** Fewer than a server's backlog of connections not accepted yet, past which the kernel lets them wait for a second. */
+/**
+ * Less than a server's backlog of unaccepted connections. Beyond it, the kernel makes connections wait for a second.
+ */
 const AT_ONCE = 50;
 const LONGEST_MS = 30_000;
-/** A slow reader takes in what has come for so long, once a second. */
+/** For how long, once a second, a slow reader reads what has arrived. */
 const TAKES_MS = 5;
 const LOOKS_MS = 1_000;
 
@@ -13,7 +15,7 @@ export class HeldStreams {
   #open: Connection[] = [];
   #slow: Timer | undefined;
 
-  /** Opens so many streams; each counts as open when the first bytes of its body have come. */
+  /** Opens this many streams. Each counts as open when the first bytes of its body have arrived. */
   async hold({ port, request, count, slowly = false }: HoldJob): Promise<number> {
     const requests = typeof request === "string" ? [request] : request;
     while (this.#open.length < count) {

@@ -1,29 +1,29 @@
-/** What the load generator can be asked, and what it answers. Times are in milliseconds. */
+/** The load generator's jobs, and their results. Times are in milliseconds. */
 import Type, { type Static } from "typebox";
 import { validator } from "../../../src/base/schema.ts";
 
-/** Of 127.0.0.1: nothing else is ever reached. */
+/** A port of 127.0.0.1, the only host that is ever contacted. */
 const port = Type.Integer({ minimum: 1, maximum: 65_535 });
-/** The whole request, head and body, as it goes over the wire. */
+/** The whole request, head and body, as sent over the wire. */
 const request = Type.String({ minLength: 1 });
 const target = { port, request };
 const Exchanges = Type.Object({
   kind: Type.Literal("exchanges"),
   port,
-  /** One for all; or a list for each connection, which asks them in turn and then begins again. */
+  /** One request for all connections, or a list for each connection, which it repeats in order. */
   request: Type.Union([request, Type.Array(Type.Array(request, { minItems: 1 }), { minItems: 1 })]),
-  /** Each sends its next request when it has read the whole answer to the last (a closed loop). */
+  /** Each connection sends its next request when it has read the whole answer to the previous one (a closed loop). */
   connections: Type.Integer({ minimum: 1, maximum: 1024 }),
-  /** Time between two requests of a connection, at the least: then the server is not as busy as it can be. */
+  /** The minimum time between two requests of a connection, for a server that should not be as busy as it can be. */
   paceMs: Type.Optional(Type.Number({ minimum: 0, maximum: 10_000 })),
   seconds: Type.Number({ minimum: 0, maximum: 60 }),
-  /** The connections begin evenly spread over so long, so that they do not march in step. */
+  /** The connections start evenly spread over this time, so that they do not run in step. */
   spreadMs: Type.Number({ minimum: 0, maximum: 10_000 }),
   expect: Type.Object({
     status: Type.Integer(),
-    /** Of the answer's body; left out where it differs from answer to answer. */
+    /** The length of the answer's body; omitted if it varies. */
     bytes: Type.Optional(Type.Integer({ minimum: 0 })),
-    /** ASCII that each body must hold. Only then are bodies kept until their end. */
+    /** ASCII texts that each body must contain. Bodies are kept to their end only if there are any. */
     texts: Type.Array(Type.String()),
     /** ASCII whose arrival counts as the first token. */
     first: Type.Optional(Type.String({ minLength: 1 })),
@@ -33,18 +33,18 @@ const Readers = Type.Object({
   kind: Type.Literal("readers"),
   ...target,
   readers: Type.Integer({ minimum: 1, maximum: 1024 }),
-  /** ASCII whose arrival at any reader starts the watch. */
+  /** ASCII whose arrival at any reader starts the measurement. */
   first: Type.String({ minLength: 1 }),
-  /** ASCII that the streams must hold. */
+  /** ASCII that the streams must contain. */
   text: Type.String({ minLength: 1 }),
 });
 const Hold = Type.Object({
   kind: Type.Literal("hold"),
   port,
-  /** One for all; or a list, whose requests the streams take in turn. */
+  /** One request for all streams, or a list whose requests the streams take in turn. */
   request: Type.Union([request, Type.Array(request, { minItems: 1 })]),
   count: Type.Integer({ minimum: 1, maximum: 10_000 }),
-  /** Whether the readers take nothing of what they are sent but a little each second. */
+  /** Whether the readers take only a little of what they are sent, once a second. */
   slowly: Type.Optional(Type.Boolean()),
 });
 const LetGo = Type.Object({ kind: Type.Literal("let-go") });
@@ -56,7 +56,7 @@ export type HoldJob = Static<typeof Hold>;
 export type Job = Static<typeof job.schema>;
 
 const milliseconds = Type.Union([Type.Number(), Type.Null()]);
-/** `measured` and the percentiles are of answers within the time; `answered` also counts those that came after it. */
+/** `measured` and the percentiles cover answers within the time; `answered` also counts later ones. */
 export const exchangesResult = validator(
   Type.Object({
     measured: Type.Integer(),
@@ -64,10 +64,10 @@ export const exchangesResult = validator(
     seconds: Type.Number(),
     p50: milliseconds,
     p99: milliseconds,
-    /** Of the time to the first token, where there is one. */
+    /** Percentiles of the time to the first token, if there is one. */
     first50: milliseconds,
     first99: milliseconds,
-    /** What went wrong, and how often. Anything here makes the rest worthless. */
+    /** What went wrong, and how often. Anything in here makes the other numbers worthless. */
     problems: Type.Array(Type.Object({ text: Type.String(), count: Type.Integer() })),
   }),
 );
@@ -75,10 +75,9 @@ export type ExchangesResult = Static<typeof exchangesResult.schema>;
 
 export const readersResult = validator(
   Type.Object({
-    /** Different bodies that were received, comments aside: 1 when all readers got the same bytes. */
+    /** The number of different bodies received, apart from comments: 1 if all readers got the same bytes. */
     bodies: Type.Integer(),
-    /** Frames that each reader got. */
-    /** From the first frame that counts, at any reader, to the last reader's end. */
+    /** From the arrival of `first` at any reader until the last reader's end. */
     seconds: Type.Number(),
   }),
 );

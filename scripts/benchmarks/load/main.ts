@@ -1,4 +1,4 @@
-/** The load generator: a process of its own, so that the measured server has a core of its own. */
+/** The load generator, a separate process so that the measured server has a core to itself. */
 import { answerLines } from "../processes/lines.ts";
 import { closedLoop } from "./closed-loop.ts";
 import { HeldStreams } from "./held.ts";

@@ -5,7 +5,7 @@ import type { ReadersJob, readersResult } from "./jobs.ts";
 const LONGEST_MS = 60_000;
 const COMMENT = /^: [^\n]*\n\n/gm;
 
-/** Reads one stream of events with many readers at once, each to its end, and compares what they got. */
+/** Reads one event stream with many readers at once, each to its end, and compares what they received. */
 export async function readTogether({
   port,
   request,
@@ -44,7 +44,7 @@ export async function readTogether({
   const endedAt = performance.now();
   if (firstAt === null) throw new Error("no reader got the frame that starts the watch");
   if (openedAtFirst < readers) throw new Error(`only ${openedAtFirst} readers were there from the start`);
-  // A keep-alive falls where it may, between frames.
+  // Keep-alive comments may come between any two frames.
   const texts = bodies.map((body) => body.toString("latin1").replace(COMMENT, ""));
   const [text = ""] = texts;
   if (!text.includes(expected)) throw new Error("a stream is not as expected");

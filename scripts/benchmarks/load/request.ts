@@ -3,11 +3,14 @@ export interface RequestParts {
   readonly body?: object;
   /** Default: anything. */
   readonly accept?: string;
-  /** Whole lines, `Name: value`. */
+  /** Complete lines, such as `Name: value`. */
   readonly headers?: readonly string[];
 }
 
-/** A request as it goes over the wire. The bare servers get the same headers, the token too, as they parse them as well. */
+/**
+ * A request as sent over the wire. The bare servers get the same headers, including the token, because they have to
+ * parse them too.
+ */
 export function requestText(
   method: string,
   path: string,

@@ -4,16 +4,18 @@ const LENGTH = /\r\ncontent-length: *(\d+)/i;
 const CHUNKED = /\r\ntransfer-encoding: *chunked/i;
 const HEAD_LIMIT = 64 * 1024;
 
-/** Who is told of an answer. */
+/** Receives the parts of an answer. */
 export interface Receiver {
-  /** Part of the body. Valid during the call alone. */
+  /** Part of the body. Valid only during the call. */
   body(bytes: Buffer): void;
   end(status: number): void;
 }
 
 type State = "head" | "fixed" | "size" | "chunk" | "chunk-end" | "last";
 
-/** As much of HTTP/1.1 (RFC 9112) as the measured servers speak: a content length, or chunks without trailers. */
+/**
+ * Parses as much of HTTP/1.1 (RFC 9112) as the measured servers use: a content length, or chunks without trailers.
+ */
 export class ResponseParser {
   readonly #receiver: Receiver;
   #state: State = "head";
@@ -25,7 +27,7 @@ export class ResponseParser {
     this.#receiver = receiver;
   }
 
-  /** @throws Error when this is no answer */
+  /** @throws Error if this is not an answer */
   push(bytes: Buffer): void {
     const input = this.#rest === null ? bytes : Buffer.concat([this.#rest, bytes]);
     this.#rest = null;
@@ -41,7 +43,7 @@ export class ResponseParser {
     }
   }
 
-  /** @returns where to go on; -1 when more bytes are needed */
+  /** @returns the position to continue from, or -1 if more bytes are needed */
   #step(input: Buffer, at: number): number {
     switch (this.#state) {
       case "head":

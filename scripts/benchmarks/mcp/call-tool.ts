@@ -12,7 +12,10 @@ const FEWER_CONNECTIONS = [1, 16];
 const RATE = { of: "ratio", relation: ">=", value: 0.8 } as const;
 const BYTES_PER_MB = 1_000_000;
 
-/** The call of a builtin tool: authenticated, limited, and in the ledger twice, before it is made and before it is answered. */
+/**
+ * A call of a builtin tool: authenticated, limited, and recorded in the ledger twice, before the call and before the
+ * answer.
+ */
 export async function callTool(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings() });
   const bare = await workshop.bareMcp({ tools: [{ name: "time__now", inputSchema: { type: "object" } }] });

@@ -12,8 +12,9 @@ import { CONNECTIONS } from "./load-figures.ts";
 type Timing = Pick<Round, "perSecond" | "p50" | "p99" | "cpuMicros">;
 
 /**
- * The call of a tool of an upstream that answers at once, over stdio: by the SDK's client itself, and through Gatehouse.
- * With one call at a time, what is added is all that a call goes through: HTTP, the gate, two entries on disk.
+ * A call of a tool whose upstream, over stdio, answers at once: directly with the SDK's client, and through
+ * Gatehouse. With one call at a time, the difference is everything that a call passes through: HTTP, the gate and two
+ * entries on disk.
  */
 export async function callUpstream(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings() });

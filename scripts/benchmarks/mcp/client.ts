@@ -1,20 +1,20 @@
-/** Opens MCP sessions over Streamable HTTP, and writes down the requests that the load generator sends in them. */
+/** Opens MCP sessions over Streamable HTTP, and prepares the requests that the load generator sends in them. */
 import Type from "typebox";
 import { validator } from "../../../src/base/schema.ts";
 import { requestText } from "../load/request.ts";
 
 const PATH = "/mcp";
 const PROTOCOL = "2025-11-25";
-/** What the specification asks a client to take. */
+/** What the specification requires a client to accept. */
 const ACCEPT = "application/json, text/event-stream";
-/** Fewer than a server's backlog of connections not accepted yet. */
+/** Less than a server's backlog of unaccepted connections. */
 const AT_ONCE = 50;
-/** JSON-RPC ids that the requests of one connection have in turn. */
+/** JSON-RPC ids that the requests of one connection use in turn. */
 const IDS = 4;
 
 export interface McpServer {
   readonly port: number;
-  /** The bare server gets one as well, and does not look at it. */
+  /** The bare server gets a token too, but ignores it. */
   readonly token: string;
 }
 
@@ -23,17 +23,20 @@ export interface Method {
   readonly params: object;
 }
 
-/** Sessions that have sent their `initialized`. @returns their ids */
+/**
+ * Opens sessions, each of which has sent its `initialized` notification.
+ * @returns their ids
+ */
 export async function openSessions(server: McpServer, count: number): Promise<string[]> {
   return inGroups(Array.from({ length: count }), () => openSession(server));
 }
 
-/** With DELETE, as a client does that is done. */
+/** Ends sessions with DELETE, as a client does when it is done. */
 export async function endSessions(server: McpServer, sessions: readonly string[]): Promise<void> {
   await inGroups(sessions, (session) => send(server, "DELETE", 200, session));
 }
 
-/** The same call in each session; for the load generator, a list for each of its connections. */
+/** The same call in each session, as a list for each of the load generator's connections. */
 export function callsIn(
   { token }: McpServer,
   sessions: readonly string[],
@@ -51,7 +54,7 @@ export function callsIn(
   );
 }
 
-/** What opens the stream of each session, by which a server speaks of itself. */
+/** The requests that open each session's stream for the server's own messages. */
 export function streamsOf({ token }: McpServer, sessions: readonly string[]): string[] {
   return sessions.map((session) =>
     requestText("GET", PATH, { token, accept: "text/event-stream", headers: sessionHeaders(session) }),
@@ -68,13 +71,13 @@ const listed = validator(
   }),
 );
 
-/** The tools that a server lists, as it lists them. */
+/** A server's tools, as it lists them. */
 export async function toolsOf(server: McpServer) {
   const [session = ""] = await openSessions(server, 1);
   const body = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
   const { text } = await send(server, "POST", 200, session, body);
   await endSessions(server, [session]);
-  // The last event's data is the answer.
+  // The data of the last event is the answer.
   return listed.parse(JSON.parse(answerIn(text))).result.tools;
 }
 
@@ -92,7 +95,7 @@ async function openSession(server: McpServer): Promise<string> {
   return session;
 }
 
-/** @throws Error when it is answered with another status */
+/** @throws Error if the answer has another status */
 async function send(
   { port, token }: McpServer,
   method: "POST" | "DELETE",

@@ -7,7 +7,10 @@ const CONNECTOR = "desk";
 
 const created = validator(Type.Object({ status: Type.String(), tools: Type.Array(Type.Unknown()) }));
 
-/** Connects the upstream over stdio. @throws Error when its tools are not all there */
+/**
+ * Connects the upstream over stdio.
+ * @throws Error if not all of its tools are there
+ */
 export async function connectUpstream(gatehouse: Gatehouse): Promise<void> {
   const { status, tools } = created.parse(
     await gatehouse.call(201, "POST", "/v1/connectors", {
@@ -20,7 +23,7 @@ export async function connectUpstream(gatehouse: Gatehouse): Promise<void> {
   throw new Error(`the upstream is ${status}, with ${tools.length} tools`);
 }
 
-/** As its tool is named over MCP. */
+/** The tool's name over MCP. */
 export function outwardName(tool: string): string {
   return `${CONNECTOR}__${tool}`;
 }

@@ -10,7 +10,7 @@ const LIST = { method: "tools/list", params: {} };
 const TOOLS = 200;
 const RATE = { of: "gatehouse", relation: ">", value: 4_000 } as const;
 
-/** The list of 196 tools of an upstream and Gatehouse's own; the bare server lists the very same. */
+/** Lists an upstream's 196 tools and Gatehouse's own. The bare server lists exactly the same tools. */
 export async function listTools(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings() });
   const token = gatehouse.admin;

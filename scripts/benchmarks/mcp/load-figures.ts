@@ -2,10 +2,10 @@ import { type Aim, compared, type Figure } from "../figures.ts";
 import type { Pair } from "../statistics.ts";
 import type { Round } from "../workshop.ts";
 
-/** As many connections as the rates are about. */
+/** The number of connections for which the rates hold. */
 export const CONNECTIONS = 64;
 
-/** The lines of two servers under the same load; the aim is for the rate. */
+/** The lines of two servers under the same load. The aim applies to the rate. */
 export function loadFigures(
   { id, label }: { readonly id: string; readonly label: string },
   rounds: readonly Pair<Round>[],

@@ -7,22 +7,22 @@ import type { Target, Workshop } from "../workshop.ts";
 import { endSessions, openSessions, streamsOf } from "./client.ts";
 
 const SESSIONS = 1_000;
-/** Before the first look, so that what every first session brings with it does not count. */
+/** Opened before the first measurement, so that one-time costs of first sessions do not count. */
 const FIRST_SESSIONS = 50;
-/** For memory to be given back, or not. */
+/** Time for memory to be given back, or not. */
 const SETTLE_MS = 3_000;
 const BYTES_PER_MB = 1_000_000;
 const OPEN = { of: "gatehouse", relation: "<", value: 60 } as const;
 
 interface Sizes {
-  /** Each session with its stream. */
+  /** With a stream open in each session. */
   readonly open: number | null;
-  /** The connections are gone, and the sessions wait for them to come back. */
+  /** The connections are gone, and the sessions are waiting for them to return. */
   readonly dropped: number | null;
   readonly ended: number | null;
 }
 
-/** A thousand MCP sessions in which nothing happens, each with an open stream. */
+/** A thousand idle MCP sessions, each with an open stream. */
 export async function sessions(workshop: Workshop): Promise<Figure[]> {
   const server = await workshop.gatehouse({ yaml: settings() });
   const gatehouse = await sizes(workshop, server, server.admin);
@@ -43,7 +43,7 @@ export async function sessions(workshop: Workshop): Promise<Figure[]> {
   ];
 }
 
-/** Megabytes above what the server took before. */
+/** Megabytes above the server's earlier memory. */
 async function sizes({ generator }: Workshop, { pid, port }: Target, token: string): Promise<Sizes> {
   const server = { port, token };
   await endSessions(server, await openSessions(server, FIRST_SESSIONS));

@@ -3,7 +3,7 @@ import { Samples } from "../statistics.ts";
 import type { Workshop } from "../workshop.ts";
 import { callingTool, Overseen } from "./overseen.ts";
 
-/** Of each round. */
+/** Cancellations in each round. */
 const CANCELS = 20;
 const OTHERS = 200;
 const AIM = { of: "gatehouse", relation: "<", value: 100 } as const;
@@ -38,7 +38,7 @@ const BUSY: Case = {
   label: `a cancel, ${OTHERS} other tasks streaming`,
 };
 
-/** `POST /v1/tasks/:id/cancel`, from the request to what the upstream sees. */
+/** `POST /v1/tasks/:id/cancel`, measured from the request to what the upstream notices. */
 export async function cancelling(workshop: Workshop): Promise<Figure[]> {
   const overseen = await Overseen.start(workshop);
   const figures: Figure[] = [];
@@ -62,7 +62,7 @@ async function measure(
       const [own = ""] = await overseen.underWay(1, task);
       closed.add((await overseen.press(`/v1/tasks/${own}/cancel`, 1)).closed);
     }
-    // The first one warms up.
+    // The first round warms up.
     if (round === 0) continue;
     p50.push(closed.percentile(50));
     p99.push(closed.percentile(99));

@@ -17,13 +17,13 @@ const accepted = validator(Type.Object({ id: Type.String() }));
 const nothing = validator(Type.Object({}));
 const moment = validator(Type.Object({ at: Type.Number() }));
 
-/** How long it took until the last upstream had noticed, and until the answer came; milliseconds. */
+/** Milliseconds until the last upstream call was closed, and until the answer came. */
 export interface Stopped {
   readonly closed: number;
   readonly answered: number;
 }
 
-/** A gateway with an upstream whose model talks for ever, and two connectors whose tool never answers. */
+/** A gateway with an upstream whose model never stops talking, and two connectors whose tool never answers. */
 export class Overseen {
   readonly gatehouse: Gatehouse;
   readonly #worker: Worker;
@@ -54,7 +54,7 @@ export class Overseen {
     return new Overseen(gatehouse, worker);
   }
 
-  /** So many more streams that nobody stops. */
+  /** Starts this many more streams, which nobody stops. */
   async keepBusy(count: number): Promise<void> {
     const tasks = Array.from({ length: count }, () =>
       this.#dispatch({ agent: BACKGROUND_AGENT, prompt: BACKGROUND }),
@@ -62,7 +62,10 @@ export class Overseen {
     await Promise.all(tasks);
   }
 
-  /** Tasks whose calls are out at the upstream. @returns their ids */
+  /**
+   * Dispatches tasks and waits until the upstream has their calls.
+   * @returns their ids
+   */
   async underWay(count: number, more: object = {}): Promise<string[]> {
     const ids = await Promise.all(
       Array.from({ length: count }, () => this.#dispatch({ agent: AGENT, ...MEASURED, ...more })),
@@ -71,20 +74,20 @@ export class Overseen {
     return ids;
   }
 
-  /** A POST that stops so many tasks. */
+  /** Sends a POST that stops this many tasks. */
   press(path: string, count: number): Promise<Stopped> {
     const { port, admin } = this.gatehouse;
     const url = `http://127.0.0.1:${port}${path}`;
     return this.#ask({ kind: "press", url, token: admin, count }, overseenPressed);
   }
 
-  /** When the last of so many calls was given up; milliseconds since the Unix epoch. */
+  /** When the last of this many calls was given up, in milliseconds since the Unix epoch. */
   async lastClosed(count: number): Promise<number> {
     return (await this.#ask({ kind: "last-closed", count }, moment)).at;
   }
 
   async stop(): Promise<void> {
-    // Nothing that talks for ever is waited for at the end.
+    // Stop the endless talkers, so that nothing waits for them at the end.
     await this.gatehouse.call(200, "POST", `/v1/agents/${BACKGROUND_AGENT}/stop`);
     await this.gatehouse.stop();
     await this.#worker.end();
@@ -99,7 +102,7 @@ export class Overseen {
   }
 }
 
-/** A task that calls the tool of this connector, and no other. */
+/** A task that may call this connector's tool and no other. */
 export function callingTool(connector: "http" | "stdio"): object {
   return { tools: [`${connector}.${WAITING_TOOL}`] };
 }

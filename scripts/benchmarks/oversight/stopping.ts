@@ -4,12 +4,12 @@ import type { Workshop } from "../workshop.ts";
 import { Overseen, type Stopped } from "./overseen.ts";
 
 const OF_AGENT = 50;
-/** Nearly all that a node runs at once. */
+/** Nearly as many as a node runs at once. */
 const OF_WORKSPACE = 250;
 const AGENT_AIM = { of: "gatehouse", relation: "<", value: 100 } as const;
 const WORKSPACE_AIM = { of: "gatehouse", relation: "<", value: 1_000 } as const;
 
-/** Stop buttons, from the request to what the last upstream sees. */
+/** Stop buttons, measured from the request to what the last upstream call notices. */
 export async function stopping(workshop: Workshop): Promise<Figure[]> {
   const dataDir = workshop.folder();
   const overseen = await Overseen.start(workshop, dataDir);
@@ -32,7 +32,7 @@ export async function stopping(workshop: Workshop): Promise<Figure[]> {
     if (code !== 0) throw new Error(`gatehouse stop-all: exit code ${code}: ${output}`);
     const node = { closed: (await overseen.lastClosed(OF_WORKSPACE)) - begun, answered: ms };
     await gatehouse.call(200, "POST", "/v1/workspace/resume");
-    // The first one warms up.
+    // The first round warms up.
     if (round === 0) continue;
     ofAgent.push(agent);
     ofWorkspace.push(workspace);

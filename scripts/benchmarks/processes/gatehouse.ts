@@ -11,7 +11,7 @@ const READY_MS = 30_000;
 const READY = /^\{.*"message":"gatehouse is ready".*"url":"http:\/\/127\.0\.0\.1:(\d+)".*\}$/m;
 const ERROR_EXCERPT = 2_000;
 
-/** How the program is started: as it is built, or from the sources. */
+/** The command that starts the program, either as built or from the sources. */
 export function programOf(binary: boolean): readonly string[] {
   if (!binary) return [process.execPath, "--no-env-file", join(ROOT, "src", "main.ts")];
   if (!existsSync(BINARY)) throw new Error("there is no dist/gatehouse yet: run scripts/build");
@@ -19,13 +19,13 @@ export function programOf(binary: boolean): readonly string[] {
 }
 
 export interface GatehouseOptions {
-  /** Text of gatehouse.yaml. */
+  /** The text of gatehouse.yaml. */
   readonly yaml?: string;
-  /** A data directory that is there already, and stays. */
+  /** An existing data directory, which is not removed. */
   readonly dataDir?: string;
 }
 
-/** A gateway of its own in a process of its own, on any free port of 127.0.0.1, with an admin token. */
+/** A gateway in a separate process, on any free port of 127.0.0.1, with an admin token. */
 export class Gatehouse {
   readonly #child: Subprocess<"ignore", "ignore", "pipe">;
   readonly #household: Household;
@@ -47,7 +47,7 @@ export class Gatehouse {
     this.admin = admin;
   }
 
-  /** Resolves as soon as the server says that it is ready. */
+  /** Resolves as soon as the server reports that it is ready. */
   static async start(
     household: Household,
     program: readonly string[],
@@ -58,7 +58,7 @@ export class Gatehouse {
     if (yaml !== "") writeFileSync(join(folder, "gatehouse.yaml"), yaml);
     const child = Bun.spawn([...program, "serve", "--data", folder, "--listen", "127.0.0.1:0"], {
       cwd: folder,
-      // Nothing else of this environment: no key of a provider may change what is measured.
+      // Nothing else from this environment: a provider's key, for example, must not change the measurement.
       env: { PATH: "", HOME: folder, NODE_ENV: "production", GATEHOUSE_ADMIN_TOKEN: admin },
       stdin: "ignore",
       stdout: "ignore",
@@ -73,7 +73,10 @@ export class Gatehouse {
     return this.#child.pid;
   }
 
-  /** One call as the admin. @throws Error when it is answered with another status */
+  /**
+   * Makes one call as the admin.
+   * @throws Error if the answer has another status
+   */
   async call(status: number, method: string, path: string, body?: object): Promise<unknown> {
     const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
       method,
@@ -85,7 +88,7 @@ export class Gatehouse {
     return text === "" ? null : JSON.parse(text);
   }
 
-  /** @throws Error when it does not stop in order: then what was measured is not to be trusted */
+  /** @throws Error if it does not stop properly, because the measurement cannot be trusted then */
   async stop(): Promise<void> {
     const code = await this.#household.end(this.#child);
     if (this.#ownFolder !== null) this.#household.remove(this.#ownFolder);
@@ -93,7 +96,7 @@ export class Gatehouse {
   }
 }
 
-/** Reads the log up to the line that says where the server listens, and goes on emptying it. */
+/** Reads the log up to the line with the server's address, and continues to drain it. */
 async function portOf(child: Subprocess<"ignore", "ignore", "pipe">): Promise<number> {
   const patience = setTimeout(() => child.kill("SIGKILL"), READY_MS);
   const reader = child.stderr.getReader();

@@ -5,7 +5,7 @@ import type { Subprocess } from "bun";
 
 const PATIENCE_MS = 10_000;
 
-/** Every process and folder of a run, so that none outlives it: not on Ctrl-C, not on a failure. */
+/** Every process and folder of a run, so that none outlives it, even after Ctrl-C or a failure. */
 export class Household {
   readonly #children = new Set<Subprocess>();
   readonly #folders = new Set<string>();
@@ -21,7 +21,7 @@ export class Household {
     }
   }
 
-  /** A new folder, removed at the end. */
+  /** Creates a folder, which is removed at the end. */
   folder(): string {
     const path = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
     this.#folders.add(path);
@@ -38,7 +38,10 @@ export class Household {
     void child.exited.then(() => this.#children.delete(child));
   }
 
-  /** Asks the process to end, and makes it. @returns its exit code; null when it had to be killed. */
+  /**
+   * Asks the process to end, and kills it if it does not.
+   * @returns its exit code; null if it had to be killed
+   */
   async end(child: Subprocess): Promise<number | null> {
     child.kill("SIGTERM");
     const impatience = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS);

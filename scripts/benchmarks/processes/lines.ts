@@ -1,8 +1,8 @@
 import { createInterface } from "node:readline";
 
 /**
- * The other side of `Worker`: answers each line of JSON on standard input with one on standard output, in order, and ends
- * with its input, which also ends when the process that started it was killed.
+ * The counterpart of `Worker`: answers each line of JSON on standard input with one on standard output, in order. It
+ * ends when its input does, which also happens if the process that started it is killed.
  */
 export async function answerLines(answer: (message: unknown) => Promise<unknown>): Promise<never> {
   for await (const line of createInterface({ input: process.stdin })) {

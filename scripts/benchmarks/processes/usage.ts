@@ -1,14 +1,14 @@
-/** What the operating system says of a process. Null where this system does not say. */
+/** The operating system's data about a process. Null if this system does not provide it. */
 import { readdirSync, readFileSync } from "node:fs";
 
 const MICROS_PER_SECOND = 1_000_000;
 const TICKS_PER_SECOND = Number(read(["getconf", "CLK_TCK"])) || 100;
 
-/** Microseconds of CPU that the process has used since its start, all threads, in steps of one tick (10 ms). */
+/** Microseconds of CPU that all threads of the process have used since its start, in steps of one tick (10 ms). */
 export function cpuMicros(pid: number): number | null {
   const stat = readProc(pid, "stat");
   if (stat === null) return null;
-  // The second field, the name, may hold spaces and parentheses: proc(5) has utime and stime as fields 14 and 15.
+  // The second field, the name, may contain spaces and parentheses. In proc(5), utime and stime are fields 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const ticks = Number(fields[11]) + Number(fields[12]);
   return Number.isFinite(ticks) ? (ticks / TICKS_PER_SECOND) * MICROS_PER_SECOND : null;
@@ -25,13 +25,13 @@ export function residentBytes(pid: number): number | null {
   return Number.isFinite(kibibytes) && kibibytes > 0 ? kibibytes * 1024 : null;
 }
 
-/** Resident bytes of the process and of all that descend from it. */
+/** Resident bytes of the process and all its descendants. */
 export function residentBytesOfTree(pid: number): number | null {
   const sizes = [pid, ...childrenOf(pid)].map(residentBytes);
   return sizes.reduce((sum, size) => (sum === null || size === null ? null : sum + size), 0);
 }
 
-/** All that descend from it. None where this system has no `/proc`. */
+/** All descendants of a process; none if this system has no `/proc`. */
 function childrenOf(pid: number): number[] {
   const threads = readProcFolder(pid, "task").map((thread) => readProc(pid, `task/${thread}/children`) ?? "");
   const children = threads.flatMap((pids) => pids.split(" ").filter((text) => text !== "")).map(Number);

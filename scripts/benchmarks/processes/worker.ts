@@ -5,14 +5,14 @@ import { type Validator, validator } from "../../../src/base/schema.ts";
 import type { Household } from "./household.ts";
 
 const FOLDER = join(import.meta.dir, "..");
-/** Far above what any job takes: a worker that is stuck must not hold the run for ever. */
+/** Far longer than any job takes. A stuck worker must not hold up the run for ever. */
 const LONGEST_ANSWER_MS = 180_000;
 
 const reply = validator(
   Type.Object({ value: Type.Optional(Type.Unknown()), error: Type.Optional(Type.String()) }),
 );
 
-/** A script of this folder in a process of its own, asked in lines of JSON. */
+/** A script of this folder in a separate process, which is asked with lines of JSON. */
 export class Worker {
   readonly #name: string;
   readonly #child: Subprocess<"pipe", "pipe", "inherit">;
@@ -42,7 +42,10 @@ export class Worker {
     return this.#child.pid;
   }
 
-  /** One question at a time. @throws Error when the worker fails, ends, or answers what `expected` does not take */
+  /**
+   * Asks one question at a time.
+   * @throws Error if the worker fails, ends, or answers something that `expected` does not accept
+   */
   async ask<Schema extends TSchema>(message: object, expected: Validator<Schema>): Promise<Static<Schema>> {
     this.#child.stdin.write(`${JSON.stringify(message)}\n`);
     await this.#child.stdin.flush();

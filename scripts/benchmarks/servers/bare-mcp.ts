@@ -1,6 +1,7 @@
 /**
- * What the same MCP calls cost with nothing around them: the SDK's low-level server and its own transport, with sessions,
- * set up as its documentation does it. No authentication, limits, ledger and disk; nothing kept for streams that break.
+ * The cost of the same MCP calls without anything around them: the SDK's low-level server and its own transport, with
+ * sessions, set up according to its documentation. No authentication, limits, ledger or disk, and nothing is kept for
+ * broken streams.
  */
 import { randomBytes } from "node:crypto";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
@@ -12,7 +13,7 @@ import { bareMcpConfig } from "./config.ts";
 
 /** As long in hexadecimal as the ids of Gatehouse's sessions, so that requests have the same length. */
 const SESSION_ID_BYTES = 29;
-/** Bun sends the headers with the first byte of the body: a quiet stream would not count as open. */
+/** Bun sends the headers with the first byte of the body, so without this a quiet stream would not count as open. */
 const OPENED = new TextEncoder().encode(": open\n\n");
 
 type Tools = Static<typeof bareMcpConfig.schema>["tools"];

@@ -1,6 +1,6 @@
 /**
- * What the same answers cost with nothing around them: Elysia, set up as Gatehouse sets it up, without authentication,
- * limits, ledger and disk.
+ * The cost of the same answers without anything around them: Elysia, set up as in Gatehouse, but without
+ * authentication, limits, ledger and disk.
  */
 import { Elysia } from "elysia";
 import Type from "typebox";
@@ -8,7 +8,7 @@ import { Compile } from "typebox/compile";
 import { answerLines } from "../processes/lines.ts";
 import { bareConfig } from "./config.ts";
 
-/** As `src/http/sse.ts` does it: the headers leave with the first byte of the body. */
+/** As in `src/http/sse.ts`: the headers are sent with the first byte of the body. */
 const OPENED = new TextEncoder().encode(": open\n\n");
 
 /** https://standardschema.dev */

@@ -1,4 +1,4 @@
-/** The least that a server can do: how fast the load generator itself is shows against this one. */
+/** The least that a server can do, which shows how fast the load generator itself is. */
 import { answerLines } from "../processes/lines.ts";
 
 const BODY = "ok";

@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { validator } from "../../../src/base/schema.ts";
 
-/** What the bare server is told to answer. */
+/** What the bare server should answer. */
 export const bareConfig = validator(
   Type.Object({
     /** An agent as Gatehouse shows it. */
@@ -10,13 +10,13 @@ export const bareConfig = validator(
     taskSchema: Type.Optional(Type.Object({})),
     /** The answer to a task's request. */
     accepted: Type.Optional(Type.Object({})),
-    /** What each reader of `/events` gets, a frame each, after `waitMs`. */
+    /** Sent to each reader of `/events`, as one frame each, after `waitMs`. */
     frames: Type.Optional(Type.Array(Type.String())),
     waitMs: Type.Optional(Type.Integer({ minimum: 0 })),
   }),
 );
 
-/** The tools that the bare MCP server lists. A call of any of them tells the time. */
+/** The tools that the bare MCP server lists. A call of any of them returns the time. */
 export const bareMcpConfig = validator(
   Type.Object({
     tools: Type.Array(
@@ -25,7 +25,7 @@ export const bareMcpConfig = validator(
   }),
 );
 
-/** How the upstream's tool is called directly, and how that went; times in milliseconds. */
+/** How to call the upstream's tool directly, and the result. Times are in milliseconds. */
 export const directJob = validator(
   Type.Object({ concurrency: Type.Integer({ minimum: 1 }), seconds: Type.Number({ minimum: 0 }) }),
 );
@@ -39,20 +39,20 @@ export const directResult = validator(
 
 const count = Type.Integer({ minimum: 1 });
 
-/** What the upstream that is stopped can be asked. */
+/** Jobs of the upstream whose calls are stopped. */
 export const overseenJob = validator(
   Type.Union([
     Type.Object({ kind: Type.Literal("listen") }),
-    /** Waits for so many calls that are out, and forgets all that have ended. */
+    /** Waits for this many calls in flight, and forgets all that have ended. */
     Type.Object({ kind: Type.Literal("until-open"), count }),
-    /** Posts, and waits until so many calls have ended. */
+    /** Sends a POST and waits until this many calls have ended. */
     Type.Object({ kind: Type.Literal("press"), url: Type.String(), token: Type.String(), count }),
     Type.Object({ kind: Type.Literal("last-closed"), count }),
   ]),
 );
 export type OverseenJob = Static<typeof overseenJob.schema>;
-/** Milliseconds after the post: the end of the last call, and the answer. */
+/** Milliseconds from the POST to the end of the last call, and to the answer. */
 export const overseenPressed = validator(Type.Object({ closed: Type.Number(), answered: Type.Number() }));
 
-/** Where a server listens. */
+/** The port on which a server listens. */
 export const listening = validator(Type.Object({ port: Type.Integer() }));

@@ -1,4 +1,4 @@
-/** The SDK's client, with the upstream as its child: what a call costs without a gateway in between. */
+/** The SDK's client, with the upstream as its child process: the cost of a call without a gateway in between. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { answerLines } from "../processes/lines.ts";

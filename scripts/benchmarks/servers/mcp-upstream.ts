@@ -1,6 +1,6 @@
 /**
- * An MCP server over stdio that answers at once. Written by hand: one on top of the SDK would be what is measured. It ends
- * with its input.
+ * An MCP server over stdio that answers at once. Written by hand, because otherwise the SDK would be what is
+ * measured. It ends when its input does.
  */
 import { createInterface } from "node:readline";
 import Type, { type Static } from "typebox";

@@ -1,6 +1,6 @@
 /**
- * What is stopped: an upstream whose model talks for ever and whose tools never answer, in a process of its own, which also
- * presses the stop button: both ends of a measurement are taken with one clock.
+ * The upstream to be stopped: its model never stops talking and its tools never answer. It runs in a separate
+ * process, which also presses the stop button, so that one clock measures both ends.
  */
 import type { Static } from "typebox";
 import { BACKGROUND, WAITING_TOOL } from "../oversight/names.ts";
@@ -14,13 +14,13 @@ const CHUNK = frame({ content: "a few words " });
 
 type Job = Static<typeof overseenJob.schema>;
 
-/** Calls that are out, those that are only there to keep the server busy aside. */
+/** Calls in flight, apart from those that only keep the server busy. */
 class Watched {
   #open = 0;
   #closed: number[] = [];
   #changed = Promise.withResolvers<void>();
 
-  /** @returns what to call, once or more often, when the caller has hung up, or has taken its call back */
+  /** @returns a function to call, once or more often, when the caller has hung up or withdrawn its call */
   opened(): () => void {
     this.#open++;
     this.#tell();
@@ -42,7 +42,7 @@ class Watched {
     this.#closed = [];
   }
 
-  /** When the last of so many was closed. */
+  /** When the last of this many calls was closed. */
   async lastClosed(count: number): Promise<number> {
     await this.#until(() => this.#closed.length >= count);
     return Math.max(...this.#closed);
@@ -53,7 +53,7 @@ class Watched {
     const late = new Promise<void>((_, reject) =>
       patience.addEventListener("abort", () => reject(new Error(`${this.#open} calls are out by now`))),
     );
-    late.catch(() => {}); // nobody waits for it any more
+    late.catch(() => {}); // nothing waits for it any more
     while (!condition()) await Promise.race([this.#changed.promise, late]);
   }
 
@@ -64,7 +64,7 @@ class Watched {
 }
 
 const watched = new Watched();
-/** Those of the tool over stdio, which tells of them one after the other. */
+/** Calls of the tool over stdio, which reports them one after another. */
 const told: (() => void)[] = [];
 const called = new Map<unknown, () => void>();
 
@@ -143,7 +143,7 @@ async function answerMcp(request: Request): Promise<Response> {
   return Response.json({ jsonrpc: "2.0", id, result });
 }
 
-/** Milliseconds since the Unix epoch, with their fractions: the same in every process. */
+/** Milliseconds since the Unix epoch with fractions, comparable between processes. */
 function now(): number {
   return performance.timeOrigin + performance.now();
 }

@@ -1,18 +1,18 @@
-/** What the fake upstream says: shared by the upstream, and by those who check what arrived. */
+/** What the fake upstream says, for the upstream and for the checks of what arrived. */
 
-/** A model of the fake upstream, by name. */
+/** The fake upstream's models, by name. */
 export const MODELS = {
   /** `CHUNKS` chunks, all written at once. */
   plain: "plain",
-  /** The same, `PACE_MS` apart. */
+  /** The same chunks, `PACE_MS` apart. */
   paced: "paced",
-  /** `BURST_CHUNKS` chunks, all at once, after `BURST_WAIT_MS` for the readers to come. */
+  /** `BURST_CHUNKS` chunks, all at once, after `BURST_WAIT_MS` in which the readers arrive. */
   burst: "burst",
-  /** `STEADY_CHUNKS` chunks, `PACE_MS` apart: some ten seconds. */
+  /** `STEADY_CHUNKS` chunks, `PACE_MS` apart, for about ten seconds. */
   steady: "steady",
   /** Never answers. */
   hang: "hang",
-  /** `LONG_CHUNKS` chunks of `LONG_CHARACTERS` each, `LONG_PACE_MS` apart: some twenty seconds. */
+  /** `LONG_CHUNKS` chunks of `LONG_CHARACTERS` each, `LONG_PACE_MS` apart, for about twenty seconds. */
   long: "long",
 } as const;
 

@@ -1,4 +1,4 @@
-/** The tools of the upstream MCP server of these benchmarks, as a desk of customer service could have them. */
+/** The tools of these benchmarks' upstream MCP server, such as a customer service desk might have. */
 import { join } from "node:path";
 
 const VERBS = [
@@ -34,11 +34,11 @@ const NOUNS = [
   "outages",
 ] as const;
 
-/** Which of them is called, and with what. */
+/** The tool that is called, and its arguments. */
 export const CALLED = { name: "get_tickets", arguments: { id: "T-20481" } };
 export const ANSWER = "T-20481 is open, with the billing team since Tuesday.";
 
-/** 196, with about 300 bytes of description and schema each. */
+/** 196 tools with about 300 bytes of description and schema each. */
 export const UPSTREAM_TOOLS = VERBS.flatMap(([name, verb, how]) =>
   NOUNS.map((noun) => ({
     name: `${name}_${noun}`,
@@ -55,7 +55,7 @@ export const UPSTREAM_TOOLS = VERBS.flatMap(([name, verb, how]) =>
   })),
 );
 
-/** How the upstream is started, over stdio. */
+/** The command that starts the upstream over stdio. */
 export const UPSTREAM_PROGRAM = {
   command: process.execPath,
   args: ["--no-env-file", join(import.meta.dir, "mcp-upstream.ts")],

@@ -1,4 +1,4 @@
-/** The fake model of the tests in a process of its own, with the scripts that the benchmarks need. */
+/** The tests' fake model in a separate process, with the scripts that the benchmarks need. */
 import { startFakeModel } from "../../../test/support/fake-model.ts";
 import { answerLines } from "../processes/lines.ts";
 import {

@@ -1,4 +1,7 @@
-/** An MCP server over stdio whose tool never answers. It tells the port that it is given when it is called, and when no more. */
+/**
+ * An MCP server over stdio whose tool never answers. It reports the start and the end of each call to the port that
+ * it is given.
+ */
 import { createInterface } from "node:readline";
 import { WAITING_TOOL } from "../oversight/names.ts";
 

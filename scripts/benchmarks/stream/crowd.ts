@@ -7,19 +7,19 @@ import { Skipped } from "../report.ts";
 import { createAgent, dispatch, settings, TIER } from "../setup.ts";
 import type { Workshop } from "../workshop.ts";
 
-/** All that a node runs at once. */
+/** As many as a node runs at once. */
 const TASKS = 256;
 const READERS = 1_000;
-/** Of the load before, so that what a first task and a first stream take for good does not count. */
+/** Tasks and readers of an earlier load, so that permanent costs of the first ones do not count. */
 const WARM_UP = 16;
 const LOOK_MS = 250;
-/** Within which memory is to be given back. */
+/** The time within which memory should be given back. */
 const AFTER_MS = 30_000;
 const BYTES_PER_MB = 1_000_000;
 const PEAK = { of: "gatehouse", relation: "<", value: 400 } as const;
 const AFTER = { of: "gatehouse", relation: "<", value: 1.2 } as const;
 
-/** As many tasks as run at once, all streaming, with readers who take next to nothing of what they are sent. */
+/** As many tasks as can run at once, all streaming, with readers that take next to nothing. */
 export async function crowd(workshop: Workshop): Promise<Figure[]> {
   const upstream = await workshop.upstream();
   const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
@@ -48,7 +48,7 @@ export async function crowd(workshop: Workshop): Promise<Figure[]> {
   ];
 }
 
-/** @returns megabytes resident at most, from the first dispatch to the last task's end */
+/** @returns the most megabytes resident, between the first dispatch and the end of the last task */
 async function streamTo(
   { generator }: Workshop,
   gatehouse: Gatehouse,
@@ -74,7 +74,10 @@ async function streamTo(
   return peak;
 }
 
-/** Waits for a task's end with a reader who takes all. @throws Error when it has not succeeded */
+/**
+ * Waits for a task to end with a reader that reads everything.
+ * @throws Error if it did not succeed
+ */
 async function ended({ port, admin }: Gatehouse, id: string): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${port}/v1/tasks/${id}/events`, {
     headers: { authorization: `Bearer ${admin}` },

@@ -17,8 +17,8 @@ interface Delivery {
 }
 
 /**
- * One task read by many while it runs. The bare server pushes a frame a token to each reader, and does nothing else.
- * Gatehouse joins tokens that come in one turn, so tokens are what is counted.
+ * One task read by many while it runs. The bare server only sends one frame per token to each reader. Gatehouse
+ * combines tokens that arrive in the same turn, so the unit is tokens.
  */
 export async function fanOut(workshop: Workshop): Promise<Figure[]> {
   const upstream = await workshop.upstream();
@@ -63,7 +63,7 @@ export async function fanOut(workshop: Workshop): Promise<Figure[]> {
   ];
 }
 
-/** @throws Error when the readers did not all get the same bytes, from the first to the last */
+/** @throws Error if the readers did not all get the same bytes from beginning to end */
 async function deliver(
   { generator }: Workshop,
   { pid, port }: Target,

@@ -7,7 +7,7 @@ import { combine } from "../statistics.ts";
 import type { Target, Workshop } from "../workshop.ts";
 
 const STREAMS = 1_000;
-/** For memory to be given back, or not. */
+/** Time for memory to be given back, or not. */
 const SETTLE_MS = 3_000;
 const BYTES_PER_MB = 1_000_000;
 const OPEN = { of: "gatehouse", relation: "<", value: 150 } as const;
@@ -44,7 +44,7 @@ export async function quiet(workshop: Workshop): Promise<Figure[]> {
   ];
 }
 
-/** Megabytes above what the server took before. */
+/** Megabytes above the server's earlier memory. */
 async function sizes({ generator }: Workshop, { pid, port }: Target, request: string): Promise<Sizes> {
   await Bun.sleep(SETTLE_MS);
   const idle = residentBytes(pid);

@@ -17,8 +17,9 @@ interface Case {
 }
 
 /**
- * With 32 readers and chunks that come at once, both servers are as busy as they can be: a first token then waits for the
- * work on 31 other streams, and what is added is that work. One reader, and paced chunks, show what a stream itself waits.
+ * With 32 readers and chunks sent all at once, both servers are as busy as they can be. A first token then waits for
+ * the work on 31 other streams, and the difference is that work. One reader, or paced chunks, show the delay of a
+ * stream itself.
  */
 const CASES: readonly Case[] = [
   { id: "stream.relay", label: "32 readers, 50 chunks at once", model: "plain", readers: READERS },
@@ -26,7 +27,7 @@ const CASES: readonly Case[] = [
   { id: "stream.single", label: "1 reader, 50 chunks at once", model: "plain", readers: 1 },
 ];
 
-/** A model's stream read from the upstream itself, and as a task through Gatehouse. */
+/** A model's stream, read from the upstream directly and as a task through Gatehouse. */
 export async function relay(workshop: Workshop): Promise<Figure[]> {
   const upstream = await workshop.upstream();
   const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
@@ -35,7 +36,7 @@ export async function relay(workshop: Workshop): Promise<Figure[]> {
   for (const one of CASES) {
     const job = {
       connections: one.readers,
-      // All within the length of one stream.
+      // All of them start within the duration of one stream.
       spreadMs: one.model === "paced" ? CHUNKS * PACE_MS : 0,
     };
     const rounds = await alternate(

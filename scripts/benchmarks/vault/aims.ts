@@ -1,4 +1,4 @@
 import type { Aim } from "../figures.ts";
 
-/** Documents a second that go in, whatever they are. */
+/** Documents to be added per second, whatever their kind. */
 export const LEAST_INGEST: Aim = { of: "gatehouse", relation: ">=", value: 300 };

@@ -8,15 +8,15 @@ import { ingest, VaultClient } from "./client.ts";
 import { Passages } from "./passages.ts";
 
 const CONNECTIONS = 16;
-/** 16 connections ask 800 times a second then: a fraction of what the server can answer. */
+/** 16 connections then send 800 requests a second, a fraction of what the server can answer. */
 const PACE_MS = 20;
 
 interface CallsRound extends Round {
-  /** Null while none go in. */
+  /** Null while no documents are added. */
   readonly documentsPerSecond: number | null;
 }
 
-/** Reading an agent while documents go in without a pause, beside the same in quiet. */
+/** Reading an agent while documents are added without a pause, compared with the same without documents. */
 export async function besideCalls(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings() });
   const agent = await createAgent(gatehouse);
@@ -43,7 +43,7 @@ export async function besideCalls(workshop: Workshop): Promise<Figure[]> {
       (index) => passages.passage(first + index),
       () => isOver,
     );
-    // Its failure is thrown below; until then it must not end the process.
+    // The failure is thrown below. Until then it must not end the process.
     writing.catch(() => {});
     const round = await workshop.load(gatehouse, job);
     isOver = true;

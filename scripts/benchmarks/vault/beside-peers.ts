@@ -18,7 +18,7 @@ import {
 } from "./searchers.ts";
 
 const BATCH = 2_000;
-/** Queries whose exact answer is worked out. */
+/** Queries whose exact answer is computed. */
 const EXACT = 30;
 const REACHES = ["all", "scope"] as const;
 
@@ -37,8 +37,8 @@ export function hnswlib(workshop: Workshop): Promise<Figure[]> {
 }
 
 /**
- * The same vectors in a library within a process: no HTTP, no ledger, no boundaries. Beside it Gatehouse's `vector` mode
- * over REST, asked the same, one search at a time.
+ * The same vectors in a library within a process: no HTTP, ledger or boundaries. It is compared with Gatehouse's
+ * `vector` mode over REST, with the same queries, one search at a time.
  */
 async function beside(workshop: Workshop, product: PeerProduct): Promise<Figure[]> {
   if (!workshop.peers) throw new Skipped("give --peers to install it and measure it");

@@ -36,7 +36,7 @@ const answer = validator(
 );
 export type Passage = Static<typeof answer.schema>["results"][number];
 
-/** The vault of a Gatehouse, as a token sees it, over REST. Every answer is checked. */
+/** A Gatehouse's vault over REST, with the rights of a token. Every answer is checked. */
 export class VaultClient {
   readonly #port: number;
   readonly #token: string;
@@ -46,15 +46,16 @@ export class VaultClient {
     this.#token = token;
   }
 
-  /** @returns the id that the document has been given */
+  /** @returns the new document's id */
   async add(document: VaultDocument): Promise<string> {
     return added.parse(await this.#post(201, "/v1/vault/documents", document)).id;
   }
 
   /**
-   * @returns passages, the best first
-   * @throws Error when they are too many, not in order, twice there, or of another mode. In order are documents, by their
-   * first passages: what a document has more of may follow later, so that it crowds out no other.
+   * @returns passages, best first
+   * @throws Error if there are too many, or they are out of order, duplicated or of another mode. Documents are
+   *   ordered by their first passages; further passages of a document may follow later, so that they displace no
+   *   other document.
    */
   async search(search: Search): Promise<readonly Passage[]> {
     const { results, mode } = answer.parse(await this.#post(200, "/v1/vault/search", search));
@@ -96,13 +97,13 @@ function areInOrder(results: readonly Passage[]): boolean {
   return true;
 }
 
-/** So many calls are out at once while documents go in. */
+/** Calls in flight while documents are added. */
 export const WRITERS = 8;
 
 /**
- * Adds documents 0 to `count`, without `count`, several at once.
- * @param isOver asked before each document
- * @returns the documents' ids in their order, and how long it took
+ * Adds documents 0 to `count` - 1, several at once.
+ * @param isOver called before each document
+ * @returns the documents' ids in order, and how long it took
  */
 export async function ingest(
   client: VaultClient,

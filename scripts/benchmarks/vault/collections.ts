@@ -10,9 +10,9 @@ const GRADES = "qrels.tsv";
 
 export interface CollectionDocument {
   readonly id: string;
-  /** Never empty: a document without a title has its id as one. */
+  /** Never empty: a document without a title has its id as its title. */
   readonly title: string;
-  /** Never empty: a document of a title alone has it here too. */
+  /** Never empty: a document with only a title has it here too. */
   readonly text: string;
 }
 
@@ -30,7 +30,7 @@ export interface Collection {
   readonly queries: readonly Query[];
 }
 
-/** Folders of collections below this one, in the order of their names. */
+/** Folders of collections in this one, in order of their names. */
 export function collectionsIn(folder: string): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
@@ -45,9 +45,9 @@ const documentLine = validator(
 const queryLine = validator(Type.Object({ _id: Type.String(), text: Type.String() }));
 
 /**
- * Reads a collection in the form of BEIR: `corpus.jsonl`, `queries.jsonl`, and `qrels.tsv` of query, document and grade,
- * with or without a heading. Empty documents are left out, and queries that no document is relevant to.
- * @throws Error when a line is not as it should be
+ * Reads a collection in BEIR's format: `corpus.jsonl`, `queries.jsonl`, and `qrels.tsv` with query, document and
+ * grade, with or without a heading. Skips empty documents, and queries without a relevant document.
+ * @throws Error if a line is invalid
  */
 export function readCollection(folder: string): Collection {
   const grades = gradesOf(readFileSync(join(folder, GRADES), "utf8"));
@@ -67,7 +67,10 @@ export function readCollection(folder: string): Collection {
   };
 }
 
-/** By query. @throws Error for a line that is none */
+/**
+ * Grades by query.
+ * @throws Error if a line is invalid
+ */
 export function gradesOf(tsv: string): Map<string, Map<string, number>> {
   const grades = new Map<string, Map<string, number>>();
   for (const [index, line] of tsv.split(/\r?\n/).entries()) {

@@ -1,7 +1,7 @@
 import { Database, type Statement } from "bun:sqlite";
 import type { CollectionDocument } from "./collections.ts";
 
-/** SQLite's full-text search as anybody would set it up: what the vault is compared with. */
+/** SQLite's full-text search in an ordinary setup, which the vault is compared with. */
 export class PlainFts5 {
   readonly #db = new Database(":memory:");
   readonly #search: Statement<{ id: string }, [string, number]>;
@@ -17,7 +17,10 @@ export class PlainFts5 {
     this.#search = this.#db.query("SELECT id FROM documents WHERE documents MATCH ? ORDER BY rank LIMIT ?");
   }
 
-  /** Documents with any word of the query, by BM25, title and text alike. @returns ids, the best first */
+  /**
+   * Finds documents with any word of the query, by BM25, with title and text treated alike.
+   * @returns ids, best first
+   */
   search(query: string, limit: number): string[] {
     const words = query.match(/[\p{L}\p{N}]+/gu) ?? [];
     if (words.length === 0) return [];

@@ -1,14 +1,14 @@
-/** How good a ranking is, as trec_eval counts it. */
+/** How good a ranking is, computed as in trec_eval. */
 
-/** Documents that somebody judged for one query, and how well they answer it: 0 and below is not at all. */
+/** The documents that somebody judged for a query, and how well they answer it: 0 or less means not at all. */
 export type Grades = ReadonlyMap<string, number>;
 
 /**
- * nDCG at `cut` (Järvelin and Kekäläinen 2002), as trec_eval's `ndcg_cut`: the gain is the grade itself (not 2^grade - 1),
- * what stands at rank r counts 1 / log2(r + 1) of it, and the sum is divided by that of the best ranking of all that was
- * judged. Documents that nobody judged gain nothing.
- * @param ranking document ids, the best first, none twice
- * @returns 0 to 1; 0 where nothing is relevant
+ * nDCG at `cut` (Järvelin and Kekäläinen 2002), as in trec_eval's `ndcg_cut`: the gain is the grade itself (not
+ * 2^grade - 1), the document at rank r counts 1 / log2(r + 1) of its gain, and the sum is divided by that of the best
+ * ranking of all judged documents. Documents that nobody judged gain nothing.
+ * @param ranking document ids, best first, without duplicates
+ * @returns 0 to 1; 0 if nothing is relevant
  */
 export function ndcg(ranking: readonly string[], grades: Grades, cut: number): number {
   const gain = (document: string) => Math.max(0, grades.get(document) ?? 0);
@@ -17,7 +17,10 @@ export function ndcg(ranking: readonly string[], grades: Grades, cut: number): n
   return most === 0 ? 0 : discounted(ranking.slice(0, cut).map(gain)) / most;
 }
 
-/** The part of the relevant documents that is among the first `cut`. @returns 0 to 1; 0 where nothing is relevant */
+/**
+ * The part of the relevant documents that is among the first `cut`.
+ * @returns 0 to 1; 0 if nothing is relevant
+ */
 export function recall(ranking: readonly string[], grades: Grades, cut: number): number {
   const relevant = [...grades].filter(([, grade]) => grade > 0).map(([document]) => document);
   const first = new Set(ranking.slice(0, cut));
@@ -26,7 +29,10 @@ export function recall(ranking: readonly string[], grades: Grades, cut: number):
     : relevant.filter((document) => first.has(document)).length / relevant.length;
 }
 
-/** The arithmetic mean. @returns NaN of nothing */
+/**
+ * The arithmetic mean.
+ * @returns NaN if there are no values
+ */
 export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

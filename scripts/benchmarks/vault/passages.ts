@@ -1,12 +1,12 @@
 /**
- * Many passages that read like real ones, the same in every run. They recombine sentences of the collections, so that
- * words are as frequent, as long and as close to each other as people write them. Where there is no collection the
- * sentences are of made-up words, whose frequencies follow Zipf's law.
+ * Many passages that read like real ones, the same in every run. They recombine sentences of the collections, so
+ * their words are as frequent, as long and as close together as in real texts. Without a collection, the sentences
+ * consist of made-up words whose frequencies follow Zipf's law.
  */
 import { collectionsIn, readCollection } from "./collections.ts";
 import { Random } from "./random.ts";
 
-/** A passage has that many scopes to be in. */
+/** The number of scopes that a passage can be in. */
 export const SCOPES = 100;
 const LEAST_WORDS = 112;
 const MOST_WORDS = 130;
@@ -29,10 +29,10 @@ export function scopeName(index: number): string {
   return `team-${String(index).padStart(3, "0")}`;
 }
 
-/** Passages and questions, each from its number alone. */
+/** Passages and questions, each derived only from its number. */
 export class Passages {
   readonly #sentences: readonly (readonly string[])[];
-  /** What people asked of the collections. */
+  /** What people asked about the collections. */
   readonly #asked: readonly string[];
 
   private constructor(sentences: readonly (readonly string[])[], asked: readonly string[]) {
@@ -40,7 +40,7 @@ export class Passages {
     this.#asked = asked;
   }
 
-  /** @param folder of collections; null where there are none */
+  /** @param folder the folder of collections; null if there are none */
   static of(folder: string | null): Passages {
     const collections = folder === null ? [] : collectionsIn(folder).map(readCollection);
     if (collections.length === 0) return new Passages(madeUpSentences(), []);
@@ -51,7 +51,7 @@ export class Passages {
     return new Passages(sentences, asked.filter(hasQueryLength));
   }
 
-  /** About 120 words, so that it is one passage for any sensible way of splitting. */
+  /** About 120 words, so that any sensible way of splitting leaves it as one passage. */
   passage(index: number): Passage {
     const random = new Random(`passage ${index}`);
     const words: string[] = [];
@@ -62,7 +62,7 @@ export class Passages {
     return { title, text: words.join(" "), scope: scopeName(index % SCOPES) };
   }
 
-  /** 8 to 14 words: every other one what somebody asked, if it was so long, the others a part of a sentence. */
+  /** 8 to 14 words: alternately a person's question, if one of that length exists, and part of a sentence. */
   query(index: number): string {
     const random = new Random(`query ${index}`);
     if (index % 2 === 0 && this.#asked.length > 0) return random.pick(this.#asked);
@@ -94,14 +94,14 @@ function sentencesOf(text: string): string[][] {
 function madeUpSentences(): string[][] {
   const random = new Random("made-up sentences");
   const words = Array.from({ length: MADE_UP_WORDS }, (_, rank) => madeUpWord(rank, random));
-  // By Zipf's law the word of rank r comes up 1/r as often as the first: the inverse of that distribution.
+  // By Zipf's law, the word of rank r occurs 1/r times as often as the first. This inverts that distribution.
   const word = () => words[Math.floor(MADE_UP_WORDS ** random.next()) - 1] ?? "";
   return Array.from({ length: MADE_UP_SENTENCES }, () =>
     Array.from({ length: SENTENCE_WORDS.least + random.below(20) }, word),
   );
 }
 
-/** The more frequent, the shorter, as in any language. */
+/** The more frequent a word, the shorter, as in any language. */
 function madeUpWord(rank: number, random: Random): string {
   const syllables = 1 + Math.floor(Math.log10(rank + 1) * 0.9);
   return Array.from({ length: syllables + random.below(2) }, () => random.pick(SYLLABLES)).join("");

@@ -16,9 +16,9 @@ export interface Scores {
 export interface CollectionResult {
   readonly name: string;
   readonly documentsPerSecond: number;
-  /** Of one search, in milliseconds. */
+  /** Times of single searches, in milliseconds. */
   readonly times: Pair<{ readonly p50: number | null; readonly p99: number | null }>;
-  /** One entry each time that typing errors were injected; a single one without. */
+  /** One element for each injection of typing errors; a single one for queries without. */
   readonly scores: Readonly<Record<Variant, Readonly<Record<Mode | "baseline", readonly Scores[]>>>>;
 }
 
@@ -75,7 +75,7 @@ function scoreFigures({ name, scores }: CollectionResult, variant: Variant): Fig
   ];
 }
 
-/** Of nDCG@10, over the collections, each time that typing errors were injected. */
+/** The mean difference in nDCG@10 over the collections, for each injection of typing errors. */
 function meanDifference(results: readonly CollectionResult[], variant: Variant): Figure {
   const takes = results[0]?.scores[variant].baseline.length ?? 0;
   const differences = Array.from({ length: takes }, (_, take) =>

@@ -13,19 +13,19 @@ import { Random } from "./random.ts";
 import { mistype } from "./typos.ts";
 
 const CUT = 10;
-/** Passages that are asked for, so that ten documents are among them, most of which have several passages. */
+/** Passages requested, so that they include ten documents, most of which have several passages. */
 const PASSAGES = 30;
 const SCOPE = "collection";
-/** Typing errors are injected so many times, each time others. */
+/** How many times typing errors are injected, each time different ones. */
 const TYPED = 3;
-/** Searches that are not timed at once. */
+/** Simultaneous searches when times are not measured. */
 const SEARCHERS = 4;
 const WARM_UP = 50;
 
-/** Ids of documents, the best first. */
+/** Returns ids of documents, best first. */
 type Ranker = (query: string) => string[] | Promise<string[]>;
 
-/** How well each mode finds what people judged to be relevant, beside plain FTS5 over the same documents. */
+/** How well each mode finds what people judged to be relevant, compared with plain FTS5 on the same documents. */
 export async function quality(workshop: Workshop): Promise<Figure[]> {
   const folders = workshop.collections === null ? [] : collectionsIn(workshop.collections);
   if (folders.length === 0) {
@@ -55,7 +55,7 @@ async function measure(collection: Collection, gatehouse: Gatehouse): Promise<Co
     (mode: Mode): Ranker =>
     async (query) => {
       const found = await client.search({ query, top_k: PASSAGES, mode });
-      // The first passage of a document gives its place.
+      // A document's first passage determines its place.
       return [...new Set(found.map(({ document_id }) => original.get(document_id) ?? "unknown"))];
     };
 
@@ -90,7 +90,10 @@ function typed({ name, queries }: Collection, take: number): string[] {
   return queries.map(({ id, text }) => mistype(text, new Random(`${name} ${id} ${take}`)));
 }
 
-/** Means over all queries of the collection. @param texts what is asked in place of each */
+/**
+ * Means over all of the collection's queries.
+ * @param texts the text to search for, in place of each query's own
+ */
 async function scoresOf(rank: Ranker, { queries }: Collection, texts: readonly string[]): Promise<Scores> {
   const rankings: string[][] = [];
   let next = 0;
@@ -104,7 +107,7 @@ async function scoresOf(rank: Ranker, { queries }: Collection, texts: readonly s
   return { ndcg: over(ndcg), recall: over(recall) };
 }
 
-/** One search at a time, as the client sees it. */
+/** Times of one search at a time, as a client sees them. */
 async function timesOf(
   rank: Ranker,
   texts: readonly string[],

@@ -1,4 +1,4 @@
-/** Numbers that look random and are the same in every run, from a seed in words (mulberry32). */
+/** Pseudo-random numbers that are the same in every run, from a textual seed (mulberry32). */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = Bun.hash.xxHash32(seed);
   }
 
-  /** From 0 to 1, without 1. */
+  /** From 0 to 1, excluding 1. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -14,12 +14,12 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 to `end`, without `end`. */
+  /** An integer from 0 to `end`, excluding `end`. */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
 
-  /** @throws Error when there is nothing to choose from */
+  /** @throws Error if there is nothing to choose from */
   pick<T>(from: ArrayLike<T>): T {
     const picked = from[this.below(from.length)];
     if (picked === undefined) throw new Error("nothing to choose from");

@@ -9,10 +9,10 @@ import { Passages } from "./passages.ts";
 import { checkAnswers, createSearchers, PLACES, type Reach, SEARCHERS, searchLoad } from "./searchers.ts";
 
 const BYTES_PER_MB = 1_000_000;
-/** Until what only writing needed has been given back. */
+/** Time until memory that only writing needed has been given back. */
 const REST_MS = 3_000;
 const PROGRESS = 10;
-/** The aims are for so many passages, or more. */
+/** The aims apply from this many passages on. */
 const AIMED = 100_000;
 const MOST_RESIDENT: Aim = { of: "gatehouse", relation: "<", value: 250 };
 const LONGEST: Readonly<Record<Reach, Aim>> = {

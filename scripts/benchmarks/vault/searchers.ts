@@ -8,9 +8,9 @@ import { type Passages, SCOPES, scopeName } from "./passages.ts";
 /** Agents that search at the same time. */
 export const SEARCHERS = 10;
 export const TOP_K = 10;
-/** Different questions of each. */
+/** Different questions of each agent. */
 const QUERIES = 300;
-/** Questions of each whose answers are looked at closely. */
+/** Questions of each agent whose answers are checked in detail. */
 const CHECKED = 10;
 
 /** What an agent may see: its own scope, or the whole workspace. */
@@ -18,15 +18,15 @@ export type Reach = "scope" | "all";
 
 export const PLACES: Readonly<Record<Reach, string>> = { scope: "in one scope", all: "over all scopes" };
 
-/** An agent that searches, by a token that acts as it. */
+/** An agent that searches, with a token that acts as it. */
 export interface Searcher {
   readonly token: string;
-  /** Its memory scope; `/` is the whole workspace. */
+  /** The agent's memory scope; `/` is the whole workspace. */
   readonly scope: string;
   readonly queries: readonly string[];
 }
 
-/** A data directory with the large collection, and who searches it. */
+/** A data directory with the large collection, and its searchers. */
 export interface FilledVault {
   readonly dataDir: string;
   readonly searchers: Readonly<Record<Reach, readonly Searcher[]>>;
@@ -54,7 +54,7 @@ export async function createSearchers(
   return searchers;
 }
 
-/** The load of these searchers: a connection each, every question in turn. */
+/** The load of these searchers: one connection each, with every question in turn. */
 export function searchLoad(searchers: readonly Searcher[], mode: Mode) {
   return {
     request: searchers.map(({ token, queries }) =>
@@ -69,8 +69,8 @@ export function searchLoad(searchers: readonly Searcher[], mode: Mode) {
 }
 
 /**
- * Asks some questions of each and looks at whole answers, which the load generator does not.
- * @throws Error when an answer is short, or not from inside the boundary
+ * Makes some searches of each agent and checks the whole answers, which the load generator does not do.
+ * @throws Error if an answer is too short, or contains something from outside the boundary
  */
 export async function checkAnswers(
   gatehouse: Gatehouse,

@@ -1,6 +1,6 @@
 import type { Random } from "./random.ts";
 
-/** Words of so many letters or more are mistyped. */
+/** Words of this many letters or more are mistyped. */
 const LEAST_LETTERS = 4;
 const CHANCE = 1 / 3;
 const WORD = new RegExp(`[A-Za-z]{${LEAST_LETTERS},}`, "g");
@@ -38,9 +38,9 @@ const NEIGHBOURS: Readonly<Record<string, string>> = {
 const EDITS = [swap, drop, double, replace] as const;
 
 /**
- * The text with typing errors: one edit in about every third word of four ASCII letters or more, and at least in one
- * word if there is any. An edit swaps two letters that stand side by side, drops a letter, doubles one, or takes the key
- * beside it; kind and place are drawn evenly.
+ * Adds typing errors: one edit in about every third word of four ASCII letters or more, and in at least one word if
+ * there is any. An edit swaps two adjacent letters, drops a letter, doubles one, or replaces it with a neighbouring
+ * key. Kind and place are chosen uniformly.
  */
 export function mistype(text: string, random: Random): string {
   const words = [...text.matchAll(WORD)];
@@ -57,7 +57,7 @@ export function mistype(text: string, random: Random): string {
   return result + text.slice(end);
 }
 
-/** Never the word itself. */
+/** Never returns the word itself. */
 function mistypeWord(word: string, random: Random): string {
   for (;;) {
     const mistyped = random.pick(EDITS)(word, random.below(word.length), random);

@@ -8,7 +8,7 @@ import { hasPassed, tallyScenarios } from "./outcome.ts";
 import { startProxy } from "./proxy.ts";
 import { runSuite, type Suite, type SuiteRun } from "./suite.ts";
 
-/** The last release, and the pre-release of the next one at the newest version of the protocol that is served here. */
+/** The last release, and the next release's preview at the newest protocol version that Gatehouse supports. */
 const SUITES: readonly Suite[] = [
   { package: "@modelcontextprotocol/conformance", args: ["--suite", "all"] },
   { package: "conformance-next", args: ["--suite", "all", "--spec-version", "2025-11-25"] },
@@ -22,8 +22,8 @@ const SERVER = [
 ];
 
 /**
- * Runs the official MCP conformance suites against a server that has the tools which they require, over HTTP on loopback. Each scenario counts as one.
- * `say` is told the name of what comes.
+ * Runs the official MCP conformance suites against a server with the tools that they require, over HTTP on loopback.
+ * Each scenario counts as one check. `say` gets the name of each part before it runs.
  */
 export async function checkConformance(say: (text: string) => void): Promise<Tally> {
   const folder = tempDir();
@@ -71,7 +71,7 @@ function report({ exitCode, scenarios, output }: SuiteRun, tally: Tally): void {
   }
   const failed = scenarios.filter((scenario) => !hasPassed(scenario)).map(({ name }) => name);
   if (failed.length > 0) console.log(`FAILED: ${failed.join(", ")}`);
-  // What failed left no result: the suite's own words say why.
+  // A scenario that could not run leaves no result, so show the suite's own output.
   if (tally.failed > failed.length) console.log(`${output}\nexit code ${exitCode ?? "none: killed"}`);
   console.log(`${tally.passed} scenarios passed, ${tally.failed} failed`);
 }

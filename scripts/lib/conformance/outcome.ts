@@ -1,6 +1,6 @@
 import { add, NOTHING, ONE_FAILED, ONE_PASSED, type Tally } from "../tally.ts";
 
-/** One thing that a scenario looked at. What the suite only recommends is a WARNING. */
+/** One check within a scenario. A mere recommendation of the suite is a WARNING. */
 export interface Check {
   readonly id: string;
   readonly status: "SUCCESS" | "FAILURE" | "WARNING" | "INFO" | "SKIPPED";
@@ -12,14 +12,14 @@ export interface Scenario {
   readonly checks: readonly Check[];
 }
 
-/** A scenario that looked at nothing proves nothing. */
+/** A scenario without checks proves nothing. */
 export function hasPassed({ checks }: Scenario): boolean {
   return checks.length > 0 && checks.every(({ status }) => status !== "FAILURE");
 }
 
 /**
- * The outcome of one run of the suite, a scenario each. A non-zero exit code without a failed scenario is one failure as
- * well: a scenario that could not be run leaves no result. So is a run without any.
+ * The outcome of one run of the suite, counted per scenario. A non-zero exit code without a failed scenario counts as
+ * one failure, because a scenario that could not be run leaves no result. So does a run without any scenario.
  */
 export function tallyScenarios(exitCode: number | null, scenarios: readonly Scenario[]): Tally {
   const tally = scenarios

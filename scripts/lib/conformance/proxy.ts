@@ -1,10 +1,13 @@
-/** The suite sends no credentials: what stands between it and the server, and adds them. */
+/** The suite sends no credentials. This proxy between it and the server adds them. */
 export interface Proxy {
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Hands on every request as it is, Host and Origin too, but for the token; streams both ways. */
+/**
+ * Passes on every request unchanged, including Host and Origin, except that it adds the token. Streams in both
+ * directions.
+ */
 export function startProxy(target: string, token: string): Proxy {
   const server = Bun.serve({
     hostname: "127.0.0.1",

@@ -3,18 +3,18 @@ import Type, { type Static } from "typebox";
 import { validator } from "../../../src/base/schema.ts";
 import type { Scenario } from "./outcome.ts";
 
-/** A release of `@modelcontextprotocol/conformance`, and what it is asked to run. */
+/** A release of `@modelcontextprotocol/conformance`, and the arguments with which it runs. */
 export interface Suite {
-  /** As node_modules names it. */
+  /** The package's name in node_modules. */
   readonly package: string;
   readonly args: readonly string[];
 }
 
 export interface SuiteRun {
-  /** Null when a signal, or the time limit, ended it. */
+  /** Null if a signal or the time limit ended it. */
   readonly exitCode: number | null;
   readonly scenarios: readonly Scenario[];
-  /** All that the suite wrote. */
+  /** The suite's whole output. */
   readonly output: string;
 }
 
@@ -30,7 +30,7 @@ const Checks = validator(
   ),
 );
 
-/** Runs a suite's server scenarios against `url`; `folder` is empty, and takes what they leave. */
+/** Runs a suite's server scenarios against `url`. `folder` must be empty, and receives their results. */
 export async function runSuite(suite: Suite, url: string, folder: string): Promise<SuiteRun> {
   const program = join("node_modules", suite.package, "dist", "index.js");
   const child = Bun.spawn(
@@ -47,7 +47,8 @@ export async function runSuite(suite: Suite, url: string, folder: string): Promi
       folder,
     ],
     {
-      // Nothing of this machine's: a proxy that it names would stand between the suite and the server.
+      // Nothing from this machine's environment, where a proxy might be configured that would sit between suite and
+      // server.
       env: { PATH: "", HOME: folder },
       stdin: "ignore",
       stdout: "pipe",
@@ -64,7 +65,7 @@ export async function runSuite(suite: Suite, url: string, folder: string): Promi
   return { exitCode: child.exitCode, scenarios: await readScenarios(folder), output: stdout + stderr };
 }
 
-/** Each scenario leaves `server-<name>-<time>/checks.json`. */
+/** Reads what each scenario leaves in `server-<name>-<time>/checks.json`. */
 async function readScenarios(folder: string): Promise<Scenario[]> {
   const paths = await Array.fromAsync(new Bun.Glob("*/checks.json").scan(folder));
   return Promise.all(
@@ -75,7 +76,7 @@ async function readScenarios(folder: string): Promise<Scenario[]> {
   );
 }
 
-/** None where it is not what the suite writes: such a scenario has not passed. */
+/** Empty if this is not what the suite writes; then the scenario has not passed. */
 function readChecks(json: unknown): Static<typeof Checks.schema> {
   return Checks.is(json) ? json : [];
 }

@@ -1,10 +1,10 @@
 import type { Life } from "../life.ts";
 import type { World } from "../world.ts";
 
-/** A document as its writer knows it: null is one that is not there. */
+/** A document from its writer's point of view. A text of null means that the document does not exist. */
 export interface Document {
   readonly id: string;
-  /** What it may be by now: the last that was acknowledged, and all that was asked for since. */
+  /** The texts that it may have now: the last acknowledged one, and all that were requested since. */
   may: (string | null)[];
 }
 

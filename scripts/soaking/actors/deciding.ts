@@ -6,12 +6,12 @@ const PAUSE_MS = 60;
 
 type Decision = "approve" | "deny" | "change";
 
-/** What a person has decided on one call, by the call's id. */
+/** A person's decision on one call. */
 export interface Decided {
-  /** The id in the arguments that were asked for. */
+  /** The id in the requested arguments. */
   readonly id: string;
   readonly decision: Decision;
-  /** The answer `denied` or `approved` has come. */
+  /** Whether the answer `denied` or `approved` has arrived. */
   isAcknowledged: boolean;
 }
 
@@ -23,12 +23,12 @@ interface Pending {
   readonly arguments_hash: string;
 }
 
-/** The id that a person puts in the place of the one that was asked for. */
+/** The id with which a person replaces the requested one. */
 export function changedId(id: string): string {
   return `${id}/changed`;
 }
 
-/** Two people who look at what is pending, and decide. A call that needs both is approved by both. */
+/** Two people look at pending calls and decide. If a call needs both, both approve it. */
 export async function decide(world: World, life: Life): Promise<void> {
   while (!life.isOver) {
     const answer = await life.call("GET", "/v1/approvals?limit=200");
@@ -43,7 +43,7 @@ export async function decide(world: World, life: Life): Promise<void> {
 async function decideOne(world: World, life: Life, pending: Pending, token: string): Promise<void> {
   const decided = decisionOn(world, pending);
   const { task, call_id, arguments_hash } = pending;
-  // Of a question that was changed already, the hash is another one, which the first person has approved.
+  // If the question was already changed, its hash is a different one, which the first person has approved.
   const isChanged = decided.decision === "change" && pending.arguments.id === decided.id;
   const answer = await life.call("POST", `/v1/tasks/${task}/approvals/${call_id}`, {
     token,
@@ -63,7 +63,7 @@ async function decideOne(world: World, life: Life, pending: Pending, token: stri
   if ((answer.body as { status: string }).status !== "pending") decided.isAcknowledged = true;
 }
 
-/** Once and for all: who decides again after a crash decides the same. */
+/** Decides once and for all: after a crash, the same person decides the same way again. */
 function decisionOn({ decided, random }: World, { call_id, agent, arguments: input }: Pending): Decided {
   const known = decided.get(call_id);
   if (known) return known;

@@ -7,7 +7,7 @@ import { THRIFTY } from "./paying.ts";
 import { STOPPED_AGENT } from "./stopping.ts";
 
 const TIER = { steady: 1, flaky: 2, broken: 3 } as const;
-/** One in so many is cancelled. */
+/** One task in this many is cancelled. */
 const CANCELLED = 12;
 const STEPS: readonly (readonly (readonly string[])[])[] = [
   [],
@@ -21,7 +21,9 @@ const STEPS: readonly (readonly (readonly string[])[])[] = [
 ];
 const TOOLS = ["up.send", "up.look", "api.order", "api.read", "time.now"];
 
-/** New tasks of one round, and again those whose answers were lost: the same key never makes a second task. */
+/**
+ * Dispatches a round's new tasks, and again those whose answers were lost. The same key never creates a second task.
+ */
 export async function dispatchTasks(world: World, life: Life, count: number): Promise<void> {
   for (let n = 0; n < count; n++) world.asked.push(newTask(world, `task-${world.asked.length}`));
   const unanswered = world.asked.filter(({ id }) => id === null);
@@ -54,7 +56,7 @@ function newTask({ random }: World, key: string): AskedTask {
   };
 }
 
-/** Asks for a task; whether and when the answer comes is the server's luck. */
+/** Requests a task. Whether and when the answer arrives depends on the server's luck. */
 async function dispatch(world: World, life: Life, task: AskedTask): Promise<void> {
   const headers = { "idempotency-key": task.plan.key };
   if (!task.isStreamed) {
@@ -68,7 +70,7 @@ async function dispatch(world: World, life: Life, task: AskedTask): Promise<void
     begun = resolve;
   });
   const { reader } = task;
-  // From its beginning: what was read of a task before is what its own reader goes on with.
+  // From the beginning of the stream. If some of a task was read earlier, its own reader continues.
   const reads = reader !== null && reader.lastId === 0 && !reader.isReading ? reader : null;
   if (reads) reads.isReading = true;
   const streaming = life
@@ -99,7 +101,7 @@ function taken({ faults }: World, task: AskedTask, id: string): void {
   task.id = id;
 }
 
-/** An agent that is stopped, or has spent what it had, takes no task; nothing else is a reason here. */
+/** A stopped agent, or one that has spent its credits, accepts no task. Any other refusal is a fault. */
 function refused({ faults, stops }: World, task: AskedTask, status: number, text: string): void {
   if (status === 409 && (task.body.agent === STOPPED_AGENT || stops.asked > 0)) return;
   if (status === 402 && task.body.agent === THRIFTY) return;
@@ -111,7 +113,8 @@ async function cancel(life: Life, task: AskedTask): Promise<void> {
   task.cancelled = heard === "no" ? "perhaps" : heard;
   const answer = await life.call("POST", `/v1/tasks/${task.id}/cancel`);
   if (answer?.status === 200) task.cancelled = "yes";
-  // It had ended: the cancel changes nothing, unless an earlier one whose answer was lost was what ended it.
+  // The task had already ended, so the cancel changes nothing, unless an earlier cancel whose answer was lost had
+  // ended it.
   else if (answer?.status === 409) task.cancelled = heard;
 }
 

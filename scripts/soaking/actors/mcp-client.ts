@@ -3,14 +3,14 @@ import type { World } from "../world.ts";
 
 const PROTOCOL = "2025-11-25";
 
-/** A client's own call of a tool over MCP. */
+/** A tool call that a client makes directly over MCP. */
 export interface OwnCall {
   readonly id: string;
-  /** The answer came, and was no error. */
+  /** Whether an answer arrived that was not an error. */
   isAnswered: boolean;
 }
 
-/** A client that opens a session and calls a tool over and over; the calls of some agents wait for a person. */
+/** A client that opens a session and calls a tool again and again. Some agents' calls wait for a person. */
 export async function callOverMcp(world: World, life: Life, token: string): Promise<void> {
   const session = await openSession(life, token);
   for (let n = 0; session !== null && !life.isOver; n++) {
@@ -23,7 +23,7 @@ export async function callOverMcp(world: World, life: Life, token: string): Prom
       method: "tools/call",
       params,
     });
-    // JSON, or a stream of events whose last one has the answer.
+    // Either JSON, or a stream of events of which the last contains the answer.
     call.isAnswered = answer !== null && /"result"/.test(answer) && !/"isError":true/.test(answer);
     await life.pause(world.random() * 200);
   }

@@ -1,26 +1,26 @@
 import type { Life } from "../life.ts";
 import type { World } from "../world.ts";
 
-/** The agent that has little to spend, and gets a little more now and then. */
+/** The agent that has little to spend, and occasionally gets a little more. */
 export const THRIFTY = "thrifty";
 
-/** Before the first life: three calls of a tool, or as much as the first call of a model reserves. */
+/** For the first life: enough for three tool calls, or as much as a model's first call reserves. */
 export const FIRST_ALLOWANCE = 30_000;
 const MOST_MORE = 60_000;
-/** More than all tasks of the longest soak come to. */
+/** More than all tasks of the longest soak cost. */
 const ENOUGH = 1_000_000_000_000;
 const MICROS = 1_000_000;
 
-/** What the agent may spend in a day, as it was asked for. It only grows. */
+/** A requested daily allowance of the agent. It only grows. */
 export interface Allowance {
   readonly micros: number;
   /** Milliseconds since the Unix epoch. */
   readonly askedAt: number;
-  /** Null: no answer came, so that it may hold or not. */
+  /** Null if no answer arrived, so it may or may not be in effect. */
   answeredAt: number | null;
 }
 
-/** Raises what the agent may spend in some lives, and at a moment at which its calls may be waiting for it. */
+/** Raises the agent's allowance in some lives, at a moment when its calls may be waiting for it. */
 export async function raiseAllowance(world: World, life: Life): Promise<void> {
   if (world.random() < 0.4) return;
   await life.pause(world.random() * 400);
@@ -28,7 +28,7 @@ export async function raiseAllowance(world: World, life: Life): Promise<void> {
   await allow(world, life, last + Math.ceil(world.random() * MOST_MORE));
 }
 
-/** So much that nothing waits any more. */
+/** Raises the allowance so much that nothing waits any more. */
 export async function allowEnough(world: World, life: Life): Promise<void> {
   await allow(world, life, ENOUGH);
 }

@@ -5,7 +5,7 @@ import type { World } from "../world.ts";
 const PAUSE_MS = 40;
 const AT_ONCE = 40;
 
-/** Takes up the streams of tasks that have not ended, each where its reader was when the last life ended. */
+/** Resumes the streams of tasks that have not ended, each where its reader was at the end of the last life. */
 export async function readStreams(world: World, life: Life): Promise<void> {
   while (!life.isOver) {
     const readers = world.asked.flatMap((task) => (task.reader ? [{ task, reader: task.reader }] : []));

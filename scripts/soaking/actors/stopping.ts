@@ -1,10 +1,10 @@
 import type { Life } from "../life.ts";
 import type { World } from "../world.ts";
 
-/** The agent whose tasks are stopped. */
+/** The agent whose tasks get stopped. */
 export const STOPPED_AGENT = "stopped";
 
-/** Stops an agent in some lives, and lets it work again in most. */
+/** Stops an agent in some lives, and resumes it in most. */
 export async function stopAndResume(world: World, life: Life): Promise<void> {
   const path = `/v1/agents/${STOPPED_AGENT}`;
   if (world.random() < 0.7) await resumeAgent(life);
@@ -13,7 +13,7 @@ export async function stopAndResume(world: World, life: Life): Promise<void> {
   await life.call("POST", `${path}/stop`);
 }
 
-/** Stops the whole workspace in few lives. It works again in the same one, or at the beginning of the next. */
+/** Stops the whole workspace in a few lives. It is resumed in the same life or at the beginning of the next. */
 export async function stopWorkspaceAndResume(world: World, life: Life): Promise<void> {
   await resumeWorkspace(world, life);
   if (world.random() < 0.85) return;

@@ -8,7 +8,7 @@ import { meetingFaults } from "./meant.ts";
 import { endedByStopFaults, stopFaults } from "./stops.ts";
 import { endFaults, eventFaults, scheduleFaults, taskFaults } from "./tasks.ts";
 
-/** What is checked at the end, by the name of what must hold. */
+/** The checks made at the end, by the promise that must hold. */
 export const CHECKS = {
   "no task is lost, and each ended as it may": taskFaults,
   "a task is given up after three crashes over one step": givenUpFaults,
@@ -28,7 +28,7 @@ export const CHECKS = {
   "the kills came in the middle of what they are for": meetingFaults,
 } satisfies Readonly<Record<string, (evidence: Evidence) => Iterable<string>>>;
 
-/** Every fault of the end joins those that were found on the way. */
+/** Adds every fault found at the end to those found on the way. */
 export function checkAll(evidence: Evidence): void {
   for (const [check, find] of Object.entries(CHECKS)) {
     for (const text of find(evidence)) evidence.world.faults.add(check, text);

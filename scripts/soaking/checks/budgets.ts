@@ -2,13 +2,13 @@ import { type Allowance, THRIFTY } from "../actors/paying.ts";
 import { isCall, type TimedEntry } from "../evidence-file.ts";
 import type { Evidence } from "../soak.ts";
 
-/** So long after its answer a change counts for sure: what was refused before may be recorded a little later. */
+/** How long after its answer a change certainly counts. Earlier refusals may be recorded a little late. */
 const SETTLED_MS = 1_000;
 const DAY_CHARACTERS = 10;
 
 /**
- * Calls that began with nothing left of the agent's day beside what was reserved, and such as were refused though something was.
- * The ledger alone says what was spent and what was reserved at each entry.
+ * Calls that began although the agent's day had nothing left besides what was reserved, and calls that were refused
+ * although something was left. What was spent and reserved at each entry is taken only from the ledger.
  */
 export function* budgetFaults({ file, world }: Evidence): Generator<string> {
   const spent = new Map<string, number>();
@@ -36,7 +36,7 @@ export function* budgetFaults({ file, world }: Evidence): Generator<string> {
   }
 }
 
-/** Tasks that ended for want of credits which nobody was refused. */
+/** Tasks that ended for lack of credits although no call of theirs was refused. */
 export function* exhaustedFaults({ tasks, file }: Evidence): Generator<string> {
   const refused = new Set(
     file.entries.filter(({ code }) => code === "credits_exhausted").map(({ task }) => task),
@@ -46,17 +46,17 @@ export function* exhaustedFaults({ tasks, file }: Evidence): Generator<string> {
   }
 }
 
-/** Micro-credits that an intent says are held for its call. */
+/** Micro-credits that are reserved for a call according to its intent. */
 export function reservedBy({ detail }: TimedEntry): number {
   return Number(detail?.reserved ?? detail?.price ?? 0);
 }
 
-/** The most that the agent may spend at that time. */
+/** The most that the agent may possibly spend at that time. */
 function perhapsAllowed(allowances: readonly Allowance[], at: number): number {
   return Math.max(...allowances.filter(({ askedAt }) => askedAt <= at).map(({ micros }) => micros));
 }
 
-/** What the agent may spend at that time, whatever became of the changes that were not answered. */
+/** What the agent may certainly spend at that time, whatever happened to unanswered changes. */
 function surelyAllowed(allowances: readonly Allowance[], at: number): number {
   const known = allowances.filter(({ answeredAt }) => answeredAt !== null && answeredAt + SETTLED_MS < at);
   return Math.max(0, ...known.map(({ micros }) => micros));

@@ -2,7 +2,7 @@ import { changedId } from "../actors/deciding.ts";
 import { idIn } from "../plan.ts";
 import type { Evidence } from "../soak.ts";
 
-/** Tools that were called twice by themselves, without an intent, or against what a person has said. */
+/** Tools that were called twice without being asked to, without an intent, or contrary to a person's decision. */
 export function* callFaults({ world, file }: Evidence): Generator<string> {
   const { receipts } = world.upstreams;
   const intents = new Map<string, number[]>();

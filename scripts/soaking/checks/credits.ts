@@ -5,7 +5,7 @@ import { reservedBy } from "./budgets.ts";
 
 const MICROS = 1_000_000;
 
-/** Sums that differ: what the calls' entries say, what tasks say, and what budgets are held against. */
+/** Sums that differ between the calls' entries, the tasks, and the budgets. */
 export function* creditFaults({ file, tasks, creditsThisMonth }: Evidence): Generator<string> {
   const calls = file.entries.filter(
     ({ action, phase }) => phase === "outcome" && (action === "model.call" || action === "tool.call"),
@@ -41,7 +41,7 @@ export function* creditFaults({ file, tasks, creditsThisMonth }: Evidence): Gene
   if (months.size <= 1 && usage !== spent) yield `budgets count ${spent}, the workspace shows ${usage}`;
 }
 
-/** Calls that were charged anything but their price, and lost ones that were charged anything but what was reserved for them. */
+/** Calls whose charge was not their price, and lost calls whose charge was not what was reserved for them. */
 function* priceFaults(outcomes: readonly TimedEntry[], entries: readonly TimedEntry[]): Generator<string> {
   const intents = new Map(
     entries.filter(({ phase }) => phase === "intent").map((entry) => [entry.seq, entry]),

@@ -3,17 +3,17 @@ import { unsettled } from "../../../test/faults/support.ts";
 import { chainFaults } from "../../../test/ledger/support.ts";
 import type { Evidence } from "../soak.ts";
 
-/** Files that a server leaves after an orderly end, whatever came before. */
+/** Files that a server leaves after an orderly end, whatever happened before. */
 const LEFT: readonly RegExp[] = [
   /^gatehouse\.(db|yaml|lock)$/,
   /^(ledger|secrets|webhook)\.key$/,
   /^admin\.token$/,
   /^vec0-[0-9a-f]+\.(so|dylib|dll)$/,
 ];
-/** The log of SQLite is emptied as it grows. */
+/** SQLite's log is emptied as it grows. */
 const GREATEST_LOG = 64 * 1024 * 1024;
 
-/** A database that is not whole, and entries that do not follow each other, with nothing of the program's own code. */
+/** A damaged database, and entries that do not follow one another, checked with none of the program's own code. */
 export function* fileFaults({ file }: Evidence): Generator<string> {
   if (JSON.stringify(file.integrity) !== '[{"integrity_check":"ok"}]') yield JSON.stringify(file.integrity);
   for (const each of file.foreignKeys) yield `a reference leads nowhere: ${JSON.stringify(each)}`;
@@ -36,7 +36,7 @@ export function* growthFaults({ sizes, server, greatestLog }: Evidence): Generat
   if (greatestLog > GREATEST_LOG) yield `gatehouse.db-wal has grown to ${greatestLog} bytes`;
 }
 
-/** Documents that are not what was acknowledged last, or was asked for since. */
+/** Documents that are neither as last acknowledged nor as requested since. */
 export function* documentFaults({ world, documents }: Evidence): Generator<string> {
   for (const { id, may } of world.documents) {
     const found = documents.get(id) ?? null;

@@ -2,12 +2,12 @@ import { isCall, type TimedEntry } from "../evidence-file.ts";
 import type { Lived } from "../server.ts";
 import type { Evidence } from "../soak.ts";
 
-/** A task that took so many processes down with it, over one and the same step, is given up, and none before. */
+/** A task is given up when this many processes have died with it over the same step, and not before. */
 const DEATHS = 3;
 
 /**
- * Tasks that were given up too early, or tried again after that. One that is a client's own call over MCP is lost with that
- * call, which is not made again.
+ * Tasks that were given up too early, or tried again afterwards. A task that is a client's own call over MCP is lost
+ * together with the call, which is not repeated.
  */
 export function* givenUpFaults({ tasks, file, lives }: Evidence): Generator<string> {
   const calls = Map.groupBy(file.entries.filter(isCall), ({ task }) => task);
@@ -33,7 +33,7 @@ export function* givenUpFaults({ tasks, file, lives }: Evidence): Generator<stri
   }
 }
 
-/** A task's calls, cut where a model's answer was saved. The answer belongs to the step that it begins as well. */
+/** A task's calls, split where a model's answer was saved. The answer also belongs to the step that it begins. */
 function stepsOf(calls: readonly TimedEntry[]): TimedEntry[][] {
   const steps: TimedEntry[][] = [[]];
   for (const entry of calls) {
@@ -55,13 +55,13 @@ function isAnswer({ action, phase, outcome }: TimedEntry): boolean {
   return action === "model.call" && phase === "outcome" && outcome === "succeeded";
 }
 
-/** The killed processes that wrote some of these entries, and whose last one of them is such a one. */
+/** The killed processes that wrote some of these entries, and whose last such entry satisfies `isRunning`. */
 function killedIn(
   entries: readonly TimedEntry[],
   lives: readonly Lived[],
   isRunning: (last: TimedEntry) => boolean,
 ): Lived[] {
-  // The next process says of a call that it was lost: that is no sign of a run.
+  // The next process records that a call was lost, which is not a sign that the task ran.
   const ofRuns = entries.filter(({ phase, code }) => phase !== "outcome" || code !== "interrupted");
   return lives.filter((life) => {
     const last = ofRuns.findLast((entry) => at(entry) >= life.from && at(entry) <= life.to);

@@ -3,7 +3,7 @@ import { isCall, type TimedEntry } from "../evidence-file.ts";
 import type { Evidence, TaskView } from "../soak.ts";
 import { reservedBy } from "./budgets.ts";
 
-/** What kills must have met, and from how many on it would be strange if they had not. */
+/** A situation that kills must have hit, and the number of kills from which it would be strange if they had not. */
 interface Meeting {
   readonly of: string;
   readonly kills: number;
@@ -70,7 +70,7 @@ const MEETINGS: readonly Meeting[] = [
   },
 ];
 
-/** Kills that met nothing of interest: whatever was found or not found then, it says little. */
+/** Kills that hit nothing of interest. A result without these situations means little. */
 export function* meetingFaults(evidence: Evidence): Generator<string> {
   for (const { of, kills, met } of MEETINGS) {
     if (evidence.kills >= kills && !met(evidence)) yield of;
@@ -84,7 +84,7 @@ function isPaid(entry: TimedEntry): boolean {
   return isCall(entry) && entry.phase === "intent" && reservedBy(entry) > 0;
 }
 
-/** Tasks that were started more than once. */
+/** Succeeded tasks that were started more than once. */
 function succeededAgain({ tasks, events }: Evidence): TaskView[] {
   const startsOf = (id: string) =>
     events.get(id)?.filter(({ event }) => event === "task.started").length ?? 0;

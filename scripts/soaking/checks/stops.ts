@@ -15,7 +15,7 @@ export function* stopFaults({ file }: Evidence): Generator<string> {
   }
 }
 
-/** Tasks that were ended by a stop which nobody has decided. */
+/** Tasks that were ended by a stop that nobody requested. */
 export function* endedByStopFaults({ tasks, file }: Evidence): Generator<string> {
   const stops = file.entries.filter((entry) => isDone(entry, "oversight.stop"));
   const dispatches = file.entries.filter(({ action }) => action === "task.dispatch");
@@ -28,14 +28,14 @@ export function* endedByStopFaults({ tasks, file }: Evidence): Generator<string>
       (stop) =>
         [EVERYBODY, begun?.agent].includes(whoseOf(stop)) &&
         stop.seq > (begun?.seq ?? Number.POSITIVE_INFINITY) &&
-        // It holds before it is written, so that the end of a task may come first.
+        // A stop takes effect before it is written, so the end of a task may be recorded first.
         (stop.oversight?.decided_at ?? stop.ts) <= (ended?.ts ?? ""),
     );
     if (!isKnown) yield `${id} was ended by ${ended?.seq}, and nobody has stopped it`;
   }
 }
 
-/** In the place of an agent's name, where the workspace was stopped as a whole. */
+/** Stands for an agent's name if the whole workspace was stopped. */
 const EVERYBODY = "*";
 
 function whoseOf({ agent = "", detail }: TimedEntry): string {

@@ -5,10 +5,10 @@ import type { Evidence, TaskView } from "../soak.ts";
 import type { AskedTask } from "../task.ts";
 import { SCHEDULED } from "../world.ts";
 
-/** Tier of the model that always fails. */
+/** The tier of the model that always fails. */
 const BROKEN_TIER = 3;
 
-/** Tasks that were acknowledged and are lost, there twice, or ended as they cannot have ended. */
+/** Acknowledged tasks that are lost, duplicated, or ended in an impossible way. */
 export function* taskFaults({ world, tasks, replays, file }: Evidence): Generator<string> {
   const ids = new Map<string, AskedTask>();
   for (const task of world.asked) {
@@ -35,7 +35,7 @@ export function* taskFaults({ world, tasks, replays, file }: Evidence): Generato
       .map((entry) => [entry.task, entry]),
   );
   for (const id of others) {
-    // What nobody dispatched over REST came by the schedule, or is a client's own call over MCP.
+    // A task that nobody dispatched over REST came from the schedule, or is a client's own call over MCP.
     const entry = entries.get(id);
     const task = tasks.get(id);
     if (entry?.detail?.schedule === undefined && entry?.channel !== "mcp") yield `nobody has asked for ${id}`;
@@ -45,7 +45,7 @@ export function* taskFaults({ world, tasks, replays, file }: Evidence): Generato
   }
 }
 
-/** Times of the schedule that came to more than one task. */
+/** Times of the schedule that led to more than one task. */
 export function* scheduleFaults({ file }: Evidence): Generator<string> {
   const times = file.entries
     .filter(({ action, phase }) => action === "task.dispatch" && phase === "intent")
@@ -55,7 +55,7 @@ export function* scheduleFaults({ file }: Evidence): Generator<string> {
   }
 }
 
-/** Of each task, from the dispatch to the end: one intent, one outcome that says what the task says, one last event. */
+/** Checks that each task has one intent, one outcome that agrees with the task, and one final event. */
 export function* endFaults({ tasks, file, events }: Evidence): Generator<string> {
   const dispatches = Map.groupBy(
     file.entries.filter(({ action, phase }) => action === "task.dispatch" && phase !== "single"),
@@ -73,7 +73,7 @@ export function* endFaults({ tasks, file, events }: Evidence): Generator<string>
   }
 }
 
-/** Events that do not count up, or do not add up to the output: in the store, and as readers have put them together. */
+/** Events that are out of order or do not add up to the output, in the store and as readers assembled them. */
 export function* eventFaults({ world, tasks, events }: Evidence): Generator<string> {
   for (const [id, seen] of events) {
     const task = tasks.get(id);
@@ -81,7 +81,7 @@ export function* eventFaults({ world, tasks, events }: Evidence): Generator<stri
       const before = seen[index - 1]?.id ?? 0;
       if (event.id <= before) yield `${id}: event ${event.id} comes after ${before}`;
     }
-    // A call that a client made itself has an output that no model has said.
+    // A client's own call has an output that does not come from a model.
     const isTold = seen.some(({ event }) => event === "output.delta");
     if (task?.status === "succeeded" && isTold && textOf(seen) !== task.output) {
       yield `${id}: its events say ${JSON.stringify(textOf(seen))}, its output is ${JSON.stringify(task.output)}`;
@@ -97,7 +97,7 @@ export function* eventFaults({ world, tasks, events }: Evidence): Generator<stri
   }
 }
 
-/** The text since what was thrown away last. */
+/** The text since the last time that text was discarded. */
 function textOf(events: readonly ReadEvent[]): string {
   const from = events.findLastIndex(({ event }) => event === "output.reset" || event === "tool.result");
   return events
@@ -110,12 +110,12 @@ export function endingOf({ status, output, error }: TaskView): string {
   return status === "succeeded" ? `succeeded ${output}` : `${status} ${error?.code ?? ""}`.trim();
 }
 
-/** Endings that any task may come to; other checks say whether it may have. */
+/** Endings that any task may have. Other checks decide whether they were justified. */
 const EXCUSED = ["failed interrupted", "cancelled agent_stopped"];
 const scheduledEndings: ReadonlySet<string> = new Set([`succeeded ${outputOf(SCHEDULED)}`, ...EXCUSED]);
 
 function endings({ plan, body, cancelled }: AskedTask): ReadonlySet<string> {
-  // What was acknowledged counts, whatever the task came to meanwhile; a stop that was first counts before it.
+  // An acknowledged cancel counts, whatever else happened to the task; a stop that came first takes precedence.
   if (cancelled === "yes") return new Set(["cancelled", "cancelled agent_stopped"]);
   const own = body.tier === BROKEN_TIER ? "failed model_unavailable" : `succeeded ${outputOf(plan)}`;
   return new Set([

@@ -1,4 +1,4 @@
-/** What is done to an agent on its page, behind a question: stop, resume, archive. */
+/** Actions on an agent's page that ask for confirmation first: stop, resume, archive. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { openConsole, type TestConsole } from "./support.ts";

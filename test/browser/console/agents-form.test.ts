@@ -1,4 +1,4 @@
-/** Creating and changing an agent in the console, with every field, and what REST says of it afterwards. */
+/** Creating and changing an agent in the console, with every field, checked over REST afterwards. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { openConsole, type TestConsole } from "./support.ts";
 setDefaultTimeout(60_000);
 const dataDir = mkdtempSync(join(tmpdir(), "gatehouse-agents-form-"));
 let stage: TestConsole;
-/** The stage's own gateway, or what has come in its place; null while there is none. */
+/** The stage's own gateway, or its replacement; null while no gateway runs. */
 let serving: { stop(): Promise<unknown> } | null = null;
 beforeAll(async () => {
   stage = await openConsole({ dataDir });
@@ -29,7 +29,7 @@ afterAll(async () => {
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const field = (page: Page, name: string) => page.getByLabel(name, { exact: true });
 const read = async (name: string) => (await stage.gateway.call("GET", `/v1/agents/${name}`)).body;
-/** A cell of the matrix: in the row of a model, the column of a tier. */
+/** The cell of the matrix in a model's row and a tier's column. */
 const cell = (page: Page, model: string, tier: number) =>
   page
     .getByRole("row")
@@ -37,7 +37,7 @@ const cell = (page: Page, model: string, tier: number) =>
     .getByRole("cell")
     .nth(tier - 1);
 
-/** Bodies of the calls of a method that the page makes from now on. */
+/** Collects the bodies that the page sends with this method from now on. */
 function bodies(page: Page, method: string): unknown[] {
   const sent: unknown[] = [];
   page.on("request", (request) => {

@@ -1,4 +1,4 @@
-/** The pages of agents as they are drawn: with markup in every text, in both schemes, narrow and wide. */
+/** How the pages of agents look: with markup in every text, in both colour schemes, narrow and wide. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { axe } from "../../support/axe.ts";
 import { noSidewaysScroll } from "../../support/browser.ts";
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** Everything that can be read on the page, and what stands in its fields. */
+/** All text of the page, and the values of its fields. */
 const TEXTS = `document.body.textContent +
   [...document.querySelectorAll("input, textarea")].map((field) => field.value)`;
 const PATHS = [

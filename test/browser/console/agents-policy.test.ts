@@ -1,4 +1,7 @@
-/** That what the console says of a policy is what the server does: the matrix, and the list of tools, against REST. */
+/**
+ * What the console shows of a policy is what the server does: the matrix and the list of tools are compared with
+ * REST.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { modelsOf, routeOf, verdictOn } from "../../../src/console/pages/agents/policy.ts";
 import { accessTo, unmatched } from "../../../src/console/pages/agents/tool-access.ts";
@@ -39,7 +42,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** An agent of these fields, and what REST answers a token that acts as it. */
+/** Creates an agent with these fields and returns REST's answers to a token that acts as it. */
 async function actAs(name: string, fields: object) {
   await gateway.agent(name, fields);
   const token = await gateway.token({ agent: name, scopes: ["agents:read", "connectors:read", "tools:*"] });

@@ -1,4 +1,4 @@
-/** The agents of a workspace in the console: the list, and an agent's page. */
+/** The agents of a workspace in the console: the list and the page of one agent. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { held, run } from "../../tasks/support.ts";
@@ -129,7 +129,8 @@ test("an agent's tasks appear and end as they do, and another agent's reading co
   open();
   await task.getByText("succeeded").waitFor();
   const reads = () => requests.filter((address) => address.includes("/v1/tasks?")).length;
-  // The second change is read one and a half seconds after the first: what was put off until then has been read as well.
+  // The page reads the second change 1.5 seconds after the first; anything it had postponed until then has been read
+  // too.
   const settle = async (steps: number) => {
     for (const max_steps of [steps, steps + 1]) {
       await gateway.call("PATCH", "/v1/agents/worker", { body: { max_steps } });

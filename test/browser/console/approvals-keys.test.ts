@@ -22,7 +22,7 @@ test("50 wait: ten are decided by keys alone, in the order of their deadlines", 
   }
   const { page, complaints } = await stage.open("/approvals");
   await eventually(async () => (await page.title()) === `(${WAITING}) Approvals · Gatehouse`);
-  // Only what is seen is drawn.
+  // Only visible rows are drawn.
   expect(await rows(page).count()).toBeLessThan(WAITING);
   await page.keyboard.press("j");
   const [first, ...others] = asked.slice(0, 11) as [Asked, ...Asked[]];
@@ -40,7 +40,7 @@ test("50 wait: ten are decided by keys alone, in the order of their deadlines", 
     } else {
       await page.keyboard.press("d");
       await bar(page).getByRole("textbox").waitFor();
-      // Keys that mean something elsewhere are letters here.
+      // Shortcut keys are ordinary letters in this field.
       await page.keyboard.type("dejak?");
       await page.keyboard.press("Control+Enter");
     }
@@ -62,7 +62,7 @@ test("keys move through the list, keep the chosen one in sight, and decide nothi
     await shown(page, each);
   }
   const chosen = rows(page).getByRole("link", { name: /person 21"/ });
-  // A screen reader reads it, and arrows go on from it.
+  // The link has the focus: a screen reader reads it, and the arrow keys continue from it.
   await eventually(async () =>
     (await page.evaluate<string>("document.activeElement.textContent")).includes('person 21"'),
   );
@@ -72,14 +72,14 @@ test("keys move through the list, keep the chosen one in sight, and decide nothi
   await shown(page, open[10] as Asked);
   await page.keyboard.press("k");
   await shown(page, open[9] as Asked);
-  // Begun and left: nothing was sent.
+  // Opened and abandoned: nothing is sent.
   for (const key of ["a", "d", "e"]) {
     await page.keyboard.press(key);
     await bar(page).getByRole("button", { name: "Back" }).waitFor();
     await page.keyboard.press("Escape");
     await bar(page).getByRole("button", { name: "Approve …" }).waitFor();
   }
-  // Not with a modifier: those are the browser's.
+  // Keys with a modifier belong to the browser.
   await page.keyboard.press("Control+d");
   await page.keyboard.press("Alt+a");
   expect(await bar(page).getByRole("button", { name: "Back" }).count()).toBe(0);
@@ -119,7 +119,7 @@ test("a key that is held down approves nothing", async () => {
   await bar(page).getByRole("button", { name: "Approve …" }).focus();
   await page.keyboard.down("Enter");
   await bar(page).getByRole("button", { name: "Approve the call" }).waitFor();
-  // Down again without an up is what a held key sends.
+  // A held key sends keydown again without a keyup.
   await page.keyboard.down("Enter");
   await page.keyboard.down("Enter");
   await page.keyboard.up("Enter");

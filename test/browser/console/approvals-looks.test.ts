@@ -1,4 +1,4 @@
-/** The page of approvals in both schemes, on a large screen and a small one. */
+/** The page of approvals in both colour schemes, on a large screen and a small one. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { axe } from "../../support/axe.ts";
 import { noSidewaysScroll } from "../../support/browser.ts";

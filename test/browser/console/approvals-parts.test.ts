@@ -1,4 +1,4 @@
-/** What the page of approvals makes of what others wrote, before anything is drawn. */
+/** How the page of approvals prepares texts written by others before anything is drawn. */
 import { describe, expect, test } from "bun:test";
 import { diffLines } from "../../../src/console/pages/approvals/diff.ts";
 import { countHidden, escaped, hiddenNames, partsOf } from "../../../src/console/pages/approvals/hidden.ts";

@@ -1,4 +1,6 @@
-/** A console beside agents that ask: what a task calls, and what it says before, is what its prompt tells. */
+/**
+ * A console with agents that ask for approval. Each task's prompt says what the model calls and what it says first.
+ */
 import type { Locator, Page } from "playwright-core";
 import { addConnector } from "../../mcp/support.ts";
 import { eventually } from "../../support/browser.ts";
@@ -22,15 +24,15 @@ const TOOLS = [
   { name: "look", description: "Looks something up.", inputSchema: { type: "object" } },
 ];
 
-/** What a task is told to do. */
+/** The instructions in a task's prompt. */
 export interface Told {
   readonly agent?: string;
-  /** What stands in the prompt for people to read. */
+  /** The part of the prompt that is meant for people. */
   readonly words?: string;
-  /** What the model says before it asks. */
+  /** What the model says before it asks for approval. */
   readonly says?: string;
   readonly arguments: object;
-  /** It looks something up first. */
+  /** Whether the model calls a harmless tool first. */
   readonly looks?: boolean;
 }
 
@@ -38,25 +40,25 @@ export interface Asked {
   readonly task: string;
   readonly call_id: string;
   readonly arguments_hash: string;
-  /** Of the approval's page below `/console`. */
+  /** Path of the approval's page below `/console`. */
   readonly page: string;
-  /** Of the decision, over REST. */
+  /** Path of the decision in the REST API. */
   readonly path: string;
 }
 
 export interface ApprovalConsole extends TestConsole {
   readonly tools: ScriptedMcp;
-  /** Dispatches a task, and waits until it asks for `desk.send`. */
+  /** Dispatches a task and waits until it asks for approval of `desk.send`. */
   ask(told: Told): Promise<Asked>;
   decide(asked: Asked, body: object, token?: string): Promise<Answered>;
-  /** The approval as REST has it now. */
+  /** The approval's current state, from REST. */
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
   now(asked: Asked): Promise<any>;
-  /** A secret of a token of a person who may do everything. */
+  /** The secret of a new token for a person, by default with every right. */
   person(name: string, scopes?: readonly string[]): Promise<string>;
 }
 
-/** Agents: `clerk` asks one person, `pair` asks two. */
+/** Creates two agents: `clerk` needs one person's approval, `pair` needs two. */
 export async function openApprovals(options: StageOptions = {}): Promise<ApprovalConsole> {
   const stage = await openConsole(options);
   const { gateway, model } = stage;
@@ -113,12 +115,12 @@ export async function openApprovals(options: StageOptions = {}): Promise<Approva
   };
 }
 
-/** The rows of the list. */
+/** The rows of the list of approvals. */
 export function rows(page: Page): Locator {
   return page.getByRole("region", { name: "Calls that wait" }).getByRole("listitem");
 }
 
-/** Where the decision is made. */
+/** The bar with the buttons for a decision. */
 export function bar(page: Page): Locator {
   return page.getByRole("region", { name: "Decision" });
 }

@@ -1,4 +1,4 @@
-/** What others, and time, do to a call while somebody has it open. */
+/** What happens to a call that somebody has open when other people decide or time passes. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ let stage: ApprovalConsole;
 let second: Gateway | undefined;
 let ann: string;
 let bo: string;
-/** Time goes on, in steps: what the feed tells is gathered by the same clock. */
+/** Moves the clock in steps, because the feed gathers its messages by the same clock. */
 let ticking: ReturnType<typeof setInterval>;
 
 beforeAll(async () => {
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   if (second) {
-    // The first one was stopped by its test.
+    // The stage's first gateway was stopped by its test.
     await Promise.all([stage.browser.close(), stage.model.close(), stage.tools.close()]);
     await second.stop();
   } else {
@@ -48,7 +48,7 @@ test("two people approve, each in a browser of their own; one alone is not enoug
   await bar(first.page).getByRole("button", { name: "Approve the call" }).click();
   await first.page.getByRole("status").getByText("1 more person has to approve").waitFor();
   expect(await stage.now(asked)).toMatchObject({ status: "pending", approved_by: [{ person: "Ann Lee" }] });
-  // The other one sees it without a reload, and who has said yes has no second voice.
+  // The other person sees it without a reload, and a person who has approved cannot approve again.
   await other.page.getByText("1 of 2 approved").waitFor();
   await first.page.goto(stage.at(asked.page));
   await bar(first.page).getByText("You approved it as Ann Lee.").waitFor();
@@ -75,12 +75,12 @@ test("decided elsewhere while it is open: who did and why stands there, and noth
 test("a decision that comes too late is refused with words, and the view is what became of it", async () => {
   const asked = await stage.ask({ arguments: { to: "too late" } });
   const { page, context } = await stage.browser.page();
-  // The feed tells nothing: the refusal alone has to.
+  // The feed is cut off, so only the refusal can tell the page.
   await context.route("**/v1/events", (route) => route.abort());
   await page.goto(stage.at(asked.page));
   await stage.signIn(page, ann);
   await bar(page).getByRole("button", { name: "Approve …" }).click();
-  // Somebody decides after the page has sent, and before the server takes it.
+  // Somebody else decides after the page has sent its decision and before the server receives it.
   await context.route("**/v1/tasks/*/approvals/*", async (route) => {
     await stage.decide(asked, { decision: "deny", reason: "first" }, bo);
     await route.continue();

@@ -1,4 +1,4 @@
-/** One person at the page of approvals: what is shown before a decision, and what each decision does. */
+/** One person on the page of approvals: what is shown before a decision, and what each decision does. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { eventually } from "../../support/browser.ts";
 import { type ApprovalConsole, argumentsOf, bar, openApprovals, rows } from "./approvals-support.ts";
@@ -31,7 +31,7 @@ test("a token that acts as an agent sees what that agent asks, and has no way to
   await page.keyboard.press("a");
   await page.keyboard.press("d");
   expect(await bar(page).getByRole("textbox").count()).toBe(0);
-  // Without tasks:read and agents:read it says what is missing, and still shows what is asked.
+  // Without tasks:read and agents:read the page names the missing scopes and still shows the request.
   await page.getByText("tasks:read", { exact: true }).waitFor();
   expect(await argumentsOf(page).textContent()).toContain('"to": "agents"');
   expect(await rows(page).count()).toBe(1);
@@ -93,7 +93,7 @@ test("markup and what nobody sees stand there as text, wherever they come from",
 test("what led there, who asks and how it was answered before stand beside it", async () => {
   const before = await stage.ask({ arguments: { to: "all", copies: 2 } });
   await stage.decide(before, { decision: "approve", reason: "as agreed" }, await stage.person("Ann Lee"));
-  // The order of keys says nothing.
+  // The order of keys does not matter.
   const asked = await stage.ask({ looks: true, says: "Now I send.", arguments: { copies: 2, to: "all" } });
   const { page } = await stage.open(asked.page);
   const answers = page.getByRole("listitem").filter({ hasText: "Ann Lee" }).filter({ hasText: "as agreed" });

@@ -1,4 +1,4 @@
-/** The pages of connectors as they are drawn: both schemes, both widths, for everybody. */
+/** How the pages of connectors look, in both colour schemes and at both widths, and whether they are accessible. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { axe } from "../../support/axe.ts";
 import { noSidewaysScroll } from "../../support/browser.ts";

@@ -1,4 +1,4 @@
-/** Letting connectors in: each form, a configuration that is pasted, what is refused, and that nothing of a secret stays. */
+/** Adding connectors: each form, a pasted configuration, refusals, and that no trace of a secret remains. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "gatehouse-connectors-new-"));
 let stage: TestConsole;
 let up: FakeMcp;
 let api: FakeApi;
-/** In place of the stage's own gateway, once that one has been stopped. */
+/** Replaces the stage's own gateway once that one has been stopped. */
 let second: Gateway | undefined;
 
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** What is read out of a pasted configuration: every form that clients write, and whatever else may be pasted. */
+/** What is read from a pasted configuration: every form that clients write, and arbitrary other text. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { pairsIn } from "../../../src/console/pages/connectors/drafts.ts";
@@ -6,7 +6,7 @@ import { fitName, nameError } from "../../../src/console/pages/connectors/names.
 import { readPaste } from "../../../src/console/pages/connectors/paste.ts";
 import { openFields } from "../../../src/console/pages/connectors/placeholders.ts";
 
-/** What was read, short enough to be compared. */
+/** The result in a short form for comparison. */
 function read(text: string, taken: string[] = []) {
   const pasted = readPaste(text, taken);
   if ("message" in pasted) return pasted.message;
@@ -19,7 +19,7 @@ function read(text: string, taken: string[] = []) {
   );
 }
 
-/** As clients write what they would put something else for. */
+/** A placeholder as clients write it. */
 const open = (name: string) => `\${${name}}`;
 
 const notesOf = (text: string) => {

@@ -1,4 +1,4 @@
-/** The list of connectors and the page of one: how it is, what it offers, and calling its tools for real. */
+/** The list of connectors and the page of one: its state, its tools, and real calls of them. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { becomes, eventually } from "../../support/browser.ts";
@@ -121,7 +121,7 @@ test("one that cannot be reached says why, and recovers on a refresh; changes fr
   await button(page, "Refresh flaky").click();
   await page.getByText("flaky could not be reached.").waitFor();
   const second = startFakeMcp({ port: first.port });
-  // What has failed is left alone for a while: until then a refresh says so.
+  // After a failure, refreshes are refused for a while.
   await eventually(async () => {
     const answered = page.waitForResponse((response) => response.url().endsWith("/flaky/refresh"));
     await button(page, "Refresh flaky").click();

@@ -1,4 +1,6 @@
-/** An entry's page: what it says, its other half, and its proof, which shows what does not fit. */
+/**
+ * An entry's page: its contents, its counterpart (intent or outcome), and its proof, which shows what does not match.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { axe } from "../../support/axe.ts";
@@ -47,7 +49,7 @@ const broken = (page: Page) => page.getByText("broken", { exact: true }).waitFor
 describe("a tampered answer shows as broken", () => {
   const seq = 5;
 
-  /** The page of an entry whose answers from `path` on are changed on their way. */
+  /** The page of an entry. Answers whose path begins with `path` are changed on their way to it. */
   // biome-ignore lint/suspicious/noExplicitAny: whatever is answered may be changed.
   async function tampered(path: string, change: (body: any) => void): Promise<Page> {
     const { page } = await stage.open("/ledger?tab=export");
@@ -138,7 +140,7 @@ describe("an entry", () => {
     const table = page.getByRole("table", { name: "The path from the leaf to the root" });
     expect(await table.textContent()).toContain(leaf);
     expect(await page.locator(".proof-node title").first().textContent()).toContain(leaf);
-    // The tree has grown since, and perhaps by a level.
+    // The tree has grown since then, perhaps by a level.
     expect(own - 1).toBeGreaterThanOrEqual(body.inclusion.length - 1);
     await page.getByRole("region", { name: "The checkpoint, a signed note" }).waitFor();
     expect(complaints).toEqual([]);

@@ -1,4 +1,7 @@
-/** That a browser sees by itself whether the ledger holds, and whether it still begins with what it saw before. */
+/**
+ * A browser verifies the ledger by itself, and detects whether the ledger still begins with what this browser saw
+ * before.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +17,7 @@ const dataDir = join(root, "data");
 const copy = join(root, "copy");
 let stage: TestConsole;
 let gateway: Gateway;
-/** A signed note of the ledger, as somebody kept it elsewhere. */
+/** A signed note of the ledger that somebody kept elsewhere. */
 let kept: string;
 
 beforeAll(async () => {
@@ -31,7 +34,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Another gateway in the place of the one that was stopped: same address, same data unless `data` is given. */
+/** Starts another gateway in place of the stopped one: same address, and the same data unless `data` is given. */
 async function start(data = dataDir): Promise<void> {
   const { config } = loadConfig({
     flags: { data, listen: new URL(stage.gateway.url).host },
@@ -106,7 +109,7 @@ test("the ledger is followed from visit to visit, while the server goes and come
     await page.getByRole("region", { name: "Entries, newest first" }).getByRole("link").count(),
   ).toBeGreaterThan(5);
 
-  // More is recorded and seen; then the server runs on the older copy, and records something else in its place.
+  // The browser sees more entries. Then the server runs on the older copy and records other entries in their place.
   const write = (count: number) =>
     Promise.all(Array.from({ length: count }, () => stage.gateway.call("GET", "/v1/tasks")));
   await write(20);
@@ -122,7 +125,7 @@ test("the ledger is followed from visit to visit, while the server goes and come
   await page.getByRole("link", { name: "Verify in this browser" }).click();
   await page.getByRole("button", { name: "Verify", exact: true }).click();
   await page.getByText("checkpoint_contradicts").first().waitFor();
-  // It stays so until its reader decides to forget.
+  // The warning stays until the reader chooses to forget.
   await page.reload();
   await page.getByText("Today’s ledger does not begin with them").waitFor();
   await page.getByRole("button", { name: "Forget earlier visits …" }).click();

@@ -1,4 +1,4 @@
-/** The ledger's list, its filters and exports, as a person uses them. */
+/** The ledger's list, its filters and its exports, as a person uses them. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { becomes } from "../../support/browser.ts";
@@ -17,14 +17,14 @@ beforeAll(async () => {
   model.script("small", { chunks: ["done"], usage: { prompt_tokens: 1_000, completion_tokens: 1_000 } });
   await run(gateway, { agent: "clerk", tier: 1 });
   await gateway.call("POST", "/v1/tasks", { body: { agent: MARKUP, prompt: "hi" } });
-  // More than the page reads at once.
+  // More entries than the page reads at once.
   for (let read = 0; read < 150; read++) await gateway.call("GET", "/v1/agents");
 });
 afterAll(() => stage.close());
 
 const rows = (page: Page) => page.getByRole("region", { name: "Entries, newest first" });
 const row = (page: Page, text: string) => rows(page).getByRole("listitem").filter({ hasText: text });
-/** That entries are shown: which ones are the newest depends on what was read before. */
+/** Waits for any entry, since which entries are newest depends on earlier reads. */
 const listed = (page: Page) => rows(page).getByRole("link").first().waitFor();
 const field = (page: Page, name: string) => page.getByRole("search").getByLabel(name, { exact: true });
 const apply = (page: Page) => page.getByRole("button", { name: "Apply", exact: true }).click();
@@ -84,7 +84,7 @@ describe("the list", () => {
     ).toBeGreaterThan(150);
     await rows(page).focus();
     await page.getByText("100 entries loaded.").waitFor();
-    // Each End goes as far as the list was read; what comes then lies behind it.
+    // Each End goes to the end of what has been loaded, which may load more.
     const isWhole = page.getByText(/entries in all\./);
     while (!(await isWhole.isVisible())) await page.keyboard.press("End");
     await page.keyboard.press("End");
@@ -164,7 +164,7 @@ describe("the list", () => {
 
 describe("live", () => {
   test("new entries are counted and not drawn until their reader asks; own readings are no news", async () => {
-    // The stream is open by then: opening it is an entry as well.
+    // Wait until the stream is open, because opening it is recorded as an entry too.
     const { page, requests } = await stage.open("/ledger?tab=export");
     await page.getByText("signature good").waitFor();
     await page.getByRole("link", { name: "Entries", exact: true }).click();
@@ -184,7 +184,7 @@ describe("live", () => {
     const { page, requests } = await stage.open("/ledger?tab=export");
     await page.getByText("signature good").waitFor();
     const asked = requests.length;
-    // Behind the newest come this asking for it and the next call.
+    // Two entries come after the newest: this request for it and the next call.
     const size = (await newest()) + 2;
     await stage.gateway.call("GET", "/v1/agents");
     const text = size.toLocaleString("en-GB");

@@ -1,4 +1,4 @@
-/** What was used over time, drawn and in tables: that it is what REST says, and how the whole page looks in each form. */
+/** Usage over time as charts and as tables: it matches REST, and the whole page looks right in each form. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 const LONG = "support-triage-of-the-whole-european-market-and-some-more";
 
 let stage: TestConsole;
-/** The server's clock is the machine's, and was hours behind when the first tasks ran. */
+/** How far the server's clock is behind the machine's, in milliseconds: hours when the first tasks ran. */
 let behind = 30 * HOUR_MS;
 beforeAll(async () => {
   stage = await openConsole({ clock: { ...systemClock, now: () => Date.now() - behind } });
@@ -42,7 +42,7 @@ afterAll(() => stage.close());
 
 const chart = (page: Page, title: string) => page.getByRole("figure", { name: title, exact: true });
 
-/** The rows of a chart's table, newest first, each the slot's time and its texts. */
+/** The rows of a chart's table, newest first, each with its slot's time and its texts. */
 async function table(page: Page, title: string): Promise<{ time: string; values: string[] }[]> {
   await chart(page, title).getByText("As a table").click();
   const rows = chart(page, title).locator("tbody tr");
@@ -72,7 +72,7 @@ test("the tables say what REST does, slot by slot, and the key what it comes to"
   await chart(page, "Credits by agent").getByText(LONG, { exact: true }).first().waitFor();
   const failed = await table(page, "Errors");
   expect(failed[0]?.values).toEqual(["1", "2", "0"]);
-  // A task that failed since its model did is not two failures.
+  // A task that failed because its model failed is not counted as two failures.
   await page.getByText("1 task, 2 model calls, 0 tool calls", { exact: true }).waitFor();
   expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** The first page of the console: what needs a person, as it comes and goes. */
+/** The console's first page: what needs a person's attention, as it appears and disappears. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { dispatch, run, until } from "../../tasks/support.ts";
@@ -102,7 +102,7 @@ test("budgets that run out, and exceeded limits, are told of as they come", asyn
   await needs(page).getByText("Agent spender has spent 80 % of today's budget").waitFor();
   await call("PATCH", "/v1/workspace", { budget: { credits_per_month: 10 } });
   await needs(page).getByText("This month's budget is 90 % spent").waitFor();
-  // Nine, and the little that the tasks before have cost.
+  // Nine, plus the small cost of the earlier tasks.
   await figure(page, "Credits this month")
     .getByText(/^9(\.\d+)?$/)
     .waitFor();

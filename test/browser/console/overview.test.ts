@@ -1,4 +1,4 @@
-/** The first page of the console: how things stand, and that it changes by itself. */
+/** The console's first page: the current state, updated without a reload. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await stage.browser.close();
-  // The first one has been stopped by its test, where that came so far.
+  // The test stops the first gateway, if it gets that far.
   await (second ?? stage.gateway).stop();
   await stage.model.close();
   rmSync(dataDir, { recursive: true, force: true });
@@ -69,7 +69,7 @@ test("who lacks a scope is not shown what the server would refuse, and the page 
   const secret = await stage.gateway.token({ scopes: ["tasks:read"] });
   const { page, requests, complaints } = await stage.open("", { secret });
   await card(page, "Recent tasks").getByText("the first of all tasks").waitFor();
-  // What it cannot know it does not say.
+  // The page makes no claim about what it cannot know.
   await needs(page).getByText("Nothing that you may see needs attention.").waitFor();
   await needs(page).getByText("calls waiting for approval: approvals:write").waitFor();
   await needs(page).getByText("connectors that cannot be reached: connectors:read").waitFor();

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { eventually } from "../../support/browser.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 
-/** Signing in, by token and by link, and what stands around every page: the stop button, the way out, the connection. */
+/** Signing in, by token and by link, and the frame of every page: the stop button, signing out, the connection. */
 setDefaultTimeout(60_000);
 let stage: TestConsole;
 beforeAll(async () => {
@@ -19,7 +19,7 @@ async function resume(token?: string): Promise<void> {
   await stage.gateway.call("POST", "/v1/workspace/resume", token === undefined ? {} : { token });
 }
 
-/** The secret of a new one-time link, as `gatehouse console` prints it. */
+/** The secret of a new one-time link, which `gatehouse console` prints. */
 async function link(): Promise<string> {
   const { gateway } = stage;
   const made = await gateway.call("POST", "/operator/console-links", {
@@ -129,7 +129,7 @@ test("a stop that came while the connection was gone shows once it is back", asy
   const { gateway } = stage;
   const { page, context, close } = await stage.browser.page();
   let opened = 0;
-  // The stream ends as soon as it has begun, and cannot be had again for a while.
+  // The stream ends as soon as it has begun, and cannot be reopened for a while.
   await context.route("**/v1/events", (route) => {
     opened += 1;
     if (opened > 1) return route.abort("connectionrefused");
@@ -197,7 +197,7 @@ test("signing out ends the session on the server, and other tabs are asked to si
   await button(page, "Sign out").click();
   await heading(page, "Sign in").waitFor();
   await second.getByRole("heading", { name: /^Sign in/ }).waitFor();
-  // The cookie that somebody has kept is good for nothing.
+  // A copy of the old cookie no longer works.
   await context.addCookies(cookies);
   const answer = await page.evaluate<number>("fetch('/v1/session').then(({ status }) => status)");
   expect(answer).toBe(401);

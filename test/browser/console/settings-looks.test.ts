@@ -1,4 +1,4 @@
-/** That everybody can use the settings: in both schemes, at two widths, with long and hostile texts in them. */
+/** Everybody can use the settings: in both colour schemes, at two widths, with long and hostile texts in them. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { axe } from "../../support/axe.ts";
@@ -10,7 +10,7 @@ const MARKUP = `<img src=x onerror="document.title='run'"><script>alert(1)</scri
 let stage: TestConsole;
 
 beforeAll(async () => {
-  // Nobody listens there: deliveries that have failed, and wait.
+  // Nothing listens at this address, so deliveries fail and wait.
   stage = await openConsole({ more: `notify: { webhook: "http://127.0.0.1:9/hook" }` });
   const { gateway } = stage;
   await gateway.agent("a-name-that-is-as-long-as-the-name-of-an-agent-may-be-at-all-01");
@@ -32,7 +32,7 @@ beforeAll(async () => {
   for (let count = 0; count < 6; count++) {
     await gateway.token({ name: `service ${count}`, scopes: ["admin"], person: "Grace Hopper" });
   }
-  // One of these is over the limit: a notice.
+  // One of these exceeds the limit and causes a notice.
   await gateway.call("PATCH", "/v1/workspace", { body: { limits: { requests_per_minute: 1 } } });
   for (let count = 0; count < 3; count++) await gateway.call("GET", "/v1/session");
   await gateway.call("PATCH", "/v1/workspace", { body: { limits: { requests_per_minute: 1_000_000 } } });

@@ -1,4 +1,4 @@
-/** Limits, notifications, models, sessions and what the server is, with what REST says afterwards. */
+/** Limits, notifications, models, sessions and the page about the server, checked over REST afterwards. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { parse } from "yaml";
@@ -8,7 +8,7 @@ import { openConsole, type TestConsole } from "./support.ts";
 setDefaultTimeout(90_000);
 let stage: TestConsole;
 let receiver: Bun.Server<unknown>;
-/** What the receiver of notices answers. */
+/** The status that the receiver of notices answers. */
 let answer = 200;
 let posts = 0;
 
@@ -81,7 +81,7 @@ test("what was changed is saved, and nothing else", async () => {
   const { page, complaints, close } = await stage.open("/settings/limits");
   const save = page.getByRole("button", { name: "Save changes" });
   await page.getByLabel("Concurrent tasks").fill("7");
-  // Meanwhile somebody else changes another limit: its field follows, and is not written over.
+  // Somebody else changes another limit: its field follows, and saving does not overwrite it.
   await change({ limits: { requests_per_minute: 2_500 } });
   await eventually(async () => (await page.getByLabel("Requests per minute").inputValue()) === "2500");
   expect(await page.getByLabel("Concurrent tasks").inputValue()).toBe("7");

@@ -1,4 +1,4 @@
-/** The list of tokens and what is done with them, with what REST says afterwards. */
+/** The list of tokens and the actions on it, checked over REST afterwards. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { becomes, eventually } from "../../support/browser.ts";
@@ -17,7 +17,7 @@ interface Issued {
   readonly secret: string;
 }
 
-/** A token, issued over REST. */
+/** Issues a token over REST. */
 async function issued(request: object): Promise<Issued> {
   const { status, body } = await stage.gateway.call("POST", "/v1/tokens", { body: request });
   expect(status).toBe(201);
@@ -95,9 +95,9 @@ test("a token that is half typed is thrown away after a question alone", async (
   const form = page.getByRole("dialog", { name: "Issue a token" });
   const ask = page.getByRole("dialog", { name: "Discard your input?" });
   await page.getByLabel("tasks:read").check();
-  // The browser closes a dialog by itself at a second Escape: neither of them throws anything away.
+  // A browser closes a dialog by itself at the second Escape; none of these may discard anything.
   for (let times = 0; times < 4; times++) await page.keyboard.press("Escape");
-  // Two frames: whatever they opened is drawn by then.
+  // After two frames, whatever they opened has been drawn.
   await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
   await eventually(async () => {
     if (await ask.isVisible()) await ask.getByRole("button", { name: "Keep editing" }).click();

@@ -1,4 +1,4 @@
-/** How the settings are used: by the keyboard alone, with markup in their texts, with a server that goes and comes. */
+/** Using the settings: only with the keyboard, with markup in their texts, with a server that stops and returns. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,7 +37,7 @@ test("a token is issued, kept and revoked by the keyboard alone", async () => {
   const { page, close } = await stage.open("/settings");
   await page.getByRole("heading", { name: "Tokens" }).waitFor();
   const { keyboard } = page;
-  /** Tabs on until what has the focus is called so. */
+  /** Presses Tab until the element of this name has the focus. */
   async function reach(name: string): Promise<void> {
     for (let steps = 0; steps < 150; steps++) {
       const words = await page.evaluate<string>(

@@ -1,4 +1,4 @@
-/** A token that is issued in the console: what is shown of it once works as it stands, and nothing of it stays. */
+/** Issuing a token in the console: the snippets shown once work as they are, and no trace of the secret remains. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ beforeAll(async () => {
   stage = await openConsole();
   await stage.gateway.agent("clerk");
   stage.model.script("small", { chunks: ["twenty ", "days"] });
-  // Snippets are run outside of the repository, as their readers do, with its packages beside them.
+  // Snippets run outside the repository, as their readers run them, with its packages beside them.
   folder = mkdtempSync(join(tmpdir(), "gatehouse-snippets-"));
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 });
@@ -27,7 +27,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Issues a token for the agent on the page, and leaves its secret open. */
+/** Issues a token for the agent on the page and leaves its secret visible. */
 async function issue(page: Page, name: string): Promise<string> {
   await page.getByRole("link", { name: "Issue token" }).click();
   await page.getByLabel("Name", { exact: true }).fill(name);
@@ -38,7 +38,7 @@ async function issue(page: Page, name: string): Promise<string> {
   return secret;
 }
 
-/** What the copy button of a snippet has put on the clipboard. */
+/** The clipboard after pressing a snippet's copy button. */
 async function copied(page: Page, name: string): Promise<string> {
   await page.getByRole("button", { name, exact: true }).click();
   const block = page.locator(".code", { has: page.getByRole("region", { name: `${name} example` }) });
@@ -128,7 +128,7 @@ test("a token that may run nothing is shown what it may do: ask who it is", asyn
   await close();
 });
 
-/** Everything that a script of the page could find the secret in, but for what it holds in variables. */
+/** Every place except variables in which a script of the page could find the secret. */
 const KEPT = `JSON.stringify({
   local: { ...localStorage },
   session: { ...sessionStorage },
@@ -150,7 +150,7 @@ test("the secret is left only once its reader says that it is kept, and then not
   await question.waitFor();
   await page.getByRole("button", { name: "Show it again" }).click();
   expect(await shown.textContent()).toBe(secret);
-  // However often it is pressed: a browser closes a dialog by itself at the second time.
+  // Pressed more than once, because a browser closes a dialog by itself at the second Escape.
   for (let times = 0; times < 3; times++) await page.keyboard.press("Escape");
   await question.waitFor();
   await page.keyboard.press("Escape");

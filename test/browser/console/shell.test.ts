@@ -1,4 +1,4 @@
-/** What stands around every page, on a small screen and without a mouse. */
+/** The frame of every page, on a small screen and without a mouse. */
 import { afterAll, beforeAll, setDefaultTimeout, test } from "bun:test";
 import { eventually } from "../../support/browser.ts";
 import { openConsole, type TestConsole } from "./support.ts";
@@ -25,7 +25,7 @@ test("the menu takes the focus when it opens, and gives it back when it closes",
     await menu.waitFor({ state: "hidden" });
     await eventually(() => hasFocus(".menu-button"));
   }
-  // Who goes to a page begins with that page.
+  // The focus moves to the page that was opened.
   await page.keyboard.press("Enter");
   await eventually(() => hasFocus("#menu li:first-child a"));
   await page.keyboard.press("Enter");

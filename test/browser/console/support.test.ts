@@ -1,4 +1,4 @@
-/** That what tests of the console stand on does what a person does: its sign-in is the page's own. */
+/** The helpers for tests of the console do what a person does: they sign in on the sign-in page. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { createSecret } from "../../../src/access/secret.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** Who the page's cookie says it is, as REST answers. */
+/** The holder of the page's cookie, as REST answers. */
 const ASK = `fetch("/v1/session").then((response) => response.ok ? response.json() : null)`;
 
 test("a token that is unknown signs nobody in", async () => {

@@ -1,11 +1,11 @@
-/** What tests of the console stand on: a whole gateway, a model that is scripted, and a real browser. */
+/** What tests of the console need: a whole gateway, a scripted model and a real browser. */
 import type { Page } from "playwright-core";
 import { type BrowserPage, type PageOptions, startBrowser, type TestBrowser } from "../../support/browser.ts";
 import type { FakeModel } from "../../support/fake-model.ts";
 import type { TestGateway } from "../../support/gateway.ts";
 import { type StageOptions, startStage } from "../../tasks/support.ts";
 
-/** Credits per 1,000 tokens of the models of two tiers: the second one of the first tier is what the first falls back to. */
+/** The models of two tiers and their credits per 1,000 tokens. The first model of tier 1 falls back to the second. */
 const TIERS = { 1: ["small", "spare"], 2: ["large"] } as const;
 const PRICES = { small: [0.1, 0.4], spare: [0.2, 0.8], large: [1, 4] } as const;
 
@@ -14,19 +14,19 @@ export interface TestConsole {
   /** Answers for `up/small` and `up/spare` of tier 1, and `up/large` of tier 2. */
   readonly model: FakeModel;
   readonly browser: TestBrowser;
-  /** Where a page of the console is: `at("/tasks")` is `{url}/console/tasks`, and `at()` its first page. */
+  /** The address of a console page: `at("/tasks")` is `{url}/console/tasks`, and `at()` is the first page. */
   at(path?: string): string;
   /**
-   * Signs in as a person does, on the sign-in page of the address that is open, or of the first page, and waits until that
-   * page has made room. `secret` is a token's; default: the admin's.
+   * Signs in as a person does, on the sign-in page shown at the current address (or at the first page), and waits
+   * until that page is gone. `secret` is a token's; default: the admin's.
    */
   signIn(page: Page, secret?: string): Promise<void>;
-  /** A page that is signed in, at a path of the console. */
+  /** Opens a path of the console, signed in. */
   open(path?: string, options?: PageOptions & { readonly secret?: string }): Promise<BrowserPage>;
   close(): Promise<void>;
 }
 
-/** One for a test file. `options` go to its gateway; a clock that is given stands still for the server alone. */
+/** One console for a test file. `options` go to its gateway; a clock given here applies to the server only. */
 export async function openConsole(options: StageOptions = {}): Promise<TestConsole> {
   const stage = await startStage({ tiers: TIERS, prices: PRICES, ...options });
   const { gateway, upstream: model } = stage;

@@ -1,4 +1,4 @@
-/** The pages of tasks as they are drawn: with markup and long words in every text, in both schemes, narrow and wide. */
+/** How the pages of tasks look: with markup and long words in every text, in both colour schemes, narrow and wide. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { axe } from "../../support/axe.ts";
 import { noSidewaysScroll } from "../../support/browser.ts";

@@ -11,7 +11,7 @@ const ROWS = `document.querySelectorAll(".task-table .rows-item").length`;
 
 let stage: TestConsole;
 beforeAll(async () => {
-  // They wait for ever behind one that runs for ever: what the list shows of them is the same.
+  // They all wait behind one task that never ends; the list shows them the same way.
   stage = await openConsole({ limits: { concurrent_tasks: 1, enforcement: "enforced" } });
   await stage.gateway.agent("helper");
   stage.model.script("small", { hang: true });

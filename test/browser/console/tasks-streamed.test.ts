@@ -1,4 +1,4 @@
-/** A task's page under a fast and a long stream, and over a server that goes away. */
+/** A task's page during a fast stream, a long stream, and a restart of the server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,10 +12,10 @@ import { dispatch, ended, held } from "../../tasks/support.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 
 setDefaultTimeout(60_000);
-/** Milliseconds between two words: two hundred a second. */
+/** Milliseconds between two words: 200 words a second. */
 const APART_MS = 5;
 const WORDS = Array.from({ length: 800 }, (_, index) => `word${index}${index % 12 === 11 ? "\n" : " "}`);
-/** Longer than a block of the page, in lines, and with one line that is longer than any block. */
+/** Longer than a block of the page, in lines, with one line that is longer than any block. */
 const MILLION = `${"A line of some sixty characters, as they stand in most texts.\n".repeat(14_000)}${"😀x".repeat(30_000)}`;
 const PROBE = `(() => {
   const seen = { frames: 0, longest: 0, long: 0 };
@@ -54,7 +54,7 @@ const scroll = (page: Page, top: string) =>
     frame.scrollTop = ${top};
     return frame.scrollTop;
   })()`);
-/** The page's policy lets no text become a script, so that it is asked from here again and again. */
+/** Polls from here, because the page's content security policy forbids turning text into code. */
 const holds = (page: Page, condition: string) => eventually(() => page.evaluate<boolean>(condition));
 const fromEnd = `(() => {
   const { scrollTop, scrollHeight, clientHeight } = document.querySelector(".activity");
@@ -130,7 +130,7 @@ test("the server goes in the middle of a stream and comes back: the whole text i
   });
   const id = await dispatch(gateway, { agent: "helper", prompt: "hold on" });
   const plain = await stage.open(`/tasks/${id}`);
-  // As behind a proxy that does not say where the browser wants to go on: it is told everything once more.
+  // Like a proxy that drops the browser's Last-Event-ID: the stream starts over from the beginning.
   const again = await stage.open("/tasks");
   await again.page.route("**/v1/tasks/*/events", (route) =>
     route.continue({ url: `${route.request().url()}?after=0` }),
@@ -148,7 +148,7 @@ test("the server goes in the middle of a stream and comes back: the whole text i
   second = await openGateway(config, { log: silentLog, handOverAdmin: () => {} });
   await second.start();
   for (const page of pages) {
-    // The feed may tell of the end before the browser has taken up the task's own stream.
+    // The feed may report the end before the browser has reopened the task's own stream.
     await page.getByText("succeeded", { exact: true }).first().waitFor();
     await page.getByText("The connection was lost.").waitFor({ state: "detached" });
     await activity(page).getByText("word799").waitFor();

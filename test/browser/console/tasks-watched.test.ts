@@ -1,4 +1,4 @@
-/** A task's page in the console: what is seen of it while it runs and after, and what a person does with it. */
+/** A task's page in the console: what it shows while the task runs and afterwards, and what a person does there. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../../support/browser.ts";
@@ -255,7 +255,7 @@ test("whoever made a task has a name for who may list tokens, and for others the
   await by(own).getByText("you (Ann Lee)", { exact: true }).waitFor();
   const { page, requests: asked } = await open(`/tasks/${body.id}`);
   await by(page).getByText("builder (Ann Lee)", { exact: true }).waitFor();
-  // Many rows, one reading.
+  // Many rows, but a single read.
   await page.getByRole("link", { name: "Ledger", exact: true }).click();
   await by(page).getByText("builder (Ann Lee)", { exact: true }).first().waitFor();
   expect(asked.filter((address) => address.includes("/v1/tokens"))).toHaveLength(1);

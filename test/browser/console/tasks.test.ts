@@ -1,4 +1,4 @@
-/** The list of tasks in the console, and the form that makes one. */
+/** The list of tasks in the console, and the form for a new one. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { becomes, eventually } from "../../support/browser.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** Pages that are left open would read what they are told of. */
+/** Pages left open would go on reading whatever the feed reports. */
 let closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing) await close();
@@ -29,7 +29,7 @@ const unexpected = (complaints: readonly string[]) => complaints.filter((one) =>
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const link = (page: Page, name: string) => page.getByRole("link", { name, exact: true });
 const field = (page: Page, name: string) => page.getByLabel(name, { exact: true });
-/** The task's row, by its prompt's first line. */
+/** The task's row, found by the first line of its prompt. */
 const row = (page: Page, name: string) => page.getByRole("listitem").filter({ has: link(page, name) });
 const tasks = async (query = "") =>
   (await stage.gateway.call("GET", `/v1/tasks?limit=200${query}`)).body.data;
@@ -111,7 +111,7 @@ test("what the server refuses stands at its field, and what was typed stays", as
   await field(page, "Prompt").fill("keep me");
   await button(page, "Add metadata").click();
   await field(page, "Key 1").fill("k");
-  // The field itself takes no more than 512 characters from a person.
+  // The field itself lets a person type 512 characters at most.
   await page.evaluate("document.querySelector('[aria-label=\"Value 1\"]').removeAttribute('maxlength')");
   await field(page, "Value 1").fill("x".repeat(600));
   await button(page, "Run the task").click();
@@ -131,7 +131,7 @@ test("a prompt is thrown away after a question alone: by Escape, by Cancel, by g
   await page.getByRole("link", { name: "New task" }).first().click();
   const form = page.getByRole("dialog", { name: "New task" });
   await form.waitFor();
-  // Nothing is typed yet: nothing is asked.
+  // Nothing has been typed, so no confirmation is needed.
   await page.keyboard.press("Escape");
   await form.waitFor({ state: "detached" });
   await page.getByRole("link", { name: "New task" }).first().click();
@@ -160,7 +160,7 @@ test("a request whose answer was lost is sent again as the same task", async () 
     if (route.request().method() !== "POST") return route.fallback();
     keys = [...keys, await route.request().headerValue("idempotency-key")];
     if (keys.length > 1) return route.fallback();
-    // It arrives, and its answer does not.
+    // The request arrives, but its answer does not.
     await route.fetch();
     return route.abort();
   });
@@ -197,7 +197,7 @@ test("the list follows what happens elsewhere, and reads one page for the prompt
       .textContent(),
   ).toContain("and me too");
   expect(listed()).toBe(before + 1);
-  // None of them was read by itself.
+  // No task was read individually.
   const reads = (await ledger(gateway)).filter((entry) => entry.action === "task.read" && entry.task === id);
   expect(reads).toHaveLength(0);
   await link(page, "watch me").click();

@@ -1,4 +1,4 @@
-/** One document's page: its text and a passage of it, what is known of it, replacing and deleting it. */
+/** One document's page: its text and a passage of it, its metadata, replacing and deleting it. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { axe } from "../../support/axe.ts";

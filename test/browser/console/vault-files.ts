@@ -1,4 +1,4 @@
-/** Small files of the kinds that a vault reads, and pages that use them. */
+/** Small files of the kinds that the vault reads, and helpers for pages that use them. */
 import { zipSync } from "fflate";
 import type { Page } from "playwright-core";
 
@@ -12,7 +12,7 @@ export function file(name: string, content: string | Uint8Array): SmallFile {
   return { name, mimeType: "", buffer: Buffer.from(content) };
 }
 
-/** A PDF of one page with one line, in letters that need no escape. */
+/** A PDF of one page with one line. Its letters must not need escaping. */
 export function pdf(line: string): Uint8Array {
   const content = `BT /F1 12 Tf 72 720 Td (${line}) Tj ET`;
   const objects = [
@@ -35,7 +35,7 @@ export function pdf(line: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** A Word document of one paragraph. */
+/** A Word document with one paragraph. */
 export function docx(paragraph: string): Uint8Array {
   const parts = {
     "[Content_Types].xml":
@@ -48,7 +48,7 @@ export function docx(paragraph: string): Uint8Array {
   return zipSync(Object.fromEntries(bytes));
 }
 
-/** Lets go of files over a page, as a hand does that has dragged them there. Each is made of its text, or of so many zeros. */
+/** Drops files on a page as a person would with the mouse. Each consists of its text, or of that many zero bytes. */
 export async function drop(
   page: Page,
   files: readonly { readonly name: string; readonly text?: string; readonly zeros?: number }[],
@@ -65,7 +65,7 @@ export async function drop(
   }
 }
 
-/** Whether a script that stood in a text has run. Texts that try set this. */
+/** Whether a script inside a text has run. Hostile texts set this variable. */
 export const HAS_RUN = "window.hasRun === true";
 export const SCRIPT = "<script>window.hasRun = true</script>";
 export const IMAGE = "<img src=x onerror=window.hasRun=true>";

@@ -1,4 +1,4 @@
-/** Putting documents into the vault: files that are chosen or dropped, and texts that are pasted. */
+/** Adding documents to the vault: files chosen or dropped, and pasted texts. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { axe } from "../../support/axe.ts";
@@ -29,7 +29,7 @@ interface Stored {
   readonly source_uri: string | null;
 }
 
-/** What REST says lies in a scope, by title. */
+/** The documents of a scope according to REST, by title. */
 async function storedIn(scope: string): Promise<ReadonlyMap<string, Stored>> {
   const { body } = await stage.gateway.call("GET", `/v1/vault/documents?scope=${scope}`);
   return new Map((body.data as Stored[]).map((document) => [document.title, document]));
@@ -120,7 +120,7 @@ test("files of every kind are added to the chosen scope, under their names, and 
 
 test("files that are dropped anywhere on the page are added, whole, whatever their length", async () => {
   const { page } = await stage.open("/vault?scope=dropped");
-  // Longer than a slice of base64, of characters that take more than one byte.
+  // Longer than a slice of base64, with characters of more than one byte.
   const text = "Ein längerer Text über Rückgaben – Zeile für Zeile.\n".repeat(70_000);
   await drop(page, [
     { name: "long.txt", text },
@@ -140,7 +140,7 @@ test("two files are sent at a time, and one that is cancelled is not added", asy
   await page.route("**/v1/vault/documents", async (route) => {
     if (route.request().method() !== "POST") return route.continue();
     await new Promise<void>((resolve) => held.push(resolve));
-    // One that was given up meanwhile goes nowhere.
+    // A request that has been cancelled cannot be continued.
     return route.continue().catch(() => undefined);
   });
   await input(page).setInputFiles(["one", "two", "three"].map((name) => file(`${name}.txt`, `Text ${name}`)));

@@ -1,4 +1,4 @@
-/** What a page marks in a passage is what a search has looked for. */
+/** A page highlights in a passage exactly what the search looked for. */
 import { describe, expect, test } from "bun:test";
 import { slicesOf } from "../../../src/console/pages/vault/document/slices.ts";
 import { pairText, readPairs, writePairs } from "../../../src/console/pages/vault/pairs.ts";

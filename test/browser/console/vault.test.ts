@@ -1,4 +1,4 @@
-/** The vault's page: looking through it by scope, and searching it, as oneself and as an agent. */
+/** The vault's page: browsing it by scope, and searching it, as oneself and as an agent. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { axe } from "../../support/axe.ts";

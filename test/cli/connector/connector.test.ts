@@ -38,7 +38,7 @@ describe.each([
     JSON.parse(await desk.out(["connector", "list", "--json", ...args])) as View[];
   const find = async (name: string) => (await list()).find((each) => each.name === name);
 
-  test("an MCP server that is started: its tools come, and the verb ends what it started", async () => {
+  test("a started MCP server: its tools appear, and the verb ends what it started", async () => {
     const secret = "sk-very-secret-value";
     const ran = await desk.cli(
       ["connector", "add", "files", "--env", "SECRET", "--env", "KEY=k-${SECRET}", ...PROGRAM],
@@ -63,7 +63,7 @@ describe.each([
     if (server) expect(server.stderr()).not.toContain(secret);
   });
 
-  test("what cannot be reached is added, says why, and is asked again by refresh, which ends with 1", async () => {
+  test("an unreachable connector is added, reports why, and is retried by refresh, which exits with 1", async () => {
     const added = await desk.cli(["connector", "add", "away", "--url", NOWHERE, "--header", "X-Key: k"]);
     expect(added.code).toBe(0);
     expect(added.stdout).toMatch(/^away: unreachable, 0 tools: .*cannot be reached/);
@@ -72,7 +72,7 @@ describe.each([
     expect(refreshed.stdout).toStartWith("away: unreachable");
   });
 
-  test("an API that a file describes, with its key in the environment and a part of its tools", async () => {
+  test("an API described by a file, with its key in the environment and some of its tools", async () => {
     const document = {
       openapi: "3.1.0",
       info: { title: "Shop", version: "1" },
@@ -111,7 +111,7 @@ describe.each([
     expect(JSON.stringify(added)).not.toContain("sk-shop");
   });
 
-  test("list: a table, builtin ones among them, and what is wrong below; the tools with their mark", async () => {
+  test("list: a table with the builtin ones, problems below it, and the tools with their marks", async () => {
     const table = await desk.out(["connector", "list"]);
     expect(table).toStartWith("NAME");
     expect(table).toMatch(/^files +mcp +ready +\d+ +\* +user:\w+$/m);
@@ -123,7 +123,7 @@ describe.each([
     expect(tools).toMatch(/^time\.now +- +\S/m);
   });
 
-  test("refresh asks anew; remove takes the tools away, and ends with 1 the second time", async () => {
+  test("refresh asks again; remove removes the tools, and exits with 1 the second time", async () => {
     expect(await desk.out(["connector", "refresh", "files"])).toMatch(/^files: ready, \d+ tools\n$/);
     expect(await desk.out(["connector", "remove", "files"])).toBe("");
     const again = await desk.cli(["connector", "remove", "files"]);

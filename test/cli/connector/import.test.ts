@@ -21,7 +21,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** What an entry of a file becomes, or why it does not. */
+/** What a file's entry becomes, or why it is not imported. */
 function read(
   value: unknown,
   env: Record<string, string> = {},
@@ -52,7 +52,7 @@ test.each<[string, unknown, string]>([
   expect(read(value)).toContain(message);
 });
 
-test("a placeholder that is not one may be a secret, and is not repeated", () => {
+test("an invalid placeholder may be a secret, and is not repeated", () => {
   expect(read({ url: "http://x/", headers: { A: "${hunter22!" + "}" } })).not.toContain("hunter22");
 });
 
@@ -90,7 +90,7 @@ test.each<[string, unknown, object]>([
     { type: "stdio", command: "${KEY}", args: ["${NONE:-a b}"] },
     { type: "stdio", command: "k1", args: ["a b"], env: {} },
   ],
-])("an entry is taken: %s", (_, value, transport) => {
+])("an entry is accepted: %s", (_, value, transport) => {
   expect(read(value, { KEY: "k1" })).toMatchObject(transport);
 });
 
@@ -100,11 +100,11 @@ test("an editor's file knows its workspace", () => {
   expect(read(entry, {}, file)).toMatchObject({ command: join(folder.path, "shop", "run"), args: ["shop"] });
 });
 
-test("what a variable holds is not looked into again", () => {
+test("a variable's value is not expanded again", () => {
   expect(read({ command: "${env:A}" }, { A: "${env:B}", B: "x" })).toMatchObject({ command: "${env:B}" });
 });
 
-test("whatever a file calls its servers, the names are a connector's, each its own", () => {
+test("whatever a file calls its servers, the names are valid and distinct connector names", () => {
   const path = join(folder.path, "names.json");
   fc.assert(
     fc.property(
@@ -121,7 +121,7 @@ test("whatever a file calls its servers, the names are a connector's, each its o
   );
 });
 
-test("names that are fine stay as they are", () => {
+test("valid names stay as they are", () => {
   const path = join(folder.path, "fine.json");
   writeFileSync(
     path,
@@ -136,13 +136,13 @@ test("names that are fine stay as they are", () => {
   });
 });
 
-test("a file with comments: what can be added is, the rest says why, and the verb ends with 1", async () => {
+test("a file with comments: valid entries are added, the others report why, and the verb exits with 1", async () => {
   mkdirSync(join(desk.cwd, ".vscode"), { recursive: true });
   const file = join(desk.cwd, ".vscode", "mcp.json");
   writeFileSync(
     file,
     `\uFEFF{
-      // VS Code's form
+      // VS Code's format
       "inputs": [{ "id": "token", "type": "promptString" }],
       "servers": {
         "My Files": { "command": ${JSON.stringify(process.execPath)}, "args": [${JSON.stringify(UPSTREAM)}, "plain"], },
@@ -170,7 +170,7 @@ test.each([
   ["no such file", "nowhere.json", null, "does not exist"],
   ["not JSON", "broken.json", '{"mcpServers": {"a": {"env": {"K": "hunter22"', "not JSON"],
   ["no servers", "other.json", "{}", "neither mcpServers nor servers"],
-])("a file that cannot be read ends with 2: %s", async (_, name, text, message) => {
+])("an unreadable file exits with 2: %s", async (_, name, text, message) => {
   if (text !== null) writeFileSync(join(desk.cwd, name), text);
   const ran = await desk.cli(["connector", "add", "--import", name]);
   expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 2, stdout: "" });

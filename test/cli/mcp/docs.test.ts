@@ -1,4 +1,7 @@
-/** The forms for connectors and MCP clients in docs/connectors.md, as they are written there: only address, token and folders differ. */
+/**
+ * The configurations for connectors and MCP clients in docs/connectors.md, exactly as printed there, except for
+ * address, token and folders.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,10 +40,10 @@ let token: string;
 beforeAll(async () => {
   desk = openDesk();
   admin = (await desk.out(["token", "create", "--name", "boss", "--scope", "admin"])).trim();
-  // What that page starts with npx is not fetched here: another program of that name is.
+  // The page starts its server with npx. Nothing is downloaded here: another program takes npx's place.
   const programs = join(desk.cwd, "bin");
   mkdirSync(programs);
-  // It may run as a user of its own.
+  // The program may run as a different user.
   chmodSync(desk.cwd, 0o755);
   writeFileSync(join(programs, "npx"), `#!/bin/sh\nexec '${process.execPath}' '${UPSTREAM}' plain\n`);
   chmodSync(join(programs, "npx"), 0o755);
@@ -82,14 +85,14 @@ async function tools(transport: Transport): Promise<string[]> {
   return listed.tools.map(({ name }) => name);
 }
 
-test("clients over HTTP: with the type that is written, http, sse, and none", async () => {
+test("clients over HTTP: with the printed type, http, sse, and none", async () => {
   const urls = entries().filter(({ url }) => url !== undefined);
   expect(urls.map(({ type }) => type)).toEqual([undefined, "http"]);
   for (const { url = "", type, headers = {} } of urls) {
     const init = { requestInit: { headers } };
     const http = () => new StreamableHTTPClientTransport(new URL(url), init);
     const sse = () => new SSEClientTransport(new URL(url), init);
-    // A client that finds no type tries Streamable HTTP, and then the older transport.
+    // A client that is given no type tries Streamable HTTP first, then the older transport.
     for (const open of type === undefined ? [http, sse] : [http]) {
       expect(await tools(open())).toEqual(expect.arrayContaining(["agents__helper", "time__now"]));
     }

@@ -2,14 +2,14 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LineReader } from "../../../src/mcp/bridge/lines.ts";
 
-test("a line that is too long is skipped, and told, wherever its pieces were cut", () => {
+test("a line that is too long is skipped and reported, however its pieces are cut", () => {
   const reader = new LineReader(4);
   const lines = ["ab\ncd", "efg", "h\n1234\n12345\n\nx"].flatMap((text) => reader.push(Buffer.from(text)));
   expect([...lines, reader.rest()]).toEqual(["ab", null, "1234", null, "", "x"]);
   expect(reader.rest()).toBe("");
 });
 
-test("lines come out as they went in, however the bytes are cut", () => {
+test("lines are returned unchanged, however the bytes are cut", () => {
   const line = fc.string({ unit: "grapheme", maxLength: 20 }).map((text) => text.replaceAll("\n", ""));
   fc.assert(
     fc.property(fc.array(line), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (lines, cuts) => {

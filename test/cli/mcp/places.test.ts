@@ -1,4 +1,7 @@
-/** The same over all three ways: the gateway inside of the process, the server of the data directory, a server's URL. */
+/**
+ * The same behaviour in all three modes: the gateway inside the process, the data directory's server, and a server's
+ * URL.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ServerProcess } from "../../support/process.ts";
 import { type Desk, openDesk } from "../support.ts";
@@ -26,7 +29,7 @@ describe.each([
   afterEach(endAll);
   afterAll(() => desk.clear());
 
-  test("a wrong token is refused in words, each request is answered, and the end is quiet", async () => {
+  test("a wrong token is refused with a message, each request is answered, and the end is quiet", async () => {
     const spoken = await speak({ ...place, token: "gth_wrong" });
     spoken.write(INITIALIZE, request(2, "tools/list"));
     expect(await spoken.answer("hello")).toMatchObject({ error: { data: { code: "invalid_token" } } });
@@ -50,7 +53,7 @@ describe.each([
     expect(answers.at(-1)?.id).toBe(1);
   });
 
-  test("lists, calls, hears of progress, and cancelling reaches the upstream", async () => {
+  test("lists, calls, receives progress, and cancelling reaches the upstream", async () => {
     const { client, stderr } = await connect(place);
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toContain("fake__echo");
@@ -67,7 +70,7 @@ describe.each([
     await began.promise;
     given.abort("enough");
     expect(await hanging.catch(String)).toContain("enough");
-    // What it heard comes after what cancelled: the upstream takes one message after the other.
+    // The upstream handles one message after another, so it receives this call after the cancellation.
     let heard = "";
     for (let tries = 0; tries < 50 && !heard.includes("cancelled"); tries++) {
       heard = JSON.stringify(await client.callTool({ name: "fake__heard", arguments: {} }));
@@ -77,7 +80,7 @@ describe.each([
     expect(stderr()).toBe("");
   });
 
-  test("what is asked before the input ends is answered, in whatever order it was pushed", async () => {
+  test("requests made before the input ends are answered, in whatever order", async () => {
     const spoken = await speak(place);
     const texts = Array.from({ length: 20 }, (_, index) => `text ${index}`);
     spoken.write(
@@ -97,7 +100,7 @@ describe.each([
     }
   });
 
-  test("standard output is JSON-RPC alone, whatever comes in; a line of 20 MB is refused and the next one taken", async () => {
+  test("standard output is only JSON-RPC, whatever arrives; a line of 20 MB is refused and the next one accepted", async () => {
     const spoken = await speak(place);
     const text = "x".repeat(20 * 1024 * 1024);
     spoken.write(
@@ -114,7 +117,7 @@ describe.each([
     expect((await spoken.answer("big")).error?.message).toContain("bytes");
     expect(await spoken.answer("one")).toMatchObject({ result: {} });
     expect(await spoken.answer("two")).toMatchObject({ result: {} });
-    // Just below what a message may have: it arrives whole.
+    // Just below the size limit of a message: it arrives whole.
     const large = "y".repeat(9 * 1024 * 1024);
     spoken.write(request("large", "tools/call", { name: "fake__echo", arguments: { text: large } }));
     expect((await spoken.answer("large")).result).toBeDefined();

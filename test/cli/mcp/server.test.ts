@@ -1,4 +1,4 @@
-/** A bridge outlives the server that it speaks to, and says what it cannot do. */
+/** A bridge survives restarts of its server, and reports what it cannot do. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterEach(endAll);
 afterAll(() => desk.clear());
 
-/** Resolves with the next news of changed tools. */
+/** Resolves with the next notification that tools have changed. */
 function changes(client: Client): () => Promise<void> {
   let next = Promise.withResolvers<void>();
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
@@ -29,7 +29,7 @@ function changes(client: Client): () => Promise<void> {
   return () => next.promise;
 }
 
-test("changed tools are told; a server that comes back, elsewhere, is found and told who asks", async () => {
+test("changed tools are reported; a server that returns at another address is found, and told about the client", async () => {
   let server = await desk.serve();
   let changed = (): Promise<void> => Promise.reject(new Error("not yet"));
   const { client } = await connect({ cwd: desk.cwd, token }, (made) => {
@@ -42,7 +42,7 @@ test("changed tools are told; a server that comes back, elsewhere, is found and 
   const names = async () => (await client.listTools()).tools.map(({ name }) => name);
   expect(await names()).toContain("more__echo");
 
-  // Killed with a call out: that fails, since nobody knows what became of it.
+  // The server is killed during a call. The call fails, because its result is unknown.
   const began = Promise.withResolvers<void>();
   const out = client
     .callTool({ name: "fake__progress", arguments: { steps: 1, hang: true } }, undefined, {
@@ -54,7 +54,7 @@ test("changed tools are told; a server that comes back, elsewhere, is found and 
   expect(await out).toContain("may have taken effect");
   expect(await client.listTools().catch(String)).toContain("cannot be reached");
 
-  // Without being asked anything, the bridge introduces its client to the next one.
+  // Without waiting for a request, the bridge connects its client to the next server.
   const back = changed();
   server = await desk.serve();
   await back;
@@ -62,7 +62,7 @@ test("changed tools are told; a server that comes back, elsewhere, is found and 
   const echo = { name: "more__echo", arguments: { text: "again" } };
   expect((await client.callTool(echo)).content).toEqual([{ type: "text", text: "again" }]);
 
-  // A restart that nobody notices before the next call: it is made in a new session, once.
+  // The server restarts unnoticed between two calls: the next call is made once, in a new session.
   await server.end("SIGTERM");
   server = await desk.serve();
   expect((await client.callTool(echo)).content).toEqual([{ type: "text", text: "again" }]);
@@ -70,7 +70,7 @@ test("changed tools are told; a server that comes back, elsewhere, is found and 
   await server.end("SIGTERM");
 });
 
-test("a token that is revoked meanwhile: the next call says so, and nothing hangs", async () => {
+test("a token that has been revoked: the next call says so, and nothing hangs", async () => {
   const server = await desk.serve();
   const made = await desk.out(["token", "create", "--name", "short", "--scope", "tools:*", "--json"]);
   const { id, secret } = JSON.parse(made) as { id: string; secret: string };
@@ -83,7 +83,7 @@ test("a token that is revoked meanwhile: the next call says so, and nothing hang
   await server.end("SIGTERM");
 });
 
-test("nobody at the URL: each request is answered, and says so", async () => {
+test("no listener at the URL: each request is answered with that", async () => {
   const spoken = await speak({ cwd: desk.cwd, token, args: ["--url", "http://127.0.0.1:1"] });
   spoken.write(INITIALIZE, INITIALIZED, request(1, "tools/list"));
   spoken.end();
@@ -93,7 +93,7 @@ test("nobody at the URL: each request is answered, and says so", async () => {
   expect(answers[0]?.error?.message).toContain("http://127.0.0.1:1 cannot be reached");
 });
 
-test("something else at the URL is no Gatehouse, and gets the token once at most", async () => {
+test("something at the URL that is not a Gatehouse gets the token at most once", async () => {
   const seen: string[] = [];
   const other = Bun.serve({
     port: 0,
@@ -120,8 +120,8 @@ test("something else at the URL is no Gatehouse, and gets the token once at most
   await other.stop(true);
 });
 
-test("SIGTERM ends the gateway inside in order: its programs are gone, and the directory is free", async () => {
-  // The program may run as a user of its own.
+test("SIGTERM stops the gateway inside properly: its programs are gone, and the directory is free", async () => {
+  // The program may run as a different user.
   chmodSync(desk.cwd, 0o755);
   const notes = join(desk.cwd, "notes");
   mkdirSync(notes);
@@ -146,7 +146,7 @@ test("SIGTERM ends the gateway inside in order: its programs are gone, and the d
   expect(await desk.out(["token", "list"])).toContain("client");
 });
 
-test("a client of a token with tools_mode search finds tools, and calls what it found", async () => {
+test("a client whose token has tools_mode search finds tools, and calls what it found", async () => {
   const secret = (
     await desk.out(["token", "create", "--name", "few", "--scope", "tools:*", "--tools-mode", "search"])
   ).trim();
@@ -160,7 +160,7 @@ test.each([
   ["a token that no header carries", { GATEHOUSE_TOKEN: "gth_\nx" }, [], "GATEHOUSE_TOKEN is not a token"],
   ["a token's file that does not exist", { GATEHOUSE_TOKEN_FILE: "none" }, [], "GATEHOUSE_TOKEN_FILE"],
   ["a URL that is none", { GATEHOUSE_TOKEN: "gth_x" }, ["--url", "ftp://x"], "--url"],
-])("wrong usage ends with 2: %s", async (_, env, args, message) => {
+])("wrong usage exits with 2: %s", async (_, env, args, message) => {
   const ran = await desk.cli(["mcp", ...args], env);
   expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 2, stdout: "" });
   expect(ran.stderr).toContain(message);

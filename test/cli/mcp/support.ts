@@ -1,4 +1,4 @@
-/** `gatehouse mcp` as its clients have it: the SDK's own, and one that writes its lines by hand. */
+/** `gatehouse mcp` as clients use it: the SDK's client, and one that writes its lines by hand. */
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -11,20 +11,20 @@ export interface Place {
   readonly token: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
-  /** Default: from the sources. */
+  /** The command line to run. Default: from the sources. */
   readonly program?: readonly string[];
 }
 
-/** What runs still. */
+/** Processes that still run. */
 const started = new Set<number>();
 
-/** Ends what a test that failed has left: it would hold the data directory. */
+/** Kills what a failed test left running, which would keep the data directory locked. */
 export function endAll(): void {
   for (const pid of started) {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It has ended, as it should.
+      // It has ended already, as it should.
     }
   }
   started.clear();
@@ -35,7 +35,7 @@ export interface Connected {
   stderr(): string;
 }
 
-/** Starts it as a client does. `prepare` sets handlers before the first message. */
+/** Starts the bridge as a client does. `prepare` sets handlers before the first message. */
 export async function connect(
   { cwd, token, env, args = [], program }: Place,
   prepare: (client: Client) => void = () => {},
@@ -75,7 +75,7 @@ export interface Spoken {
   /** Waits for the answer to a request. */
   answer(id: string | number): Promise<Answer>;
   kill(signal: "SIGTERM" | "SIGINT"): void;
-  /** Ends its input where `end` was not called, and waits. Every line of its output has to be JSON-RPC. */
+  /** Closes its input, unless `end` already did, and waits. Every line of its output must be JSON-RPC. */
   ended(): Promise<{
     readonly code: number | null;
     readonly answers: readonly Answer[];
@@ -95,7 +95,7 @@ export function request(id: string | number, method: string, params: object = {}
   return JSON.stringify({ jsonrpc: "2.0", id, method, params });
 }
 
-/** Starts it, and speaks line by line. */
+/** Starts the bridge and speaks to it line by line. */
 export async function speak({ cwd, token, env, args = [], program }: Place): Promise<Spoken> {
   const child = Bun.spawn([...(program ?? (await fromSources())), "mcp", ...args], {
     cwd,

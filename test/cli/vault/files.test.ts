@@ -6,7 +6,7 @@ import { contentOf, readableName } from "../../../src/cli/vault/content.ts";
 import { type FindOptions, findFiles } from "../../../src/cli/vault/files.ts";
 import { tempDir } from "../../support/process.ts";
 
-/** The user that is nobody, on every system. */
+/** The user `nobody`, on every system. */
 const NOBODY = 65_534;
 const place = tempDir();
 const at = (path: string) => join(place.path, path);
@@ -60,13 +60,13 @@ function find(paths: readonly string[], options: Partial<FindOptions> = {}) {
 const ALL = ["docs/a.TXT", "docs/b.md", "docs/drafts/e.md", "docs/sub/c.html", "docs/sub/deep/d.pdf"];
 
 describe("the files of a folder", () => {
-  test("are sorted, of the types that are read; hidden ones, node_modules and the data directory are not there", () => {
+  test("are sorted, and of readable types; hidden ones, node_modules and the data directory are excluded", () => {
     const { files, types } = find(["docs"]);
     expect(files).toEqual(ALL);
     expect(types).toEqual(["text/plain", "text/markdown", "text/markdown", "text/html", "application/pdf"]);
   });
 
-  test("of other types are skipped, and so are links that lead out or nowhere", () => {
+  test("of other types are skipped, and so are links that lead outside or nowhere", () => {
     expect(find(["docs"]).skipped).toEqual({
       "docs/Makefile": "its type is not supported: without extension",
       "docs/broken.md": "a broken link",
@@ -76,7 +76,7 @@ describe("the files of a folder", () => {
     });
   });
 
-  test("are found below a link that is named itself, and none twice", () => {
+  test("are found below a link that is named directly, and none twice", () => {
     expect(find(["named"]).files).toEqual(ALL.map((path) => path.replace("docs", "named")));
     expect(find(["docs/b.md", "docs", "named", "docs/sub/../b.md"]).files.toSorted()).toEqual(ALL);
   });
@@ -92,10 +92,10 @@ describe("the files of a folder", () => {
     expect(find(["docs"], options).files).toEqual(files);
   });
 
-  test("that may not be read are said, and the others found", () => {
+  test("that may not be read are reported, and the others found", () => {
     put("closed/in/a.md");
     put("closed/b.md");
-    // The test's own user may be root, who may read everything: it looks as nobody then.
+    // The test may run as root, which can read everything, so the search runs as `nobody`.
     const isRoot = process.geteuid?.() === 0;
     for (const path of ["", "closed"]) chmodSync(at(path), 0o755);
     chmodSync(at("closed/in"), 0);
@@ -110,8 +110,8 @@ describe("the files of a folder", () => {
   });
 });
 
-describe("a path that is named", () => {
-  test("is taken though it is hidden or excluded, as what --type says where there is one", () => {
+describe("a named path", () => {
+  test("is accepted even if hidden or excluded, with the type of --type if given", () => {
     expect(find(["docs/.g.md"], { exclude: ["*.md"] }).files).toEqual(["docs/.g.md"]);
     expect(find(["docs/.hidden"]).files).toEqual(["docs/.hidden/f.md"]);
     expect(find(["docs/Makefile", "docs/sub"], { type: "text/plain" }).types).toEqual([
@@ -142,12 +142,12 @@ describe("a path that is named", () => {
   });
 });
 
-describe("what is sent of a file", () => {
+describe("a file is sent", () => {
   const content = (name: string, text: string | Uint8Array, type: string) =>
     contentOf(name, typeof text === "string" ? new TextEncoder().encode(text) : text, type);
   const hashOf = (data: string | Uint8Array) => new Bun.CryptoHasher("sha256").update(data).digest("hex");
 
-  test("is text where it is UTF-8, without its byte order mark, and the hash is of that", () => {
+  test("as text if it is UTF-8, without its byte order mark, and hashed like that", () => {
     const { body, hash } = content("a.txt", "\uFEFFGrüße", "text/plain");
     expect(body).toEqual({ text: "Grüße", content_type: "text/plain" });
     expect(hash).toBe(hashOf("Grüße"));
@@ -157,7 +157,7 @@ describe("what is sent of a file", () => {
     ["not UTF-8", Uint8Array.of(99, 97, 102, 0xe9), "text/plain"],
     ["of a type with a charset", Uint8Array.of(99, 97), "text/plain; charset=windows-1252"],
     ["a PDF", new TextEncoder().encode("%PDF-1.7"), "application/pdf"],
-  ])("is its bytes where it is %s", (_, bytes, type) => {
+  ])("as bytes if it is %s", (_, bytes, type) => {
     const { body, hash } = content("a", bytes, type);
     expect(body).toEqual({ content_base64: Buffer.from(bytes).toString("base64"), content_type: type });
     expect(hash).toBe(hashOf(bytes));
@@ -182,7 +182,7 @@ describe("what is sent of a file", () => {
     ],
     ["the name, of text", "opening_hours-2026.txt", "# Not a heading", "text/plain", "Opening hours 2026"],
     ["the name, of a broken page", "a-b.html", "<<<", "text/html", "A b"],
-  ])("has as its title %s", (_, name, text, type, title) => {
+  ])("with the title %s", (_, name, text, type, title) => {
     expect(content(name, text, type).title).toBe(title);
   });
 

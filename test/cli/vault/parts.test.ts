@@ -32,19 +32,19 @@ describe("key=value", () => {
     expect(() => readPairs("--filter", [pair])).toThrow(OperatorError);
   });
 
-  test("a key that is given twice is wrong usage", () => {
+  test("a repeated key is wrong usage", () => {
     expect(() => readPairs("--metadata", ["a=1", "a=2"])).toThrow('--metadata gives the key "a" twice');
   });
 });
 
-test("a scope is a path of one spelling", () => {
+test("a scope is a path with only one spelling", () => {
   for (const scope of ["support", "legal/contracts", "/"]) expect(() => checkScope(scope)).not.toThrow();
   for (const scope of ["", "Support", "/support", "a//b", "a/../b"])
     expect(() => checkScope(scope)).toThrow("--scope");
 });
 
 describe("text on a terminal", () => {
-  test("has nothing in it that moves the cursor, changes colours or turns the direction", () => {
+  test("contains nothing that moves the cursor, changes colours or reverses the direction", () => {
     expect(lineOf("a\u001B[31mred\u001B]0;title\u0007\n b\u202Ec\u009B2J")).toBe("a[31mred]0;title bc2J");
     expect(linesOf("one\u001B[2J\r\ntwo\u0000", 80, 6)).toEqual(["one[2J", "two"]);
   });
@@ -54,7 +54,7 @@ describe("text on a terminal", () => {
     expect(Bun.stringWidth(lineOf("日本語日本語", 7))).toBeLessThanOrEqual(7);
   });
 
-  test("is wrapped, without empty lines, and says where there was more", () => {
+  test("is wrapped, without empty lines, and says if there was more", () => {
     expect(linesOf("one two three\n\n\nfour", 8, 6)).toEqual(["one two", "three", "four"]);
     const lines = linesOf("word ".repeat(100), 20, 6);
     expect(lines).toHaveLength(6);
@@ -71,7 +71,7 @@ describe("progress", () => {
     return { written, shown: new Progress(total, to, () => now), pass: (ms: number) => (now += ms) };
   }
 
-  test("is one line on a terminal, which fits it and gives way to lines that stay", () => {
+  test("is one line on a terminal, which fits it and makes room for permanent lines", () => {
     const { written, shown, pass } = progress(340, true);
     shown.step(12, "3 unchanged", "docs/a.md");
     shown.step(13, "3 unchanged", "docs/too-soon.md");
@@ -95,7 +95,7 @@ describe("progress", () => {
   });
 });
 
-/** A gateway that answers one after another. */
+/** A fake gateway that returns these answers in order. */
 function api(...answers: readonly (Response | Error)[]) {
   const asked: string[] = [];
   const left = [...answers];
@@ -130,14 +130,14 @@ describe("a call", () => {
     expect(once.asked).toHaveLength(1);
   });
 
-  test("that waits ends at once when the user asks to stop", async () => {
+  test("that is waiting ends at once when the user asks to stop", async () => {
     const stop = new AbortController();
     const sent = send(api(problem(429, "busy", { "retry-after": "50" })).fake, "POST", "/p", {}, stop.signal);
     setTimeout(() => stop.abort(new Interrupted()), 10);
     await expect(sent).rejects.toBeInstanceOf(Interrupted);
   });
 
-  test("to a gateway that is gone says so", async () => {
+  test("to a missing gateway reports it", async () => {
     const { fake } = api(Object.assign(new Error("long and technical"), { code: "ECONNRESET" }));
     await expect(send(fake, "GET", "/p", undefined, never)).rejects.toThrow("no longer answers (ECONNRESET)");
   });
@@ -160,14 +160,14 @@ describe("the documents of sources", () => {
   const document = (id: string, source_uri: string | null) => ({ id, source_uri });
   const page = (data: object[], next_cursor: string | null = null) => Response.json({ data, next_cursor });
 
-  test("are looked up one by one when they are few", async () => {
+  test("are looked up one by one if there are few", async () => {
     const { fake, asked } = api(page([document("doc_1", "file:///a%20b")]), page([]));
     const known = await knownDocuments(fake, ["file:///a%20b", "file:///c"], never);
     expect([...known.keys()]).toEqual(["file:///a%20b"]);
     expect(asked[0]).toBe("GET /v1/vault/documents?limit=1&source_uri=file%3A%2F%2F%2Fa%2520b");
   });
 
-  test("are found in the whole list when they are many, the newest of each", async () => {
+  test("are found in the whole list if there are many, the newest of each", async () => {
     const sources = Array.from({ length: 51 }, (_, index) => `file:///${index}`);
     const { fake, asked } = api(
       page(

@@ -60,7 +60,7 @@ describe.each([
 
   afterAll(() => desk.clear());
 
-  test("a dry run says what would become of each file, and nothing is there afterwards", async () => {
+  test("a dry run says what would happen to each file, and changes nothing", async () => {
     const ran = await add("docs", "--scope", "support", "--dry-run");
     expect(ran.code).toBe(0);
     expect(ran.stdout.split("\n")).toEqual([
@@ -101,12 +101,12 @@ describe.each([
     }
     const uri = pathToFileURL(join(desk.cwd, "docs/refunds.md")).href;
     expect(documents.map((document) => document.source_uri)).toContain(uri);
-    // From elsewhere, by other names of the same files.
+    // The same files under other names, added from another folder.
     const again = await add(join(desk.cwd, "docs"), "docs/shop/../refunds.md", "--scope", "support");
     expect(again.stdout).toBe("added 0, replaced 0, unchanged 4, skipped 2, failed 0\n");
   });
 
-  test("what has changed is replaced under its id: text, scope, metadata", async () => {
+  test("a changed file replaces its document under the same id: text, scope, metadata", async () => {
     const before = new Map((await list()).map((document) => [document.source_uri, document.id]));
     put("docs/refunds.md", "# Refunds\n\nRefunds are paid back within 30 days of the return.\n");
     const text = await add("docs", "--scope", "support");
@@ -128,7 +128,7 @@ describe.each([
     expect(after.find(({ title }) => title === "Refunds")?.metadata).toEqual({ team: "shop", year: 2026 });
   });
 
-  test("search shows passages: for people, as JSON, inside of scopes, filters and an agent's memory", async () => {
+  test("search shows passages: for people, as JSON, within scopes, filters and an agent's memory", async () => {
     const shown = await desk.out(["vault", "search", "When are refunds paid back?"]);
     expect(shown).toStartWith("1. Refunds\n   support  file:///");
     expect(shown).toContain("\n   Refunds are paid back within 30 days of the return.\n");
@@ -157,7 +157,7 @@ describe.each([
     expect(first).toMatch(/^doc_[0-9a-z]{26}\s+.+\s+support(\/shop)?\s+1\s+20\d\d-\S+Z\s+file:\/\/\/\S+$/);
   });
 
-  test("what fails says why, the rest goes on, and the exit code is 1", async () => {
+  test("failures are reported, the rest continues, and the exit code is 1", async () => {
     put("mixed/broken.pdf", "not a PDF");
     put("mixed/empty.md", "");
     put("mixed/latin.txt", Uint8Array.of(99, 97, 102, 0xe9));
@@ -183,7 +183,7 @@ describe.each([
     expect((await add("gatehouse-data/server.json", "--scope", "all")).code).toBe(2);
   });
 
-  test("Ctrl-C leaves whole documents, and the next time the rest is added", async () => {
+  test("Ctrl-C leaves complete documents, and the next run adds the rest", async () => {
     for (let n = 0; n < 300; n++) put(`many/${n}.md`, `# Note ${n}\n\n${`word${n} and more. `.repeat(200)}`);
     const child = Bun.spawn([...(await fromSources()), "vault", "add", "many", "--scope", "notes"], {
       cwd: desk.cwd,
@@ -233,7 +233,7 @@ describe.each([
   });
 });
 
-describe("without anything to do", () => {
+describe("with nothing to do", () => {
   let desk: Desk;
   beforeAll(() => {
     desk = openDesk();
@@ -274,7 +274,7 @@ describe("without anything to do", () => {
     expect(ran.stderr).not.toMatch(/\n\s+at /);
   });
 
-  test("an empty vault is listed, searched, and added nothing to", async () => {
+  test("an empty vault can be listed and searched, and nothing is added to it", async () => {
     mkdirSync(join(desk.cwd, "empty"));
     expect(await desk.out(["vault", "list", "--json"])).toBe("[]\n");
     expect(await desk.out(["vault", "search", "anything"])).toBe("nothing found\n");

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { bulkOf } from "../../../src/connectors/arguments/bulk.ts";
 import { innerOf, sizeOf } from "../../../src/connectors/arguments/json.ts";
 
-/** A list that says how often somebody asked for its indices as names, which costs 1 µs each. */
+/** A list that counts how often its indices are enumerated as names, which costs 1 µs for each item. */
 function watched(length: number) {
   const state = { listed: 0, read: 0 };
   const list = new Proxy(new Array<number>(length).fill(1), {
@@ -25,7 +25,7 @@ test("a list of too many items is refused without a look at them", () => {
   expect(state).toEqual({ listed: 0, read: 0 });
 });
 
-test("items of a list are counted once each, and never as named properties", () => {
+test("each item of a list is counted once, and never as a named property", () => {
   const { list, state } = watched(1_000);
   expect(bulkOf({ list }, 10_000)?.values).toBe(1_002);
   expect(sizeOf({ list }, 10_000)).toBe(1_002);

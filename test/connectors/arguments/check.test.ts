@@ -21,13 +21,13 @@ function deep(levels: number): JsonObject {
 }
 const pathsOf = (schema: JsonSchema, input: JsonObject) =>
   argumentCheck(() => schema)(input).map(({ path }) => path);
-/** Schemas and values in a copy. */
+/** The number of schemas and values in a copy. */
 function sizeOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 1;
   return Object.values(value).reduce<number>((sum, each) => sum + sizeOf(each), 1);
 }
 
-describe("arguments are refused as the schema says", () => {
+describe("arguments are refused according to the schema", () => {
   test.each<[string, JsonSchema, JsonObject, string[]]>([
     ["for a type", { properties: { a: { type: "integer" } } }, { a: "1" }, ["/a"]],
     ["for what is missing", { required: ["a"] }, {}, ["/a"]],
@@ -64,7 +64,7 @@ describe("arguments are refused as the schema says", () => {
   });
 });
 
-describe("what is left out refuses nothing", () => {
+describe("ignored parts of a schema refuse nothing", () => {
   const harmful = { pattern: "^(a+)+$" };
   test.each<[string, JsonSchema, JsonObject]>([
     ["a harmless pattern", { properties: { a: { pattern: "^[a-z]+$" } } }, { a: "A" }],
@@ -123,13 +123,13 @@ describe("what is left out refuses nothing", () => {
     expect(argumentCheck(() => schema)(input)).toEqual([]);
   });
 
-  test("and what is beside it still refuses", () => {
+  test("and the parts next to them still refuse", () => {
     const schema = { required: ["b"], properties: { a: { ...harmful, type: "string" } }, not: harmful };
     expect(pathsOf(schema, { a: 1 }).sort()).toEqual(["/a", "/b"]);
   });
 });
 
-describe("a hostile schema is cut to what compiles at once, and never throws:", () => {
+describe("a hostile schema is reduced to what compiles quickly, and never throws:", () => {
   const hostile: [string, JsonSchema, JsonObject][] = [
     ["anyOf, deep", { properties: { a: nested(5_000, (inner) => ({ anyOf: [inner] })) } }, { a: 1 }],
     ["oneOf, deep", { properties: { a: nested(5_000, (inner) => ({ oneOf: [inner, false] })) } }, { a: 1 }],
@@ -178,7 +178,7 @@ describe("a hostile schema is cut to what compiles at once, and never throws:", 
   });
 });
 
-describe("arguments that would take too long to check are the upstream's to check:", () => {
+describe("arguments that would take too long to check are left to the upstream:", () => {
   const texts = many(9_000, () => "x");
   const besides = { b: { type: "number" } };
   test.each<[string, unknown, JsonObject[string]]>([
@@ -212,7 +212,7 @@ describe("arguments that would take too long to check are the upstream's to chec
   });
 });
 
-/** Schemas in which everything meets everything, a part of it harmful or odd. */
+/** Schemas in which everything is combined with everything, some of it harmful or odd. */
 const schemas: fc.Arbitrary<JsonSchema> = fc
   .letrec<{ node: Record<string, unknown> }>((tie) => {
     const node = tie("node");
@@ -286,7 +286,7 @@ const values = fc.dictionary(
   { maxKeys: 3 },
 );
 
-test("nothing is refused that the schema takes, whatever schema and arguments are", () => {
+test("nothing is refused that the schema accepts, whatever the schema and arguments", () => {
   let refusals = 0;
   fc.assert(
     fc.property(schemas, values, (schema, value) => {
@@ -300,11 +300,11 @@ test("nothing is refused that the schema takes, whatever schema and arguments ar
   expect(refusals).toBeGreaterThan(50);
 });
 
-/** Whether typebox takes it by the schema itself; undefined where it cannot say. */
+/** Whether typebox accepts the value by the schema itself; undefined if it cannot say. */
 function takes(schema: JsonSchema, value: JsonObject): boolean | undefined {
   try {
     return validator(schema).is(value);
   } catch {
-    return undefined; // a pattern that is none, a reference about itself
+    return undefined; // an invalid pattern, or a reference to itself
   }
 }

@@ -9,7 +9,7 @@ const answer = (result: Record<string, unknown>): ToolAnswer =>
   toolAnswer(result, { name: "up", mask: createMask(["hunter22"]) });
 const text = (words: string) => ({ type: "text", text: words });
 
-describe("what is no CallToolResult is refused", () => {
+describe("anything but a CallToolResult is refused", () => {
   test.each([
     ["nothing", {}],
     ["content that is no list", { content: "text" }],
@@ -37,11 +37,11 @@ describe("is passed on", () => {
     expect(answer(result)).toEqual(result);
   });
 
-  test("structured content alone, with no content", () => {
+  test("structured content without other content", () => {
     expect(answer({ structuredContent: { a: 1 } })).toEqual({ content: [], structuredContent: { a: 1 } });
   });
 
-  test("nothing else of the result", () => {
+  test("no other part of the result", () => {
     expect(answer({ content: [], _meta: { a: 1 }, isError: false, more: 1 })).toEqual({ content: [] });
   });
 });
@@ -54,12 +54,12 @@ test("secrets are masked in every part", () => {
   expect(shown).not.toContain("hunter22");
 });
 
-test("a secret at the place of the cut is masked whole", () => {
+test("a secret at the cut is masked completely", () => {
   const { content } = answer({ content: [text(`${"x".repeat(LIMIT - 4)}hunter22 and more`)] });
   expect(JSON.stringify(content)).not.toContain("hunt");
 });
 
-describe("what is too large", () => {
+describe("a result that is too large", () => {
   test("is cut where the limit falls, over all texts", () => {
     const { content } = answer({
       content: [text("a".repeat(600_000)), text("b".repeat(600_000)), text("c")],
@@ -72,7 +72,7 @@ describe("what is too large", () => {
     ]);
   });
 
-  test("is left out where a part is worth nothing", () => {
+  test("is omitted if a part of it is useless", () => {
     const image = { type: "image", mimeType: "image/png", data: "A".repeat(LIMIT) };
     expect(answer({ content: [image, text("after")] }).content).toEqual([
       text(`[omitted: image (image/png) of ${JSON.stringify(image).length} characters]`),
@@ -80,7 +80,7 @@ describe("what is too large", () => {
     ]);
   });
 
-  test("makes an error where it is structured", () => {
+  test("is an error if it is structured", () => {
     expect(answer({ content: [], structuredContent: { a: "x".repeat(LIMIT) } })).toEqual({
       content: [
         text("The answer's structured content is too large: 1000008 characters. The limit is 1000000."),
@@ -89,14 +89,14 @@ describe("what is too large", () => {
     });
   });
 
-  test("has a cap on blocks as well", () => {
+  test("has a limit on blocks as well", () => {
     const { content } = answer({ content: Array.from({ length: 5_000 }, () => text("")) });
     expect(content).toHaveLength(1_001);
     expect(content.at(-1)).toEqual(text("[omitted: 4000 more blocks]"));
   });
 });
 
-test("whatever comes, no more than the limit and its notes goes on, and no half of a character", () => {
+test("whatever arrives, no more than the limit and its notes is passed on, and no half character", () => {
   const block = fc.oneof(
     fc.nat(700_000).map((length) => text("😀".repeat(length))),
     fc.nat(700_000).map((length) => ({ type: "image", data: "A".repeat(length) })),

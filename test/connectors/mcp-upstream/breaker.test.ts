@@ -4,7 +4,7 @@ import { systemRandom } from "../../../src/base/ids.ts";
 import { Breaker, type Permit } from "../../../src/connectors/mcp-upstream/breaker.ts";
 import { FakeClock } from "../../support/clock.ts";
 
-/** Fills with ones: the longest wait of each step. */
+/** Fills the bytes with ones, which gives the longest wait at each step. */
 const longest = (bytes: Uint8Array): void => void bytes.fill(0xff);
 const shortest = (bytes: Uint8Array): void => void bytes.fill(0);
 
@@ -19,7 +19,7 @@ function enter(breaker: Breaker): Permit {
   return permit;
 }
 
-describe("a connect that fails", () => {
+describe("a failed connect", () => {
   test("leaves the upstream alone for 250 ms, doubling to 30 s", () => {
     const { breaker, clock } = made();
     const waits = Array.from({ length: 10 }, () => {
@@ -38,7 +38,7 @@ describe("a connect that fails", () => {
     expect(breaker.waitMs()).toBe(125);
   });
 
-  test("is forgotten at the next one that is made", () => {
+  test("is forgotten after the next success", () => {
     const { breaker, clock } = made();
     breaker.connectFailed();
     clock.advance(250);
@@ -50,7 +50,7 @@ describe("a connect that fails", () => {
 });
 
 describe("calls without an answer", () => {
-  test("open it at the fifth in a row", () => {
+  test("open it after five in a row", () => {
     const { breaker } = made();
     expect(Array.from({ length: 5 }, () => breaker.lost(enter(breaker)))).toEqual([
       false,
@@ -62,7 +62,7 @@ describe("calls without an answer", () => {
     expect(breaker.waitMs()).toBe(250);
   });
 
-  test("do not where one was answered in between", () => {
+  test("do not open it if one was answered in between", () => {
     const { breaker } = made();
     for (let call = 0; call < 4; call += 1) breaker.lost(enter(breaker));
     breaker.answered(enter(breaker));
@@ -70,7 +70,7 @@ describe("calls without an answer", () => {
     expect(breaker.waitMs()).toBe(0);
   });
 
-  test("that were out together count as one failure", () => {
+  test("that were in flight together count as one failure", () => {
     const { breaker } = made();
     const permits = Array.from({ length: 20 }, () => enter(breaker));
     for (const permit of permits) breaker.lost(permit);
@@ -79,7 +79,7 @@ describe("calls without an answer", () => {
   });
 });
 
-describe("after calls have opened it", () => {
+describe("once open", () => {
   function opened(): { breaker: Breaker; clock: FakeClock } {
     const parts = made();
     for (let call = 0; call < 5; call += 1) parts.breaker.lost(enter(parts.breaker));
@@ -96,20 +96,20 @@ describe("after calls have opened it", () => {
     expect(breaker.enter()).toEqual({ trial: true });
   });
 
-  test("a trial that is answered closes it", () => {
+  test("an answered trial closes it", () => {
     const { breaker } = opened();
     breaker.answered(enter(breaker));
     expect([breaker.enter(), breaker.enter()]).toEqual([{ trial: false }, { trial: false }]);
   });
 
-  test("a trial that is not opens it for twice as long", () => {
+  test("an unanswered trial opens it for twice as long", () => {
     const { breaker } = opened();
     expect(breaker.lost(enter(breaker))).toBe(true);
     expect(breaker.waitMs()).toBe(500);
   });
 });
 
-test("whatever happens: it waits for 30 s at most, and lets calls in again after that", () => {
+test("whatever happens, it waits at most 30 s, and then lets calls in again", () => {
   const step = fc.constantFrom(
     "enter",
     "answered",

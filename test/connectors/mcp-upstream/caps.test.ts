@@ -25,7 +25,7 @@ function serve(options: FakeMcpOptions = {}): FakeMcp {
   return fake;
 }
 
-/** A connector that shares its requests with all others here. */
+/** A connector that shares its requests with all other connectors of this file. */
 function connect(type: "http" | "sse", fake: FakeMcp, given: Given = {}): Opened {
   const url = type === "http" ? fake.url : fake.sseUrl;
   const up = open({ type, url, headers: {} }, { fetch: outbound.fetch, ...given });
@@ -33,12 +33,15 @@ function connect(type: "http" | "sse", fake: FakeMcp, given: Given = {}): Opened
   return up;
 }
 
-/** What is aborted ends a few turns later. */
+/** An aborted request ends a few turns later. */
 async function untilOut(requests: number): Promise<void> {
   while (outbound.out.requests !== requests) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Opens all streams that connectors may have. @returns what closes them */
+/**
+ * Opens all streams that connectors may have.
+ * @returns a function that closes them
+ */
 async function takeAllStreams(): Promise<() => void> {
   const fake = serve();
   const giveUp = new AbortController();
@@ -46,7 +49,7 @@ async function takeAllStreams(): Promise<() => void> {
   const streams = await Promise.all(
     Array.from({ length: MOST_STREAMS }, () => outbound.fetch(fake.sseUrl, init)),
   );
-  // Held until then: one that nobody can read any more is closed.
+  // Keep references until then, because a stream that nobody can read any more is closed.
   return () => {
     giveUp.abort();
     streams.length = 0;
@@ -71,7 +74,7 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
     await Promise.all(calls);
   });
 
-  test("is told of each call that is cancelled, and gives its places back", async () => {
+  test("is notified of each cancelled call, and frees its places", async () => {
     let cancelled = 0;
     let asked = 0;
     const allAsked = Promise.withResolvers<void>();
@@ -105,7 +108,7 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
     expect(outbound.out.streams).toBe(0);
   });
 
-  test("does not keep what it was told and does not take in", async () => {
+  test("does not hold on to notifications that it does not read", async () => {
     const asked = Promise.withResolvers<void>();
     const told = Promise.withResolvers<void>();
     const hanging = serve({
@@ -132,8 +135,8 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
   });
 });
 
-describe("where connectors have too many streams open", () => {
-  test("Streamable HTTP does without, until there is room", async () => {
+describe("when connectors have too many open streams", () => {
+  test("Streamable HTTP works without a stream until there is room", async () => {
     const giveBack = await takeAllStreams();
     const listened = Promise.withResolvers<void>();
     const fake = serve();
@@ -153,7 +156,7 @@ describe("where connectors have too many streams open", () => {
     expect(outbound.out.streams).toBe(1);
   });
 
-  test("the older HTTP+SSE fails, which is not its server's fault: it is tried with the next call", async () => {
+  test("the older HTTP+SSE fails without blame for its server, and is tried again with the next call", async () => {
     const giveBack = await takeAllStreams();
     const up = connect("sse", serve());
     const words =

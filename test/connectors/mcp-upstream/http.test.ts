@@ -8,7 +8,7 @@ import { faultOf, type Given, type Opened, open, SECRET, textOf } from "./suppor
 type Kind = "http" | "sse";
 const UNKNOWN = "It is unknown whether the call was carried out.";
 
-/** A scripted upstream and a source on it, both ended with the test. */
+/** A scripted upstream and a source for it; both end with the test. */
 function serve(kind: Kind, options: FakeMcpOptions = {}, given: Given = {}) {
   const fake: FakeMcp = startFakeMcp(options);
   const url = kind === "http" ? fake.url : fake.sseUrl;
@@ -23,7 +23,7 @@ function serve(kind: Kind, options: FakeMcpOptions = {}, given: Given = {}) {
   };
 }
 
-/** Happens to calls of tools alone. */
+/** A fault that only calls of tools have. */
 const inCalls =
   (fault: Fault): NonNullable<FakeMcpOptions["fault"]> =>
   ({ method }) =>
@@ -74,7 +74,7 @@ describe("a call over Streamable HTTP", () => {
     expect(await faultOf(server.up.call("echo"))).toBe(words);
     expect(server.fake.heard.filter((method) => method === "tools/call")).toHaveLength(1);
     expect(await server.up.list()).not.toBeEmpty();
-    // Of a flood, no more was read than the cap and what lies in between.
+    // Of a flood, only the cap and what was already in transit was read.
     expect(server.fake.flooded()).toBeLessThan(60_000_000);
   });
 
@@ -85,7 +85,7 @@ describe("a call over Streamable HTTP", () => {
     expect(other.fake.heard).toEqual([]);
   });
 
-  test("of a session that is gone is made again in a new one, once", async () => {
+  test("in a session that is gone is repeated once, in a new session", async () => {
     await using server = serve("http");
     await server.up.list();
     server.fake.forget();
@@ -99,7 +99,7 @@ describe("a call over Streamable HTTP", () => {
     ]);
   });
 
-  test("of sessions that never last is given up after the second", async () => {
+  test("is given up after two sessions that do not last", async () => {
     await using server = serve("http", { fault: inCalls({ kind: "status", status: 404, body: "" }) });
     expect(await faultOf(server.up.call("echo"))).toBe("refused: The connector up answered with status 404");
     expect(server.fake.heard.filter((method) => method === "tools/call")).toHaveLength(2);
@@ -118,7 +118,7 @@ describe("a call over Streamable HTTP", () => {
     await left.promise;
   });
 
-  test("that found nobody listening is made again", async () => {
+  test("that found no listener is made again", async () => {
     const first = startFakeMcp();
     let second: FakeMcp | undefined;
     const restart = async (): Promise<void> => {
@@ -151,14 +151,14 @@ describe.each<Kind>(["http", "sse"])("over %s", (kind) => {
     expect(server.fake.lastHeaders().authorization).toBe(`Bearer ${SECRET}`);
   });
 
-  test("progress is told, up to the last", async () => {
+  test("progress is reported, including the last", async () => {
     await using server = serve(kind);
     const told: Progress[] = [];
     await server.up.call("progress", { steps: 3 }, { progress: (progress) => told.push(progress) });
     expect(told.map(({ progress }) => progress)).toEqual([1, 2, 3]);
   });
 
-  test("a call that is cancelled tells the upstream", async () => {
+  test("a cancelled call notifies the upstream", async () => {
     const asked = Promise.withResolvers<void>();
     const told = Promise.withResolvers<void>();
     await using server = serve(kind, {
@@ -201,7 +201,7 @@ describe.each<Kind>(["http", "sse"])("over %s", (kind) => {
     );
   });
 
-  test("nobody at the address is said in words", async () => {
+  test("an address without a listener is reported in words", async () => {
     const fake = startFakeMcp();
     await fake.close();
     await using up = open({ type: kind, url: kind === "http" ? fake.url : fake.sseUrl, headers: {} });
@@ -210,7 +210,7 @@ describe.each<Kind>(["http", "sse"])("over %s", (kind) => {
     );
   });
 
-  test("a forbidden address is not asked", async () => {
+  test("a forbidden address is not contacted", async () => {
     await using up = open({ type: kind, url: "http://169.254.169.254/mcp", headers: {} });
     expect(await faultOf(up.list())).toStartWith("forbidden_address: ");
   });
@@ -224,7 +224,7 @@ test("closing ends the session upstream", async () => {
 });
 
 describe("over the older HTTP+SSE", () => {
-  test("a stream that ends fails what is out, and the next call opens another", async () => {
+  test("a stream that ends fails the calls in flight, and the next call opens another", async () => {
     const asked = Promise.withResolvers<void>();
     await using server = serve("sse", {
       fault: ({ method }) => {
@@ -239,7 +239,7 @@ describe("over the older HTTP+SSE", () => {
     expect(textOf(await server.up.call("echo", { text: "hi" }))).toBe("hi");
   });
 
-  test("what is no event stream is refused", async () => {
+  test("anything but an event stream is refused", async () => {
     await using server = serve("sse");
     await using up = open({ type: "sse", url: server.fake.url, headers: {} });
     expect(await faultOf(up.list())).toStartWith("refused: The connector up answered with status 404");

@@ -1,4 +1,4 @@
-/** A process with one upstream: says the upstream's pid, and waits to be killed. */
+/** A process with one upstream. It prints the upstream's pid and waits to be killed. */
 import { openFake, pidOf } from "./support.ts";
 
 const up = openFake("plain");

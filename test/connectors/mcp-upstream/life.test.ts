@@ -9,15 +9,15 @@ interface World extends AsyncDisposable {
   readonly fake: FakeMcp;
   readonly up: Opened;
   readonly clock: FakeClock;
-  /** What happens to calls of tools from now on. */
+  /** Sets the fault of tool calls from now on. */
   inCalls(fault: Fault | undefined): void;
-  /** What happens to handshakes from now on. */
+  /** Sets the fault of handshakes from now on. */
   inHandshakes(fault: Fault | undefined): void;
-  /** Resolves when the upstream has the next message of this method. */
+  /** Resolves when the upstream receives the next message of this method. */
   next(method: string): Promise<void>;
 }
 
-/** A real upstream and a clock that stands. */
+/** A real upstream and a stopped clock. */
 function world(): World {
   const clock = new FakeClock();
   const faults = new Map<string, Fault | undefined>();
@@ -43,7 +43,7 @@ function world(): World {
   };
 }
 
-/** One call that the upstream gets and does not answer. */
+/** Makes one call that the upstream receives and does not answer. */
 async function timedOut({ up, clock, next }: World): Promise<string> {
   const arrived = next("tools/call");
   const fault = faultOf(up.call("echo"));
@@ -63,7 +63,7 @@ describe("time runs out", () => {
     expect(await fault).toBe("timeout: The connector up did not finish the handshake within 10000 ms.");
   });
 
-  test("for a call after its timeout without a sign of life, and the upstream is told", async () => {
+  test("for a call after its timeout without a sign of life, and the upstream is notified", async () => {
     await using w = world();
     await w.up.list();
     w.inCalls({ kind: "hang" });
@@ -76,7 +76,7 @@ describe("time runs out", () => {
 });
 
 describe("an upstream that cannot be reached", () => {
-  test("is left alone, longer each time, and tried again then", async () => {
+  test("is left alone, longer each time, and then tried again", async () => {
     await using w = world();
     w.inHandshakes({ kind: "status", status: 503, body: "" });
     for (const longest of [250, 500, 1_000, 2_000]) {
@@ -92,7 +92,7 @@ describe("an upstream that cannot be reached", () => {
     expect(w.up.logged.at(-1)).toMatchObject({ level: "info", message: "a connector is reachable again" });
   });
 
-  test("is asked once by all who come at the same time", async () => {
+  test("is contacted once for all simultaneous callers", async () => {
     await using w = world();
     w.inHandshakes({ kind: "status", status: 503, body: "" });
     const faults = await Promise.all(Array.from({ length: 40 }, () => faultOf(w.up.call("echo"))));
@@ -100,7 +100,7 @@ describe("an upstream that cannot be reached", () => {
     expect(w.fake.heard).toEqual(["initialize"]);
   });
 
-  test("lets go a caller who gives up, and not the others", async () => {
+  test("releases a caller that gives up, and not the others", async () => {
     await using w = world();
     w.inHandshakes({ kind: "hang" });
     const arrived = w.next("initialize");
@@ -145,7 +145,7 @@ describe("an upstream that does not answer calls", () => {
     expect(both.map(textOf)).toEqual(["a", "b"]);
   });
 
-  test("is not left alone for calls that it refuses", async () => {
+  test("is not left alone because of calls that it refuses", async () => {
     await using w = world();
     w.inCalls({ kind: "status", status: 500, body: "" });
     for (let call = 0; call < 12; call += 1)
@@ -153,7 +153,7 @@ describe("an upstream that does not answer calls", () => {
   });
 });
 
-test("no more than 40 calls are out at once over HTTP", async () => {
+test("at most 40 calls are in flight at once over HTTP", async () => {
   await using w = world();
   await w.up.list();
   w.inCalls({ kind: "hang" });

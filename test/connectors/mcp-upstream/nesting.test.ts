@@ -3,13 +3,13 @@ import type { JsonObject } from "../../../src/agents/index.ts";
 import { startFakeMcp } from "../../support/fake-mcp/http.ts";
 import { faultOf, type Opened, open, openFake } from "./support.ts";
 
-/** `{"value":[[…]]}`, which the upstream's tool `structured` answers with. */
+/** `{"value":[[…]]}`, the answer of the upstream's tool `structured`. */
 function nested(levels: number): JsonObject {
   const value = JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`);
   return { value: { value } };
 }
 
-/** Of `result.structuredContent.value` in a JSON-RPC message. */
+/** The levels around `result.structuredContent.value` in a JSON-RPC message. */
 const AROUND = 3;
 const REFUSED = "nested_too_deep: The connector up sent a JSON message with more than 100 levels.";
 
@@ -50,7 +50,7 @@ describe.each(TRANSPORTS)("an upstream's answer %s", (_name, connect) => {
   });
 });
 
-/** `{"value":{"7919":0,…}}`, of so many integers as names, each of which counts as four members. */
+/** `{"value":{"7919":0,…}}` with this many integers as names, each of which counts as four members. */
 function wide(names: number): JsonObject {
   const value = Object.fromEntries(Array.from({ length: names }, (_, index) => [String(index * 7_919), 0]));
   return { value: { value } };
@@ -67,7 +67,7 @@ describe.each(TRANSPORTS)("an upstream's answer %s", (_name, connect) => {
   });
 });
 
-test("a message of a child that nobody asked for, nested too deeply, is passed over like one that is not JSON-RPC", async () => {
+test("an unrequested message that is nested too deeply is ignored, like one that is not JSON-RPC", async () => {
   const program = `
     const deep = "[".repeat(50_000) + "]".repeat(50_000);
     process.stdout.write('{"jsonrpc":"2.0","method":"notifications/x","params":' + deep + "}\\n");

@@ -35,7 +35,7 @@ describe("lines", () => {
   const read = (lines: Lines, chunks: readonly Uint8Array[]): string[] =>
     chunks.flatMap((chunk) => [...lines.push(chunk)]);
 
-  test("that are too long are refused, also in pieces", () => {
+  test("that are too long are refused, even in pieces", () => {
     expect(() => read(new Lines(10), [Buffer.from("12345678901\n")])).toThrow("longer than 10 bytes");
     expect(() => read(new Lines(10), [Buffer.from("123456"), Buffer.from("78901")])).toThrow(
       "longer than 10 bytes",
@@ -61,7 +61,7 @@ describe("lines", () => {
     );
   });
 
-  test("of many pieces are put together once", () => {
+  test("of many pieces are joined only once", () => {
     const lines = new Lines(64 * 1024 * 1024);
     const piece = Buffer.alloc(1_024, "x");
     for (let count = 0; count < 32_768; count += 1) expect([...lines.push(piece)]).toEqual([]);
@@ -80,7 +80,7 @@ describe("a deadline", () => {
     };
   }
 
-  test("passes in silence", () => {
+  test("passes if nothing happens", () => {
     const { clock, expired } = made();
     clock.advance(99);
     expect(expired).toEqual([]);
@@ -88,7 +88,7 @@ describe("a deadline", () => {
     expect(expired).toEqual(["silence"]);
   });
 
-  test("begins anew with each sign, but not for ever", () => {
+  test("restarts with each sign of life, but not for ever", () => {
     const { clock, deadline, expired } = made();
     for (let sign = 0; sign < 12 && expired.length === 0; sign += 1) {
       clock.advance(90);
@@ -106,7 +106,7 @@ describe("a deadline", () => {
   });
 });
 
-test("changes of the tools are told once, and not more often than every 5 s", () => {
+test("changes of the tools are reported once, and at most every 5 s", () => {
   const clock = new FakeClock();
   let told = 0;
   const changes = new Changes(clock, () => {
@@ -145,7 +145,7 @@ test("an upstream that changes without end is listened to ever less, down to onc
   changes.end();
 });
 
-test("one that was quiet again is heard at once", () => {
+test("after a quiet time, a change is reported at once", () => {
   const clock = new FakeClock();
   let told = 0;
   const changes = new Changes(clock, () => {
@@ -163,7 +163,7 @@ test("one that was quiet again is heard at once", () => {
   changes.end();
 });
 
-test("a flood of progress is thinned out, its words are masked and cut", () => {
+test("a flood of progress is thinned out, and its texts are masked and cut", () => {
   const clock = new FakeClock();
   const told: unknown[] = [];
   const pass = progressTo((progress) => told.push(progress), { clock, mask: createMask(["hunter22"]) });
@@ -174,7 +174,7 @@ test("a flood of progress is thinned out, its words are masked and cut", () => {
   expect(told.at(-1)).toEqual({ progress: 1, total: 2, message: `[redacted] ${"x".repeat(989)}…` });
 });
 
-test("a stream that always ends is opened more and more seldom", () => {
+test("a stream that keeps ending is opened less and less often", () => {
   const clock = new FakeClock();
   const listening = new Listening(clock);
   const open = (): number => {

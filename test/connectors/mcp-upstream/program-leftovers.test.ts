@@ -1,4 +1,4 @@
-/** What a connector's program leaves behind, and what another connector's program can do with it. */
+/** What a connector's program leaves behind, and what another connector's program could do with it. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { chownSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { open, quickClock, runs } from "./support.ts";
 afterEach(closeUsers);
 
 const isRoot = process.geteuid?.() === 0;
-/** Sleeps in a session of its own, and writes its id. */
+/** Sleeps in a session of its own and prints its pid. */
 const DAEMON = "setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' & sleep 0.3";
 
 describe.skipIf(!isRoot)("a connector's program", () => {
@@ -64,7 +64,7 @@ describe.skipIf(!isRoot)("a connector's program", () => {
       const pool = openUsers(data.path);
       const mark = join(drop.path, "mark");
       const lines = () => (existsSync(mark) ? readFileSync(mark, "utf8").length : 0);
-      // The end is for where the test fails. A shell forks too slowly to be missed by a list of processes.
+      // The end time is for a failing test. A shell forks too slowly to slip past a list of processes.
       const hopper = `$end = time + 10; open F, ">>", "${mark}"; while (time < $end) { exit if fork; syswrite F, "x" }`;
       const script = `id -u; setsid perl -e '${hopper}' >/dev/null 2>&1 & sleep 0.3`;
       const uid = Number(await wordsOf(script, pool.usersOf(1)));
@@ -124,8 +124,8 @@ describe.skipIf(!isRoot)("a connector's program", () => {
   });
 });
 
-/** As where the server does not run as root: its user has processes that are not programs'. */
-test("a program of the server's user leaves no descendant behind that has left its group", async () => {
+/** As if the server did not run as root: its user also has processes that are not programs of connectors. */
+test("a program of the server's user leaves no descendant behind, even one that left its group", async () => {
   const transport = {
     type: "stdio",
     command: "/bin/sh",

@@ -1,4 +1,4 @@
-/** Who connectors' programs run as, and what they can reach of the server. */
+/** Which users connectors' programs run as, and what they can reach of the server. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ afterEach(closeUsers);
 const isRoot = process.geteuid?.() === 0;
 const NOBODY = parsePasswd(await Bun.file("/etc/passwd").text()).find(({ name }) => name === "nobody");
 
-describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
+describe.skipIf(!isRoot)("if the server runs as root, a program", () => {
   const users = (dataDir: string, stdioUser?: string) => openUsers(dataDir, stdioUser).usersOf(1);
 
   test("runs as a user of its own, without groups and without root's capabilities", async () => {
@@ -31,14 +31,14 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
     expect(capabilities.map((line) => line.split("\t")[1])).toEqual(Array(4).fill("0".repeat(16)));
   });
 
-  test("runs as another user than every other program", async () => {
+  test("runs as a different user from every other program", async () => {
     using data = directory();
     const given = users(data.path);
     const words = await Promise.all([1, 2, 3].map(() => wordsOf("id -u", given)));
     expect(new Set(words).size).toBe(3);
   });
 
-  test("never runs as a user that a process of the machine runs as already", async () => {
+  test("never runs as a user that already has a process on the machine", async () => {
     using data = directory();
     const first = await users(data.path).take();
     await first.release();
@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
     expect(existsSync(words[0] ?? "/")).toBe(false);
   });
 
-  test("is started though others may list the data directory, as long as nothing in it is open to them", async () => {
+  test("is started although others may list the data directory, as long as they can open nothing in it", async () => {
     using data = directory(0o705);
     writeFileSync(join(data.path, "gatehouse.db"), "", { mode: 0o600 });
     expect(await wordsOf("echo started", users(data.path))).toBe("started");
@@ -121,12 +121,12 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
     );
   });
 
-  test("does not run as a user that nobody knows", () => {
+  test("does not run as an unknown user", () => {
     using data = directory();
     expect(() => users(data.path, "nobody-of-this-name")).toThrow("not listed in /etc/passwd");
   });
 
-  test("that may not be executed by its user is refused in words that say what to do", async () => {
+  test("that its user may not execute is refused with what to do", async () => {
     using data = directory();
     using tools = directory();
     await Bun.write(join(tools.path, "tool"), "#!/bin/sh\n");
@@ -161,7 +161,7 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
         );
         expect(words).not.toContain("read ");
         expect(words.match(/Permission denied/g)).toHaveLength(2);
-        // The shell opens the folder that it lists as its fourth.
+        // Descriptor 3 is the folder that the shell opens for the listing.
         expect(words).toMatch(/descriptors (\/proc\/self\/fd\/[0123] ?)+$/);
       } finally {
         await gateway.stop();
@@ -170,7 +170,7 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
   });
 });
 
-describe("where the server does not run as root", () => {
+describe("if the server does not run as root", () => {
   test("a program runs as the server's user", () => {
     using data = directory();
     const parts = { dataDir: data.path, ownUid: 1_000, clock: systemClock, log: silentLog };
@@ -178,7 +178,7 @@ describe("where the server does not run as root", () => {
     expect(openProgramUsers({ ...parts, stdioUser: "1000" })).toBeNull();
   });
 
-  test("another user cannot be chosen, and the start says so", () => {
+  test("another user cannot be chosen, and the start reports it", () => {
     using data = directory();
     const parts = { dataDir: data.path, ownUid: 1_000, clock: systemClock, log: silentLog };
     const opening = () => openProgramUsers({ ...parts, stdioUser: "1001" });
@@ -190,7 +190,7 @@ describe("homes", () => {
   const uid = process.geteuid?.() ?? 0;
   const gid = process.getegid?.() ?? 0;
 
-  test("that a killed process left are told from those of other gateways", () => {
+  test("that a killed process left are distinguished from those of other gateways", () => {
     using temporary = directory();
     const left = new ProgramHomes("/data", temporary.path).make(uid, gid);
     const other = new ProgramHomes("/other", temporary.path).make(uid, gid);
@@ -203,7 +203,7 @@ describe("homes", () => {
     expect([left, other, made].map((path) => existsSync(path))).toEqual([true, true, true]);
   });
 
-  test("are made also if somebody has taken every name that can be guessed", () => {
+  test("are made even if somebody has taken every name that can be guessed", () => {
     using temporary = directory();
     const parent = join(new ProgramHomes("/data", temporary.path).make(uid, gid), "..");
     const guessed = parent.slice(0, parent.lastIndexOf("-"));

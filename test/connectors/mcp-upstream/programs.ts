@@ -1,4 +1,4 @@
-/** Programs that tests start as users of their own. */
+/** Programs that tests start as separate users. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ export function directory(mode = 0o700): TestDirectory {
 
 const pools: ProgramUserPool[] = [];
 
-/** Removes what the pools of a test have left, which its programs have not. */
+/** Removes what a test's pools left behind. */
 export async function closeUsers(): Promise<void> {
   for (const pool of pools.splice(0)) await pool.close();
 }
@@ -35,7 +35,7 @@ export function openUsers(dataDir: string, stdioUser?: string): ProgramUserPool 
   return pool;
 }
 
-/** What a shell writes that a connector starts. It has ended when this resolves. */
+/** The output of a shell that a connector starts. The shell has ended when this resolves. */
 export async function wordsOf(script: string, programUsers: ProgramUsers | null): Promise<string> {
   const transport = {
     type: "stdio",

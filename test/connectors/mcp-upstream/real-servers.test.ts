@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Progress } from "../../../src/connectors/source.ts";
 import { faultOf, type Opened, open, textOf } from "./support.ts";
 
-/** The script that a package of npm runs as its command. */
+/** The script that an npm package runs as its command. */
 function command(name: string): string {
   const root = join(Bun.resolveSync(`${name}/package.json`, import.meta.dir), "..");
   const { bin } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
@@ -19,11 +19,11 @@ setDefaultTimeout(30_000);
 const EVERYTHING = command("@modelcontextprotocol/server-everything");
 const FILESYSTEM = command("@modelcontextprotocol/server-filesystem");
 
-/** What can be asked of the everything server over any transport. */
+/** Exercises what the everything server offers over every transport. */
 async function exercise(up: Opened): Promise<void> {
   const names = (await up.list()).map(({ name }) => name);
   expect(names).toContain("echo");
-  // It answers through MCP tasks alone.
+  // This tool answers only through MCP tasks.
   expect(names).not.toContain("simulate-research-query");
   expect(textOf(await up.call("echo", { message: "hi" }))).toBe("Echo: hi");
   expect(await up.call("get-structured-content", { location: "Chicago" })).toMatchObject({
@@ -54,7 +54,7 @@ describe.each([
   ["http", "streamableHttp", "/mcp"],
   ["sse", "sse", "/sse"],
 ] as const)("the everything server over %s", (type, mode, path) => {
-  test("works; killed in the middle of a call, it is not asked twice; started again, it is reached", async () => {
+  test("works; killed during a call, it is not called twice; restarted, it is reached", async () => {
     const port = freePort();
     await using first = await serveEverything(mode, port);
     await using up = open({ type, url: `http://127.0.0.1:${port}${path}`, headers: {} });
@@ -66,12 +66,12 @@ describe.each([
     await first[Symbol.asyncDispose]();
     expect(await call).toMatch(/^unreachable: .* It is unknown whether the call was carried out\.$/);
     await using _second = await serveEverything(mode, port);
-    // Over SSE the loss was noticed; over HTTP, that the session is another, at the next call.
+    // Over SSE the loss was noticed at once. Over HTTP, the next call finds that the session is gone.
     expect(textOf(await up.call("echo", { message: "again" }))).toBe("Echo: again");
   });
 });
 
-test("the filesystem server lists and reads, and comes back after it was killed", async () => {
+test("the filesystem server lists and reads, and works again after it was killed", async () => {
   const directory = mkdtempSync(join(tmpdir(), "gatehouse-mcp-"));
   try {
     writeFileSync(join(directory, "a.txt"), "the text of a");
@@ -84,7 +84,7 @@ test("the filesystem server lists and reads, and comes back after it was killed"
     expect(textOf(await read())).toBe("the text of a");
     expect(await up.call("read_text_file", { path: "/etc/hostname" })).toMatchObject({ isError: true });
     process.kill(running(args), "SIGKILL");
-    // Whether it ended before the call was written or after, nobody can say.
+    // The program may have ended before or after the call was written.
     await read().catch(() => {});
     expect(textOf(await read())).toBe("the text of a");
     const last = running(args);
@@ -102,7 +102,7 @@ function running(args: readonly string[]): number {
     try {
       return readFileSync(join("/proc", path), "utf8").includes(wanted);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended since it was listed.
       return false;
     }
   });

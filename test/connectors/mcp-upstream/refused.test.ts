@@ -1,4 +1,4 @@
-/** What becomes of a call whose answer is an error status: whether it is made again, and what of it is shown. */
+/** A call answered with an error status: whether it is repeated, and how much of the answer is shown. */
 import { describe, expect, test } from "bun:test";
 import { refusedStatus } from "../../../src/connectors/mcp-upstream/http/refused.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
@@ -8,7 +8,7 @@ import { faultOf, open, textOf } from "./support.ts";
 const rpcError = (message: string) =>
   JSON.stringify({ jsonrpc: "2.0", error: { code: -32000, message }, id: null });
 
-/** An upstream that has forgotten its first session, and says so in its way. */
+/** An upstream that has forgotten its first session and reports it with this body. */
 function forgetful(body: string) {
   let forgets = false;
   const fake = startFakeMcp({
@@ -58,7 +58,7 @@ describe("a call that is answered with 400", () => {
     "Bad Request: Missing session ID",
     "Bad Request: Server not initialized",
     "Session not found",
-  ])("and exactly %j, as a JSON-RPC error or as text, is made again in a new session", async (phrase) => {
+  ])("with exactly %j, as a JSON-RPC error or as text, is repeated in a new session", async (phrase) => {
     for (const body of [rpcError(phrase), `${phrase}\n`]) {
       await using upstream = forgetful(body);
       await upstream.up.list();
@@ -70,7 +70,7 @@ describe("a call that is answered with 400", () => {
   });
 });
 
-describe("of what an upstream says with an error status", () => {
+describe("of an upstream's text with an error status", () => {
   const SECRET = "s3cr3t of the connector, forty-two letters";
   const parts = { name: "up", mask: createMask([SECRET]) };
   const said = async (body: string | ReadableStream<Uint8Array>) =>
@@ -78,7 +78,7 @@ describe("of what an upstream says with an error status", () => {
       "The connector up answered with status 500".length,
     );
 
-  test("no part of a secret shows, wherever what is read of it ends", async () => {
+  test("no part of a secret shows, wherever reading stops", async () => {
     for (let shown = 1; shown < SECRET.length; shown++) {
       const blanks = " ".repeat(16_384 - shown);
       expect(await said(`${blanks}${SECRET}`)).toBe("");
@@ -86,7 +86,7 @@ describe("of what an upstream says with an error status", () => {
     expect(await said(`${" ".repeat(16_384 - SECRET.length)}${SECRET} and more`)).toBe(": [redacted]");
   });
 
-  test("nor where the connection breaks in the middle of one", async () => {
+  test("nor if the connection breaks in the middle of one", async () => {
     const broken = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(new TextEncoder().encode(`no: ${SECRET.slice(0, 30)}`)),
       pull: (controller) => controller.error(new Error("broken on purpose")),
@@ -94,14 +94,14 @@ describe("of what an upstream says with an error status", () => {
     expect(await said(broken)).toBe(": no:");
   });
 
-  test("a secret with blanks in it is found before they are made one", async () => {
+  test("a secret with blanks is found before blanks are collapsed", async () => {
     const mask = createMask(["two  blanks and\tmore"]);
     const response = new Response("no: two  blanks and\tmore!", { status: 500 });
     const { message } = await refusedStatus(response, false, { ...parts, mask });
     expect(message).toEndWith(": no: [redacted]!");
   });
 
-  test("300 characters show, and blanks are one", async () => {
+  test("300 characters show, with blanks collapsed", async () => {
     expect(await said("a \n\t b")).toBe(": a b");
     expect(await said("x".repeat(20_000))).toBe(`: ${"x".repeat(300)}…`);
   });

@@ -1,4 +1,4 @@
-/** What a program wrote on its standard error, as it is shown: no part of a secret, wherever it was cut. */
+/** A program's output on standard error, as it is shown: no part of a secret, wherever the text was cut. */
 import { describe, expect, test } from "bun:test";
 import { Said } from "../../../src/connectors/mcp-upstream/stdio/said.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
@@ -19,22 +19,22 @@ function saying() {
 }
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-describe("the end of what it said", () => {
+describe("the end of its output", () => {
   test("shows no rest of a secret that was cut, although masking brings it near", () => {
     const { said } = saying();
-    // So many of them that what is left of all is less than what is shown.
+    // So many secrets that the text left after masking is shorter than the limit.
     said.push(bytes(`${SECRET}\n`.repeat(400)));
     expect(said.tail().replaceAll("[redacted]", "").trim()).toBe("");
     expect(said.tail()).toStartWith("[redacted]");
   });
 
-  test("shows nothing of a secret that it had not written to its end", () => {
+  test("shows nothing of a secret that was not completely written", () => {
     const { said } = saying();
     said.push(bytes(`key: ${SECRET.slice(0, 60)}`));
     expect(said.tail()).toBe("key:");
   });
 
-  test("is whole where it is short, and 4,096 characters where it is long", () => {
+  test("is complete if short, and has 4,096 characters if long", () => {
     const { said } = saying();
     said.push(bytes("cannot log in\n"));
     expect(said.tail()).toBe("cannot log in");
@@ -43,8 +43,8 @@ describe("the end of what it said", () => {
   });
 });
 
-describe("a line of it in the log", () => {
-  test("shows no part of a secret at the cut, also where it comes in pieces", () => {
+describe("a line of its output in the log", () => {
+  test("shows no part of a secret at the cut, even if it arrives in pieces", () => {
     const { said, lines } = saying();
     said.push(bytes(SECRET.repeat(10)));
     said.push(bytes(SECRET.repeat(200)));
@@ -62,7 +62,7 @@ describe("a line of it in the log", () => {
   });
 });
 
-test("a real program's last words are masked, and apart from the error that anybody may read", async () => {
+test("a real program's last output is masked, and not part of the error that anyone may read", async () => {
   const words = "process.stderr.write(process.env.KEY.repeat(300)); process.exitCode = 3";
   await using up = open(
     { type: "stdio", command: process.execPath, args: ["-e", words], env: { KEY: SECRET } },

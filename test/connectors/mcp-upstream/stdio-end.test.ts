@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { groupRuns } from "../../../src/connectors/mcp-upstream/stdio/process-group.ts";
 import { faultOf, type Opened, openFake, pidOf, quickClock, runs } from "./support.ts";
 
-/** The number behind this word on the upstream's standard error: `pid` its own, `child` that of a child of its own. */
+/** The number after this word on the upstream's standard error: `pid` for its own, `child` for its child's. */
 async function said(up: Opened, word: string): Promise<number> {
   const { fields } = await up.logs(({ fields }) => String(fields.line).startsWith(`${word} `));
   return Number(String(fields.line).slice(word.length));
@@ -25,7 +25,7 @@ describe("closing leaves no process behind", () => {
     expect([runs(pid), groupRuns(pid)]).toEqual([false, false]);
   });
 
-  test("also of what it has started itself", async () => {
+  test("nor of its own children", async () => {
     await using up = openFake("family", {}, { clock: quickClock });
     const pid = await pidOf(up);
     const child = await said(up, "child");
@@ -34,7 +34,7 @@ describe("closing leaves no process behind", () => {
     expect([runs(pid), runs(child), groupRuns(pid)]).toEqual([false, false, false]);
   });
 
-  test("also where it ended by itself before", async () => {
+  test("even if it had already ended by itself", async () => {
     await using up = openFake("family", {}, { clock: quickClock });
     const pid = await pidOf(up);
     const child = await said(up, "child");
@@ -53,7 +53,7 @@ describe("closing leaves no process behind", () => {
   });
 });
 
-test("closing fails the calls that are out, and what is asked later", async () => {
+test("closing fails the calls in flight, and later ones", async () => {
   await using up = openFake("plain");
   const out = Promise.withResolvers<void>();
   const call = faultOf(up.call("progress", { steps: 1, hang: true }, { progress: () => out.resolve() }));
@@ -66,7 +66,7 @@ test("closing fails the calls that are out, and what is asked later", async () =
   await up.source.close();
 });
 
-test("one process serves all, and the next one starts when the last has ended", async () => {
+test("one process serves all calls, and the next starts after it has ended", async () => {
   await using up = openFake("plain");
   const pids = await Promise.all(Array.from({ length: 20 }, () => pidOf(up)));
   expect(new Set(pids).size).toBe(1);
@@ -87,7 +87,7 @@ test("a gateway that is killed leaves no child: its input ends", async () => {
   expect(runs(pid)).toBe(true);
   gateway.kill("SIGKILL");
   await gateway.exited;
-  // Nobody is told of the end of a process that is not an own child.
+  // A process gets no notification when a process ends that is not its child.
   const deadline = Date.now() + 10_000;
   while (runs(pid) && Date.now() < deadline) await Bun.sleep(10);
   expect(runs(pid)).toBe(false);

@@ -19,7 +19,7 @@ describe("a program that cannot be used", () => {
     expect(fault).toContain(words);
   });
 
-  test("ends at once: what it wrote is in the log without its secret, and not in the error", async () => {
+  test("ends at once: its output is in the log without its secret, and not in the error", async () => {
     await using up = openFake("ends");
     expect(await faultOf(up.list())).toBe("unreachable: The program of the connector up ended with code 3.");
     expect(up.logged).toContainEqual({
@@ -30,7 +30,7 @@ describe("a program that cannot be used", () => {
     expect(JSON.stringify(up.logged)).not.toContain(SECRET);
   });
 
-  test("says nothing but what is no JSON-RPC", async () => {
+  test("prints nothing that is JSON-RPC", async () => {
     await using up = openFake("garbage", {}, { clock: quickClock });
     expect(await faultOf(up.list())).toBe(
       "invalid_answer: The connector up sent 100 messages in a row that are not JSON-RPC.",
@@ -44,21 +44,21 @@ describe("a program that cannot be used", () => {
     );
   });
 
-  test("is given a minute for it, since it may have to be installed first", async () => {
+  test("has a minute for the handshake, because it may first have to be installed", async () => {
     await using up = openFake("silent", {}, { clock: fasterClock(1_000), timeoutMs: 1_000 });
     expect(await faultOf(up.list())).toBe(
       "timeout: The connector up did not finish the handshake within 60000 ms.",
     );
   });
 
-  test("speaks a version that nobody knows", async () => {
+  test("speaks an unknown version", async () => {
     await using up = openFake("plain", { version: "1999-01-01" });
     expect(await faultOf(up.list())).toBe(
       "invalid_answer: The connector up did not answer the handshake as MCP requires: Server's protocol version is not supported: 1999-01-01",
     );
   });
 
-  test("writes a line without an end", async () => {
+  test("writes an endless line", async () => {
     await using up = openFake("blares");
     expect(await faultOf(up.list())).toBe(
       "too_large: The program of the connector up wrote a line of more than 16 MiB.",
@@ -67,14 +67,14 @@ describe("a program that cannot be used", () => {
 });
 
 describe("a call", () => {
-  test("that the upstream refuses carries its words, without the secret that they repeat", async () => {
+  test("that the upstream refuses carries its message, without the secret in it", async () => {
     await using up = openFake("plain");
     expect(await faultOf(up.call("fail"))).toBe(
       "refused: The connector up answered with error -32000: refused with [redacted]",
     );
   });
 
-  test("whose program ends in the middle is not made again, and the next one reaches it anew", async () => {
+  test("whose program ends midway is not repeated, and the next call starts it again", async () => {
     await using up = openFake("plain");
     const first = await pidOf(up);
     expect(await faultOf(up.call("exit"))).toBe(
@@ -91,21 +91,21 @@ describe("a call", () => {
     ["a task", "task", {}],
     ["content that is none", "wrong", { result: { content: "text" } }],
     ["nothing", "wrong", { result: {} }],
-  ])("answered with %s is refused, and the connection goes on", async (_, name, input) => {
+  ])("answered with %s is refused, and the connection continues", async (_, name, input) => {
     await using up = openFake("plain");
     const pid = await pidOf(up);
     expect(await faultOf(up.call(name, input))).toStartWith("invalid_answer: The connector up ");
     expect(await pidOf(up)).toBe(pid);
   });
 
-  test("answered with more than a line may hold ends the program", async () => {
+  test("answered with too long a line ends the program", async () => {
     await using up = openFake("plain");
     const pid = await pidOf(up);
     expect(await faultOf(up.call("big", { characters: 17 * 1024 * 1024 }))).toStartWith("too_large: ");
     expect(await pidOf(up)).not.toBe(pid);
   });
 
-  test("to a program that does not read fails when too much waits for it", async () => {
+  test("to a program that does not read fails when too much is queued", async () => {
     await using up = openFake("deaf", {}, { clock: quickClock, timeoutMs: 1_000_000 });
     const text = "x".repeat(20 * 1024 * 1024);
     const faults = await Promise.all(
@@ -120,7 +120,7 @@ describe("a call", () => {
     );
   });
 
-  test("is told of its progress, up to the last", async () => {
+  test("receives its progress, including the last", async () => {
     await using up = openFake("plain");
     const told: Progress[] = [];
     await up.call("progress", { steps: 3, text: SECRET }, { progress: (progress) => told.push(progress) });
@@ -129,7 +129,7 @@ describe("a call", () => {
     );
   });
 
-  test("that is cancelled tells the upstream", async () => {
+  test("that is cancelled notifies the upstream", async () => {
     await using up = openFake("plain");
     const caller = new AbortController();
     const call = up.call(
@@ -142,7 +142,7 @@ describe("a call", () => {
     expect(heard.at(-1)).toMatchObject({ method: "notifications/cancelled", params: { requestId: 1 } });
   });
 
-  test("that was cancelled before is not made", async () => {
+  test("that was already cancelled is not made", async () => {
     await using up = openFake("plain");
     expect(await faultOf(up.call("echo", {}, { signal: AbortSignal.abort() }))).toStartWith("cancelled: ");
   });
@@ -154,7 +154,7 @@ describe("the upstream", () => {
     expect(textOf(await up.call("echo", { text: "hi" }))).toBe("hi");
   });
 
-  test("that asks for a sample of a model gets none", async () => {
+  test("that asks for a model's sample gets none", async () => {
     await using up = openFake("plain");
     await up.call("ask");
     expect(JSON.parse(textOf(await up.call("heard"))).at(-1)).toEqual({
@@ -164,7 +164,7 @@ describe("the upstream", () => {
     });
   });
 
-  test("that says that its tools have changed is heard once", async () => {
+  test("that reports changed tools is heard once", async () => {
     const told = Promise.withResolvers<void>();
     let times = 0;
     await using up = openFake(
@@ -182,7 +182,7 @@ describe("the upstream", () => {
     expect(times).toBe(1);
   });
 
-  test("finds in its environment what was declared, and nothing else", async () => {
+  test("finds only what was declared in its environment", async () => {
     await using up = openFake("plain");
     const environment = readFileSync(`/proc/${await pidOf(up)}/environ`, "utf8");
     expect(environment).toBe(`SECRET=${SECRET}\0`);

@@ -22,7 +22,7 @@ import { INSTANCE, testOutbound } from "../../support/outbound.ts";
 const FAKE_STDIO = join(import.meta.dir, "..", "..", "support", "fake-mcp", "stdio.ts");
 export const SECRET = "hunter22-long";
 
-/** The system's time, so many times as fast. */
+/** The system's clock, running this many times as fast. */
 export function fasterClock(times: number): Clock {
   return {
     now: () => systemClock.now(),
@@ -31,7 +31,7 @@ export function fasterClock(times: number): Clock {
   };
 }
 
-/** For children that do not want to end: each step of that takes two seconds. */
+/** For children that refuse to end: each step towards killing them takes two seconds. */
 export const quickClock = fasterClock(20);
 
 export interface Logged {
@@ -43,7 +43,7 @@ export interface Logged {
 export interface Opened {
   readonly source: ToolSource;
   readonly logged: readonly Logged[];
-  /** What it logs next, or has logged, of which this holds. */
+  /** The first line, logged already or later, that satisfies this condition. */
   logs(holds: (logged: Logged) => boolean): Promise<Logged>;
   call(name: string, input?: JsonObject, context?: Partial<SourceCall>): Promise<ToolAnswer>;
   list(): Promise<readonly OfferedTool[]>;
@@ -51,7 +51,7 @@ export interface Opened {
 
 export type Given = Partial<McpParts>;
 
-/** A source with real parts, which is closed when the test ends. */
+/** A source with real parts. It is closed when the test ends. */
 export function open(transport: McpDefinition["transport"], given: Given = {}): Opened & AsyncDisposable {
   const logged: Logged[] = [];
   let noted = (): void => {};
@@ -118,13 +118,13 @@ export function tool(name: string): OfferedTool {
   return { name, description: "", inputSchema: { type: "object" }, destructive: false, binding: { name } };
 }
 
-/** What the one block of an answer says. */
+/** The text of an answer's only block. */
 export function textOf(answer: ToolAnswer): string {
   const [block] = answer.content;
   return typeof block?.text === "string" ? block.text : "";
 }
 
-/** The error that a call is refused with, as `fault: message`. */
+/** The error that a call fails with, as `fault: message`. */
 export async function faultOf(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;
@@ -135,7 +135,7 @@ export async function faultOf(promise: Promise<unknown>): Promise<string> {
   throw new Error("it was expected to fail");
 }
 
-/** Whether the process is there and has not ended. */
+/** Whether the process exists and has not ended. */
 export function runs(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.[0] !== "Z";
@@ -145,7 +145,7 @@ export function runs(pid: number): boolean {
   }
 }
 
-/** The process that answers, which is the leader of its group. */
+/** The pid of the answering process, which leads its process group. */
 export async function pidOf(up: Opened): Promise<number> {
   return Number(textOf(await up.call("pid")));
 }

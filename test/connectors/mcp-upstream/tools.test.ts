@@ -7,7 +7,7 @@ import { openFake, SECRET, textOf } from "./support.ts";
 describe("names", () => {
   const names = (...own: string[]) => Object.fromEntries(offeredNames(own));
 
-  test("that are safe stay, whoever else wants them", () => {
+  test("that are safe stay, whatever other tools claim them", () => {
     expect(names("a b", "a_b", "a/b")).toEqual({
       a_b: "a_b",
       "a b": expect.stringMatching(/^a_b_[0-9a-f]{8}$/),
@@ -19,7 +19,7 @@ describe("names", () => {
     expect(names("füll", "x".repeat(200))).toEqual({ füll: "f_ll", ["x".repeat(200)]: "x".repeat(100) });
   });
 
-  test("cannot be taken away by one that looks like a digest", () => {
+  test("cannot be displaced by one that looks like a digest", () => {
     const [[, taken = ""] = []] = [...offeredNames(["a b", "a/b"])];
     const again = offeredNames(["a b", "a/b", taken]);
     expect(again.get(taken)).toBe(taken);
@@ -44,7 +44,7 @@ describe("names", () => {
 });
 
 describe("a list", () => {
-  test("has all pages, in the upstream's order", async () => {
+  test("contains all pages, in the upstream's order", async () => {
     await using up = openFake("plain");
     const tools = await up.list();
     expect(tools.slice(0, 6).map(({ name }) => name)).toEqual([
@@ -64,12 +64,12 @@ describe("a list", () => {
     });
   });
 
-  test("that comes again and again is refused", async () => {
+  test("that repeats itself is refused", async () => {
     await using up = openFake("plain", { list: "looping" });
     await expect(up.list()).rejects.toThrow("the same page of tools repeatedly");
   });
 
-  test("without an end is cut, and the log says so once", async () => {
+  test("without an end is cut, and logged once", async () => {
     await using up = openFake("plain", { list: "endless" });
     expect(await up.list()).toHaveLength(100);
     expect(await up.list()).toHaveLength(100);
@@ -91,7 +91,7 @@ describe("a list", () => {
     expect(await up.list()).toEqual([]);
   });
 
-  test("holds what is usable of a hostile one", async () => {
+  test("contains the usable part of a hostile one", async () => {
     await using up = openFake("plain", { list: "hostile" });
     const tools = await up.list();
     expect(tools.map(({ name }) => name)).toEqual([

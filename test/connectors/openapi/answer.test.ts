@@ -19,7 +19,7 @@ const typed =
   () =>
     new Response(body, { status, headers: { "content-type": type } });
 
-describe("a status that is no success is an error", () => {
+describe("any status except success is an error", () => {
   test.each([
     [
       "with what the body says",
@@ -47,7 +47,7 @@ describe("a status that is no success is an error", () => {
     expect(textOf(answer)).toEndWith("…");
   });
 
-  test("a body that is cut in the middle of a secret shows no part of it, also where all else is blank", async () => {
+  test("a body cut in the middle of a secret shows no part of it, even if all else is blank", async () => {
     const blanks = " ".repeat(1_024 * 1_024 - 20);
     const answer = await answered(typed(`${blanks}${SECRET}`, "text/plain", 500));
     expect(textOf(answer)).toBe("The API answered with status 500 Internal Server Error.");
@@ -87,14 +87,14 @@ describe("a success", () => {
       () => new Response(null, { status: 201, headers: { location: "/things/7" } }),
       "The API answered with status 201 Created and an empty body. Location: /things/7",
     ],
-  ])("of %s is text alone", async (_, response, text) => {
+  ])("of %s is only text", async (_, response, text) => {
     const answer = await answered(response);
     expect(textOf(answer)).toStartWith(text);
     expect(answer.structuredContent).toBeUndefined();
     expect(answer.isError).toBeUndefined();
   });
 
-  test("of no type is text where it is UTF-8, and bytes where not", async () => {
+  test("without a type is text if it is UTF-8, and otherwise bytes", async () => {
     const untyped = (...bytes: number[]) => {
       const url = new URL("https://things.example/a?key=hidden");
       return answerOf(new Response(new Uint8Array(bytes)), url, createMask([]), new AbortController().signal);
@@ -104,7 +104,7 @@ describe("a success", () => {
     expect((await untyped(0xe9)).content).toEqual([{ type: "resource", resource }]);
   });
 
-  test("of an image, a sound and other bytes are blocks of their own", async () => {
+  test("of an image, a sound or other bytes is a block of its own", async () => {
     const bytes = new Uint8Array([1, 2, 255]);
     expect((await answered(typed(bytes, "image/png"))).content).toEqual([
       { type: "image", data: "AQL/", mimeType: "image/png" },
@@ -117,7 +117,7 @@ describe("a success", () => {
     ]);
   });
 
-  test("of bytes that are too many, or hold the secret, is a sentence", async () => {
+  test("of too many bytes, or of bytes that contain the secret, is a sentence", async () => {
     const large = await answered(typed(new Uint8Array(1_024 * 1_024 + 1), "image/png"));
     expect(large.content).toHaveLength(1);
     expect(textOf(large)).toBe(
@@ -127,10 +127,10 @@ describe("a success", () => {
     expect(textOf(telling)).toContain("contains a secret of the connector");
   });
 
-  test("of a long text is cut, says so, and shows no part of a secret at the cut", async () => {
+  test("of a long text is cut with a note, and shows no part of a secret at the cut", async () => {
     const whole = await answered(typed("x".repeat(1_000_000), "text/plain"));
     expect(whole.content).toHaveLength(1);
-    // Two bytes a character, so that the cut in bytes comes first: in the middle of the secret.
+    // Two bytes for each character, so the limit in bytes applies first and cuts the secret in two.
     const half = 1_024 * 1_024 - 10;
     const cut = await answered(typed(`${"é".repeat(half / 2)}${SECRET}${"z".repeat(50)}`, "text/plain"));
     const [text, note] = cut.content.map((block) => String(block.text));

@@ -1,4 +1,4 @@
-/** A real HTTP API for tests: it answers what a test says and keeps what it was asked. */
+/** A real HTTP API for tests. It answers as a test says and records its requests. */
 import type { JsonObject } from "../../../src/agents/index.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -16,7 +16,7 @@ import { testOutbound } from "../../support/outbound.ts";
 
 export interface Asked {
   readonly method: string;
-  /** As they came on the wire. */
+  /** The path as it came over the wire. */
   readonly path: string;
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -69,7 +69,7 @@ export function startApi(): FakeApi {
 export interface SourceOptions {
   readonly baseUrl?: string | null;
   readonly auth?: OpenApiAuth | null;
-  /** Where it may go, as it was kept. */
+  /** The stored origin to which the auth may be sent. */
   readonly authOrigin?: string;
   readonly pinOrigin?: (origin: string) => Promise<void>;
   readonly secrets?: readonly string[];
@@ -98,14 +98,14 @@ export function sourceOf(spec: OpenApiDefinition["spec"], options: SourceOptions
       log: options.log ?? silentLog,
       pinOrigin: options.pinOrigin ?? (async () => {}),
       readSpec: async () => specText(spec),
-      // In this process: `reading/` has its own tests.
+      // Read in this process: `reading/` has its own tests.
       readApi: options.readApi ?? ((request) => readApi(request)),
       timeoutMs: options.timeoutMs ?? 30_000,
     },
   );
 }
 
-/** A document of one operation. */
+/** A document with one operation. */
 export function documentOf(operation: JsonObject, path = "/things", method = "get"): JsonObject {
   return {
     openapi: "3.1.0",
@@ -122,7 +122,7 @@ export async function listOf(
   return (await sourceOf(spec, options).list(new AbortController().signal)).map(expandTool);
 }
 
-/** Lists the tools and calls the first, or the one of this name. */
+/** Lists the tools and calls the first one, or the one of this name. */
 export async function callOne(
   spec: OpenApiDefinition["spec"],
   input: JsonObject,

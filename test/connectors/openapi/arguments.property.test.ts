@@ -8,7 +8,7 @@ import { ArgumentFault } from "../../../src/connectors/openapi/fault.ts";
 const BASE = "https://api.example/base/v1";
 const AUTH = { type: "query", name: "api_key", value: "s3cret value" } as const;
 
-/** Texts as strangers choose them. */
+/** Texts that untrusted callers might choose. */
 const text = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.string(),
@@ -69,7 +69,7 @@ describe("whatever the arguments are", () => {
       fc.property(fc.record({ x: text, y: text, q: text, r: text }), (input) => {
         const url = urlUnlessRefused(binding, input);
         if (url === undefined) {
-          // Refused is what has no form in a path, and nothing else.
+          // Only values without a form in a path are refused.
           const hasForm = input.x !== "" && input.x !== "." && input.x !== "..";
           expect(hasForm && Object.values(input).every((each) => each.isWellFormed())).toBe(false);
           return;
@@ -90,7 +90,7 @@ describe("whatever the arguments are", () => {
     );
   });
 
-  test("lists and objects decode back, and never set the connector's own name in the query", () => {
+  test("lists and objects decode back, and never set the connector's own query parameter", () => {
     const binding = bindingOf("/a", [
       inQuery("list"),
       inQuery("fields"),

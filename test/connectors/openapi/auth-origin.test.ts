@@ -1,4 +1,4 @@
-/** Where a connector's auth may go: where it was authorised for, whatever its document says later. */
+/** A connector's auth is sent only to the origin that it was authorised for, whatever its document says later. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -26,12 +26,12 @@ afterEach(async () => {
   await second.close();
 });
 
-/** A document of one operation, `getThings`, at these servers. */
+/** A document with one operation, `getThings`, on these servers. */
 function at(...urls: readonly string[]): JsonObject {
   return { ...documentOf({ operationId: "getThings" }), servers: urls.map((url) => ({ url })) };
 }
 
-/** What the requests to an API carried as `Authorization`. */
+/** The `Authorization` headers of the requests to an API. */
 const credentials = (api: FakeApi) =>
   api.asked.filter(({ path }) => path.endsWith("/things")).map(({ headers }) => headers.authorization);
 
@@ -62,7 +62,7 @@ describe("a source", () => {
     expect(credentials(second)).toEqual([undefined]);
   });
 
-  test("refuses calls with auth before it is known where that may go", async () => {
+  test("refuses calls with auth before it is known where the auth may be sent", async () => {
     const [tool] = await sourceOf(at(first.url), { auth }).list(signal);
     const { message } = await refusal(callOf(at(first.url), {}, tool));
     expect(message).toContain("must be refreshed before this call");
@@ -80,7 +80,7 @@ describe("a source", () => {
     expect(credentials(first)).toEqual([`Bearer ${TOKEN}`]);
   });
 
-  test("offers nothing where the pin cannot be kept, and calls carry nothing", async () => {
+  test("offers nothing if the pin cannot be stored, and calls carry no auth", async () => {
     const pinOrigin = () => Promise.reject(new ConnectorError("unavailable", "The connector is gone."));
     const source = sourceOf(at(first.url), { auth, pinOrigin });
     expect((await refusal(source.list(signal))).fault).toBe("unavailable");
@@ -138,7 +138,7 @@ describe("a connector whose document is at a URL", () => {
     return Bun.serve({ hostname: "127.0.0.1", port, fetch: () => Response.json(document()) });
   }
 
-  test("keeps its secret where it was authorised for when the document names another server", async () => {
+  test("keeps its secret to the authorised origin when the document names another server", async () => {
     let named = first.url;
     await using documents = serve(() => at(named));
     expect((await create(`http://127.0.0.1:${documents.port}/openapi.json`)).body.status).toBe("ready");
@@ -159,7 +159,7 @@ describe("a connector whose document is at a URL", () => {
     expect((await refresh()).status).toBe("ready");
   });
 
-  test("and could not be read at first, is bound by the first that can, also after a restart", async () => {
+  test("that could not be read at first is bound by the first version read, even after a restart", async () => {
     const port = await closedPort();
     expect((await create(`http://127.0.0.1:${port}/openapi.json`)).body.status).toBe("unreachable");
     let named = first.url;
@@ -174,7 +174,7 @@ describe("a connector whose document is at a URL", () => {
   });
 });
 
-/** A port that nobody listens on. */
+/** A port on which nothing listens. */
 async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -31,7 +31,7 @@ const parameter = (name: string, place: string, more: JsonObject = {}) => ({
   ...more,
 });
 
-describe("nothing is sent, and the answer says why", () => {
+describe("nothing is sent, and the answer explains why", () => {
   const PATH = "/things/{id}";
   const inPath = { parameters: [parameter("id", "path")] };
   test.each<readonly [what: string, operation: JsonObject, input: JsonObject, says: string]>([
@@ -91,7 +91,7 @@ test("parameters go to their places", async () => {
     id_query: false,
   };
   await call({ parameters }, input, {}, "/things/{id}/{more}");
-  // Nothing describes {more}: it is an argument all the same, and missing.
+  // The document does not describe {more}, but it is still a required argument, and it is missing here.
   expect(api.asked).toHaveLength(0);
   await call({ parameters }, { ...input, more: "m" }, {}, "/things/{id}/{more}");
   const asked = last();
@@ -160,7 +160,7 @@ describe("a body in the operation's first type that can be written", () => {
     expect(last().body).toContain('name="x%22%0D%0Ay: z"\r\n\r\nn\r\n');
   });
 
-  test("no body where none is given, or where a GET has one", async () => {
+  test("no body if none is given, or for a GET", async () => {
     await call({ requestBody: { content: { "application/json": {} } } }, {});
     expect(last().headers["content-type"]).toBeUndefined();
     const document = documentOf({ requestBody: { content: { "application/json": {} } } });
@@ -185,7 +185,7 @@ describe("the connector's auth", () => {
     [{ type: "basic", username: "ä", password: "b:c" }, "authorization", "Basic w6Q6Yjpj", "key=mine"],
     [{ type: "header", name: "x-key", value: "v" }, "x-key", "v", "key=mine"],
     [{ type: "query", name: "key", value: "v&w" }, "x-key", "mine", "key=v%26w"],
-  ])("of %p goes along, and no argument takes its place", async (auth, header, value, query) => {
+  ])("of %p is sent, and no argument replaces it", async (auth, header, value, query) => {
     await call({ parameters }, input, { auth });
     expect(last().headers[header]).toBe(value);
     expect(last().headers.host).toBe(new URL(api.url).host);
@@ -198,7 +198,7 @@ describe("the connector's auth", () => {
     expect(textOf(answer)).toContain('must not set "key"');
   });
 
-  test("goes to the document's own server alone, unless base_url stands for all of them", async () => {
+  test("is sent only to the document's own server, unless base_url replaces all servers", async () => {
     const other = startApi();
     try {
       const document = {
@@ -218,7 +218,7 @@ describe("the connector's auth", () => {
   });
 });
 
-describe("a call that does not come to an end", () => {
+describe("a call that does not end", () => {
   const never = () => {
     const asked = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
@@ -258,7 +258,7 @@ describe("a call that does not come to an end", () => {
     await left;
   });
 
-  test("is ended with its source, which then takes no other", async () => {
+  test("ends with its source, which then accepts no other call", async () => {
     const { source, calling, left } = await start();
     await source.close();
     expect(await calling).toMatchObject({ fault: "unreachable", message: "The connector shop was closed." });
@@ -267,7 +267,7 @@ describe("a call that does not come to an end", () => {
   });
 });
 
-test("an API that is not there, and one that is forbidden, have their own faults", async () => {
+test("an unreachable API and a forbidden one have their own faults", async () => {
   const gone = startApi();
   await gone.close();
   const unreachable = await refusal(callOne(documentOf({}), {}, { baseUrl: gone.url }));
@@ -278,7 +278,7 @@ test("an API that is not there, and one that is forbidden, have their own faults
   expect(forbidden.message).toStartWith("The connector shop: ");
 });
 
-test("a tool with a binding that is not of this connector is refused", async () => {
+test("a tool whose binding is not this connector's is refused", async () => {
   const source = sourceOf(documentOf({}), { baseUrl: api.url });
   const tool = keepTool({
     name: "a",

@@ -1,17 +1,17 @@
-/** A document that repeats the connector's secret where its texts are cut: no part of it shows. */
+/** A document repeats the connector's secret where its texts are cut: no part of it shows. */
 import { expect, test } from "bun:test";
 import type { JsonObject } from "../../../src/agents/index.ts";
 import { documentOf, listOf, refusal } from "./api.ts";
 
 const SECRET = "Wn7-pQ4_zX9-kL2_vB6-mT1_hJ8-cR5_yD3-gF0_sA";
 
-/** Whether a text shows so much of the secret that it cannot be chance. */
+/** Whether a text shows more of the secret than chance could explain. */
 function tells(text: string): boolean {
   for (let at = 0; at + 6 <= SECRET.length; at++) if (text.includes(SECRET.slice(at, at + 6))) return true;
   return false;
 }
 
-/** The secret, so that the cut after this many characters falls into its middle. */
+/** A text that contains the secret, placed so that a cut after this many characters falls into its middle. */
 const over = (characters: number) => `${".".repeat(characters - 30)}${SECRET}${".".repeat(300)}`;
 const body = (schema: JsonObject) => ({ requestBody: { content: { "application/json": { schema } } } });
 const parameter = (fields: JsonObject) => ({ parameters: [{ name: "a", in: "query", ...fields }] });
@@ -39,7 +39,7 @@ test.each<readonly [what: string, operation: JsonObject]>([
   expect(tells(message)).toBe(false);
 });
 
-test("in a list of many quotations, each is looked at", async () => {
+test("in a list of many quotations, each is checked", async () => {
   const types = Object.fromEntries([1, 2, 3].map((n) => [`${n}${over(199)}`, {}]));
   const { message } = await refusal(
     listOf(documentOf({ requestBody: { required: true, content: types } }, "/things", "post"), {

@@ -156,7 +156,7 @@ describe("a document is refused, with what is wrong with it", () => {
     expect(message).toContain(says);
   });
 
-  test("more than 1,000 operations, also where there are very many", async () => {
+  test("more than 1,000 operations, and even very many", async () => {
     const paths = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`/p${n}`, { get: {} }]));
     expect(await listOf({ ...HEAD, paths: paths(1_000) })).toHaveLength(1_000);
@@ -166,7 +166,7 @@ describe("a document is refused, with what is wrong with it", () => {
 });
 
 describe("schemas that expand", () => {
-  /** Each level refers to the one below ten times: 10^12 schemas, written out. */
+  /** Each level refers ten times to the one below: 10^12 schemas when expanded. */
   function bomb(levels: number, beside: JsonObject): JsonObject {
     const schemas: JsonObject = { L0: { type: "string" } };
     for (let level = 1; level <= levels; level++) {
@@ -181,14 +181,14 @@ describe("schemas that expand", () => {
   test.each([
     ["alone", {}],
     ["with a description beside each", { description: "d" }],
-  ])("are written once each: references %s", async (_, beside) => {
+  ])("are each written once: references %s", async (_, beside) => {
     const [tool] = await listOf(bomb(12, beside));
     const text = JSON.stringify(tool?.inputSchema);
     expect(text.length).toBeLessThan(16_384);
     expect(text).toContain('"$ref":"#/$defs/L0"');
   });
 
-  test("of more than 64 KiB: the operation is left out, the others stay", async () => {
+  test("of more than 64 KiB: the operation is omitted, the others stay", async () => {
     const properties = Object.fromEntries(
       Array.from({ length: 1_000 }, (_, n) => [`p${n}`, { title: "t".repeat(80) }]),
     );
@@ -212,7 +212,7 @@ describe("schemas that expand", () => {
     expect(String(tools)).toContain("the targets of its references are too large in total");
   });
 
-  test("schemas that lead to others are followed as far as they go; references to references are not", async () => {
+  test("schemas that refer to others are followed to the end; references to references are not", async () => {
     const schemas: JsonObject = { C0: { type: "integer" }, R0: { type: "integer" } };
     for (let n = 1; n <= 300; n++) {
       schemas[`C${n}`] = { properties: { next: ref(`C${n - 1}`) } };
@@ -227,7 +227,7 @@ describe("schemas that expand", () => {
   });
 });
 
-describe("a document that is fetched", () => {
+describe("a document to be fetched", () => {
   test.each<readonly [what: string, answer: () => Response, fault: string, says: string]>([
     ["is not there", () => new Response("no", { status: 404 }), "refused", "answered with status 404"],
     [
@@ -274,7 +274,7 @@ describe("a document that is fetched", () => {
   });
 });
 
-/** Lists in lists around a value, as YAML on one line. */
+/** Nested lists around a value, as YAML on one line. */
 function flow(levels: number, value: string): string {
   return "[".repeat(levels) + value + "]".repeat(levels);
 }

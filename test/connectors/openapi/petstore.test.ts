@@ -12,7 +12,7 @@ function named(tools: readonly OfferedTool[], name: string): OfferedTool {
   return tool;
 }
 
-test("a 3.0 document in YAML: an operation that cannot be called is left out and named, the others are tools", async () => {
+test("a 3.0 document in YAML: an operation that cannot be called is omitted and named, the others are tools", async () => {
   const logged: unknown[] = [];
   const warn = (_: string, fields: unknown) => void logged.push(fields);
   const tools = await listOf(YAML, { log: { debug() {}, info() {}, error() {}, warn } });
@@ -33,7 +33,7 @@ test("a 3.0 document in YAML: an operation that cannot be called is left out and
   ]);
 });
 
-test("a tool has the operation's words, its parameters as arguments, and what its binding needs", async () => {
+test("a tool has the operation's texts, its parameters as arguments, and what its binding needs", async () => {
   const tools = await listOf(YAML);
   expect(named(tools, "listPets")).toEqual({
     name: "listPets",
@@ -78,7 +78,7 @@ test("a tool has the operation's words, its parameters as arguments, and what it
   });
 });
 
-test("a schema that holds itself stays finite; what only answers have is not asked for", async () => {
+test("a schema that contains itself stays finite; fields only of answers are not arguments", async () => {
   const { inputSchema } = named(await listOf(YAML), "create_pet");
   expect(inputSchema).toEqual({
     type: "object",
@@ -102,7 +102,7 @@ test("a schema that holds itself stays finite; what only answers have is not ask
   });
 });
 
-test("the same name in two places gives two arguments; a form's bytes are asked for in base64", async () => {
+test("the same name in two places gives two arguments; a form's bytes are given in base64", async () => {
   const tools = await listOf(YAML);
   expect(named(tools, "deletePet").inputSchema).toEqual({
     type: "object",
@@ -128,7 +128,7 @@ test("the same name in two places gives two arguments; a form's bytes are asked 
   });
 });
 
-test("a 3.1 document from a URL: references lead to paths and bodies, a relative server to where it was fetched", async () => {
+test("a 3.1 document from a URL: references resolve to paths and bodies, a relative server to the document's URL", async () => {
   const api = startApi();
   try {
     api.answer(() => new Response(JSON_TEXT));
@@ -172,7 +172,7 @@ test("the same document gives the same tools, as text and as an object", async (
   expect(tools[0]?.binding).toMatchObject({ server: null });
 });
 
-test("inputs are checked by the schemas that come out", async () => {
+test("inputs are checked by the resulting schemas", async () => {
   const tools = await listOf(YAML);
   const isTaken = (name: string, input: unknown) =>
     Compile({ ...named(tools, name).inputSchema }).Check(input);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { WritingStyle } from "../../../src/connectors/openapi/binding.ts";
 import { headerText, pairsOf, pathText } from "../../../src/connectors/openapi/call/style.ts";
 
-/** The values of the style examples (OpenAPI 3.1.1, 4.8.12.4), with its parameter named `color`. */
+/** The values of the style examples (OpenAPI 3.1.1, 4.8.12.4). Their parameter is named `color`. */
 const EMPTY = "";
 const TEXT = "blue";
 const LIST = ["blue", "black", "brown"];

@@ -36,11 +36,11 @@ describe("refused", () => {
     "64:ff9b:1::169.254.169.254",
     "2002:a9fe:a9fe::1",
     "2001:0:a9fe:a9fe::1",
-    // Teredo turns every bit of the client's address: 5601:5601 is 169.254.169.254.
+    // Teredo inverts every bit of the client's address: 5601:5601 is 169.254.169.254.
     "2001:0:808:808::5601:5601",
     "2001:db8::5efe:169.254.169.254",
     "2001:db8::200:5efe:169.254.169.254",
-    // What is no address cannot be told.
+    // Texts that are not addresses are refused.
     "",
     "localhost",
     "fe80::1%eth0",
@@ -102,7 +102,7 @@ describe("allowed by configuration", () => {
     },
   );
 
-  test("what is no range is not overlooked", () => {
+  test("an invalid range is not overlooked", () => {
     expect(() => createAddressRules(["169.254.0.0/40"])).toThrow("169.254.0.0/40 is not an address");
   });
 });
@@ -119,7 +119,7 @@ test("an IPv4 address is judged alike in every disguise", () => {
   );
   fc.assert(
     fc.property(four, (bytes) => {
-      // ::0.0.0.1 is loopback, and :: by itself.
+      // As IPv6 these are :: (unspecified) and ::1 (loopback), which have rules of their own.
       fc.pre(bytes.some((byte, index) => byte !== (index === 3 ? 1 : 0)));
       const hex = (list: readonly number[]) => Buffer.from(list).toString("hex").replace(/^.{4}/, "$&:");
       const refused = rules.refuses(bytes.join("."));

@@ -19,7 +19,7 @@ const MOST = 96;
 const MOST_STREAMS = 64;
 const MOST_TO_ONE = 48;
 
-/** Answers at once, or what `/hang`, `/stream`, `/large`, `/redirect`, `/away`, `/empty` say. */
+/** Answers at once, or as `/hang`, `/stream`, `/large`, `/redirect`, `/away` and `/empty` say. */
 function startServer(): Bun.Server<undefined> {
   return Bun.serve({
     port: 0,
@@ -51,7 +51,7 @@ function startServer(): Bun.Server<undefined> {
   });
 }
 
-/** Answers each request with these bytes, and ends the connection. */
+/** Answers each request with these bytes and closes the connection. */
 function startSocket(bytes: string): Bun.TCPSocketListener<undefined> {
   return Bun.listen({
     port: 0,
@@ -77,8 +77,8 @@ afterEach(async () => {
   await other.stop(true);
 });
 
-describe("past what may be out at once, nothing is sent", () => {
-  test("to one server that hangs; others, and requests past the connectors, go on", async () => {
+describe("beyond the limit of requests in flight, nothing is sent", () => {
+  test("to a server that hangs; other servers, and requests outside connectors, continue", async () => {
     const giveUp = new AbortController();
     const { signal } = giveUp;
     const calls = Array.from({ length: 300 }, () => faultOf(outbound.fetchFor(1)(at("/hang"), { signal })));
@@ -97,7 +97,7 @@ describe("past what may be out at once, nothing is sent", () => {
     expect(await (await outbound.fetch(at("/"))).text()).toBe("here");
   });
 
-  test("in all; a plain fetch to the same servers goes on", async () => {
+  test("in total; a plain fetch to the same servers continues", async () => {
     const third = startServer();
     const giveUp = new AbortController();
     const { signal } = giveUp;
@@ -143,7 +143,7 @@ describe("past what may be out at once, nothing is sent", () => {
     await third.stop(true);
   });
 
-  test("where it would be one stream too many; requests are not concerned", async () => {
+  test("if it would be one stream too many; requests are not affected", async () => {
     const giveUp = new AbortController();
     const { signal } = giveUp;
     const open = await Promise.all(
@@ -215,12 +215,12 @@ describe("a place is given back", () => {
     odd.stop(true);
   });
 
-  test("by answers that were dropped without a look, once their memory is collected", async () => {
+  test("by answers that were dropped unread, once their memory is collected", async () => {
     const drop = async () => {
       for (let each = 0; each < 40; each++) await outbound.fetch(at("/large"));
     };
     await drop();
-    // A stack that is scanned conservatively may hold the last ones.
+    // A conservative stack scan may keep the last ones alive.
     while (outbound.out.requests > 20) {
       Bun.gc(true);
       await new Promise((resolve) => setImmediate(resolve));
@@ -228,7 +228,7 @@ describe("a place is given back", () => {
     expect(await (await outbound.fetch(at("/"))).text()).toBe("here");
   });
 
-  /** What becomes of an answer. */
+  /** Ways in which an answer can end. */
   const ENDS = {
     text: async (response: Response) => void (await response.text()),
     cancel: async (response: Response) => void (await response.body?.cancel()),
@@ -251,7 +251,7 @@ describe("a place is given back", () => {
     },
   };
 
-  test("in any order of whatever happens to answers", async () => {
+  test("whatever happens to answers, in any order", async () => {
     const path = fc.constantFrom(
       "/",
       "/large",
@@ -272,13 +272,13 @@ describe("a place is given back", () => {
             const giveUp = new AbortController();
             const url = path === "/broken" ? `http://127.0.0.1:${breaking.port}/` : at(path);
             const asked = outbound.fetch(url, { signal: giveUp.signal, lasts });
-            // What never ends by itself is given up one way or another.
+            // A request that never ends by itself is aborted or cancelled.
             if (early || path === "/hang") giveUp.abort();
             try {
               const endless = path === "/stream" && (end === "text" || end === "readCapped");
               await ENDS[endless ? "cancel" : end](await asked, giveUp);
             } catch {
-              // Broken, refused, aborted: what counts is that nothing is out afterwards.
+              // The request may break, be refused or be aborted. All that matters is that none stays in flight.
             }
           }),
         );

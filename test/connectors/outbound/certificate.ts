@@ -1,4 +1,6 @@
-/** X.509 certificates (RFC 5280) for servers of tests, so that none has to be kept, which would expire. */
+/**
+ * X.509 certificates (RFC 5280) for servers in tests. They are made when needed, because stored ones would expire.
+ */
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
 export interface Authority {
@@ -8,7 +10,7 @@ export interface Authority {
   readonly certificate: string;
 }
 
-/** As `Bun.serve` takes it. PEM. */
+/** The form that `Bun.serve` expects. Both PEM. */
 export interface ServerCertificate {
   readonly key: string;
   readonly cert: string;
@@ -16,9 +18,9 @@ export interface ServerCertificate {
 
 export interface Wanted {
   readonly names?: readonly string[];
-  /** IPv4. */
+  /** IPv4 addresses. */
   readonly addresses?: readonly string[];
-  /** The last year that it is valid in. */
+  /** The last year in which it is valid. */
   readonly until?: number;
 }
 

@@ -12,10 +12,13 @@ afterAll(() => {
   for (const server of servers) server.close();
 });
 
-/** The port of a server that does this with whoever has sent something. */
+/**
+ * Starts a server that treats each client this way once it has sent something.
+ * @returns the port
+ */
 async function behaving(behave: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
-    // The other side may leave while it is written to.
+    // The other side may leave during a write.
     socket.on("error", () => {});
     socket.once("data", () => behave(socket));
   });
@@ -66,7 +69,7 @@ describe("what really happens on a connection", () => {
     ]);
   });
 
-  test("the caller gives up, for time or for itself", async () => {
+  test("the caller gives up, because of time or by choice", async () => {
     const url = `http://127.0.0.1:${await behaving(() => {})}/`;
     const late = new DOMException("SECRET", "TimeoutError");
     expect((await thrown(url, AbortSignal.abort(late))).fault).toBe("timeout");
@@ -119,7 +122,7 @@ test("a ConnectorError stays what it is, also as a cause", () => {
   expect(asConnectorError(new Error("y", { cause: error }), "x")).toBe(error);
 });
 
-test("what is no error of the network keeps its cause, for the log", () => {
+test("an error that is not the network's keeps its cause, for the log", () => {
   const error = new TypeError("undefined is not a function");
   expect(asConnectorError(error, "The server")).toMatchObject({ fault: "unreachable", cause: error });
   expect(asConnectorError("text", "The server").message).toBe("The server cannot be reached.");

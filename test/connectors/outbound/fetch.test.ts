@@ -12,7 +12,7 @@ interface Seen {
   readonly body: string;
 }
 
-/** What the server was asked, and how it answers each path. */
+/** Requests that the server received. */
 let seen: Seen[] = [];
 let server: Bun.Server<undefined>;
 const outbounds: TestOutbound[] = [];
@@ -56,7 +56,7 @@ function outbound(resolve?: Resolve, allow: readonly string[] = []): TestOutboun
   return made;
 }
 
-/** A resolver of one name after another answer. */
+/** A resolver that returns these answers one after another. */
 function answers(...each: readonly (readonly string[])[]): Resolve & { asked: string[] } {
   const asked: string[] = [];
   const left = [...each];
@@ -81,7 +81,7 @@ describe("nothing is sent", () => {
     [["fe80::1%eth0"]],
     [["0.0.0.0"]],
     [["not an address"]],
-  ])("where a name means %j", async (addresses) => {
+  ])("if a name resolves to %j", async (addresses) => {
     expect(await faultOf(outbound(answers(addresses)).fetch(at("name.test")))).toEqual([
       "forbidden_address",
       FORBIDDEN,
@@ -89,14 +89,14 @@ describe("nothing is sent", () => {
     expect(seen).toEqual([]);
   });
 
-  test("where a name means nothing", async () => {
+  test("if a name does not resolve", async () => {
     expect(await faultOf(outbound(answers([])).fetch(at("name.test")))).toEqual([
       "unreachable",
       "The name name.test has no address.",
     ]);
   });
 
-  test("to a URL that is refused by itself, without asking for its name", async () => {
+  test("to a URL that is refused itself, without resolving its name", async () => {
     const resolve = answers(["127.0.0.1"]);
     const { fetch } = outbound(resolve);
     expect((await faultOf(fetch(at("user:pass@name.test"))))[0]).toBe("forbidden_address");
@@ -105,7 +105,7 @@ describe("nothing is sent", () => {
     expect(resolve.asked).toEqual([]);
   });
 
-  test("where the caller gave up before, or while the name was asked for", async () => {
+  test("if the caller gave up before or while the name was resolved", async () => {
     const reason = new Error("enough");
     const { fetch } = outbound(() => new Promise(() => {}));
     expect(await fetch(here(), { signal: AbortSignal.abort(reason) }).catch((error) => error)).toBe(reason);
@@ -118,7 +118,7 @@ describe("nothing is sent", () => {
 });
 
 describe("the connection goes to the address that was checked", () => {
-  test("also where nobody else knows the name", async () => {
+  test("even if the name is unknown elsewhere", async () => {
     const resolve = answers(["127.0.0.1"]);
     const response = await outbound(resolve).fetch(at("name.test", "/x?y=1"), {
       method: "POST",
@@ -131,7 +131,7 @@ describe("the connection goes to the address that was checked", () => {
     expect(resolve.asked).toEqual(["name.test"]);
   });
 
-  test("and a name is asked for anew each time: another answer does not slip in", async () => {
+  test("and a name is resolved again each time: no other answer slips in", async () => {
     const { fetch } = outbound(answers(["127.0.0.1"], ["169.254.169.254"], ["127.0.0.1"]));
     expect(await faultOf(fetch(at("name.test")))).toEqual(["none", "status 200"]);
     expect((await faultOf(fetch(at("name.test"))))[0]).toBe("forbidden_address");
@@ -139,7 +139,7 @@ describe("the connection goes to the address that was checked", () => {
     expect(seen).toHaveLength(2);
   });
 
-  test("the next address is tried where one takes no connection, and where none does that is said", async () => {
+  test("the next address is tried if one accepts no connection, and it is reported if none does", async () => {
     expect(await faultOf(outbound(answers(["::1", "127.0.0.1"])).fetch(at("name.test")))).toEqual([
       "none",
       "status 200",
@@ -170,7 +170,7 @@ describe("the connection goes to the address that was checked", () => {
     }
   });
 
-  test("a name of this machine is looked up by the system", async () => {
+  test("a name of this machine is resolved by the system", async () => {
     expect(await faultOf(outbound().fetch(at("localhost")))).toEqual(["none", "status 200"]);
   });
 });
@@ -253,7 +253,7 @@ describe("a redirect is refused", () => {
     expect(seen).toHaveLength(4);
   });
 
-  test("whose name means a forbidden address by now", async () => {
+  test("whose name now resolves to a forbidden address", async () => {
     const { fetch } = outbound(answers(["127.0.0.1"], ["169.254.169.254"]));
     expect(await faultOf(fetch(at("name.test", "/302/%2Fend")))).toEqual(["forbidden_address", FORBIDDEN]);
     expect(seen).toHaveLength(1);
@@ -277,7 +277,7 @@ describe("a redirect within the origin", () => {
     expect(seen.at(-1)).toMatchObject({ method: "POST", path: "/end", body: "sent" });
   });
 
-  test("three times at most, to a URL without a user", async () => {
+  test("at most three times, to a URL without a user", async () => {
     const end = `http://user:pass@127.0.0.1:${server.port}/end`;
     let to = end;
     for (let hop = 0; hop < 3; hop++) to = `/302/${encodeURIComponent(to)}`;
@@ -285,7 +285,7 @@ describe("a redirect within the origin", () => {
     expect(seen.at(-1)).toMatchObject({ path: "/end", authorization: null });
   });
 
-  test("that names no place is an answer like others", async () => {
+  test("without a location is an answer like others", async () => {
     const bare = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
@@ -296,8 +296,8 @@ describe("a redirect within the origin", () => {
   });
 });
 
-test("what configuration allows is reached, by a name and by itself", async () => {
-  // The whole of 0.0.0.0/8 is refused otherwise; systems take this one for loopback.
+test("an address that the configuration allows is reached, by name and directly", async () => {
+  // Otherwise all of 0.0.0.0/8 is refused. Systems treat this address as loopback.
   const { fetch } = outbound(answers(["0.0.0.0"]), ["0.0.0.0"]);
   expect(await faultOf(fetch(at("name.test")))).toEqual(["none", "status 200"]);
   expect(await faultOf(fetch(at("0.0.0.0")))).toEqual(["none", "status 200"]);

@@ -6,7 +6,7 @@ import { ConnectorError } from "../../../src/connectors/source.ts";
 import { testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
 
-/** A body with a cap, whose refusals name their fault. */
+/** A capped body whose refusals name their fault. */
 const capStream = (given: Response, bytes: number): Response =>
   capBody(given, {
     bytes,
@@ -16,7 +16,7 @@ const capStream = (given: Response, bytes: number): Response =>
 
 const encoder = new TextEncoder();
 
-/** A response that sends these parts and then ends, or goes on for ever. */
+/** A response that sends these parts and then ends, or never ends. */
 function response(parts: readonly string[], headers: Record<string, string> = {}, end = true) {
   const state = { read: 0, cancelled: false };
   const body = new ReadableStream<Uint8Array>(
@@ -40,13 +40,13 @@ function response(parts: readonly string[], headers: Record<string, string> = {}
 const TOO_LARGE = ["too_large", "The answer is larger than 10 bytes."] as const;
 
 describe("readCapped", () => {
-  test("lets go of a body past its cap, without reading on", async () => {
+  test("releases a body beyond its cap, without reading on", async () => {
     const { response: given, state } = response(["12345", "678901", "never read"]);
     expect(await faultOf(readCapped(given, 10))).toEqual(TOO_LARGE);
     expect(state).toEqual({ read: 2, cancelled: true });
   });
 
-  test("lets go of one that says beforehand that it is larger", async () => {
+  test("releases a body that declares a larger size", async () => {
     const { response: given, state } = response(["1"], { "content-length": "11" });
     expect(await faultOf(readCapped(given, 10))).toEqual(TOO_LARGE);
     expect(state).toEqual({ read: 0, cancelled: true });
@@ -60,21 +60,24 @@ describe("readCapped", () => {
     ],
     ["timeout", new DOMException("x", "TimeoutError"), "The server did not answer in time."],
     ["refused", new ConnectorError("refused", "In its own words."), "In its own words."],
-  ])("lets go when the signal says %s, before or meanwhile", async (fault, reason, message) => {
-    const before = response(["1"]);
-    expect(await faultOf(readCapped(before.response, 10, AbortSignal.abort(reason)))).toEqual([
-      fault,
-      message,
-    ]);
-    const meanwhile = response(["1"], {}, false);
-    const giveUp = new AbortController();
-    const reading = faultOf(readCapped(meanwhile.response, 10, giveUp.signal));
-    giveUp.abort(reason);
-    expect(await reading).toEqual([fault, message]);
-    expect([before.state.cancelled, meanwhile.state.cancelled]).toEqual([true, true]);
-  });
+  ])(
+    "releases the body when the signal says %s, before or during reading",
+    async (fault, reason, message) => {
+      const before = response(["1"]);
+      expect(await faultOf(readCapped(before.response, 10, AbortSignal.abort(reason)))).toEqual([
+        fault,
+        message,
+      ]);
+      const meanwhile = response(["1"], {}, false);
+      const giveUp = new AbortController();
+      const reading = faultOf(readCapped(meanwhile.response, 10, giveUp.signal));
+      giveUp.abort(reason);
+      expect(await reading).toEqual([fault, message]);
+      expect([before.state.cancelled, meanwhile.state.cancelled]).toEqual([true, true]);
+    },
+  );
 
-  test("takes the whole of any other body", async () => {
+  test("reads any other body completely", async () => {
     expect(await readCapped(new Response(null), 10)).toEqual(new Uint8Array());
     await fc.assert(
       fc.asyncProperty(fc.array(fc.string(), { maxLength: 8 }), async (parts) => {
@@ -130,7 +133,7 @@ describe("capBody", () => {
     },
   );
 
-  test("hands on everything else", async () => {
+  test("passes on everything else", async () => {
     const given = new Response("12345", {
       status: 404,
       statusText: "No",
@@ -144,7 +147,7 @@ describe("capBody", () => {
     expect(capStream(empty, 10)).toBe(empty);
   });
 
-  test("reads nothing before it is asked, and tells the upstream when its reader leaves", async () => {
+  test("reads nothing before it is asked, and notifies the upstream when its reader leaves", async () => {
     const { response: given, state } = response(["1", "2"], events, false);
     const reader = capStream(given, 10).body?.getReader();
     expect(state.read).toBe(0);
@@ -157,7 +160,7 @@ describe("capBody", () => {
 describe("a server that sends 100 MB", () => {
   const TOTAL = 100 * 1024 * 1024;
   const CAP = 1024 * 1024;
-  /** What stands in the sockets of both sides when a reader leaves, and in the buffers of fetch. */
+  /** The sockets' buffers on both sides when a reader leaves, plus the buffers of fetch. */
   const MOST_SENT = 24 * 1024 * 1024;
   let stop = async () => {};
 
@@ -177,7 +180,7 @@ describe("a server that sends 100 MB", () => {
               if (state.sent >= TOTAL) return controller.close();
               controller.enqueue(part);
               state.sent += part.length;
-              // A turn, in which the other side's leaving is noticed.
+              // One turn of the event loop, in which the server notices that the other side has left.
               await new Promise<void>((resolve) => setImmediate(resolve));
             },
             cancel: () => leave(),
@@ -208,7 +211,7 @@ describe("a server that sends 100 MB", () => {
     expect(state.sent).toBeLessThan(MOST_SENT);
   });
 
-  test("sends no more than fits in between while nobody reads", async () => {
+  test("sends no more than the buffers hold while nobody reads", async () => {
     const { state, left, fetch } = flood("text/event-stream");
     const reader = capStream(await fetch(), CAP).body?.getReader();
     await reader?.read();
@@ -217,7 +220,7 @@ describe("a server that sends 100 MB", () => {
     expect(state.sent).toBeLessThan(MOST_SENT);
   });
 
-  test("once unpacked is left as early", async () => {
+  test("is left as early if it has to be unpacked", async () => {
     const bomb = Bun.gzipSync(new Uint8Array(TOTAL));
     const server = Bun.serve({
       port: 0,

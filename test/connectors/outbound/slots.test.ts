@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { Slots } from "../../../src/connectors/outbound/slots.ts";
 
-test("past either limit nothing is given, and which limit it was is said", () => {
+test("beyond either limit no slot is given, and the limit is named", () => {
   const slots = new Slots(3, 2);
   const first = slots.take("a");
   slots.take("a");
@@ -17,7 +17,7 @@ test("past either limit nothing is given, and which limit it was is said", () =>
   expect(slots.take("b")).toBe("own");
 });
 
-test("in any order of taking and giving back, no limit is passed, and all comes back", () => {
+test("in any order of taking and returning, no limit is exceeded, and all slots come back", () => {
   const step = fc.record({ owner: fc.constantFrom("a", "b", "c"), back: fc.option(fc.nat(20)) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -49,7 +49,7 @@ test("in any order of taking and giving back, no limit is passed, and all comes 
   );
 });
 
-test("a group of owners takes three quarters at most, and those who come after it find what they need", () => {
+test("a group of owners takes at most three quarters, and later owners find what they need", () => {
   const slots = new Slots(96, 48);
   const taken = (group: number): number => {
     let count = 0;

@@ -1,6 +1,6 @@
 import { ConnectorError } from "../../../src/connectors/source.ts";
 
-/** Which fault it ended with and in what words; what else came, where it did not end so. */
+/** The fault and message that it failed with, or what happened instead. */
 export async function faultOf(promise: Promise<unknown>): Promise<readonly [fault: string, message: string]> {
   try {
     const value = await promise;

@@ -48,7 +48,7 @@ function trusting(authorities?: string): TestOutbound {
 
 const url = (server: string, host: string) => `https://${host}:${servers.get(server)?.port}/?key=SECRET`;
 
-/** The text, or what went wrong in words. */
+/** The answer's text, or the error in words. */
 async function outcome(outbound: TestOutbound, target: string): Promise<string> {
   try {
     return await (await outbound.fetch(target)).text();
@@ -80,7 +80,7 @@ describe("the certificate of a pinned connection is checked against the name", (
     expect(connections.size).toBe(0);
   });
 
-  test("refused too where the environment turns checks off", async () => {
+  test("refused even if the environment turns checks off", async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
     try {
       expect(await outcome(trusting(), url("good", "good.test"))).toBe(UNKNOWN);
@@ -100,7 +100,7 @@ describe("the certificate of a pinned connection is checked against the name", (
     expect(await outcome(trusting(authority.certificate), target)).toBe(new URL(target).host);
   });
 
-  test("a connection is used again for its own name, and for no other", async () => {
+  test("a connection is reused for its own name, and for no other", async () => {
     const outbound = trusting(authority.certificate);
     const good = url("good", "good.test");
     const bad = url("good", "bad.test");
@@ -112,7 +112,7 @@ describe("the certificate of a pinned connection is checked against the name", (
   });
 });
 
-test("TLS to a port that speaks none is told as such", async () => {
+test("TLS to a port without TLS is reported as such", async () => {
   const plain = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("plain") });
   const said = await outcome(trusting(), `https://good.test:${plain.port}/?key=SECRET`);
   await plain.stop(true);

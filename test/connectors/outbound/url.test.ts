@@ -6,7 +6,7 @@ import { ConnectorError } from "../../../src/connectors/source.ts";
 
 const rules = createAddressRules([]);
 
-/** The error's words, or where the URL leads. */
+/** The error's message, or the normalised URL. */
 function said(text: string): string {
   try {
     return checkUrl(text, rules).href;
@@ -75,13 +75,13 @@ describe("taken", () => {
   });
 });
 
-test("an allowed address is taken, a metadata name is not: the address can be written", () => {
+test("an allowed address is accepted, a metadata name is not, because its address can be used", () => {
   const allowing = createAddressRules(["169.254.169.254"]);
   expect(checkUrl("http://169.254.169.254/", allowing).host).toBe("169.254.169.254");
   expect(() => checkUrl("http://metadata.google.internal/", allowing)).toThrow(ConnectorError);
 });
 
-test("any text is a URL that may be asked, or refused in words that repeat neither path nor query", () => {
+test("any text is either a permitted URL, or refused with a message without path and query", () => {
   const text = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.webUrl({ withQueryParameters: true }),

@@ -5,7 +5,7 @@ import { createMask } from "../../../src/connectors/secrets/mask.ts";
 
 const SECRET = 's3cr&t/+"pä ss~';
 
-describe("a secret is taken out", () => {
+describe("a secret is removed", () => {
   const mask = createMask([SECRET]);
   test.each([
     ["as it is", SECRET],
@@ -37,7 +37,7 @@ describe("a secret is taken out", () => {
   });
 });
 
-describe("of several secrets no rest shows", () => {
+describe("no rest of several secrets shows", () => {
   test.each([
     ["one inside of another", ["secret", "my-secret-key"], "x my-secret-key x", "x [redacted] x"],
     ["one at another's end", ["abcdef", "defghi"], "x abcdefghi x", "x [redacted] x"],
@@ -81,7 +81,7 @@ describe("of several secrets no rest shows", () => {
 describe("json", () => {
   const mask = createMask(["token-123", "12345678"]);
 
-  test("what holds none is the same object", () => {
+  test("an object without a secret stays the same object", () => {
     const value = { a: [1, "b", null, true, { c: 1.5 }], "": [] };
     expect(mask.json(value)).toBe(value);
     expect(createMask([]).json(value)).toBe(value);
@@ -103,12 +103,12 @@ describe("json", () => {
     expect(value).toEqual(before);
   });
 
-  test("keys that look alike once they are masked are all kept", () => {
+  test("keys that become equal when masked are all kept", () => {
     const value = { "token-123": 1, dG9rZW4tMTIz: 2, "[redacted]": 3, "[redacted] 2": 4 };
     expect(Object.values(mask.json(value))).toEqual([1, 2, 3, 4]);
   });
 
-  test("a key that means something to objects", () => {
+  test("a key with a meaning for objects", () => {
     const value: unknown = JSON.parse('{"__proto__":{"x":"token-123"},"constructor":"token-123"}');
     expect(JSON.stringify(mask.json(value))).toBe(
       '{"__proto__":{"x":"[redacted]"},"constructor":"[redacted]"}',
@@ -135,12 +135,12 @@ describe("json", () => {
   });
 });
 
-test("nothing is masked where there is no secret, or an empty one", () => {
+test("nothing is masked without a secret, or with an empty one", () => {
   expect(createMask([]).text("text")).toBe("text");
   expect(createMask([""]).text("text")).toBe("text");
 });
 
-describe("a megabyte against 20 secrets takes no quadratic work, which would not end in a test's time", () => {
+describe("a megabyte with 20 secrets takes no quadratic work, which would exceed a test's time", () => {
   const SIZE = 1_000_000;
   const random = Array.from({ length: 20 }, (_, index) =>
     Buffer.from(`secret-${index}/+ "&`).toString("base64").repeat(2),
@@ -166,7 +166,7 @@ describe("a megabyte against 20 secrets takes no quadratic work, which would not
     expect(mask.json({ text }).text).toHaveLength(length);
   });
 
-  test("nor do keys that all look alike once they are masked", () => {
+  test("nor do keys that all become equal when masked", () => {
     const forms = ["token-123", "dG9rZW4tMTIz"];
     const keys = Array.from({ length: 60_000 }, (_, index) =>
       Array.from({ length: 16 }, (_, bit) => forms[(index >> bit) & 1]).join(""),
@@ -176,7 +176,7 @@ describe("a megabyte against 20 secrets takes no quadratic work, which would not
   });
 });
 
-describe("a text that was cut before it came", () => {
+describe("a text that was cut before it arrived", () => {
   const mask = createMask(["hunter22-long", "hunter22"]);
   test.each([
     ["at its end, in a secret", "key hunter2", { end: true }, "key "],
@@ -205,7 +205,7 @@ describe("a text that was cut before it came", () => {
         for (const form of forms) {
           const cut = 1 + (at % (form.length - 1));
           const bare = (shown: string) => shown.replaceAll("[redacted]", "").replace(/[\n\r]/g, "");
-          // A shorter form that stands whole in the rest is redacted; of what is left of it, see the test above.
+          // A shorter form that is complete in the rest is redacted; the test above covers what remains of it.
           const inner = forms.filter((each) => each !== form && form.includes(each));
           if (inner.length > 0) continue;
           expect(bare(masked(other + form.slice(0, cut), { end: true }))).toBe(other);

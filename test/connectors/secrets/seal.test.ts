@@ -32,7 +32,7 @@ describe("refused", () => {
     );
   });
 
-  test("any part of it, and more than it", () => {
+  test("any part of it, and anything longer", () => {
     const sealed = seal(key, "secret", "here");
     for (let length = 0; length < sealed.length; length++) {
       expect(() => open(key, sealed.subarray(0, length), "here")).toThrow(Damaged);
@@ -40,7 +40,7 @@ describe("refused", () => {
     expect(() => open(key, Buffer.concat([sealed, Buffer.of(0)]), "here")).toThrow(Damaged);
   });
 
-  test("another place than it was sealed for", () => {
+  test("a different place from the one it was sealed for", () => {
     fc.assert(
       fc.property(bytes, fc.string(), fc.string(), (plaintext, context, other) => {
         fc.pre(Buffer.compare(Buffer.from(context), Buffer.from(other)) !== 0);
@@ -50,19 +50,19 @@ describe("refused", () => {
     );
   });
 
-  test("another key, as such", () => {
+  test("another key, reported as such", () => {
     const sealed = seal(key, "secret", "here");
     expect(() => open(keyOf(2), sealed, "here")).toThrow(WrongKey);
     expect(() => open(keyOf(2), sealed, "elsewhere")).toThrow(WrongKey);
   });
 
-  test("another key whose id is the same, as damage", () => {
+  test("another key with the same id, reported as damage", () => {
     const twin: SecretKey = { ...keyOf(2), id: key.id };
     expect(() => open(twin, seal(key, "secret", "here"), "here")).toThrow(Damaged);
   });
 });
 
-test("what was sealed is opened", () => {
+test("a sealed text can be opened", () => {
   fc.assert(
     fc.property(bytes, fc.string({ unit: "binary" }), (plaintext, context) => {
       expect(new Uint8Array(open(key, seal(key, plaintext, context), context))).toEqual(plaintext);
@@ -71,18 +71,18 @@ test("what was sealed is opened", () => {
   expect(open(key, seal(key, "ein Schlüssel 🔑", "here"), "here").toString()).toBe("ein Schlüssel 🔑");
 });
 
-test("the same is never sealed alike, and none of it shows", () => {
+test("the same text is never sealed alike, and none of it shows", () => {
   const all = Array.from({ length: 200 }, () => Buffer.from(seal(key, "a secret to keep", "here")));
   expect(new Set(all.map((sealed) => sealed.subarray(9, 21).toString("hex"))).size).toBe(200);
   for (const sealed of all) expect(sealed.includes("secret")).toBe(false);
 });
 
-test("the nonce comes from the source that is given", () => {
+test("the nonce comes from the given source", () => {
   const sealed = seal(key, "x", "here", (target) => target.fill(9));
   expect(Buffer.from(sealed.subarray(9, 21))).toEqual(Buffer.alloc(12, 9));
 });
 
-test("the form, which what is stored already depends on", () => {
+test("the format, on which stored secrets depend", () => {
   const sealed = seal(key, "secret", "connector\n1\ngithub", (target) => target.fill(9));
   expect(Buffer.from(sealed).toString("hex")).toBe(
     "01770ae37414c53542090909090909090909090909b76a44bcab44bf115ddefc3221502357561102a0c7b1",

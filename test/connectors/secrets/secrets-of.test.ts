@@ -115,7 +115,7 @@ describe("a secret is", () => {
   });
 });
 
-describe("no secret is", () => {
+describe("not a secret:", () => {
   test.each([
     ["what is short", stdio({ A: "12345", B: "true", C: "FALSE", PORT: "8080", D: "", E: "      " })],
     [
@@ -160,7 +160,7 @@ describe("no secret is", () => {
   });
 });
 
-test("a definition's secrets are masked in what an upstream repeats", () => {
+test("a definition's secrets are masked when an upstream repeats them", () => {
   const definition = http("https://a.example/mcp?key=query-secret", {
     Authorization: "Bearer header-secret",
   });

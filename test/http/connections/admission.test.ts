@@ -1,4 +1,4 @@
-/** Which calls are admitted past the cap, and what that is worth to them. */
+/** Which calls are admitted beyond the cap, and what admission protects them from. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { endsWork } from "../../../src/http/connections/admission.ts";
@@ -34,7 +34,7 @@ describe("a call does not end work", () => {
   });
 });
 
-/** A server that holds all calls until they are let go, whose guard allows one connection. */
+/** A server that holds all calls until `letGo`, with a guard that allows one connection. */
 function startFull() {
   const letGo = Promise.withResolvers<void>();
   const admitted: boolean[] = [];
@@ -83,7 +83,7 @@ test("the connection of a stop that is admitted past the cap is not closed while
   await count(full.admitted, 3);
   expect(full.admitted).toEqual([true, true, false]);
   for (let looks = 0; looks < 3; looks++) full.look();
-  // Only the connection of the call that was not admitted.
+  // Only the connection of the call that was not admitted is closed.
   expect(await other).toBe("closed");
   full.letGo();
   expect(await (await stop).text()).toBe("done");

@@ -24,7 +24,7 @@ test.each([
     using server = Bun.serve({ port: 0, hostname, fetch: () => new Response("ok") });
     const port = server.port ?? 0;
     const [stays, goes] = await Promise.all([client(port, host), client(port, host)]);
-    // The server takes a connection that has said something.
+    // The server accepts a connection only once it has sent something.
     for (const { socket } of [stays, goes]) socket.write("GET / HTTP/1.1\r\nHost: ");
     let found = system?.list(port) ?? [];
     while (found.length < 2) {
@@ -61,7 +61,7 @@ test("connections of this process to others are not taken for clients'", async (
   const answer = fetch(slow.url);
   await asked;
   expect(system?.list(server.port ?? 0)).toEqual([]);
-  // Of the two ends, the one that the server accepted.
+  // Only one of the two ends: the one that the server accepted.
   expect(system?.list(slow.port ?? 0)).toHaveLength(1);
   end();
   expect((await answer).status).toBe(200);

@@ -1,10 +1,10 @@
-/** The shares that workspaces have of the connections for calls. */
+/** Each workspace's share of the connections for calls. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Problem } from "../../../src/base/errors.ts";
 import { OpenCalls } from "../../../src/http/connections/open-calls.ts";
 
-/** Open calls of clients that the test lets leave. */
+/** Open calls of clients; the test decides when they leave. */
 function start(limit: number) {
   const clients = new Map<Request, number>();
   const calls = new OpenCalls(limit);
@@ -13,7 +13,7 @@ function start(limit: number) {
     return port === undefined ? null : { address: "127.0.0.1", port };
   });
   let port = 0;
-  /** @returns the request, or its refusal, which ends it */
+  /** @returns the request, or the refusal that ends it */
   const begin = (workspaceId: number, isUrgent = false): Request | Problem => {
     const request = new Request("http://gate/v1/agents");
     clients.set(request, ++port);
@@ -55,7 +55,7 @@ describe("a workspace", () => {
     const held = Array.from({ length: 16 }, () => begin(1));
     expect(begin(2)).toBeInstanceOf(Request);
     expect(calls.isPastLimit).toBe(true);
-    // One past the limit, and one for the next caller.
+    // One for the call beyond the limit, and one to make room for the next caller.
     expect<unknown>(end()).toEqual(held.slice(0, 2));
     expect(calls.isPastLimit).toBe(false);
     expect(begin(2)).toBeInstanceOf(Request);

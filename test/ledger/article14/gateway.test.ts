@@ -5,7 +5,7 @@ import { finishedTask } from "../../access/routes.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { codes, trustIn, Unpacked, verify } from "../verify/bundle/support.ts";
 
-/** A bundle as an auditor gets it: over REST, of a gateway that people worked with. */
+/** A bundle as an auditor gets it: over REST, from a gateway that people have worked with. */
 let gateway: TestGateway;
 let overseer: string;
 
@@ -55,7 +55,7 @@ test("it holds by the key and the checkpoint that the gateway hands out, and say
     .slice(0, -1)
     .map((line) => JSON.parse(line));
   expect(entries).toHaveLength(size);
-  // That it was taken away is the entry behind those that it holds.
+  // The export itself is recorded in the entry after those in the bundle.
   const exported = (await gateway.call("GET", `/v1/ledger/${size + 1}`)).body;
   expect(exported).toMatchObject({ action: "ledger.export", detail: { format: "article14", size } });
   expect(JSON.parse(bundle.text("manifest.json")).created_by).toMatchObject({

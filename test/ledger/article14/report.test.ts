@@ -11,7 +11,7 @@ async function reportOf(
   return (await Unpacked.of(await bench.zip(request))).text("report.html");
 }
 
-/** The text of a page as a reader sees it, and what is wrong with its tags. */
+/** A page's text as a reader sees it, and the faults of its tags. */
 function read(page: string): {
   readonly text: string;
   readonly faults: string[];
@@ -308,7 +308,7 @@ describe("the report of", () => {
   });
 
   test("entries that are none of ours counts them, and goes on", async () => {
-    // Of a version that signed no heads: what another program had put there was signed with all the rest.
+    // From a version that signed no heads: what another program had written was signed along with everything else.
     const old = await openBench((path) => {
       const bytes = '{"seq":"none","ts":"2026-01-02T03:04:05.000Z"}';
       const leaf = new Bun.CryptoHasher("sha256").update(`\0${bytes}`).digest();

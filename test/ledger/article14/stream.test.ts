@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** The same store, and how often it was read. */
+/** The same store, with a count of reads. */
 function counting(): { readonly db: Pick<Sql, "all" | "get">; reads: number } {
   const counted = {
     reads: 0,
@@ -49,7 +49,10 @@ function open(
   );
 }
 
-/** Until nothing has been read for so long that whoever could go on would have: packing goes on in other threads. */
+/**
+ * Waits until nothing has been read for so long that any work able to continue would have. Packing runs in other
+ * threads.
+ */
 async function settled(store: { readonly reads: number }): Promise<void> {
   for (let quiet = 0, before = store.reads; quiet < 30; quiet++) {
     await Bun.sleep(1);
@@ -58,7 +61,7 @@ async function settled(store: { readonly reads: number }): Promise<void> {
   }
 }
 
-/** The message of what a promise fails with. (`rejects` would hold up the event loop that the promise waits for.) */
+/** The message with which a promise fails. (`rejects` would block the event loop that the promise needs.) */
 async function failureOf(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;
@@ -89,7 +92,7 @@ test("a reader that takes nothing more makes it wait", async () => {
   const before = store.reads;
   await settled(store);
   expect(store.reads).toBe(before);
-  // The entries alone take over a hundred.
+  // Reading the entries alone takes more than a hundred reads.
   expect(before).toBeLessThan(60);
   await bundle.next();
   await bundle.next();
@@ -154,7 +157,7 @@ describe("rights that end while nothing matches", () => {
 });
 
 describe("what breaks it off is told, and what came until then is no bundle", () => {
-  /** The same store, of which so many reads succeed. */
+  /** The same store; only this many reads succeed. */
   function failing(most: number): Pick<Sql, "all" | "get"> {
     let left = most;
     const read = <T>(query: () => Promise<T>): Promise<T> => {

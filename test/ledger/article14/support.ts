@@ -7,14 +7,14 @@ import { draft, type LedgerBench, openLedger } from "../support.ts";
 export const WORKSPACE = { id: 1, name: "w1" } as const;
 const DAY_MS = 86_400_000;
 
-/** A ledger with a signing key, whose bundles are taken. */
+/** A ledger with a signing key, from which bundles are taken. */
 export interface BundleBench extends LedgerBench {
   readonly keys: LedgerKeys;
-  /** Appends to the workspace's ledger, a minute later. */
+  /** Appends to the workspace's ledger, one minute later. */
   add(more?: Partial<Draft>): Promise<number>;
   rotate(): Promise<void>;
   bundle(request?: Partial<BundleRequest>): AsyncGenerator<Uint8Array, void>;
-  /** The whole of a bundle. */
+  /** A complete bundle. */
   zip(request?: Partial<BundleRequest>): Promise<Blob>;
 }
 
@@ -49,7 +49,7 @@ export async function openBench(prepare?: (path: string) => void): Promise<Bundl
   };
 }
 
-/** The entries of some weeks in which agents worked and people watched over them. */
+/** Writes the entries of some weeks in which agents worked and people oversaw them. */
 export async function story(bench: BundleBench, days = 30): Promise<void> {
   const { add, clock, rotate } = bench;
   const hash = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
@@ -259,12 +259,12 @@ async function oneTask(
 
 interface About extends Partial<Draft> {
   readonly target?: number;
-  /** Time from presentation to decision; without it nothing was presented. */
+  /** Time between presentation and decision; if absent, nothing was presented. */
   readonly seconds?: number;
   readonly argumentsHash?: string;
 }
 
-/** As the gateway records decisions: by the desk of approvals, of finished tasks, and of agents. */
+/** Records decisions as the gateway does: about approvals, finished tasks and agents. */
 async function oversee(
   { add, clock }: Scribe,
   decision: string,

@@ -1,6 +1,6 @@
 /**
- * What this program makes, checked by the notes and trees of Go's checksum database, and the other way round: two
- * implementations that share no line. Its own part of `scripts/test`, since it needs Go.
+ * The notes and trees of Go's checksum database check what this program produces, and the other way round: two
+ * implementations that share no code. A separate part of `scripts/test`, because it needs Go.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
@@ -15,7 +15,7 @@ import { buildGoProgram, type Consistency, type GoProgram, type Inclusion } from
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** More than five blocks of tiles. */
+/** More entries than five blocks of tiles hold. */
 const ENTRIES = 1_400;
 const BORDERS = [
   1,
@@ -37,7 +37,7 @@ const BORDERS = [
   1_399,
   ENTRIES,
 ];
-/** Some hundred sizes: all small ones, those around borders, and every seventeenth. */
+/** Some hundred sizes: all small ones, those around boundaries, and every seventeenth. */
 const SIZES = [
   ...new Set([
     ...Array.from({ length: 130 }, (_, n) => n + 1),
@@ -51,7 +51,7 @@ let bench: LedgerBench;
 let proofs: Proofs;
 let verifierKey: string;
 let entries: string[];
-/** By size. */
+/** Notes by size of the tree. */
 let notes: Map<number, string>;
 let inclusions: Inclusion[];
 let consistencies: Consistency[];
@@ -206,7 +206,7 @@ describe("Go refuses, as this program does,", () => {
     const { check: theirs } = await go.ask({ check });
     const { notes: ours } = await ourVerdicts(check);
     const different = check.notes.filter((_, n) => theirs.notes?.[n] !== ours?.[n]);
-    // Go takes base64 with bits left over, which is written in more than one way: this program does not.
+    // Go accepts base64 with unused bits set, of which several forms exist. This program does not.
     const strict = different.filter(isCanonical);
     expect(strict).toEqual([]);
     const kinds = ["good", "refused", "unsigned"] as const;

@@ -14,7 +14,7 @@ import type { Answer, Consistency, Inclusion, Question, Verdict } from "./progra
 
 type Check = NonNullable<Question["check"]>;
 
-/** This program's own answer to what Go is asked to check. */
+/** This program's own answers to what Go is asked to check. */
 export async function ourVerdicts(check: Check): Promise<Answer["check"]> {
   const keys = check.verifierKeys.map((key) => parseVerifierKey(sha256, key));
   const each = async <Thing>(

@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import { tempDir } from "../../support/process.ts";
 
-/** Where Debian's package golang-golang-x-mod-dev puts its sources. */
+/** Where Debian's package golang-golang-x-mod-dev installs its sources. */
 const GOPATH = "/usr/share/gocode";
-/** What main.go needs of it. */
+/** The part of the package that main.go needs. */
 export const GO_SOURCES = join(GOPATH, "src", "golang.org", "x", "mod", "sumdb", "tlog");
 
 export interface Inclusion {
-  /** Base64 of what is hashed. */
+  /** Base64 of the hashed bytes. */
   readonly entry: string;
-  /** From 0. */
+  /** Counted from 0. */
   readonly index: number;
   readonly checkpoint: string;
   /** Base64 of each hash, as in all proofs here. */
@@ -22,7 +22,7 @@ export interface Consistency {
   readonly proof: readonly string[];
 }
 
-/** `unsigned`: a note that no known key signed. */
+/** `unsigned` is a note that no known key has signed. */
 export type Verdict = "good" | "unsigned" | "refused";
 
 export interface Question {
@@ -34,7 +34,7 @@ export interface Question {
   };
   readonly make?: {
     readonly origin: string;
-    /** Base64 of what is hashed of each. */
+    /** Base64 of each entry's hashed bytes. */
     readonly entries: readonly string[];
     readonly sizes: readonly number[];
     readonly inclusions: readonly (readonly [index: number, size: number])[];
@@ -42,7 +42,7 @@ export interface Question {
   };
 }
 
-/** As `answer` in main.go: null for an empty list. */
+/** The counterpart of `answer` in main.go. An empty list is null. */
 export interface Answer {
   readonly check: {
     readonly notes: readonly Verdict[] | null;
@@ -63,8 +63,8 @@ export interface GoProgram {
 }
 
 /**
- * Builds main.go, without a network and without a module.
- * @throws Error where there is no Go, or not the package that it needs: `scripts/test` says what to install
+ * Builds main.go without network access and without a module.
+ * @throws Error if Go or the package that it needs is missing; `scripts/test` says what to install
  */
 export async function buildGoProgram(): Promise<GoProgram> {
   const directory = tempDir();

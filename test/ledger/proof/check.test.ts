@@ -8,7 +8,7 @@ import { numberedLeaves, Oracle } from "./oracle.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** Every pair of sizes up to here, random ones up to the other. */
+/** Every pair of sizes up to `ALL`, and random ones up to `MOST`. */
 const ALL = 300;
 const MOST = 6_000;
 const oracle = new Oracle(numberedLeaves(MOST));
@@ -28,14 +28,14 @@ const hashes = (ranges: readonly { start: number; end: number }[]) =>
 const areSame = (a: readonly Uint8Array[], b: readonly Uint8Array[]) =>
   a.length === b.length && a.every((hash, index) => isEqual(hash, b[index] ?? hash.subarray(1)));
 
-/** Two numbers of which the first is below the second, which is `most` at most. */
+/** Two numbers, the first less than the second, and the second at most `most`. */
 const below = (most: number) =>
   fc
     .integer({ min: 1, max: most })
     .chain((size) => fc.tuple(fc.integer({ min: 0, max: size - 1 }), fc.constant(size)));
 const notAHash = fc.constantFrom(0, 31, 33, 64).map((length) => new Uint8Array(length));
 
-/** Every proof that differs from the given one in one way. `other` is a hash that stands nowhere in the tree. */
+/** Every proof that differs from this one in one respect. `other` is a hash that occurs nowhere in the tree. */
 function mutations(proof: readonly Uint8Array[], other: Uint8Array): (readonly [string, Uint8Array[]])[] {
   const all: (readonly [string, Uint8Array[]])[] = [];
   for (let at = 0; at <= proof.length; at++) {

@@ -13,7 +13,7 @@ import { testSigner, verifyEd25519 } from "./signing.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** The example of c2sp.org/tlog-checkpoint. */
+/** The example in c2sp.org/tlog-checkpoint. */
 const ROOT = "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=";
 const EXAMPLE_TEXT = `example.com/behind-the-sofa\n20852163\n${ROOT}\n`;
 const EXAMPLE = `${EXAMPLE_TEXT}\n— example.com/behind-the-sofa Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=\n`;

@@ -15,14 +15,14 @@ import { testSigner, verifyEd25519 } from "./signing.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** The example of Go's package golang.org/x/mod/sumdb/note, where C2SP's format comes from. */
+/** The example of Go's package golang.org/x/mod/sumdb/note, from which C2SP's format derives. */
 const PETER = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
 const TEXT =
   "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n";
 const SIGNATURE =
   "— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n";
 const NOTE = `${TEXT}\n${SIGNATURE}`;
-/** The example of c2sp.org/signed-note: its text has empty lines, and letters beyond ASCII. */
+/** The example in c2sp.org/signed-note. Its text has empty lines, and letters beyond ASCII. */
 const POEM_TEXT =
   "Ognuno sta solo sul cuor della terra\ntrafitto da un raggio di sole:\n\ned è subito sera.\n";
 const POEM = `${POEM_TEXT}\n— quasimodo.example/salvatore NnugSzTjtVAewIS+Z/iJhUPeFDkO/5QQ2i5ddnGITLlC+EhfLW9oJKONrMouFSQU0xMcXxj99ihAQwaqP3ZekRwNtIc=\n`;
@@ -30,7 +30,7 @@ const POEM = `${POEM_TEXT}\n— quasimodo.example/salvatore NnugSzTjtVAewIS+Z/iJ
 const peter = parseVerifierKey(sha256, PETER);
 const signer = testSigner("example.com/log", 1);
 const key = parseVerifierKey(sha256, signer.verifierKey);
-/** A signature's line whose base64 is `value`. */
+/** A note whose signature line has `value` as its base64. */
 const line = (value: string, name = "n") => `a\n\n— ${name} ${value}\n`;
 const FIVE_BYTES = "AAAAAAA=";
 

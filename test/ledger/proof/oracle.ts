@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 
 /**
- * RFC 9162's definitions (sections 2.1.1, 2.1.3.1 and 2.1.4.1) as they stand there: recursive, with a hash of Node's, and
- * nothing of this program. Slow, but for subtrees that it remembers.
+ * RFC 9162's definitions (sections 2.1.1, 2.1.3.1 and 2.1.4.1), implemented literally: recursive, with Node's hash,
+ * and without any code of this program. Slow, apart from subtrees that it caches.
  */
 export class Oracle {
   readonly #leaves: readonly Uint8Array[];
   readonly #known = new Map<string, Uint8Array>();
 
-  /** @param leaves their hashes */
+  /** @param leaves the leaves' hashes */
   constructor(leaves: readonly Uint8Array[]) {
     this.#leaves = leaves;
   }
@@ -66,12 +66,12 @@ export class Oracle {
   }
 }
 
-/** Leaves that are told apart by their place. */
+/** Leaves that are distinguished by their position. */
 export function numberedLeaves(count: number): Uint8Array[] {
   return Array.from({ length: count }, (_, index) => Oracle.leafHash(`leaf ${index}`));
 }
 
-/** The largest power of two that is smaller than `n`. */
+/** The largest power of two less than `n`. */
 function splitOf(n: number): number {
   return 2 ** (31 - Math.clz32(n - 1));
 }

@@ -14,7 +14,7 @@ import { SYMBOLIC, symbolOf } from "./symbolic.ts";
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
 const MOST = Number.MAX_SAFE_INTEGER;
-/** Around powers of two, and anywhere: where numbers lose their last bit, if they do. */
+/** Around powers of two, where numbers would lose their last bit if they did, and anywhere else. */
 const size = fc.oneof(
   fc.integer({ min: 1, max: 2_000 }),
   fc
@@ -113,7 +113,7 @@ describe("at every size that a number holds exactly", () => {
               symbolOf({ start: index * 2 ** level, end: (index + 1) * 2 ** level }),
             );
             expect(foldRight(SYMBOLIC, parts)).toEqual(symbolOf(range));
-            // One a bit of the range's length: none could be joined with its neighbour.
+            // One node for each 1 bit of the range's length: no two neighbours could be joined.
             const ones = (range.end - range.start).toString(2).replaceAll("0", "").length;
             expect(nodes).toHaveLength(ones);
           }

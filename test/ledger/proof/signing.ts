@@ -7,19 +7,19 @@ import {
 } from "../../../src/ledger/proof/note.ts";
 import { sha256 } from "../../../src/ledger/tree-hash.ts";
 
-/** DER of an Ed25519 key up to its 32 bytes (RFC 8410). */
+/** The DER encoding of an Ed25519 key up to its 32 bytes (RFC 8410). */
 const PRIVATE_HEAD = Buffer.from("302e020100300506032b657004220420", "hex");
 const PUBLIC_HEAD = Buffer.from("302a300506032b6570032100", "hex");
 
 export interface TestSigner {
   readonly name: string;
   readonly publicKey: Uint8Array;
-  /** As C2SP writes it. */
+  /** The verifier key in C2SP's format. */
   readonly verifierKey: string;
   sign(text: string): NoteSignature;
 }
 
-/** A key made of a number, so that tests have the same ones each time. */
+/** A key derived from a number, so that tests use the same keys each time. */
 export function testSigner(name: string, seed: number): TestSigner {
   const der = Buffer.concat([PRIVATE_HEAD, sha256(Buffer.from(`seed ${seed}`))]);
   const key = createPrivateKey({ key: der, format: "der", type: "pkcs8" });

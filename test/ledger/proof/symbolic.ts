@@ -1,7 +1,7 @@
 import type { TreeHash } from "../../../src/ledger/proof/hash.ts";
 import type { Range } from "../../../src/ledger/proof/ranges.ts";
 
-/** The "hash" of a range of leaves is the range itself, so that trees of any size can be gone through without leaves. */
+/** The "hash" of a range of leaves is the range itself, so trees of any size can be traversed without leaves. */
 export function symbolOf({ start, end }: Range): Uint8Array {
   const symbol = new Uint8Array(32);
   const view = new DataView(symbol.buffer);
@@ -10,7 +10,7 @@ export function symbolOf({ start, end }: Range): Uint8Array {
   return symbol;
 }
 
-/** Puts ranges together only where RFC 9162, section 2.1.1, does; anything else is an error. Exact at every size. */
+/** Joins ranges only as RFC 9162, section 2.1.1, does; anything else is an error. Exact at every size. */
 export const SYMBOLIC: TreeHash = {
   empty: () => symbolOf({ start: 0, end: 0 }),
   leaf: () => {

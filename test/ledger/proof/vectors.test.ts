@@ -1,4 +1,4 @@
-/** The test vectors of Certificate Transparency (RFC 6962), as its implementations share them. */
+/** The test vectors of Certificate Transparency (RFC 6962), which its implementations share. */
 import { describe, expect, test } from "bun:test";
 import { isConsistent, rootOfInclusion } from "../../../src/ledger/proof/check.ts";
 import { consistencyRanges, inclusionRanges, nodesOf, type Range } from "../../../src/ledger/proof/ranges.ts";
@@ -16,7 +16,7 @@ const LEAVES = [
   "606162636465666768696a6b6c6d6e6f",
 ].map((hex) => TREE.leaf(Uint8Array.fromHex(hex)));
 
-/** By size, from the empty tree on. */
+/** Roots by size, starting with the empty tree. */
 const ROOTS = [
   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
   "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
@@ -29,7 +29,7 @@ const ROOTS = [
   "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
 ];
 
-/** Nodes that the paths have, by the leaves under them. */
+/** Nodes used in the paths, named after the leaves below them. */
 const LEAF_0 = "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d";
 const LEAF_1 = "96a296d224f285c67bee93c30f8a309157f0daa35dc5b87e410b78630a09cfc7";
 const LEAF_4 = "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b";
@@ -41,7 +41,7 @@ const LEAVES_6_7 = "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a
 const LEAVES_0_3 = "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7";
 const LEAVES_4_7 = "6b47aaf29ee3c2af9af889bc1fb9254dabd31177f16232dd6aab035ca39bf6e4";
 
-/** Index from 0, size, path. */
+/** Index (from 0), size, path. */
 const INCLUSION: readonly (readonly [number, number, readonly string[]])[] = [
   [0, 1, []],
   [0, 8, [LEAF_1, LEAVES_2_3, LEAVES_4_7]],

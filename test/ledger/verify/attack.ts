@@ -3,11 +3,11 @@ import { testSigner } from "../proof/signing.ts";
 import { allFindings, type Brought, type Copy, inShort, type Scene, verify, withCopies } from "./scene.ts";
 import { Vandal } from "./vandal.ts";
 
-/** In the second of two tiles that are complete, between the checkpoints over 200 and 300 entries. */
+/** In the second of two complete tiles, between the checkpoints of 200 and of 300 entries. */
 export const INSIDE = 281;
-/** Behind the last tile, between the checkpoints over 600 entries and over all. */
+/** After the last tile, between the checkpoint of 600 entries and that of all. */
 export const AT_END = 640;
-/** Entries whose numbers differ from scene to scene, as they are called in what is expected. */
+/** The names that expected findings use for entries whose numbers vary between scenes. */
 export const [LAST, NEXT, FIRST_PROMPT, SECOND_PROMPT, RECORD] = [
   "LAST",
   "NEXT",
@@ -19,16 +19,16 @@ export const STRANGER = testSigner("stranger", 1);
 
 export interface Expected {
   readonly verdict: "holds" | "tampered" | "undecided";
-  /** As `inShort` says it. */
+  /** Findings in the form of `inShort`. */
   readonly found: readonly string[];
 }
 
 export interface Attack {
   readonly name: string;
   readonly attack: (vandal: Vandal) => void | Promise<void>;
-  /** With nothing but the directory. */
+  /** The result if only the directory is given. */
   readonly alone: Expected;
-  /** With the key and the checkpoints that were kept elsewhere, where that tells more. */
+  /** The result if the key and checkpoints stored elsewhere are given too, where it differs. */
   readonly withCheckpoints?: Expected;
 }
 
@@ -40,8 +40,8 @@ export const HOLDS: Expected = { verdict: "holds", found: [] };
 export const last = (v: Vandal) => v.rows().length;
 
 /**
- * Checkpoints lie at hundreds, or some entries behind them: in what is expected a hundred, and the numbers beside it, stand for
- * the next checkpoint, as in `entries_rewritten 201`.
+ * Checkpoints cover a multiple of a hundred entries, or a few more. In expected findings, the multiple and the number
+ * after it stand for the next checkpoint, as in `entries_rewritten 201`.
  */
 function namesOf(v: Vandal): Map<number, string> {
   const [first = 0, second = 0] = v.seqsOf("task.dispatch", "intent");
@@ -60,7 +60,7 @@ function namesOf(v: Vandal): Map<number, string> {
   ]);
 }
 
-/** One test for each. */
+/** Defines one test for each attack. */
 export function testAttacks(attacks: readonly Attack[]): void {
   let scene: Scene;
   let copy: Copy;

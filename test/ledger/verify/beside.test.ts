@@ -1,6 +1,7 @@
 /**
- * Attacks on what is kept beside the entries: each done to a copy of a data directory that a real gateway wrote, each named for
- * what it is. What is found has to be exactly this, so that no attack drowns in what follows from it.
+ * Attacks on what is stored next to the entries. Each is carried out on a copy of a data directory that a real
+ * gateway wrote, and is named for what it is. The findings must be exactly these, so no attack is buried under its
+ * consequences.
  */
 import { describe, setDefaultTimeout } from "bun:test";
 import { type Detail, encodeEntry } from "../../../src/ledger/entry.ts";
@@ -21,7 +22,7 @@ import { signAs, type Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
 
-/** An entry, in the right form, that says what was erased, behind the last one. */
+/** A well-formed entry that claims an erasure, to be appended after the last one. */
 function erasureAfter(v: Vandal, detail: Detail): string {
   const before = v.row(last(v));
   const { ts } = JSON.parse(before.bytes) as { ts: string };

@@ -1,6 +1,6 @@
 /**
- * Attacks on the chain as a whole: each done to a copy of a data directory that a real gateway wrote, each named for
- * what it is. What is found has to be exactly this, so that no attack drowns in what follows from it.
+ * Attacks on the chain as a whole. Each is carried out on a copy of a data directory that a real gateway wrote, and
+ * is named for what it is. The findings must be exactly these, so no attack is buried under its consequences.
  */
 import { describe, setDefaultTimeout } from "bun:test";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
@@ -12,7 +12,7 @@ import { signAs, type Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
 
-/** In the place of an entry, one that says that a server signs once a day. */
+/** An entry that replaces another and claims that the server signs once a day. */
 function ruleAt(v: Vandal, seq: number): string {
   const { ts } = JSON.parse(v.row(seq).bytes) as { ts: string };
   const detail = { checkpoint_every: 1_000_000, checkpoint_seconds: 86_400 };
@@ -234,7 +234,7 @@ describe("the end:", () => {
   ]);
 });
 
-/** An entry in the right form, as whoever knows how it is made can put it behind a chain. */
+/** Appends a well-formed entry to a chain, as anyone who knows the format can. */
 function appendForged(v: Vandal): void {
   const { seq, leaf, bytes } = v.row(last(v));
   const { ts } = JSON.parse(bytes) as { ts: string };
@@ -242,7 +242,7 @@ function appendForged(v: Vandal): void {
   v.append(encodeEntry(approval, { seq: seq + 1, prev: Buffer.from(leaf).toString("hex"), ts }));
 }
 
-/** Takes away everything behind an entry, as if it had never been written. */
+/** Removes everything after an entry, as if it had never been written. */
 function cut(v: Vandal, size: number): void {
   for (const table of ["ledger", "payloads"]) {
     v.run(`DELETE FROM ${table} WHERE workspace_id = 1 AND seq > ?`, size);

@@ -1,4 +1,4 @@
-/** A ledger that nobody has touched holds: at rest, while a server writes to it, and after one that was killed. */
+/** An untouched ledger holds: at rest, while a server writes to it, and after a server was killed. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ afterAll(() => scene.remove());
 
 const database = (dataDir: string) => join(dataDir, "gatehouse.db");
 
-/** Names, times and bytes. */
+/** Each file's name, times and bytes. */
 function filesIn(dataDir: string): unknown[] {
   return readdirSync(dataDir)
     .sort()
@@ -79,7 +79,7 @@ test("after a process that died when it had begun the log and written nothing in
   other.run("CREATE TABLE any_table (id INTEGER)");
   const header = readFileSync(join(directory.path, "other.db-wal")).subarray(0, 32);
   other.close();
-  // The index as that process had made it, beside such a log.
+  // The index file that the process made, next to a log that has only its header.
   const [dead, left] = [copyOf(scene.dataDir), copyOf(scene.dataDir)];
   writeFileSync(`${dead.path}-wal`, header);
   const process = new Database(dead.path);
@@ -113,7 +113,7 @@ test("while a server writes, and signs, and erases", async () => {
   for (let time = 0; time < 15; time++) {
     await gateway.call("GET", "/v1/agents");
     const result = await verify(database(gateway.dataDir));
-    // What was erased since the last checkpoint is vouched for by the next one.
+    // The next checkpoint vouches for what was erased since the last one.
     const findings = allFindings(result).filter(({ code }) => code !== "payload_unaccounted");
     expect({ findings, isTampered: result.verdict === "tampered" }).toEqual({
       findings: [],
@@ -123,7 +123,7 @@ test("while a server writes, and signs, and erases", async () => {
   }
   isDone = true;
   await writing;
-  // It was another ledger each time.
+  // The ledger grew between verifications.
   expect(sizes.size).toBeGreaterThan(5);
   await gateway.stop();
   expect(allFindings(await verify(database(gateway.dataDir)))).toEqual([]);

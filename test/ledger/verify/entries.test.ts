@@ -1,6 +1,6 @@
 /**
- * Attacks on single entries: each done to a copy of a data directory that a real gateway wrote, each named for
- * what it is. What is found has to be exactly this, so that no attack drowns in what follows from it.
+ * Attacks on single entries. Each is carried out on a copy of a data directory that a real gateway wrote, and is
+ * named for what it is. The findings must be exactly these, so no attack is buried under its consequences.
  */
 import { describe, setDefaultTimeout } from "bun:test";
 import { Oracle } from "../proof/oracle.ts";

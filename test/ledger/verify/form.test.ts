@@ -1,4 +1,4 @@
-/** Whether bytes are those of an entry as this program writes it, and nothing else. */
+/** Whether bytes are exactly an entry as this program writes it. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Detail, type Draft, encodeEntry } from "../../../src/ledger/entry.ts";

@@ -1,4 +1,4 @@
-/** Whatever one bit is flipped in a row, and whichever row is gone: it is never said that the ledger holds. */
+/** Whichever bit of a row is flipped, and whichever row is removed, the ledger is never reported as holding. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { allFindings, copyOf, makeScene, type Scene, verify } from "./scene.ts";
@@ -15,7 +15,10 @@ beforeAll(async () => {
 
 afterAll(() => scene.remove());
 
-/** What is verified, with the columns that say something. Texts are flipped as bytes and stay texts. */
+/**
+ * The verified tables, with the columns that carry meaning. Bits of texts are flipped in their bytes, and the texts
+ * stay texts.
+ */
 const COLUMNS = [
   ["ledger", "bytes", "TEXT"],
   ["ledger", "prev", "BLOB"],
@@ -37,7 +40,7 @@ const ROW_KEYS: Readonly<Record<string, string>> = {
   payloads: "workspace_id, seq, kind",
 };
 
-/** A condition that the row of a number meets alone, counted as often around as it takes. */
+/** An SQL condition for the row of this number, counted modulo the number of rows. */
 function rowAt(vandal: Vandal, table: string, number: number): string {
   const keys = ROW_KEYS[table] ?? "";
   const count = vandal.database.query<{ n: number }, []>(`SELECT COUNT(*) AS n FROM ${table}`).get()?.n ?? 0;
@@ -55,7 +58,7 @@ async function findingsAfter(harm: (vandal: Vandal) => string): Promise<void> {
     vandal.close();
     const result = await verify(copy.path);
     expect({ what, verdict: result.verdict as string }).toEqual({ what, verdict: "tampered" });
-    // What one bit or row does is said in few words.
+    // One bit or one row causes only a few findings.
     expect(allFindings(result).length).toBeLessThanOrEqual(4);
   } finally {
     copy.remove();

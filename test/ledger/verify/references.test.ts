@@ -1,4 +1,7 @@
-/** Entries that name another one fit it, though the ledger's own key has signed them: the server writes what its notes say. */
+/**
+ * Entries that name another entry must match it, even though the ledger's own key signed them: a server writes what
+ * its stored notes say.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -14,7 +17,7 @@ import { allFindings, verify } from "./scene.ts";
 setDefaultTimeout(60_000);
 
 type Made = Partial<Draft> & Pick<Draft, "action">;
-/** An entry, made of the numbers of those before it. */
+/** An entry, built from the numbers of the entries before it. */
 type Entry = (seqs: readonly number[]) => Made;
 
 let directory: ReturnType<typeof tempDir>;
@@ -24,7 +27,10 @@ beforeEach(async () => {
 });
 afterEach(() => directory.remove());
 
-/** Writes entries with the ledger's key, `between` others behind the first. @returns what is found, as codes with places from 0 */
+/**
+ * Writes entries with the ledger's key, with `between` other entries after the first.
+ * @returns the findings' codes, each with its entry's place, counted from 0
+ */
 async function foundIn(entries: readonly Entry[], between = 0): Promise<(string | number)[][]> {
   const db = openSqlite(join(directory.path, "gatehouse.db"));
   const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
@@ -80,7 +86,7 @@ const decided =
     oversight: { person: "Ann", decision: "approve", target_seq: seqs[0] ?? 0, arguments_hash: hash },
     ...more,
   });
-/** With other arguments, so that the hash is the entry's own. */
+/** An approval with changed arguments. Their hash is the hash of the entry's own input. */
 const changed =
   (more: Partial<Draft> = {}): Entry =>
   (seqs) => ({
@@ -124,7 +130,7 @@ test.each<[string, readonly Entry[]]>([
   ["a change of another tool's call", [shown, changed({ tool: "up.other" })]],
 ])("%s is found", async (_, entries) => {
   expect(await foundIn(entries)).toEqual([["reference_differs", 1]]);
-  // Also if the one that it names is far behind.
+  // Even if the entry that it names is far back.
   expect(await foundIn(entries, 5_000)).toEqual([
     ["reference_differs", -1],
     ["reference_differs", 1],

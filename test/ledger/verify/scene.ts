@@ -1,4 +1,4 @@
-/** A data directory as a real gateway left it, and copies of it for those who want to do it harm. */
+/** A data directory that a real gateway left, and copies of it for attacks. */
 import { afterAll, afterEach, beforeAll, beforeEach } from "bun:test";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,20 +11,23 @@ import { tools } from "../../../src/ledger/verify/tools.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { tempDir } from "../../support/process.ts";
 
-/** Checkpoints lie this far apart, so that there are some in the midst of a tile, and some not. */
+/** The distance between checkpoints, chosen so that some are in the middle of a tile and some are not. */
 const EVERY = 100;
 const AGENT = "helper";
 
 export interface Scene {
   readonly dataDir: string;
-  /** What was appended to `checkpoint_file`, of both workspaces. */
+  /** The content of `checkpoint_file`, with both workspaces' checkpoints. */
   readonly checkpoints: string;
   /** The verifier key of the workspace `default`. */
   readonly key: string;
   remove(): void;
 }
 
-/** Some 700 entries in `default` with texts, one of them erased, and some 130 in `other`. No server runs on it any more. */
+/**
+ * About 700 entries with texts in `default`, one text of them erased, and about 130 entries in `other`. No server
+ * runs on it any more.
+ */
 export async function makeScene(): Promise<Scene> {
   const directory = tempDir();
   const dataDir = join(directory.path, "data");
@@ -41,7 +44,7 @@ export async function makeScene(): Promise<Scene> {
   await gateway.agent(AGENT);
   await read(240);
   for (const prompt of ["What time is it?", "And now?", "Thank you."]) {
-    // The stream's end is the task's.
+    // The stream ends when the task does.
     await call("POST", "/v1/tasks?stream=true", { body: { agent: AGENT, prompt, tools: ["time.now"] } });
     await read(120);
   }
@@ -53,14 +56,14 @@ export async function makeScene(): Promise<Scene> {
   await read(60);
   const key = (await call("GET", "/v1/ledger/key")).body.vkey as string;
   await gateway.stop();
-  // Copies that are started would write into one file, each its own continuation.
+  // Without this, copies that are started would each append their own continuation to one file.
   writeFileSync(join(dataDir, "gatehouse.yaml"), yaml(""));
   return { dataDir, checkpoints: readFileSync(file, "utf8"), key, remove: directory.remove };
 }
 
 export interface Copy {
   readonly dataDir: string;
-  /** Of the database. */
+  /** Path of the database. */
   readonly path: string;
   remove(): void;
 }
@@ -72,7 +75,7 @@ export function copyOf(dataDir: string): Copy {
   return { dataDir: copied, path: join(copied, "gatehouse.db"), remove: directory.remove };
 }
 
-/** Makes a scene for the tests around it, and a copy of it for each. `begin` is called before each test. */
+/** Makes a scene for the surrounding tests, and a copy of it for each test. `begin` is called before each test. */
 export function withCopies(begin: (copy: Copy, scene: Scene) => void): void {
   let scene: Scene;
   let copy: Copy;
@@ -90,7 +93,7 @@ export function withCopies(begin: (copy: Copy, scene: Scene) => void): void {
 export interface Brought {
   /** A verifier key. */
   readonly key?: string;
-  /** Text of a file of checkpoints. */
+  /** The text of a checkpoint file. */
   readonly checkpoints?: string;
   readonly workspace?: string;
 }
@@ -103,12 +106,12 @@ export function verify(path: string, brought: Brought = {}): Promise<DirectoryVe
   return verifyDirectory({ path, trust, workspace: brought.workspace ?? null }, tools);
 }
 
-/** Everything that was found, of the database and of each ledger. */
+/** All findings, about the database and about each ledger. */
 export function allFindings({ findings, ledgers }: DirectoryVerification): readonly Finding[] {
   return [...findings, ...ledgers.flatMap((ledger) => ledger.findings)];
 }
 
-/** As `entry_changed 300`; a code alone where no entry is named. */
+/** Findings such as `entry_changed 300`, or just the code if no entry is named. */
 export function inShort(findings: readonly Finding[]): string[] {
   return findings.map(({ code, seq }) => (seq === undefined ? code : `${code} ${seq}`));
 }

@@ -1,4 +1,4 @@
-/** Attacks on the schema and on the pages of the file, below anything that SQL shows. */
+/** Attacks on the schema and on the file's pages, below anything that SQL shows. */
 
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -121,7 +121,7 @@ describe("the file's pages:", () => {
     vandal = new Vandal(copy);
   });
 
-  /** Takes the last cell off the list of a page's cells: what it holds is there, and nobody finds it. */
+  /** Removes the last cell from a page's list of cells: its content is still there, but nothing finds it. */
   function hideCell(file: Buffer, page: number, size: number): void {
     const cells = (page - 1) * size + 3;
     file.writeUInt16BE(file.readUInt16BE(cells) - 1, cells);

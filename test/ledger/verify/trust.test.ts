@@ -1,4 +1,6 @@
-/** What is believed: keys and checkpoints that an auditor brings, keys that were rotated, lost, or slipped in. */
+/**
+ * What is trusted: keys and checkpoints that an auditor supplies, and keys that were rotated, lost or smuggled in.
+ */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +20,7 @@ import { type Row, signAs, Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
 
-/** The first of the notes of a workspace in a file of checkpoints, or the one of so many entries. */
+/** A workspace's first note in a checkpoint file, or its note of this many entries. */
 function noteOf(file: string, workspace: string, size: number | "" = ""): string {
   const start = size === "" ? `/${workspace}\n` : `/${workspace}\n${size}\n`;
   const note = file.split(/\n\n(?!— )/).find((each) => each.includes(start));
@@ -40,7 +42,7 @@ describe("what is brought along:", () => {
 
   const origin = () => scene.key.split("+")[0] ?? "";
   const elsewhere = () => `gatehouse/${"0".repeat(16)}/default`;
-  /** A note over entries that this ledger does not have, by whoever signs it. */
+  /** A note about entries that this ledger does not have, signed by a stranger. */
   function foreignNote(name: string): string {
     const text = checkpointText({ origin: name, size: 100, root: new Uint8Array(32) });
     return formatNote({ text, signatures: [signAs(STRANGER)(name, text)] });
@@ -226,7 +228,7 @@ describe("keys that change:", () => {
 
   afterEach(() => directory.remove());
 
-  /** Runs a gateway on the directory, and answers the key that it had at its end. */
+  /** Runs a gateway on the directory and returns its key at the end. */
   async function within(work: (gateway: TestGateway) => Promise<unknown>, options: TestGatewayOptions = {}) {
     const gateway = await startGateway({ dataDir: directory.path, ...options });
     await work(gateway);
@@ -319,7 +321,7 @@ describe("keys that change:", () => {
     const { origin } = checkpoint;
     const vandal = new Vandal({ dataDir: directory.path, path, remove: () => {} });
     vandal.unguarded(() => {
-      // An end that somebody made up, signed by a key of his own, which the directory now has as the older one.
+      // An invented end, signed with the attacker's own key, which the directory now lists as the older one.
       const last = vandal.rows().length;
       vandal.set(last, { bytes: vandal.forged(last) });
       vandal.rechain(last);
@@ -358,7 +360,7 @@ describe("keys that change:", () => {
       const both = formatNote({ text, signatures: [...signatures, signAs(STRANGER)(origin, text)] });
       vandal.run("UPDATE ledger_checkpoints SET note = ? WHERE size = ?", both, size);
       vandal.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 0)", STRANGER.publicKey);
-      // Another entry, in the right form, that only the new key vouches for.
+      // A different, well-formed entry that only the new key vouches for.
       const last = vandal.row(size);
       const bytes = vandal
         .forged(size)
@@ -389,7 +391,7 @@ describe("keys that change:", () => {
   });
 });
 
-/** An entry behind another one by which a key takes the place of another. */
+/** An entry after another one by which one key replaces another. */
 function handOver(before: Row, from: string, to: string): string {
   const { seq, ts } = JSON.parse(before.bytes);
   return JSON.stringify({

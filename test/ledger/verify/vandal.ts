@@ -1,4 +1,7 @@
-/** What somebody can do to a data directory who may write its files, with nothing of this program that would stop him. */
+/**
+ * Everything that somebody who may write its files can do to a data directory, with none of this program's checks in
+ * the way.
+ */
 import { Database } from "bun:sqlite";
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -27,7 +30,7 @@ export interface Row {
   readonly bytes: string;
 }
 
-/** Somebody who signs: with the directory's own key, or with another. */
+/** A signer: the directory's own key, or another. */
 export type Sign = (origin: string, text: string) => NoteSignature;
 
 const ZEROS = new Uint8Array(32);
@@ -61,7 +64,7 @@ export class Vandal {
     return row;
   }
 
-  /** The entries of an action, in order. */
+  /** The numbers of an action's entries, in order. */
   seqsOf(action: string, phase: string): number[] {
     const all = this.rows().map(
       ({ bytes }) => JSON.parse(bytes) as { seq: number; action: string; phase: string },
@@ -77,7 +80,7 @@ export class Vandal {
       .all();
   }
 
-  /** Drops every trigger, does the work, and puts the triggers back as they were, so that the schema tells nothing. */
+  /** Drops every trigger, does the work and restores the triggers, so the schema reveals nothing. */
   unguarded(work: () => void): void {
     const triggers = this.triggers();
     for (const { name } of triggers) this.database.exec(`DROP TRIGGER ${name}`);
@@ -92,7 +95,7 @@ export class Vandal {
     }
   }
 
-  /** Puts bytes behind the last entry, as any program can that knows how. */
+  /** Appends bytes after the last entry, as any program can that knows the format. */
   append(bytes: string, workspace = 1): void {
     const last = this.rows(workspace).at(-1);
     const prev = last?.leaf ?? ZEROS;
@@ -105,7 +108,7 @@ export class Vandal {
     return this.row(seq, workspace).bytes.replace(/"actor":"[^"]*"/, '"actor":"token:tok_somebody_else"');
   }
 
-  /** Lets outcomes name their intents by the numbers that these have once the entry `removed` is gone. */
+  /** Updates outcomes that refer to intents, for the numbers after the entry `removed` is gone. */
   renumberReferences(removed: number, workspace = 1): void {
     for (const { seq, bytes } of this.rows(workspace)) {
       const moved = bytes.replace(/"ref":(\d+)/, (whole, ref: string) =>
@@ -115,7 +118,7 @@ export class Vandal {
     }
   }
 
-  /** Makes numbers, predecessors and hashes anew, so that the chain fits together whatever was changed in it. */
+  /** Recomputes numbers, predecessors and hashes, so the chain is consistent whatever was changed in it. */
   rechain(from: number, workspace = 1): void {
     const rows = this.rows(workspace);
     const kept = rows.filter(({ seq }) => seq < from);
@@ -140,7 +143,9 @@ export class Vandal {
     }
   }
 
-  /** Puts the first row of a table into another workspace, whose number is a text: it may be a large one. */
+  /**
+   * Copies the first row of a table to another workspace. The workspace's number is a text, because it may be large.
+   */
   copyTo(table: string, workspace: string): void {
     const columns = this.database
       .query<{ name: string }, [string]>("SELECT name FROM pragma_table_info(?)")
@@ -149,7 +154,7 @@ export class Vandal {
     this.run(`INSERT INTO ${table} SELECT ${columns.join(", ")} FROM ${table} LIMIT 1`);
   }
 
-  /** Lets time pass before an entry: it and all behind it say that they are so much later. */
+  /** Delays an entry and all later ones by `ms`. */
   delay(from: number, ms: number, workspace = 1): void {
     for (const { seq, bytes } of this.rows(workspace).filter((row) => row.seq >= from)) {
       const later = bytes.replace(/"ts":"([^"]*)"/, (_, ts) => {
@@ -165,13 +170,16 @@ export class Vandal {
     this.run("DELETE FROM ledger_checkpoints WHERE workspace_id = ? AND size > ?", workspace, above);
   }
 
-  /** The smallest size from `least` on that a stored checkpoint is over: where they lie depends on when the first was signed. */
+  /**
+   * The smallest size of at least `least` that has a stored checkpoint. Sizes vary, because they depend on when the
+   * first was signed.
+   */
   checkpointAt(least: number, workspace = 1): number {
     const sizes = this.#notes(workspace).map(({ size }) => size);
     return Math.min(...sizes.filter((size) => size >= least));
   }
 
-  /** Signs stored checkpoints anew, over what the entries are now; those past the end go. */
+  /** Re-signs the stored checkpoints over the present entries, and removes those past the end. */
   signAnew(signer: Sign, workspace = 1): void {
     const leaves = this.rows(workspace).map(({ leaf }) => leaf);
     const oracle = new Oracle(leaves);
@@ -186,18 +194,18 @@ export class Vandal {
     this.signHead(signer, workspace);
   }
 
-  /** Makes a ledger's head again, over what entries and checkpoints are now, and signs all heads together. */
+  /** Recomputes a ledger's head from its entries and checkpoints, and signs all heads together. */
   signHead(signer: Sign, workspace = 1): void {
     this.makeHead(workspace);
     this.signTogether(signer);
   }
 
-  /** Makes a ledger's head again, over what entries and checkpoints are now. */
+  /** Recomputes a ledger's head from its entries and checkpoints. */
   makeHead(workspace = 1): void {
     this.setHead(headText(this.#headOf(workspace)), workspace);
   }
 
-  /** Signs the heads of all ledgers together, as they are stored. */
+  /** Signs all ledgers' stored heads together. */
   signTogether(signer: Sign): void {
     const heads = this.#heads();
     const origin = this.#originOf(1).replace(/\/[^/]*$/, "");
@@ -206,7 +214,7 @@ export class Vandal {
     this.setNodeHead(formatNote({ text, signatures: [signer(origin, text)] }));
   }
 
-  /** Makes the heads what an earlier version left: each one signed by itself. */
+  /** Turns the heads into those of an earlier version, each signed by itself. */
   signSingly(signer: Sign): void {
     for (const { workspace_id: workspace } of this.#heads()) {
       const { workspaceId: _, checkpoints, ...head } = this.#headOf(workspace);
@@ -265,12 +273,12 @@ export class Vandal {
     this.run("UPDATE ledger_heads SET note = ? WHERE workspace_id = ?", note, workspace);
   }
 
-  /** The note of the stored checkpoint over so many entries. */
+  /** The note of the stored checkpoint of this size. */
   checkpoint(size: number, workspace = 1): string {
     return this.#notes(workspace).find((each) => each.size === size)?.note ?? "";
   }
 
-  /** A checkpoint of a workspace's entries, over their root or another. */
+  /** A checkpoint of a workspace's entries, with their root or another one. */
   noteBy(signer: Sign, size: number, root = this.#rootOf(1, size), workspace = 1): string {
     const [origin = ""] = this.#notes(workspace)[0]?.note.split("\n") ?? [];
     const text = checkpointText({ origin, size, root });
@@ -306,7 +314,7 @@ export class Vandal {
     return new Oracle(this.rows(workspace).map(({ leaf }) => leaf)).root(size);
   }
 
-  /** Makes the tree's tiles and the index of what the entries are now, as the program itself would. */
+  /** Rebuilds the tree's tiles and the index from the present entries, as the program itself would. */
   async rebuild(workspace = 1): Promise<void> {
     this.run("DELETE FROM ledger_tiles WHERE workspace_id = ?", workspace);
     this.run("DELETE FROM ledger_index WHERE workspace_id = ?", workspace);
@@ -315,7 +323,7 @@ export class Vandal {
     await db.close();
   }
 
-  /** The directory's own key, which lies in it. */
+  /** The directory's own key, stored in it. */
   stolenKey(): Sign {
     const key = createPrivateKey(readFileSync(join(this.copy.dataDir, "ledger.key")));
     const publicKey = publicBytes(key);
@@ -326,14 +334,14 @@ export class Vandal {
     });
   }
 
-  /** Makes the key file what a version left that signed no heads. */
+  /** Turns the key file into that of a version that signed no heads. */
   unmarkKey(): void {
     const file = join(this.copy.dataDir, "ledger.key");
     const pem = readFileSync(file, "utf8").replace(/^(?:(?!-----BEGIN).*\n)*/, "");
     writeFileSync(file, pem, { mode: 0o600 });
   }
 
-  /** With a hex editor: nothing but these bytes differs, wherever they stand in the file. */
+  /** Replaces bytes wherever they occur in the file, like a hex editor; nothing else changes. */
   edit(from: string | Uint8Array, to: string | Uint8Array): void {
     this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     const [before, after] = [Buffer.from(from), Buffer.from(to)];
@@ -349,7 +357,7 @@ export class Vandal {
   }
 }
 
-/** Signs as another key, in whatever name it is asked to. */
+/** Signs with another key, under whatever name is requested. */
 export function signAs(signer: TestSigner): Sign {
   return (origin, text) => ({
     ...signer.sign(text),

@@ -23,10 +23,10 @@ const TIMEOUT = 3_600_000;
 const DIMS = 64;
 const KEY = "sk-secret-1";
 
-/** Waits end at once and are noted; timeouts, which are longer, come when they are told to. */
+/** Waits end at once and are recorded. Timeouts, which are longer, elapse only when the test advances the clock. */
 class ImpatientClock extends FakeClock {
   readonly waits: number[] = [];
-  /** Timeouts that count. */
+  /** Pending timeouts. */
   armed = 0;
 
   override after(ms: number, task: () => void): () => void {
@@ -62,7 +62,7 @@ afterEach(() => {
   upstream.always({});
 });
 
-/** An embedder whose calls are all of one workspace. */
+/** An embedder whose calls all belong to one workspace. */
 interface OneWorkspace extends Omit<Embedder, "embed"> {
   embed(
     texts: readonly string[],
@@ -86,7 +86,7 @@ async function sharedEmbedder(model = "up/m", provider: Partial<ProviderConfig> 
     timeoutMs: TIMEOUT,
     ...provider,
   };
-  // All of the jitter: a wait is its nominal time.
+  // Jitter at its maximum, so each wait has its nominal length.
   const made = await createEmbedder(
     { embeddings: { model }, providers: new Map([["up", up]]) },
     clock,
@@ -110,7 +110,7 @@ async function failure(embedding: Promise<unknown>): Promise<EmbeddingFailed> {
   throw new Error(`expected an EmbeddingFailed: ${error}`);
 }
 
-describe("no embedder is made", () => {
+describe("no embedder is created", () => {
   const providers = new Map<string, ProviderConfig>([["a", { kind: "anthropic", timeoutMs: 1 }]]);
   test.each([
     ["a/claude", "embeddings.model: is a/claude, but providers of kind anthropic have no embeddings."],
@@ -123,13 +123,13 @@ describe("no embedder is made", () => {
     expect(error.hint).toContain("kind openai-compatible, openai or google, or builtin/lexical");
   });
 
-  test("of builtin/lexical, which needs none", async () => {
+  test("for builtin/lexical, which needs none", async () => {
     expect(await createEmbedder({ embeddings: { model: "builtin/lexical" }, providers }, clock)).toBeNull();
   });
 });
 
 describe("an upstream's failure", () => {
-  // Every error of the fake quotes something that must not be passed on.
+  // Every error of the fake upstream contains a text that must not be passed on.
   const message = `${KEY} upstream says`;
   test.each<[EmbeddingsBehaviour, number, string, boolean, string]>([
     [{ status: 401, message }, 1, "http_401", false, "refused the key (401)"],
@@ -141,7 +141,7 @@ describe("an upstream's failure", () => {
     [{ status: 500, message }, 4, "http_500", true, "answered with status 500"],
     [{ status: 503, message }, 4, "http_503", true, "answered with status 503"],
     [{ close: true }, 4, "connection", true, "could not be reached or closed the connection"],
-    // Refused, and so is a harmless text: the provider refuses everything.
+    // Two calls: the text is refused, and then a harmless one too, so the provider refuses everything.
     [{ status: 400, message }, 2, "http_400", false, "answered with status 400"],
     [{ status: 413, message }, 2, "http_413", false, "answered with status 413"],
     [{ status: 422, message }, 2, "http_422", false, "answered with status 422"],
@@ -189,13 +189,13 @@ describe("an upstream's failure", () => {
     expect(clock.waits).toEqual(requests === 4 ? [500, 1_000, 2_000] : []);
   });
 
-  test("a key that is not the provider's is refused, and not quoted", async () => {
+  test("a wrong key is refused, and not quoted", async () => {
     const error = await failure((await embedder("up/m", { apiKey: "sk-other" })).embed(["a"], "query"));
     expect(error).toMatchObject({ reason: "http_401", retryable: false });
     expect(error.message).not.toContain("sk-other");
   });
 
-  test("a port where nobody listens is a connection that failed", async () => {
+  test("a port without a listener is a failed connection", async () => {
     const gone = await embedder("up/m", { baseUrl: "http://127.0.0.1:1/v1" });
     expect(await failure(gone.embed(["a"], "document"))).toMatchObject({
       reason: "connection",
@@ -204,7 +204,7 @@ describe("an upstream's failure", () => {
     expect(clock.waits).toHaveLength(3);
   });
 
-  test("one batch's failure stops the others, and nothing is handed back", async () => {
+  test("one batch's failure stops the others, and nothing is returned", async () => {
     const model = await embedder();
     let failed = 0;
     upstream.always((_, index) => {
@@ -249,13 +249,13 @@ describe("an empty text is never sent", () => {
     expect(inputs()).toEqual([]);
   });
 
-  test("nor are no texts", async () => {
+  test("nor is an empty list of texts", async () => {
     expect(await (await embedder()).embed([], "document")).toEqual([]);
     expect(inputs()).toEqual([]);
   });
 });
 
-describe("what passes is asked again", () => {
+describe("a temporary failure is retried", () => {
   test.each<[string, readonly EmbeddingsScript[], readonly number[]]>([
     ["a broken connection", [{ close: true }], [500]],
     ["three failures", [{ status: 500 }, { status: 408 }, { close: true }], [500, 1_000, 2_000]],
@@ -273,7 +273,7 @@ describe("what passes is asked again", () => {
     expect(clock.waits).toEqual([...waits]);
   });
 
-  test("but not after a Retry-After that is too long, which is passed on", async () => {
+  test("but not if Retry-After is too long, which is passed on", async () => {
     upstream.script({ status: 429, headers: { "retry-after": "31" } });
     const error = await failure((await embedder()).embed(["a"], "document"));
     expect(error).toMatchObject({ reason: "rate_limited", retryable: true, retryAfterMs: 31_000 });
@@ -293,7 +293,7 @@ describe("a provider that does not answer in time", () => {
     expect(inputs()).toHaveLength(4);
   });
 
-  test("is asked for half as much, and from then on for no more", async () => {
+  test("is asked for half as much, and from then on no more than that", async () => {
     const model = await embedder();
     upstream.always(({ input }) => (input.length > 16 ? { hang: true } : {}));
     const made = model.embed(texts(64), "document");
@@ -314,13 +314,13 @@ describe("a provider that does not answer in time", () => {
 describe("the signal", () => {
   const reason = new Error("enough");
 
-  test("that is aborted already lets nothing out", async () => {
+  test("that is already aborted sends nothing", async () => {
     const given = (await embedder()).embed(["a"], "query", AbortSignal.abort(reason));
     expect(await given.catch((error: unknown) => error)).toBe(reason);
     expect(inputs()).toEqual([]);
   });
 
-  test("ends a request that is under way", async () => {
+  test("ends a request in progress", async () => {
     upstream.always({ hang: true });
     const control = new AbortController();
     const given = (await embedder()).embed(["a"], "query", control.signal).catch((error: unknown) => error);
@@ -342,7 +342,7 @@ describe("the signal", () => {
     expect(inputs()).toHaveLength(1);
   });
 
-  test("of one call leaves the others alone, also those that wait for their turn", async () => {
+  test("of one call does not affect the others, even those waiting for their turn", async () => {
     const model = await embedder();
     const gate = Promise.withResolvers<void>();
     upstream.script({ gate: gate.promise }, { gate: gate.promise });
@@ -361,13 +361,13 @@ describe("the signal", () => {
 });
 
 describe("a refused batch", () => {
-  test("is halved until the text is found that is too long, which is cut", async () => {
+  test("is halved until the text that is too long is found, which is cut", async () => {
     upstream.always(({ input }) => (input.some(({ length }) => length > 2_500) ? { status: 413 } : {}));
     const given = texts(8).map((text, index) => (index === 5 ? "long ".repeat(2_000) : text));
     const model = await embedder();
     const vectors = await model.embed(given, "document");
     expect(vectors).toEqual(given.map((text) => unit(text.slice(0, 2_000))));
-    // It was the text, not the number of them.
+    // The text was the problem, not the number of texts: full batches are still sent.
     await model.embed(texts(64), "document");
     expect(inputs().pop()).toHaveLength(64);
     expect(
@@ -387,7 +387,7 @@ describe("a refused batch", () => {
     ]);
   });
 
-  test("whose halves pass makes later ones smaller, but not smaller than eight", async () => {
+  test("whose halves succeed makes later ones smaller, but not below eight", async () => {
     const model = await embedder();
     upstream.always(({ input }) => (input.length > 32 ? { status: 422 } : {}));
     await model.embed(texts(64), "document");
@@ -406,7 +406,7 @@ describe("a refused batch", () => {
     );
   });
 
-  test("of a server that says 500 to what is too long is one as well", async () => {
+  test("by a server that answers 500 to long texts counts as one too", async () => {
     const message = "input is too large to process. increase the physical batch size";
     upstream.always(({ input }) =>
       input.some(({ length }) => length > 600) ? { status: 500, message } : {},
@@ -416,14 +416,14 @@ describe("a refused batch", () => {
     expect(clock.waits).toEqual([]);
   });
 
-  test("of one text that no cut helps fails, and names it", async () => {
+  test("of one text that stays too long when cut fails, and names it", async () => {
     upstream.always(({ input }) => (input.some((text) => text.includes("bad")) ? { status: 400 } : {}));
     const error = await failure((await embedder()).embed(["good", "fine", "bad"], "document"));
     expect(error).toMatchObject({ reason: "text_refused", retryable: false, text: 2 });
     expect(inputs().at(-1)).toEqual(["text"]);
   });
 
-  test("is not blamed on its text where the provider fails meanwhile", async () => {
+  test("is not blamed on its text if the provider fails in the meantime", async () => {
     upstream.always(({ input }) => ({ status: input[0] === "text" ? 401 : 400 }));
     const error = await failure((await embedder()).embed(["a"], "document"));
     expect(error).toMatchObject({ reason: "http_401", text: undefined });
@@ -438,13 +438,13 @@ describe("a refused batch", () => {
 });
 
 describe("batches", () => {
-  test("hold 64 texts of a compatible server, two at once over all calls, and the vectors keep their order", async () => {
+  test("contain 64 texts for a compatible server, two at once over all calls, and the vectors keep their order", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.always({ gate: gate.promise });
     const model = await embedder();
     const made = [model.embed(texts(150), "document"), model.embed(texts(3), "document")];
     await upstream.arrived(asked + 2);
-    // A query does not stand behind the documents.
+    // A query does not queue behind documents.
     const query = model.embed(["now"], "query");
     await upstream.arrived(asked + 3);
     expect(inputs().map(({ length }) => length)).toEqual([64, 64, 1]);
@@ -456,7 +456,7 @@ describe("batches", () => {
     expect(inputs()).toHaveLength(5);
   });
 
-  test("hold 256 kB of text, and a text 64,000 characters", async () => {
+  test("contain 256 kB of text, and a text 64,000 characters", async () => {
     const given = ["é".repeat(70_000), "x".repeat(90_000), "y".repeat(64_000), "z".repeat(100)];
     await (await embedder()).embed(given, "document");
     const lengths = inputs().map((input) => input.map(({ length }) => length).join(" "));
@@ -494,14 +494,14 @@ describe("batches", () => {
       gate.resolve();
       await upstream.arrived(asked + 3 + index);
     }
-    // By the second turn the first workspace has none in flight either.
+    // By its second turn, the first workspace has no request in flight either.
     expect(inputs().slice(2, 5)).toEqual([["b"], ["text number 2"], ["c"]]);
     for (const gate of gates) gate.resolve();
     await Promise.all([...busy, ...calm]);
     expect(inputs()).toHaveLength(52);
   });
 
-  test("of queries leave four places to workspaces that have none", async () => {
+  test("of queries leave four places to workspaces without any", async () => {
     upstream.always({ hang: true });
     const model = await sharedEmbedder();
     const control = new AbortController();
@@ -517,7 +517,7 @@ describe("batches", () => {
     expect(new Set(await Promise.all([...busy, calm]))).toEqual(new Set(["enough"]));
   });
 
-  test("are counted in tokens for their workspace, and by an estimate where the count cannot be true", async () => {
+  test("are counted in tokens for their workspace, by an estimate if the count is implausible", async () => {
     const model = await sharedEmbedder();
     const answer = (tokens: number) => ({
       body: JSON.stringify({
@@ -547,7 +547,7 @@ describe("batches", () => {
     }
   });
 
-  test("go to OpenAI with up to 256 texts, however many it would take", async () => {
+  test("go to OpenAI with up to 256 texts, although it would accept more", async () => {
     await (await embedder("up/m", { kind: "openai" })).embed(texts(300), "document");
     expect(
       inputs()
@@ -556,7 +556,7 @@ describe("batches", () => {
     ).toEqual([256, 44]);
   });
 
-  test("go to Gemini, in its own form", async () => {
+  test("go to Gemini in its own format", async () => {
     const paths: string[] = [];
     const gemini = Bun.serve({
       hostname: "127.0.0.1",
@@ -582,7 +582,7 @@ describe("batches", () => {
   });
 });
 
-test("an answer that is too large is not read to its end", async () => {
+test("an oversized answer is not read to its end", async () => {
   const url = new Request(`${upstream.baseUrl}/models`);
   const whole = await (await boundedFetch()(url)).text();
   const response = await boundedFetch(whole.length)(url);
@@ -595,18 +595,18 @@ test("an answer that is too large is not read to its end", async () => {
   expect(await reading.catch((error: unknown) => error)).toBeInstanceOf(RangeError);
 });
 
-test("vectors that come in another order are put in the texts'", async () => {
+test("vectors in another order are reordered like the texts", async () => {
   upstream.script({ reversed: true });
   expect(await (await embedder()).embed(texts(5), "document")).toEqual(texts(5).map(unit));
 });
 
-test("vectors have unit length, whatever length they came with", async () => {
+test("vectors have unit length, whatever length they had", async () => {
   upstream.script({ body: '{"data":[{"embedding":[3e200,4e200]},{"embedding":[-3e-200,0]}]}' });
   const vectors = await (await embedder()).embed(["a", "b"], "document");
   expect(vectors).toEqual([Float32Array.of(0.6, 0.8), Float32Array.of(-1, 0)]);
 });
 
-describe("queries are remembered", () => {
+describe("queries are cached", () => {
   test("documents are not", async () => {
     const model = await embedder();
     const [first] = await model.embed(["same"], "query");
@@ -618,7 +618,7 @@ describe("queries are remembered", () => {
     expect(inputs()).toEqual([["same"], ["other"], ["same"], ["same"]]);
   });
 
-  test("a thousand of them, the ones asked last", async () => {
+  test("the thousand most recent ones", async () => {
     const model = await embedder();
     await model.embed(["first", "second"], "query");
     await model.embed(["first"], "query");

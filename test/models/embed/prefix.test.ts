@@ -11,7 +11,7 @@ test.each([
   ["local/bge-m3", "none", "", ""],
   ["local/BAAI/bge-base-zh-v1.5", "none", "", ""],
   ["local/base5-model", "none", "", ""],
-  // The provider's name says nothing.
+  // The provider's name does not matter.
   ["e5/some-model", "none", "", ""],
   ["nomic-embed-text/some-model", "none", "", ""],
   ["local/nomic-embed-text", "nomic", "search_document: ", "search_query: "],

@@ -1,4 +1,7 @@
-/** Whoever can write the database's file, and has no key, can give nobody rights: rows that carry authority are sealed. */
+/**
+ * Somebody who can write the database's file but has no key cannot grant rights, because rows that carry authority
+ * are sealed.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createSecret, hashSecret } from "../../../src/access/secret.ts";
@@ -22,7 +25,7 @@ async function issue(request: object): Promise<{ readonly id: string; readonly s
   return (await scene.gateway.call("POST", "/v1/tokens", { body: { name: "given", ...request } })).body;
 }
 
-/** The entries in which the server names changed rows. */
+/** The entries in which the server reports changed rows. */
 const changes = async () =>
   (await ledger(scene.gateway)).filter(({ action }) => action === "store.row_changed");
 
@@ -187,7 +190,7 @@ test("a workspace whose stop somebody took back in the file stays stopped, until
   );
   const task = () => scene.gateway.call("POST", "/v1/tasks", { body: { agent: "clerk", prompt: "hi" } });
   expect([(await task()).status, scene.named]).toEqual([409, ["workspaces 1"]]);
-  // A change of its limits is no resume.
+  // Changing the limits does not resume the workspace.
   await scene.gateway.call("PATCH", "/v1/workspace", { body: { limits: { requests_per_minute: 700 } } });
   await scene.restart();
   expect((await task()).status).toBe(409);
@@ -253,7 +256,7 @@ describe("the key", () => {
     const note = (file: Database) =>
       file.exec("INSERT OR REPLACE INTO meta (key, value) VALUES ('seals', 'unsealed')");
     await expect(scene.restart(note)).rejects.toThrow("the rows of the database have no seals");
-    // The operator may take the rows as they are: it is recorded, and holds from then on.
+    // The operator may accept the rows as they are. That is recorded, and they are valid from then on.
     await scene.restart(() => {}, { acceptRows: true });
     await scene.restart();
     expect((await ledger(scene.gateway)).filter(({ action }) => action === "store.seal")).toMatchObject([

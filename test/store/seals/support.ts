@@ -7,15 +7,15 @@ import { startGateway, type TestGateway, type TestGatewayOptions } from "../../s
 import { tempDir } from "../../support/process.ts";
 import { sealsOf } from "../../support/seals.ts";
 
-/** A data directory between two starts, and what the second one said. */
+/** A data directory between two starts, and what the second start reported. */
 export interface Scene {
   readonly dataDir: string;
   gateway: TestGateway;
-  /** Rows that the server has named in its log. */
+  /** Rows that the server reported in its log. */
   readonly named: string[];
-  /** Ends the server, lets somebody edit the file, and starts it again. */
+  /** Stops the server, lets `edit` change the file, and starts the server again. */
   restart(edit?: (file: Database) => void, options?: TestGatewayOptions): Promise<void>;
-  /** What `ledger verify` finds with the directory's key. */
+  /** The findings of `ledger verify` with the directory's key. */
   findings(): Promise<string[]>;
   remove(): Promise<void>;
 }
@@ -64,7 +64,7 @@ export async function openScene(options: TestGatewayOptions = {}): Promise<Scene
   return scene;
 }
 
-/** A row as it is now, to be put back later. */
+/** A row's present content, to be restored later. */
 export function rowOf(file: Database, table: string, id: string): Record<string, string | number | null> {
   const row = file
     .query<Record<string, string | number | null>, [string]>(`SELECT * FROM ${table} WHERE id = ?`)

@@ -2,18 +2,18 @@
 import { type Message, type Script, Upstream } from "./upstream.ts";
 
 /**
- * How a request is answered in place of what MCP says.
+ * How a request is answered, instead of according to MCP.
  *
  * - `status`: with that status and body
  * - `redirect`: to that URL
  * - `flood`: with 100 MB without an end, as JSON or as one event
- * - `broken`: with a stream that breaks off before the answer; `priming` sends the id of an event first
+ * - `broken`: with a stream that breaks off before the answer; `priming` first sends the id of an event
  * - `ended`: with a stream that ends without the answer
- * - `empty`: with 202 and nothing
+ * - `empty`: with 202 and no body
  * - `other`: with an answer to something else
- * - `garbage`: with a stream of events that are no JSON-RPC
- * - `lingers`: with an answer, on a stream that it does not end
- * - `hang`: with nothing
+ * - `garbage`: with a stream of events that are not JSON-RPC
+ * - `lingers`: with an answer, on a stream that it leaves open
+ * - `hang`: never
  */
 export type Fault =
   | { readonly kind: "status"; readonly status: number; readonly body: string }
@@ -25,9 +25,9 @@ export type Fault =
 
 export interface FakeMcpOptions {
   readonly script?: Script;
-  /** Default: stream. */
+  /** Default: `stream`. */
   readonly answers?: "json" | "stream";
-  /** What happens to a request; undefined: what MCP says. Asked once for each. */
+  /** The fault for a request; undefined means a correct answer. Called once per request. */
   readonly fault?: (message: Message, request: Request) => Fault | undefined;
   readonly port?: number;
 }
@@ -36,24 +36,24 @@ export interface FakeMcp {
   readonly url: string;
   readonly sseUrl: string;
   readonly port: number;
-  /** The method of each message, and of each GET and DELETE, as it came. */
+  /** The method of each message, and of each GET and DELETE, in order of arrival. */
   readonly heard: readonly string[];
   /** Headers of the last request. */
   lastHeaders(): Readonly<Record<string, string>>;
-  /** Bytes that a flood could send before its reader left. */
+  /** Bytes that a flood had sent when its reader left. */
   flooded(): number;
-  /** Forgets all sessions, as a server that was started again has. */
+  /** Forgets all sessions, as a restarted server does. */
   forget(): void;
-  /** Ends the streams that are open, and says nothing. */
+  /** Ends the open streams without a message. */
   hangUp(): void;
   close(): Promise<void>;
 }
 
 interface Session {
   readonly upstream: Upstream;
-  /** Where messages go that belong to no request. */
+  /** Receives messages that do not belong to a request. */
   listener: ReadableStreamDefaultController<Uint8Array> | undefined;
-  /** Where what is being answered goes. */
+  /** Receives the answer to the current request. */
   answer: ((message: object) => void) | undefined;
 }
 
@@ -195,7 +195,7 @@ export function startFakeMcp(options: FakeMcpOptions = {}): FakeMcp {
     hostname: "127.0.0.1",
     port: options.port ?? 0,
     idleTimeout: 0,
-    development: false, // in development, a stream that breaks on purpose is printed as an error
+    development: false, // in development mode, an intentionally broken stream is printed as an error
     error: (error) => new Response(String(error), { status: 500 }),
     fetch(request) {
       const url = new URL(request.url);

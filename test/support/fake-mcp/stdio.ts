@@ -1,9 +1,15 @@
 /**
- * A scripted MCP server over stdio. Arguments: how it behaves, and the script as JSON.
+ * A scripted MCP server over stdio. Arguments: its behaviour, and the script as JSON.
  *
- * - `plain`, `greets` (some lines that are no JSON-RPC first), `garbage` (nothing but such lines), `silent` (never answers),
- *   `ends` (says why and ends), `blares` (a line of 17 MiB without an end), `deaf` (shakes hands, then never reads),
- *   `stubborn` (does not end by itself nor by SIGTERM), `family` (has a child of its own that does not end by itself)
+ * - `plain`
+ * - `greets`: first prints some lines that are not JSON-RPC
+ * - `garbage`: prints nothing but such lines
+ * - `silent`: never answers
+ * - `ends`: says why, and ends
+ * - `blares`: prints a line of 17 MiB without an end
+ * - `deaf`: completes the handshake, then never reads again
+ * - `stubborn`: ends neither by itself nor on SIGTERM
+ * - `family`: has a child that does not end by itself
  */
 import { type Script, Upstream } from "./upstream.ts";
 
@@ -17,7 +23,7 @@ if (behaviour === "ends") {
   process.stderr.write(`cannot log in with ${process.env.SECRET}\n`);
   process.exit(3);
 }
-// Where nobody can ask it.
+// These print their pid, because nobody can ask them for it.
 if (["silent", "deaf", "stubborn"].includes(behaviour)) process.stderr.write(`pid ${process.pid}\n`);
 if (behaviour === "greets") process.stdout.write("Welcome!\nStarting {…}\n\n[1]\n");
 if (behaviour === "garbage") setInterval(() => process.stdout.write("no json\n".repeat(20)), 1);
@@ -27,7 +33,7 @@ if (behaviour === "stubborn") {
   setInterval(() => {}, 1_000);
 }
 if (behaviour === "family") {
-  // A shell that goes on when its input has ended, in the same group.
+  // A shell in the same process group that continues after its input has ended.
   const child = Bun.spawn(["/bin/sh", "-c", "while :; do sleep 1; done"], {
     stdio: ["ignore", "ignore", "ignore"],
   });
@@ -45,7 +51,7 @@ if (behaviour !== "garbage" && behaviour !== "blares") {
       if (behaviour === "silent") continue;
       const message = JSON.parse(line);
       if (upstream.take(message) === "exit") process.exit(1);
-      // Its reading ends for good here, while its output stays open.
+      // Stops reading for good here, but leaves its output open.
       if (behaviour === "deaf" && message.method === "notifications/initialized") await new Promise(() => {});
     }
   }

@@ -1,4 +1,4 @@
-/** What the scripted upstreams answer, over whichever transport: written by hand, so that they can break every rule. */
+/** What the scripted upstreams answer over any transport. Written by hand, so that they can break every rule. */
 
 export interface Message {
   readonly id?: number | string;
@@ -10,12 +10,12 @@ export interface Message {
 
 export type Send = (message: Readonly<Record<string, unknown>>) => void;
 
-/** How the list of tools goes wrong. */
+/** How the list of tools goes wrong; `plain` does not. */
 export type ListScript = "plain" | "looping" | "endless" | "flood" | "hostile" | "refused";
 
 export interface Script {
   readonly list?: ListScript;
-  /** The version that it says it speaks. Default: the one that is asked for. */
+  /** The protocol version that it claims to speak. Default: the requested one. */
   readonly version?: string;
 }
 
@@ -38,11 +38,11 @@ const TOOLS = [
   "pid",
 ].map((name) => ({ name, inputSchema: { type: "object" } }));
 
-/** One session's upstream. Handles a message, and answers through `send`, also later. */
+/** One session's upstream. Handles a message and answers through `send`, possibly later. */
 export class Upstream {
   readonly #script: Script;
   readonly #send: Send;
-  /** Everything but requests that came, as `heard` tells it. */
+  /** Every received message that is not a request, for the tool `heard`. */
   readonly #heard: Message[] = [];
   #pages = 0;
 
@@ -51,7 +51,7 @@ export class Upstream {
     this.#send = send;
   }
 
-  /** @returns the name of a tool whose behaviour is the transport's to show */
+  /** @returns `exit` if the process should exit; the transport does that */
   take(message: Message): "exit" | undefined {
     const { id, method, params } = message;
     if (id === undefined || method === undefined) {

@@ -12,37 +12,37 @@ export interface ToolCallScript {
   readonly arguments: object | string;
 }
 
-/** What the fake does with one call. Everything is optional; nothing at all answers an empty text. */
+/** What the fake does with one call. Everything is optional; an empty object answers with an empty text. */
 export interface Behaviour {
-  /** The text, one streamed chunk each. */
+  /** The text, one element for each streamed chunk. */
   readonly chunks?: readonly string[];
   /** Tool calls, after the text. The finish reason is then `tool_calls`. */
   readonly toolCalls?: readonly ToolCallScript[];
-  /** Default: counted from the words asked and the chunks answered. Null: never sent, even when asked for. */
+  /** Default: counted from the request's words and the answer's chunks. Null: never sent, even on request. */
   readonly usage?: UsageScript | null;
-  /** Milliseconds before anything is sent, headers too. */
+  /** Milliseconds before anything is sent, including headers. */
   readonly firstDelayMs?: number;
   /** Milliseconds between chunks. */
   readonly delayMs?: number;
   /** Awaited after the text and the tool calls, before the finish reason. */
   readonly gate?: Promise<unknown>;
-  /** Anything but 200 is answered with an error in JSON. */
+  /** Any status except 200 is answered with an error in JSON. */
   readonly status?: number;
-  /** Added to the response. */
+  /** Headers added to the response. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Takes the call and never answers. */
   readonly hang?: true;
-  /** Falls silent after so many chunks, the connection open. */
+  /** Falls silent after this many chunks, and leaves the connection open. */
   readonly hangAfter?: number;
-  /** Breaks the connection after so many chunks: the caller sees a network error, not an end. */
+  /** Breaks the connection after this many chunks. The caller sees a network error, not an end. */
   readonly cutAfter?: number;
-  /** Ends the stream cleanly, but without a finish reason, usage and `[DONE]`. */
+  /** Ends the stream cleanly, but without finish reason, usage and `[DONE]`. */
   readonly noFinish?: true;
-  /** Sent instead of all chunks, byte for byte, each in a write of its own `delayMs` (default 5) apart. */
+  /** Sent instead of all chunks, byte for byte, in separate writes `delayMs` (default 5) apart. */
   readonly rawBytes?: readonly Uint8Array[];
 }
 
-/** Says back what the user said, a word a chunk. */
+/** Repeats the user's text, one word per chunk. */
 export function echo(request: FakeModelRequest): Behaviour {
   return { chunks: `You said: ${lastUserText(request.body)}`.split(/(?<= )/) };
 }

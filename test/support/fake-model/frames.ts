@@ -1,21 +1,21 @@
-/** The bytes of a streamed chat completion. Scripts are often used many times, so they are encoded once. */
+/** The bytes of a streamed chat completion. They are encoded once, because scripts are often used many times. */
 import type { Behaviour, UsageScript } from "./behaviour.ts";
 
 export const COMPLETION_ID = "chatcmpl-fake";
 export const CREATED = 1_700_000_000;
 const encoder = new TextEncoder();
 
-/** A stream in the order it is sent. */
+/** A stream's frames in order. */
 export interface Frames {
   /** The assistant's role, before anything else. */
   readonly role: Uint8Array;
-  /** One for each chunk of text, then those of the tool calls. */
+  /** One frame for each chunk of text, then those of the tool calls. */
   readonly content: readonly Uint8Array[];
   /** The finish reason. */
   readonly finish: Uint8Array;
   readonly usage: Uint8Array | undefined;
   readonly done: Uint8Array;
-  /** All of it in one piece, with and without usage. */
+  /** The whole stream in one piece, with and without usage. */
   readonly whole: Uint8Array<ArrayBuffer>;
   readonly wholeWithUsage: Uint8Array<ArrayBuffer>;
 }
@@ -23,7 +23,7 @@ export interface Frames {
 const DONE = encoder.encode("data: [DONE]\n\n");
 const encoded = new WeakMap<Behaviour, Map<string, Frames>>();
 
-/** The frames of a behaviour. `usage` is what to report, if anything. */
+/** The frames of a behaviour. `usage` is the usage to report, if any. */
 export function framesOf(behaviour: Behaviour, model: string, usage: UsageScript | null): Frames {
   let byModel = encoded.get(behaviour);
   if (byModel === undefined) {

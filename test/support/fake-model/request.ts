@@ -1,11 +1,11 @@
 export interface ChatMessage {
   readonly role: string;
-  /** Text, or parts; null in an assistant's message that only calls tools. */
+  /** Text or parts; null in an assistant's message that only calls tools. */
   readonly content?: unknown;
   readonly [key: string]: unknown;
 }
 
-/** The body of `POST /v1/chat/completions`: what the fake reads of it by name, and everything else as it came. */
+/** The body of `POST /v1/chat/completions`: the fields that the fake reads, and everything else as received. */
 export interface ChatRequestBody {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
@@ -36,7 +36,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The text of the last message of the user; empty when there is none. */
+/** The text of the user's last message; empty if there is none. */
 export function lastUserText(body: ChatRequestBody): string {
   const message = body.messages.findLast((candidate) => candidate.role === "user");
   if (typeof message?.content === "string") return message.content;

@@ -13,7 +13,7 @@ import { type ChatRequestBody, lastUserText } from "./request.ts";
 
 const EVENT_STREAM = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
 
-/** OpenAI's form of an error. */
+/** An error in OpenAI's format. */
 export function errorResponse(
   status: number,
   message: string,
@@ -23,7 +23,7 @@ export function errorResponse(
   return Response.json({ error: { message, type, param: null, code: null } }, { status, headers });
 }
 
-/** Plays `behaviour`. `ended` is called when all that was to be sent is handed over. */
+/** Plays `behaviour`. Calls `ended` once everything to be sent has been handed over. */
 export async function answer(
   body: ChatRequestBody,
   behaviour: Behaviour,
@@ -90,7 +90,7 @@ function usageOf(body: ChatRequestBody, behaviour: Behaviour): UsageScript | nul
   };
 }
 
-/** Nothing to wait for and nothing to break: the whole stream can go out in one write. */
+/** Whether there is nothing to wait for and nothing to break, so the whole stream can be sent in one write. */
 function isPlain(behaviour: Behaviour): boolean {
   const { delayMs, gate, hangAfter, cutAfter, noFinish, rawBytes } = behaviour;
   return !(delayMs || gate || noFinish || rawBytes) && hangAfter === undefined && cutAfter === undefined;
@@ -98,7 +98,7 @@ function isPlain(behaviour: Behaviour): boolean {
 
 function atOnce(frames: Frames, withUsage: boolean, ended: () => void): ReadableStream {
   return new ReadableStream({
-    // In `pull`, because a stream that is closed from the start would be sent with a content length.
+    // In `pull`, because a stream that is closed at its start would be sent with a content length.
     pull(controller) {
       controller.enqueue(withUsage ? frames.wholeWithUsage : frames.whole);
       controller.close();
@@ -107,7 +107,7 @@ function atOnce(frames: Frames, withUsage: boolean, ended: () => void): Readable
   });
 }
 
-/** A stream of what `parts` yields. When `parts` throws, the connection breaks. */
+/** A stream of what `parts` yields. If `parts` throws, the connection breaks. */
 function oneByOne(parts: AsyncGenerator<Uint8Array>, ended: () => void): ReadableStream {
   return new ReadableStream({
     async pull(controller) {
@@ -146,11 +146,11 @@ async function* play(
   yield frames.done;
 }
 
-/** Cuts or hangs when so many chunks were sent. */
+/** Cuts the stream or hangs once this many chunks have been sent. */
 async function stopAt(sent: number, behaviour: Behaviour, signal: AbortSignal): Promise<void> {
   if (behaviour.hangAfter === sent) await hangUp(signal);
   if (behaviour.cutAfter === sent) {
-    await pause(5, signal); // what was sent leaves first
+    await pause(5, signal); // let what was sent leave first
     throw new Error("The script cuts here.");
   }
 }
@@ -161,7 +161,7 @@ async function* cut(): AsyncGenerator<Uint8Array> {
   throw new Error("The script cuts here.");
 }
 
-/** Waits for the caller to hang up, then rejects: nothing more can be sent. */
+/** Waits for the caller to hang up and then rejects, because nothing more can be sent. */
 function hangUp(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     if (signal.aborted) return reject(signal.reason);
@@ -169,7 +169,7 @@ function hangUp(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Rejects when the caller hangs up meanwhile. */
+/** Rejects if the caller hangs up in the meantime. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);

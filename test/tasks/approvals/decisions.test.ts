@@ -1,4 +1,4 @@
-/** What people decide, and what comes of it. */
+/** What people decide, and the consequences. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../../support/clock.ts";
 import { allEvents } from "../../support/events.ts";
@@ -32,7 +32,7 @@ describe("nobody decides", () => {
     clock.setWall(clock.now() + hours * HOUR - 1);
     expect((await stage.task(asked.task)).status).toBe("awaiting_approval");
     clock.setWall(clock.now() + 1);
-    // Also before the gateway has looked.
+    // This holds even before the gateway has noticed that the approval expired.
     const late = await stage.decide(asked.path, { decision: "approve" });
     expect([late.status, late.body.code]).toEqual([409, "approval_decided"]);
     clock.advance(5_000);
@@ -194,7 +194,7 @@ test("of several calls in one answer only those that need it wait, in their orde
     "succeeded",
   ]);
   expect(stage.tools.calls).toEqual([{ name: "send", input: { to: "b" } }]);
-  // The model was asked twice: what waited did not ask it anew.
+  // The model was asked twice. The waiting call did not ask it again.
   expect(stage.upstream.requests).toHaveLength(2);
 });
 

@@ -1,4 +1,7 @@
-/** An approval is given for what was shown: the connector and the tool as they were. What has changed since is shown again. */
+/**
+ * An approval is valid for what was shown: the connector and tool as they were then. If either has changed since, the
+ * call is presented again.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../../src/store/directory.ts";
@@ -25,7 +28,7 @@ const SCHEMA = {
 };
 const SEND = { name: "send", inputSchema: SCHEMA };
 
-/** Puts another connector in the place of `up`, of the same name and with the same tool. */
+/** Replaces `up` with another connector of the same name, with the same tool. */
 async function swap(): Promise<ScriptedMcp> {
   const other = startScriptedMcp([SEND]);
   others.push(other);
@@ -64,7 +67,7 @@ test("asked of one connector, another is not called: it is shown again, and call
   expect(again?.definition_hash).toMatch(/^[0-9a-f]{64}$/);
   expect(again?.definition_hash).not.toBe(asked.definition_hash);
   expect(again?.arguments_hash).not.toBe(asked.arguments_hash);
-  // What was shown first is approved by nobody any more.
+  // The first presentation can no longer be approved.
   expect(outcome(await approve(asked.path, { arguments_hash: asked.arguments_hash }))).toEqual(CHANGED);
   expect(outcome(await approve(asked.path, { definition_hash: asked.definition_hash }))).toEqual(CHANGED);
   const { arguments_hash, definition_hash } = again ?? asked;
@@ -195,7 +198,7 @@ describe("two people", () => {
 });
 
 describe("between the approval and the call", () => {
-  /** One task at a time: an approved one waits for its turn while another holds it. */
+  /** Only one task at a time may run, so an approved one waits while another has the slot. */
   async function approvedAndWaiting(): Promise<{ asked: Asked; goOn: () => void }> {
     stage = await startApprovals(
       {},

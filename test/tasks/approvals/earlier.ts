@@ -6,8 +6,9 @@ import { openChains } from "../../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 
 /**
- * Presents a call that waits as versions did whose entries named neither the call, nor the tool's definition, nor how many have to
- * approve it, with the ledger's own key. @param approvedBy who approved it in that version
+ * Presents a waiting call, with the ledger's own key, as earlier versions did: their entries named neither the call,
+ * nor the tool's definition, nor how many approvals are needed.
+ * @param approvedBy the person who approved it in that version
  */
 export async function presentAsEarlier(
   dataDir: string,

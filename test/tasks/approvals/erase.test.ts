@@ -1,4 +1,4 @@
-/** Texts of approvals are erased with the call's, and with the task's. */
+/** Texts of approvals are erased along with the call's, and with the task's. */
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -22,7 +22,7 @@ afterEach(() => stage.stop());
 
 const TEXTS = ["first-address", "second-address", "their-reason", "override-reason", "better-output"];
 
-/** Which of the texts the store still has, in payloads and in events. */
+/** The texts that the store still has, in payloads and in events. */
 async function left(): Promise<string[]> {
   const database = new Database(databasePath(stage.gateway.dataDir), { readonly: true });
   const payloads = database.query("SELECT body FROM payloads").all();

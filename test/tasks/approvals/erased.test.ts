@@ -1,4 +1,7 @@
-/** A call whose arguments were erased while it waits: nobody can see it, so nobody approves it as it was. The answer is final. */
+/**
+ * The arguments of a waiting call are erased: nobody can see them any more, so nobody can approve the call as it was,
+ * and nobody is told to review it again.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../../src/store/directory.ts";
@@ -25,7 +28,7 @@ async function decide(body: object): Promise<[number, string]> {
   return [answer.status, answer.body.code ?? answer.body.status];
 }
 
-/** The same tool in other words. */
+/** Changes the tool's description and schema. */
 async function changeTool(): Promise<void> {
   const inputSchema = { type: "object", properties: { to: { type: "string" } } };
   stage.tools.list([{ name: "send", description: "Sends it.", inputSchema }]);

@@ -1,4 +1,7 @@
-/** A decision counts because the ledger has it: rows that somebody made up in the file, with no server on it, have nobody's word. */
+/**
+ * A decision counts only because the ledger has it. Rows that somebody invented in the file while no server was
+ * running are nobody's decision.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../../src/store/directory.ts";
@@ -15,7 +18,7 @@ const CHANGED = [503, "ledger_unavailable"];
 let stage: ApprovalStage;
 afterEach(() => stage.stop());
 
-/** Runs statements on the file while no server has it. */
+/** Returns a function that runs statements on the file while no server has it open. */
 const change =
   (...statements: readonly (readonly [sql: string, ...values: (string | number | null)[]])[]) =>
   (dataDir: string) => {
@@ -37,11 +40,11 @@ const decisions = async () =>
   (await ledger(stage.gateway)).filter(({ action }) => action.startsWith("oversight."));
 const seqOf = async (test: (entry: Awaited<ReturnType<typeof ledger>>[number]) => boolean) =>
   (await ledger(stage.gateway)).findLast(test)?.seq ?? 0;
-/** How often the operator was told. */
+/** How often a changed approval was reported. */
 const told = async () =>
   (await ledger(stage.gateway)).filter(({ action }) => action === "ledger.approval_changed").length;
 
-/** Has a person approve one call, which is made. */
+/** Has a person approve one call, which is then made. */
 async function approvedOnce(): Promise<{ readonly asked: Asked; readonly seq: number }> {
   const asked = await stage.ask();
   expect(outcome(await approve(asked.path, { reason: "as always" }))).toEqual([200, "approved"]);

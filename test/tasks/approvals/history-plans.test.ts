@@ -1,4 +1,4 @@
-/** Whatever is asked of a long history of approvals, nothing of it is scanned or sorted. */
+/** No query about a long history of approvals scans or sorts it. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ afterAll(() => {
   directory.remove();
 });
 
-/** The plan of the one statement that `ask` sends. */
+/** The query plan of the one statement that `ask` sends. */
 async function planOf(ask: (sql: Pick<Sql, "all">) => Promise<unknown>): Promise<string> {
   const asked: string[] = [];
   await ask({

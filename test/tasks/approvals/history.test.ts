@@ -1,4 +1,4 @@
-/** What was asked of people before, and what they said: the list that shows more than what waits. */
+/** Earlier requests for approval and their decisions: the list that shows more than waiting calls. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { FakeClock } from "../../support/clock.ts";
 import { ended } from "../support.ts";
@@ -30,7 +30,7 @@ const person = (stage: ApprovalStage, name: string) =>
 describe("the list, when some were decided in each way", () => {
   let stage: ApprovalStage;
   const clock = new FakeClock();
-  /** By what became of them. */
+  /** Approvals by their result. */
   const asked: Record<string, Asked> = {};
   let start: number;
 
@@ -94,7 +94,7 @@ describe("the list, when some were decided in each way", () => {
       decision_seq: null,
       reason: null,
     });
-    // Who has said yes so far, as its own token spells it.
+    // The people who have approved so far, each spelled as in their token.
     expect(only?.approved_by).toEqual([{ person: " bo ", decided_at: new Date(clock.now()).toISOString() }]);
   });
 

@@ -1,4 +1,4 @@
-/** How many calls of a workspace may wait for people: the next is not made, and its model is told why. */
+/** How many calls of a workspace may wait for people. The next call is not made, and its model is told why. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../../src/store/directory.ts";

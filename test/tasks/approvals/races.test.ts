@@ -1,4 +1,6 @@
-/** Whatever people, clocks, stops and restarts do, in whatever order: a call is made once at most, and only as approved. */
+/**
+ * Whatever people, clocks, stops and restarts do, in any order, a call is made at most once, and only as approved.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { FakeClock } from "../../support/clock.ts";
@@ -22,7 +24,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("restart" as const) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
-/** Steps of one turn are taken at once. */
+/** The steps of one turn happen at the same time. */
 const turns = fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 6 });
 
 interface Entry {
@@ -67,7 +69,7 @@ async function take(
   expect([200, 409]).toContain(status);
 }
 
-/** Goes through the ledger, and holds the call against what people had said before it. */
+/** Reads the ledger in order and compares the call with what people had decided before it. */
 function check(entries: readonly Entry[], required: number, made: number): void {
   let hash: string | undefined;
   let isOver = false;

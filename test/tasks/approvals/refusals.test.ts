@@ -1,4 +1,4 @@
-/** Who may not decide, and on what nobody may decide any more. */
+/** Who may not decide, and what can no longer be decided. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { finishedTask } from "../../access/routes.ts";
 import { FakeClock } from "../../support/clock.ts";

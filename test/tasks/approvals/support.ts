@@ -3,7 +3,7 @@ import { type Answered, startGateway } from "../../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../../support/scripted-mcp.ts";
 import { dispatch, type Stage, type StageOptions, startStage, until, yamlOf } from "../support.ts";
 
-/** A tool that counts what it is asked, with a schema to hold arguments against. */
+/** A tool that counts its calls, with a schema for checking arguments. */
 const SEND = {
   name: "send",
   inputSchema: {
@@ -21,15 +21,15 @@ export interface Asked {
   readonly path: string;
 }
 
-/** A stage whose agent `careful` calls `up.send` once, with a person's approval, and then says what it was answered. */
+/** A stage whose agent `careful` calls `up.send` once, with a person's approval, and then repeats the answer. */
 export interface ApprovalStage extends Stage {
   readonly tools: ScriptedMcp;
-  /** Dispatches a task, and waits until it asks. */
+  /** Dispatches a task and waits until it asks for approval. */
   ask(agent?: string): Promise<Asked>;
   pending(query?: string): Promise<Asked[]>;
   decide(path: string, body: object, token?: string): Promise<Answered>;
   task(id: string): ReturnType<typeof Object>;
-  /** Ends the process in order, and starts another one on the same data. `between`: with no server on it. */
+  /** Stops the gateway properly and starts another on the same data. `between` runs while no gateway is running. */
   restart(between?: (dataDir: string) => Promise<void> | void): Promise<void>;
 }
 

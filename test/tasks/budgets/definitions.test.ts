@@ -1,4 +1,4 @@
-/** What a budget reserves for a call counts all that is sent, the definitions of its tools too. */
+/** A budget's reservation for a call covers everything that is sent, including the definitions of its tools. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { dispatch, ended, ledger, run, type Stage, startStage, unsettled } from "../support.ts";
 import { reservations, spent } from "./support.ts";
@@ -17,7 +17,7 @@ beforeEach(async () => {
     body: { name: "large", kind: "openapi", base_url: "https://api.example.org", spec: largeDocument() },
   });
   expect([created.status, created.body.tools.length]).toEqual([201, TOOLS]);
-  // Counts as an honest provider does: the definitions of the tools as well.
+  // Counts as an honest provider does, including the definitions of tools.
   stage.upstream.script("paid", ({ body }) => ({
     chunks: ["ok"],
     usage: { prompt_tokens: Math.ceil(JSON.stringify(body).length / BYTES_PER_TOKEN), completion_tokens: 1 },
@@ -57,12 +57,12 @@ test.each(BUDGETS)(
     );
     const tasks = await Promise.all(ids.map((id) => ended(stage.gateway, id)));
     const most = Math.max(...tasks.map((task) => task.credits_consumed));
-    // A tenth of the budget at least: otherwise nothing here would be put to the test.
+    // At least a tenth of the budget; otherwise this would test nothing.
     expect(most).toBeGreaterThan(BUDGET / 10);
     expect(await spent(stage.gateway)).toBeLessThanOrEqual((BUDGET + most) * 1e6);
     for (const task of tasks)
       expect(task.error?.code ?? task.status).toMatch(/^(succeeded|credits_exhausted)$/);
-    // None is refused before the budget is spent.
+    // No task is refused before the budget is spent.
     expect(await spent(stage.gateway)).toBeGreaterThanOrEqual(BUDGET * 1e6);
     expect(await reservations(stage.gateway)).toBe(0);
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);

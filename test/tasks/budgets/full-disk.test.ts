@@ -1,4 +1,7 @@
-/** Calls that end while the store cannot be written: they are charged once it can be, and hold what is reserved until then. */
+/**
+ * Calls that end while the store cannot be written. They are charged once it can be, and keep their reservation until
+ * then.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector, connect } from "../../mcp/support.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -91,9 +94,9 @@ test("a tool's call, of a task and over MCP", async () => {
   });
   expect((await ended(stage.gateway, id)).credits_consumed).toBe(0.25);
   await until(async () => (await reservations(stage.gateway)) === 1);
-  // The direct call's outcome comes with the next start, and its charge with it: until then it stays reserved.
+  // The next start records the direct call's outcome and its charge. Until then its credits stay reserved.
   expect(await spent(stage.gateway)).toBe(CREDIT / 4);
-  // What is left beside that can be spent.
+  // The rest of the budget can be spent.
   stage.upstream.script("a", worth(1_000));
   expect((await run(stage.gateway, { agent: "clerk" })).status).toBe("succeeded");
   expect(await reservations(stage.gateway)).toBe(1);

@@ -1,4 +1,4 @@
-/** Generated requests to a provider that counts honestly: none is counted as more than was expected of it. */
+/** Generated requests to a provider that counts honestly: none is counted as more than was expected. */
 import { afterAll, expect, test } from "bun:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-/** Many calls at once, and one budget: what is spent, who waits, and who waits no more. */
+/** Many simultaneous calls on one budget: what is spent, who waits, and who stops waiting. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { FakeClock } from "../../support/clock.ts";
 import { dispatch, ended, ledger, run, type Stage, startStage, unsettled, until } from "../support.ts";
@@ -18,7 +18,7 @@ beforeEach(async () => {
   stage = await startStage({
     clock,
     tiers: { 1: ["paid"], 2: ["free"] },
-    // A credit for each thousand tokens of output; of the first answer a thousand are expected.
+    // One credit per thousand output tokens. The first answer is expected to have a thousand.
     prices: { paid: [0, 1] },
     timeoutMs: 60 * MINUTE,
   });
@@ -80,14 +80,14 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     const model = oneByOne(stage, "paid", worth(3_000));
     const ids = await many(50, "busy");
     await until(() => model.out() === 10);
-    // 3 spent, and 9 reserved: each that ends lets nobody in.
+    // 3 spent and 9 reserved: each call that ends admits no other.
     model.next();
     const first = await Promise.race(ids.map((id) => ended(stage.gateway, id)));
     expect(first.status).toBe("succeeded");
     for (let end = 0; end < 9; end++) model.next();
     const tasks = await endsOf(ids);
     expect(codes(tasks)).toEqual(["10 succeeded", "40 credits_exhausted"]);
-    // Ten calls were out, each of two credits more than was reserved.
+    // Ten calls were in flight, each of which cost two credits more than it had reserved.
     expect(await spent(stage.gateway)).toBe(30 * CREDIT);
     await stage.gateway.call("PATCH", "/v1/agents/busy", { body: { budget: { credits_per_day: 36 } } });
     await stage.gateway.call("PATCH", "/v1/workspace", { body: { budget: { credits_per_month: 36 } } });
@@ -114,7 +114,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
 
 describe("a call that waits for its budget", () => {
   let model: ReturnType<typeof oneByOne>;
-  /** One call is out, which has reserved all that is left; so many others wait. */
+  /** Starts one call that has reserved everything left, and `count` others that wait. */
   async function waiting(count: number, credits = 1): Promise<{ out: string; ids: string[] }> {
     await stage.gateway.agent("busy", { budget: { credits_per_day: credits } });
     model = oneByOne(stage, "paid", worth(1_000));
@@ -128,7 +128,7 @@ describe("a call that waits for its budget", () => {
     expect(model.asked()).toBe(1);
     return { out, ids };
   }
-  /** Whoever would be let in has been: each of these goes through the store. */
+  /** Waits until any call with room would have proceeded, because each of these requests passes through the store. */
   const turns = async () => {
     for (let turn = 0; turn < 20; turn++) await stage.gateway.call("GET", "/v1/agents");
   };
@@ -189,7 +189,7 @@ describe("a call that waits for its budget", () => {
     await turns();
     expect(held.asked()).toBe(1);
     clock.advance(MINUTE);
-    // Of the new day's 1.5 credits one is reserved: there is room for a second call, and none for a third.
+    // One of the new day's 1.5 credits is reserved, so there is room for a second call but not for a third.
     await until(() => held.asked() === 2);
     await turns();
     expect(held.asked()).toBe(2);

@@ -1,4 +1,4 @@
-/** Calls that are out when the process dies are charged once, and nothing stays reserved. */
+/** Calls in flight when the process dies are charged once, and nothing stays reserved. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ beforeEach(async () => {
   model = startFakeModel();
   upstream = startScriptedMcp(["paid"]);
   upstream.answer(() => new Promise(() => {}));
-  // Four tokens of the prompt cost 4 thousandths, an answer is expected to cost a credit.
+  // The prompt's four tokens cost 4 thousandths of a credit, and an answer is expected to cost a credit.
   const prices = { a: [1, 1] } as const;
   yaml = yamlOf(model.url, { tiers: { 1: ["a"], 2: ["free"] }, prices, more: 'tools: { "up.paid": 0.25 }' });
   directories = [directory()];
@@ -41,7 +41,7 @@ function directory(): string {
   return mkdtempSync(join(tmpdir(), "gatehouse-budget-"));
 }
 
-/** What the disk holds at this moment is all that the next process finds. */
+/** Starts another process with exactly what is on disk at this moment. */
 async function crash(): Promise<void> {
   const copy = directory();
   cpSync(directories.at(-1) ?? "", copy, { recursive: true });
@@ -132,7 +132,7 @@ test("an approved call that waits for its budget when the gateway is stopped is 
   const path = `/v1/tasks/${asked?.task}/approvals/${asked?.call_id}`;
   expect((await gateway.call("POST", path, { body: { decision: "approve" } })).status).toBe(200);
   await until(async () => (await gateway.call("GET", "/v1/workspace")).body.usage.tasks_running === 2);
-  // By then it has looked: each of these goes through the store.
+  // By now the approved call has checked its budget, because each of these requests passes through the store.
   for (let turn = 0; turn < 20; turn++) await gateway.call("GET", "/v1/agents");
   await gateway.stop();
   expect(upstream.calls).toHaveLength(0);

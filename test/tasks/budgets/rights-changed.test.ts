@@ -1,4 +1,4 @@
-/** Calls of tools that may not be made any more once they have waited for their budget, in tasks and over MCP. */
+/** Tool calls that are no longer permitted once they have waited for their budget, in tasks and over MCP. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector, connect, request } from "../../mcp/support.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -22,7 +22,7 @@ const QUARTER = 250_000;
 
 let stage: Stage;
 let upstream: ScriptedMcp;
-/** Lets the first call end, which has reserved the whole budget. */
+/** Ends the first call, which has reserved the whole budget. */
 let held: Gate;
 let first: Promise<unknown>;
 beforeEach(async () => {
@@ -32,7 +32,7 @@ beforeEach(async () => {
     if (name === "other") await held.opened;
     return text("done");
   });
-  // Its clock stands: who waits looks when the first call ends, and not before.
+  // The clock stands still, so a waiting call checks again only when the first call ends.
   stage = await startStage({ clock: new FakeClock(), tiers: { 1: ["a"] }, more: 'tools: { "up.*": 0.25 }' });
   await addConnector(stage.gateway, "up", upstream.url);
   await stage.gateway.agent("clerk", { budget: { credits_per_day: 0.25 } });
@@ -50,11 +50,11 @@ afterEach(async () => {
 
 const agentClient = async () =>
   connect(stage.gateway, { token: await stage.gateway.token({ agent: "clerk" }) });
-/** Whoever would be let in has been: each of these goes through the store. */
+/** Waits until any call with room would have proceeded, because each of these requests passes through the store. */
 const turns = async () => {
   for (let turn = 0; turn < 20; turn++) await stage.gateway.call("GET", "/v1/agents");
 };
-/** With enough left for the call that waits. */
+/** Changes the agent, and raises its budget so that the waiting call has room. */
 async function change(fields: object): Promise<void> {
   const body = { budget: { credits_per_day: 10 }, ...fields };
   expect((await stage.gateway.call("PATCH", "/v1/agents/clerk", { body })).status).toBe(200);
@@ -62,7 +62,7 @@ async function change(fields: object): Promise<void> {
 const called = () => upstream.calls.map(({ name }) => name);
 const intents = async () =>
   (await ledger(stage.gateway)).filter(({ action, phase }) => action === "tool.call" && phase === "intent");
-/** The path at which the call is decided on that a person is asked for. */
+/** The path for the decision on the call that is waiting for a person. */
 async function asked(): Promise<string> {
   let path = "";
   await until(async () => {
@@ -75,7 +75,7 @@ async function asked(): Promise<string> {
 async function approve(path: string): Promise<void> {
   expect((await stage.gateway.call("POST", path, { body: { decision: "approve" } })).status).toBe(200);
 }
-/** Lets the call end by which the budget is reserved. */
+/** Ends the call that reserved the budget. */
 async function letIn(): Promise<void> {
   held.open();
   await first;
@@ -86,7 +86,7 @@ async function nothingOpen(): Promise<void> {
   expect(await intents()).toHaveLength(called().length);
   expect(unsettled(await ledger(stage.gateway))).toEqual([]);
 }
-/** Makes the call by which the budget is reserved; where its connector is removed meanwhile it fails. */
+/** Makes the call that reserves the budget. It fails if its connector is removed before it ends. */
 async function reserveAll(): Promise<void> {
   const client = await agentClient();
   first = client.post(request("tools/call", { name: "up__other", arguments: {} }));

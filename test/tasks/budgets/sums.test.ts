@@ -1,4 +1,7 @@
-/** Whatever runs beside what: the ledger, the tasks, what is spent and what the API says are one sum, to the millionth. */
+/**
+ * Whatever runs at the same time, the ledger, the tasks, the spending and the API agree on one sum, to a millionth of
+ * a credit.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { dispatch, ended, ledger, type Stage, startStage, unsettled } from "../support.ts";
@@ -7,7 +10,7 @@ import { reservations, spent } from "./support.ts";
 setDefaultTimeout(120_000);
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** Micro-credits for a thousand tokens in and out. */
+/** Micro-credits per thousand input and output tokens. */
 const PRICES = { odd: [333_333, 666_667], tiny: [1, 1], none: [0, 0] } as const;
 type Model = keyof typeof PRICES;
 const TOOL_MICROS = 7;
@@ -40,11 +43,11 @@ interface Planned {
   readonly model: Model;
   readonly input: number;
   readonly output: number;
-  /** Of a tool, in the first step. */
+  /** Tool calls in the first step. */
   readonly calls: number;
 }
 
-/** Half up, in whole numbers. */
+/** Rounds half up, in integers. */
 function costOf({ model, input, output, calls }: Planned): number {
   const [priceIn, priceOut] = PRICES[model];
   const exact = BigInt(priceIn) * BigInt(input) + BigInt(priceOut) * BigInt(output);
@@ -60,7 +63,7 @@ const planned = fc
     output: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 1_000_000 })),
     calls: fc.integer({ min: 0, max: 2 }),
   })
-  // A count of nothing at all is a provider that has not counted.
+  // Leave out a count of zero, which would mean that the provider has not counted.
   .filter(({ input, output }) => input + output > 0);
 
 test("they are the sum of what each call cost, rounded once each", async () => {

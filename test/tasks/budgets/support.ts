@@ -4,13 +4,13 @@ import { databasePath } from "../../../src/store/directory.ts";
 import type { TestGateway } from "../../support/gateway.ts";
 import { type Entry, gate, ledger, type Stage } from "../support.ts";
 
-/** An answer that cost so many output tokens, and nothing else. */
+/** An answer of this many output tokens, with no other cost. */
 export const worth = (tokens: number) => ({
   chunks: ["ok"],
   usage: { prompt_tokens: 0, completion_tokens: tokens },
 });
 
-/** Micro-credits of the calls that were settled, as each of those who count them says; they are the same, or the test fails. */
+/** Micro-credits of settled calls, according to each place that counts them. The test fails if these disagree. */
 export async function spent(gateway: TestGateway): Promise<number> {
   const entries = await ledger(gateway);
   const calls = entries.filter(
@@ -40,13 +40,13 @@ export async function spent(gateway: TestGateway): Promise<number> {
   return total;
 }
 
-/** Calls that have something reserved now, as the metrics say. */
+/** How many calls have a reservation now, according to the metrics. */
 export async function reservations({ call }: TestGateway): Promise<number> {
   const { body } = await call("GET", "/metrics");
   return Number(/^gatehouse_budget_reservations (\d+)$/m.exec(body)?.[1]);
 }
 
-/** Scripts a model whose answers end one at a time, when they are let go. */
+/** Scripts a model whose answers end one at a time, when `next` releases them. */
 export function oneByOne({ upstream }: Stage, model: string, behaviour: object) {
   const out: (() => void)[] = [];
   let asked = 0;
@@ -57,15 +57,15 @@ export function oneByOne({ upstream }: Stage, model: string, behaviour: object) 
     return { ...behaviour, gate: end.opened };
   });
   return {
-    /** Calls that are out now. */
+    /** Calls in flight. */
     out: () => out.length,
-    /** Calls that there have ever been. */
+    /** All calls so far. */
     asked: () => asked,
     next: () => out.shift()?.(),
   };
 }
 
-/** What the ledger says of budgets that are spent: the action, the budget, how far. */
+/** The ledger's entries about spent budgets: the action, the budget, and the amount spent. */
 export async function notices(gateway: TestGateway): Promise<unknown[]> {
   const entries = await ledger(gateway);
   return entries

@@ -1,4 +1,4 @@
-/** Prices of tools: in tasks, over MCP with an agent and without one, and where a person is asked first. */
+/** Prices of tools: in tasks, over MCP with and without an agent, and with a person's approval. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector, type Client, connect } from "../../mcp/support.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../../support/scripted-mcp.ts";
@@ -22,7 +22,7 @@ afterEach(async () => {
   await upstream.close();
 });
 
-/** The model asks for these calls in one answer, and then says something. */
+/** Scripts a model that asks for these calls in one answer and then says something. */
 function asks(...calls: readonly [name: string, input?: object][]): void {
   stage.upstream.script("a", (_request, index) =>
     index > 0
@@ -178,7 +178,7 @@ describe("over MCP", () => {
     for (const refused of await Promise.all(calls)) expect(refused.data.code).toBe("agent_stopped");
     expect(upstream.calls).toHaveLength(2);
     expect(await reservations(stage.gateway)).toBe(0);
-    // The two that were out may have been done.
+    // The two calls in flight may have been carried out.
     expect(await spent(stage.gateway)).toBe(CREDIT / 2);
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });

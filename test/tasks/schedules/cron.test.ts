@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { cronProblem, isTimezone, nextTime } from "../../../src/tasks/schedules/cron.ts";
 
-/** The first times of an expression after a moment. */
+/** The first times after a moment at which an expression is due. */
 function times(cron: string, timezone: string, from: string, count: number): string[] {
   const found: string[] = [];
   for (let at: number | null = Date.parse(from); found.length < count; ) {
@@ -135,7 +135,7 @@ describe("times", () => {
         if (next === null) throw new Error("no time");
         expect(next).toBeGreaterThan(after);
         expect(next % 60_000).toBe(0);
-        // Whoever asks a moment before it is told the same.
+        // Asking a moment before that time gives the same time.
         expect(nextTime(text, timezone, next - 1)).toBe(next);
       }),
       { numRuns: 300 },

@@ -1,4 +1,4 @@
-/** A schedule runs as the person who asked for it, by the ledger's word: a row that somebody made up or changed does not run. */
+/** A schedule runs as the person in its ledger entry. A row that somebody invented or changed does not run. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../../src/store/directory.ts";
@@ -16,7 +16,7 @@ let directory: ReturnType<typeof tempDir>;
 let clock: FakeClock;
 let gateway: TestGateway;
 let admin: string;
-/** Made, and changed once. */
+/** A schedule that was created and then changed once. */
 let id: string;
 
 const call = (method: string, path: string, body?: object) =>
@@ -49,7 +49,7 @@ async function restart(...statements: string[]): Promise<void> {
 
 const entriesOf = async (action: string) => (await call("GET", `/v1/ledger?action=${action}`)).body.data;
 
-/** Lets the time come, and waits until what was due has been settled. */
+/** Advances the clock to the due time and waits until everything due is settled. */
 async function due(): Promise<{ status: string; last_run: { task: string | null; code: string | null } }> {
   clock.setWall(DUE);
   clock.advance(30_000);

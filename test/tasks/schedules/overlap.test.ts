@@ -1,10 +1,10 @@
-/** As with cron and croner, a time comes to its task whatever became of the one before. */
+/** Each scheduled time gets its task, whatever became of the previous one, as with cron and croner. */
 import { expect, test } from "bun:test";
 import { until } from "../../notify/support.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { startStage } from "../support.ts";
 
-/** A model may be silent for so long. */
+/** How long a model may be silent. */
 const PATIENCE_MS = 600_000;
 
 test("a time that comes while the task of the one before still runs has a task of its own", async () => {

@@ -11,7 +11,7 @@ const DAY = 24 * HOUR;
 let directory: ReturnType<typeof tempDir>;
 let clock: FakeClock;
 let gateway: TestGateway;
-/** The first gateway's: the token lasts. */
+/** The first gateway's admin token, which stays valid. */
 let admin: string;
 
 beforeEach(async () => {
@@ -48,7 +48,9 @@ const dispatches = async () => {
   return body.data.filter((entry: { phase: string }) => entry.phase !== "outcome");
 };
 
-/** Sets the clock to a time, which is noticed within half a minute, and waits until what was due then has been settled. */
+/**
+ * Sets the clock to a time, which is noticed within half a minute, and waits until everything due by then is settled.
+ */
 async function reach(id: string, time: string): Promise<void> {
   clock.setWall(Date.parse(time));
   clock.advance(30_000);
@@ -197,7 +199,7 @@ describe("missed", () => {
     const id = await schedule();
     await reach(id, "2026-01-02T04:00:00Z");
     clock.setWall(Date.UTC(2026, 0, 2, 3, 59, 0));
-    // Changed there, the schedule's next time is the one that has been.
+    // If the schedule is changed now, its next time is the one that has already passed once.
     await call("PATCH", `/v1/schedules/${id}`, { status: "paused" });
     await call("PATCH", `/v1/schedules/${id}`, { status: "active" });
     expect((await read(id)).next_run_at).toBe("2026-01-02T04:00:00.000Z");
@@ -270,7 +272,7 @@ describe("an agent that was archived, and another one of its name:", () => {
       status: "paused",
       last_run: { task: null, code: "agent_not_found" },
     });
-    // Whoever has looked names the agent again.
+    // A person who has checked names the agent again.
     expect((await call("PATCH", `/v1/schedules/${id}`, { status: "active", agent: "helper" })).status).toBe(
       200,
     );

@@ -12,7 +12,7 @@ import {
   workspaceOf,
 } from "./support.ts";
 
-/** Every run is a workspace of its own, with the same paths as all others: they must not meet either. */
+/** Every run has its own workspace with the same paths as all others, because workspaces must not meet either. */
 let runs = 0;
 async function freshWorkspace({ gateway }: House): Promise<Workspace> {
   runs += 1;
@@ -38,7 +38,7 @@ async function place(workspace: Workspace, scopes: readonly string[]): Promise<P
   return placed;
 }
 
-/** What a search finds must be what the oracle says, whichever document's word is asked for. */
+/** A search must find exactly what the oracle says, whichever document's word is searched for. */
 async function expectReach(
   workspace: Workspace,
   documents: readonly Placed[],
@@ -54,7 +54,7 @@ async function expectReach(
       const found = results.map(({ document_id }) => document_id);
       expect(found.filter((each) => !insideIds.includes(each))).toEqual([]);
       expect(found.includes(id)).toBe(inside(scope));
-      // By vectors every passage of the boundary is ranked, so that nothing inside is missing either.
+      // A vector search ranks every passage within the boundary, so nothing inside may be missing either.
       if (mode === "vector") expect(found.toSorted()).toEqual(insideIds.toSorted());
     }
   }
@@ -141,7 +141,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
       for (const { id, scope, marker } of documents) {
         before = await everything();
         const isMine = isInsideOf(memory, scope);
-        // To another place, or from it: both ends have to be inside.
+        // Moves the document to another path. Both ends must be inside.
         const replaced = await write({ id, scope: target });
         expect(replaced.status).toBe(isMine && isFree ? 200 : 403);
         if (replaced.status === 403) {

@@ -5,10 +5,10 @@ import type { TestGateway } from "../../support/gateway.ts";
 import { type Answer, MODES } from "../../support/vault.ts";
 import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from "./support.ts";
 
-/** Scores may not move by more than this, ranks and everything else not at all. */
+/** Scores may not differ by more than this, and ranks and everything else not at all. */
 const CLOSE = 1e-9;
 const INSIDE = "support/a";
-/** Siblings and parents whose names begin as the scope's own does. */
+/** Siblings and parents whose names begin like the scope's own. */
 const OUTSIDE = [
   "support",
   "supportx",
@@ -20,7 +20,7 @@ const OUTSIDE = [
   "/",
 ];
 
-/** Inside there are refunds and invoices; the words of the second list stand outside alone. */
+/** Documents inside are about these subjects; the words of the second list occur only outside. */
 const SUBJECTS = ["refund", "invoice", "warranty", "delivery", "voucher", "account", "complaint", "shipment"];
 const FOREIGN = [
   "merger",
@@ -36,11 +36,11 @@ const QUERIES = [
   "refund of an invoice",
   "warranty",
   "delivery voucher account",
-  // Typing errors, each of which is as near to a word inside as to one that stands outside alone.
+  // Typing errors, each as close to a word inside as to one that occurs only outside.
   "refunc",
   "invoce",
   "delivert",
-  // Words of outside alone, and typing errors of them.
+  // Words that occur only outside, and typing errors of them.
   "lawsuit settlement",
   "lawsiut",
   "aquisition merger",
@@ -49,7 +49,7 @@ const QUERIES = [
 
 let runs = 0;
 
-/** Texts of different lengths and words, always the same ones for the same number. */
+/** Texts of varying length and words, the same for the same number. */
 function textOf(subjects: readonly string[], number: number): string {
   const words = Array.from({ length: 12 + (number % 7) * 9 }, (_, at) => {
     const pick = (number * 31 + at * at * 7 + at) % 23;
@@ -58,7 +58,7 @@ function textOf(subjects: readonly string[], number: number): string {
   return `Note ${number}: ${words.join(" ")}.`;
 }
 
-/** Without the time that it took. */
+/** An answer without the time that it took. */
 type Shown = Omit<Answer, "took_ms">;
 
 async function answersOf(workspace: Workspace, token: string): Promise<Shown[]> {
@@ -73,7 +73,7 @@ async function answersOf(workspace: Workspace, token: string): Promise<Shown[]> 
   return answers;
 }
 
-/** Compares everything that an answer shows; scores as numbers, all else as it stands. */
+/** Compares everything that an answer shows: scores as numbers, everything else exactly. */
 function expectUnmoved(after: readonly Shown[], before: readonly Shown[]): void {
   const rounded = (answers: readonly Shown[]) =>
     JSON.parse(JSON.stringify(answers), (name, value) => (name === "score" ? 0 : value));
@@ -86,7 +86,7 @@ function expectUnmoved(after: readonly Shown[], before: readonly Shown[]): void 
   }
 }
 
-/** Live segments of one scope, read from the file. */
+/** The number of a scope's live segments, read from the file. */
 function segmentsIn({ dataDir }: TestGateway, scope: string, name: string): number {
   const database = new Database(join(dataDir, "gatehouse.db"), { readonly: true });
   try {
@@ -198,7 +198,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
       }
       expect(shown).toContain('{"refunc":["refund"]}');
       expect(shown).toContain('{"invoce":["invoice"]}');
-      // Seen from everywhere the same words are known, so that nothing is corrected.
+      // A caller that sees everything knows the same words, so nothing is corrected.
       const all = await workspace.search({ query: "refunc lawsiut", explain: true });
       expect(all.explain).toEqual({ corrected: {} });
     }, 60_000);
@@ -209,7 +209,8 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
           explain,
           scores: Object.fromEntries(results.map(({ document_id, score }) => [document_id, score])),
         }));
-      // The same text again is a new segment and no other statistics. The eighth merges them.
+      // Writing the same text again makes a new segment but the same statistics. The eighth one is merged with the
+      // others.
       const count = segmentsIn(gateway, INSIDE, name);
       for (const [number, id] of inside.entries()) {
         const scope = number % 3 === 0 ? `${INSIDE}/deep` : INSIDE;

@@ -3,7 +3,7 @@ import { startFakeEmbeddings } from "../../support/fake-embeddings.ts";
 import { type Answered, startGateway, type TestGateway } from "../../support/gateway.ts";
 import { AGENT_SCOPES, type Answer, must, search, write } from "../../support/vault.ts";
 
-/** Where vectors come from: each has its own way through the index. */
+/** Sources of vectors, each with its own way through the index. */
 export const EMBEDDINGS = ["builtin/lexical", "a model"] as const;
 
 export interface House {
@@ -11,7 +11,7 @@ export interface House {
   stop(): Promise<void>;
 }
 
-/** A gateway whose vectors are its own, or a scripted model's. */
+/** A gateway with its own vectors or with those of a scripted model. */
 export async function startHouse(embeddings: (typeof EMBEDDINGS)[number]): Promise<House> {
   if (embeddings === "builtin/lexical") {
     const gateway = await startGateway();
@@ -30,14 +30,14 @@ export async function startHouse(embeddings: (typeof EMBEDDINGS)[number]): Promi
   };
 }
 
-/** One workspace, as one of its tokens sees it. */
+/** A workspace, by default through its admin token. */
 export interface Workspace {
   readonly admin: string;
-  /** Writes a document and answers its id. */
+  /** Writes a document and returns its id. */
   write(document: object, token?: string): Promise<string>;
   search(body: object, token?: string): Promise<Answer>;
   call(method: string, path: string, body?: object, token?: string): Promise<Answered>;
-  /** Makes an agent with this memory, and answers a token that acts as it. */
+  /** Creates an agent with this memory, and returns a token that acts as it. */
   agent(name: string, memory: string | readonly string[]): Promise<string>;
 }
 
@@ -57,7 +57,7 @@ export function workspaceOf(gateway: TestGateway, admin: string): Workspace {
   };
 }
 
-/** The oracle, which shares nothing with the product: paths compared segment by segment. */
+/** The oracle, which shares no code with the product: it compares paths segment by segment. */
 export function isBelow(path: string, scope: string): boolean {
   const own = segmentsOf(path);
   return segmentsOf(scope).every((segment, index) => own[index] === segment);
@@ -71,7 +71,7 @@ function segmentsOf(path: string): readonly string[] {
   return path === "/" ? [] : path.split("/");
 }
 
-/** Paths that are easily taken for one another. */
+/** Paths that are easy to confuse. */
 export const scopePath = fc.oneof(
   { weight: 1, arbitrary: fc.constant("/") },
   {
@@ -92,5 +92,5 @@ export const scopePath = fc.oneof(
   },
 );
 
-/** What agents remember, what searches narrow to: one path or several. */
+/** What agents remember or searches narrow to: one path or several. */
 export const scopePaths = fc.uniqueArray(scopePath, { minLength: 1, maxLength: 3 });

@@ -6,10 +6,13 @@ import { MODES } from "../../support/vault.ts";
 import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from "./support.ts";
 
 /**
- * A document's parts come in before it is shown and go after it is hidden, vectors among them. Other calls get in between:
- * here the file is put into such a state by hand, so that no test has to be quick enough to meet it.
+ * A document's parts, including vectors, are stored before it is shown and removed after it is hidden, and other
+ * calls run in between. These tests put the file into such a state by hand, so that no test has to hit the moment.
  */
-/** What `building` and `removing` are: the parts are there, and no live segment names them. Alone in its scope. */
+/**
+ * Puts a document into the state `building` or `removing`: its parts exist, but no live segment refers to them. It
+ * must be alone in its scope.
+ */
 function unfinish({ dataDir }: TestGateway, id: string, state: "building" | "removing"): void {
   const database = new Database(join(dataDir, "gatehouse.db"), { readwrite: true });
   try {
@@ -24,7 +27,7 @@ function unfinish({ dataDir }: TestGateway, id: string, state: "building" | "rem
         if (!row) throw new Error("no such document");
         database.query("UPDATE vault_documents SET state = ? WHERE key = ?").run(state, row.key);
         database.query("DELETE FROM vault_metadata WHERE document_key = ?").run(row.key);
-        // Of a hidden document the segments are gone; here they stay, and nobody is to look at them.
+        // A hidden document's segments are normally gone. Here they stay, and nothing may read them.
         database
           .query(`UPDATE vault_segments SET live = 0, document_key = ?1 WHERE scope_id = ?2`)
           .run(row.key, row.scope_id);

@@ -188,11 +188,11 @@ const hostileText = fc.array(hostilePiece, { maxLength: 40 }).map((pieces) => pi
 
 const KINDS = ["heading", "paragraph", "code", "row"] as const;
 
-/** `at`, or the place before it where that is inside of a surrogate pair. */
+/** `at`, or the position before it if `at` is inside a surrogate pair. */
 const characterStart = (text: string, at: number) =>
   /^[\uDC00-\uDFFF]/.test(text.slice(at, at + 1)) ? at - 1 : at;
 
-/** Any text with any blocks that the contract allows. */
+/** Any text with any blocks that are permitted. */
 const documents = fc
   .tuple(
     hostileText,
@@ -205,7 +205,7 @@ const documents = fc
     const blocks = places.slice(1).flatMap((end, index): Block[] => {
       const [, kind, level] = marks[index] ?? [0, "paragraph" as const, 0];
       const start = places[index] ?? 0;
-      // Blocks need not cover the text.
+      // Blocks need not cover the whole text.
       if (index % 5 === 4) return [];
       return [{ kind, level: kind === "heading" ? level : 0, start, end }];
     });

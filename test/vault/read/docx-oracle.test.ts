@@ -1,4 +1,4 @@
-/** Our reading of DOCX is held against a full converter, over its own files and over generated ones. */
+/** Our DOCX reader compared with a full converter, on the converter's own files and on generated ones. */
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,7 +10,7 @@ import { readHtml } from "../../../src/vault/read/html.ts";
 
 const FOLDER = join(dirname(Bun.resolveSync("mammoth/package.json", import.meta.dir)), "test", "test-data");
 const files = readdirSync(FOLDER).filter((name) => name.endsWith(".docx"));
-/** Notes are numbered here as their references are, and there items with an arrow back. */
+/** Our reader numbers notes like their references; the converter makes them list items with a back arrow. */
 const NOTES = /note/;
 
 async function byOracle(bytes: Uint8Array) {

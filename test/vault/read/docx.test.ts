@@ -29,7 +29,7 @@ function docx(document: string, parts: Record<string, string | Uint8Array> = {})
   return zipSync(Object.fromEntries(files));
 }
 
-/** An entity that unfolds to 10^9 letters, and one that is a file. */
+/** An entity that expands to 10^9 letters, and one that refers to a file. */
 const LAUGHS = `<!DOCTYPE x [<!ENTITY l0 "ha">${Array.from({ length: 9 }, (_, i) => `<!ENTITY l${i + 1} "${`&l${i};`.repeat(10)}">`).join("")}]>`;
 const FILE = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/hostname">]>';
 

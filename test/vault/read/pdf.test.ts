@@ -4,7 +4,7 @@ import { readBytes, UnreadableDocument } from "../../../src/vault/read/read.ts";
 
 const PDF = "application/pdf";
 
-/** A minimal PDF with one content stream a page. */
+/** A minimal PDF with one content stream per page. */
 function pdf(pages: readonly string[], trailer = ""): Uint8Array {
   const objects = [
     "<< /Type /Catalog /Pages 2 0 R >>",
@@ -29,7 +29,7 @@ function pdf(pages: readonly string[], trailer = ""): Uint8Array {
   return new TextEncoder().encode(file);
 }
 
-/** Lines, each with its distance from the one above. */
+/** A page of lines, each with its distance from the line above. */
 const page = (...lines: readonly (readonly [down: number, text: string])[]) =>
   `BT /F1 12 Tf 72 720 Td ${lines.map(([down, text]) => `0 ${-down} Td (${text}) Tj`).join(" ")} ET`;
 

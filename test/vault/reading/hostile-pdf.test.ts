@@ -1,4 +1,4 @@
-/** PDF files that are made to harm their reader are read or refused, within the process's ceiling. */
+/** PDF files designed to harm their reader are read or refused, within the limits of the process. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { deflateSync } from "node:zlib";
@@ -18,7 +18,7 @@ const flate = (data: Part) => deflateSync(join(data));
 const hex = (data: Part) => `${join(data).toString("hex")}>`;
 const blanks = (size: number) => Buffer.alloc(size, 32);
 
-/** A file with one page, whose content is object 4, and objects from number 5 on. */
+/** A file with one page, whose content is object 4, and with further objects from number 5 on. */
 function pdf(content: Part, ...others: readonly Part[]): Uint8Array {
   const objects: Part[] = [
     "<< /Type /Catalog /Pages 2 0 R >>",
@@ -38,7 +38,7 @@ function pdf(content: Part, ...others: readonly Part[]): Uint8Array {
   return join(file, `xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}`, trailer);
 }
 
-/** A file of PDF 1.5: all objects but the content are in a stream, compressed, and so is the table of references. */
+/** A PDF 1.5 file: all objects except the content are in a compressed stream, and so is the cross-reference table. */
 function compressed({ inside = "", entries = "", predictor = false } = {}): Uint8Array {
   const objects = [
     "<< /Type /Catalog /Pages 2 0 R >>",
@@ -79,7 +79,10 @@ const TWICE = "BI /W 1 /H 1 /F [/Fl /Fl] ID";
 let reader: DocumentReader | null = null;
 afterAll(() => reader?.end());
 
-/** The file's text, or what is wrong with it. @throws Error where it took its process with it, or more than the ceiling */
+/**
+ * The file's text, or what is wrong with it.
+ * @throws Error if the file crashed its process or exceeded the memory limit
+ */
 async function read(bytes: Uint8Array): Promise<string> {
   if (!reader?.isUsable) reader = new DocumentReader(command(CEILING));
   try {
@@ -93,7 +96,7 @@ async function read(bytes: Uint8Array): Promise<string> {
   }
 }
 
-/** Bytes; 0 of a process that has ended because it had taken a quarter of what it may. */
+/** Peak memory in bytes; 0 if the process has ended, because it had used a quarter of its limit. */
 function mostMemory(pid: number): number {
   try {
     const peak = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
@@ -103,7 +106,7 @@ function mostMemory(pid: number): number {
   }
 }
 
-/** What a file says that is not read: that there is nothing in it, or that it cannot be understood. */
+/** Results of a file that is not read: it is empty, or cannot be understood. */
 const NOTHING =
   /^(?:Hello|contains no text: .*|is (?:not )?a PDF file that can(?:'t| not)? be read: .*|has a page of more than .*)$/;
 
@@ -192,7 +195,7 @@ describe("a PDF file is read", () => {
   });
 });
 
-/** Blanks as LZW codes them at best: each code is one longer than the one before. */
+/** Blanks in the best LZW coding: each code stands for one blank more than the previous one. */
 function lzw(size: number): Uint8Array {
   const bytes: number[] = [];
   let [bits, held, length] = [0, 0, 0];

@@ -1,4 +1,4 @@
-/** What is read in the server's own process is short, and makes no text that is longer than it is. */
+/** Documents read in the server's own process are short, and produce no text longer than themselves. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { chunkDocument } from "../../../src/vault/prepare/chunk.ts";

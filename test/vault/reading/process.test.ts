@@ -1,4 +1,4 @@
-/** A document is read in a process that is ended at a ceiling of memory and of time, whatever its format. */
+/** A document is read in a process that is ended if it exceeds a limit of memory or time, whatever the format. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { JobOverLimit, JobRefused } from "../../../src/reading/job-errors.ts";
@@ -20,7 +20,7 @@ import {
   textRequest,
 } from "./support.ts";
 
-/** Far more than any of these takes: a test ends by its ceiling, or by what it tells. */
+/** Far more than any of these takes: a document ends a test by its memory limit or with a refusal. */
 const LONG_MS = 300_000;
 const LOW = 256 * MIB;
 
@@ -56,7 +56,7 @@ describe("a document that takes more memory than it may is given up, and its pro
     async (_, request) => {
       const reader = start(LOW);
       const error = await read(reader, request());
-      // A reader may also refuse it before, for what it counts: that is as good.
+      // A reader may also refuse the document earlier, by counting. That is just as good.
       if (error instanceof JobRefused) return;
       expect(error).toBeInstanceOf(JobOverLimit);
       expect(String(error)).toContain("takes more than 256 MiB of memory");
@@ -74,7 +74,7 @@ describe("a document that takes more memory than it may is given up, and its pro
     const data = Number(/^Max data size +(\d+)/m.exec(limits)?.[1]);
     const status = readFileSync(`/proc/${reader.pid}/status`, "utf8");
     const taken = Number(/^VmData:\s+(\d+) kB/m.exec(status)?.[1]) * 1024;
-    // The engine sets aside gigabytes of addresses that it never uses: what counts is what may come on top.
+    // The engine reserves gigabytes of address space that it never uses, so only what may be added counts.
     expect(data - taken).toBeLessThanOrEqual(LOW);
     expect(limits).toMatch(/^Max core file size +0 +0 /m);
   });
@@ -169,7 +169,7 @@ describe("a reading process", () => {
         readlinkSync(`/proc/${reader.pid}/fd/${fd}`),
       );
       const foreign = open.filter((path) => path.startsWith("/") && !path.startsWith("/dev/"));
-      // Its own, by which it knows its memory.
+      // Its own status file, which tells it how much memory it uses.
       expect(foreign).toEqual([`/proc/${reader.pid}/status`]);
     },
   );
@@ -208,7 +208,7 @@ function pathOf(path: string): string {
   return Bun.fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 }
 
-/** Bytes as hex: a view of a larger buffer is equal to a copy. */
+/** Bytes as hex, because a view of a larger buffer should equal a copy. */
 function plain(value: object): object {
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => [
@@ -218,7 +218,7 @@ function plain(value: object): object {
   );
 }
 
-/** Not one that is gone, nor one whose end nobody has asked for. */
+/** Whether the process is running: not gone, and not a zombie. */
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

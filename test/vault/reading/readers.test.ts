@@ -1,4 +1,4 @@
-/** Several processes that read: a workspace never takes all of them, and one that is given up harms nobody else. */
+/** Several reading processes: no workspace ever takes all of them, and one that is given up harms nobody else. */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -51,7 +51,7 @@ test("with one reader workspaces take turns, however many documents one has wait
     readers.do(short, { workspaceId }).then(() => order.push(name));
   const all = [...["a1", "a2", "a3", "a4"].map((name) => send(name, 1)), send("b1", 2), send("c1", 3)];
   await Promise.all(all);
-  // The first one had begun when the others came.
+  // The first document had begun when the others arrived.
   expect(order).toEqual(["a1", "a2", "b1", "c1", "a3", "a4"]);
 });
 
@@ -91,7 +91,10 @@ test("what is over the number that may wait is refused, and other workspaces' do
   ]);
 });
 
-/** A pool whose processes write their id before they read. @returns the ids so far, in the order of their starts */
+/**
+ * A pool whose processes write their pid before they read.
+ * @returns the pool, with the pids so far in the order of their starts
+ */
 function openListed(options: Partial<DocumentReadersOptions> = {}) {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
   folders.push(folder);
@@ -129,7 +132,7 @@ test("a document is read by another process if an idle one was killed before it"
   await readers.do(short, { workspaceId: 1 });
   const [idle = 0] = pids();
   process.kill(idle, "SIGKILL");
-  // At once: nobody here has noticed the kill yet.
+  // At once, while nothing here has noticed the kill yet.
   expect((await readers.do(short, { workspaceId: 1 })).characters).toBe(10);
   expect(pids()).toHaveLength(2);
 });
@@ -157,7 +160,7 @@ test("several workspaces whose documents were given up hold up each other, and l
   allowed = 300_000;
   const ended: number[] = [];
   for (const workspaceId of [1, 2, 3, 1, 2, 3]) {
-    // They end when the pool does.
+    // These end when the pool does.
     void readers.do(endless(), { workspaceId }).catch(() => ended.push(workspaceId));
   }
   expect((await readers.do(short, { workspaceId: 4 })).characters).toBe(10);

@@ -1,4 +1,4 @@
-/** Documents that are made to harm their reader, and the processes that read them. */
+/** Documents designed to harm their reader, and the processes that read them. */
 import { join } from "node:path";
 import { deflateRawSync, deflateSync } from "node:zlib";
 import { zipSync } from "fflate";
@@ -10,7 +10,7 @@ export const DOCX = "application/vnd.openxmlformats-officedocument.wordprocessin
 export const PDF = "application/pdf";
 const MAIN = Bun.pathToFileURL(join(import.meta.dir, "..", "..", "..", "src", "main.ts"));
 
-/** A reading process of the sources, with this ceiling. */
+/** The command of a reading process from the sources, with this memory limit. */
 export const command = (ceiling = 1024 * MIB): readonly string[] =>
   readingCommand(MAIN, READ_DOCUMENTS, ceiling);
 
@@ -25,13 +25,13 @@ export function bytesRequest(bytes: Uint8Array, type: string): PrepareRequest {
 
 const W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"';
 
-/** A DOCX file whose body is this XML. */
+/** A DOCX file with this XML as its body. */
 export function docx(body: string): Uint8Array {
   const xml = `<w:document ${W}><w:body>${body}</w:body></w:document>`;
   return zipSync({ "word/document.xml": new TextEncoder().encode(xml) });
 }
 
-/** A PDF file with one page that draws this, and objects from number 5 on. */
+/** A PDF file with one page that draws this content, and further objects from number 5 on. */
 export function pdf(content: Uint8Array | string, filter = "", ...others: readonly string[]): Uint8Array {
   const font = "/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>";
   const objects: readonly Uint8Array[] = [
@@ -60,20 +60,20 @@ export function pdf(content: Uint8Array | string, filter = "", ...others: readon
   ]);
 }
 
-/** So many MiB of one byte, compressed twice: some kilobytes for a gigabyte. */
+/** This many MiB of one byte, compressed twice: a gigabyte takes a few kilobytes. */
 export function bomb(mebibytes: number, byte = 0x20): Uint8Array {
   return deflateSync(blocks(mebibytes, byte));
 }
 
-/** One deflate stream, made block by block: this process never holds what it unfolds to. */
+/** One deflate stream, made block by block, so this process never holds what it expands to. */
 function blocks(mebibytes: number, byte: number): Uint8Array {
-  // A raw stream that was flushed in full can be repeated; the last block ends it, and a checksum follows.
+  // A raw stream can be repeated after a full flush. The last block ends it, and a checksum follows.
   const block = deflateRawSync(Buffer.alloc(MIB, byte), { finishFlush: 3 });
   const parts = [Buffer.from([0x78, 0x9c]), ...Array.from({ length: mebibytes }, () => block)];
   return Buffer.concat([...parts, Buffer.from([0x03, 0x00]), adler(mebibytes, byte)]);
 }
 
-/** Adler-32 of one byte, repeated (RFC 1950). */
+/** Adler-32 of one repeated byte (RFC 1950). */
 function adler(mebibytes: number, byte: number): Buffer {
   const count = BigInt(mebibytes) * BigInt(MIB);
   const value = BigInt(byte);
@@ -85,7 +85,7 @@ function adler(mebibytes: number, byte: number): Buffer {
   return bytes;
 }
 
-/** A page that is drawn for longer than any test may take: forms that draw each other, eight times each. */
+/** A page that takes longer to draw than any test may run: forms that draw each other, eight times each. */
 export function endlessPdf(): Uint8Array {
   const form = (next: number) => {
     const draws = `${"/X Do ".repeat(8)}BT /F1 1 Tf (a) Tj ET`;

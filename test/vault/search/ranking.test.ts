@@ -8,12 +8,12 @@ import { byScore, TopK } from "../../../src/vault/search/top-k.ts";
 import { type PassageTerms, Segment } from "../../../src/vault/segments/segment.ts";
 import { encodeSegment, mergeSegments } from "../../../src/vault/segments/segment-writer.ts";
 
-/** As tuned in `bm25.ts` and `analyse.ts`: these numbers are repeated here so that changing one is a decision. */
+/** The values tuned in `bm25.ts` and `analyse.ts`, repeated here so that changing one is a deliberate decision. */
 const K1 = 1.2;
 const B = 0.6;
 const TITLE_WEIGHT = 3;
 
-/** Words whose stems they are themselves, no stop words, none one slip from another. */
+/** Words that equal their stems, none a stop word, and none one slip away from another. */
 const VOCABULARY = [
   "zebra",
   "walrus",
@@ -43,7 +43,7 @@ interface Written {
 
 const bare = ({ key, score }: { readonly key: number; readonly score: number }) => ({ key, score });
 
-/** BM25 straight from its definition (Robertson and Zaragoza 2009, with Lucene's idf). */
+/** BM25 directly from its definition (Robertson and Zaragoza 2009, with Lucene's idf). */
 function bm25(documents: readonly Written[], query: readonly string[]): number[] {
   const count = (words: readonly string[], word: string) => words.filter((each) => each === word).length;
   const lengths = documents.map(({ title, text: words }) => title.length + words.length);
@@ -67,7 +67,7 @@ function passagesOf(documents: readonly Written[]): PassageTerms[] {
   return documents.map(({ title, text: words }, key) => analysePassage(key, title, [], words.join(" ")));
 }
 
-/** The passages in so many segments, dealt out one by one. */
+/** The passages in this many segments, dealt out one by one. */
 function segmentsOf(documents: readonly Written[], count: number): Segment[] {
   const passages = passagesOf(documents);
   return Array.from({ length: count }, (_, part) => passages.filter((_passage, at) => at % count === part))

@@ -23,7 +23,7 @@ const passage = fc.record({
   ),
   vector: fc.option(vector),
 });
-/** Passages under ascending keys, some of them past 32 bits. */
+/** Passages with ascending keys, some of them beyond 32 bits. */
 const passages = fc
   .uniqueArray(fc.oneof(fc.integer({ min: 0, max: 500 }), fc.integer({ min: 2 ** 40, max: 2 ** 40 + 500 })), {
     maxLength: 30,
@@ -47,10 +47,10 @@ function fixed(length: number) {
   return { minLength: length, maxLength: length };
 }
 
-/** What a segment says, as plain things. The model's numbers are capped as the layout says. */
+/** A segment's contents as plain objects. The model caps numbers as the layout does. */
 interface Model {
   readonly lengths: ReadonlyMap<number, number>;
-  /** Key and frequency of each passage that holds the term. */
+  /** Key and frequency of each passage that contains the term. */
   readonly postings: ReadonlyMap<number, ReadonlyMap<number, number>>;
 }
 
@@ -104,7 +104,10 @@ function expectSays(segment: Segment, given: readonly PassageTerms[]): void {
   expectVectors(segment, given);
 }
 
-/** A rounded copy of each vector: cosines are right to a hundredth or so, and nothing is near a passage without one. */
+/**
+ * Segments hold a rounded copy of each vector, so cosines must be right to 0.02, and 0 for a passage without a
+ * vector.
+ */
 function expectVectors(segment: Segment, given: readonly PassageTerms[]): void {
   const asked = given.find((each) => each.vector)?.vector;
   for (const [place, { vector: own }] of given.entries()) {

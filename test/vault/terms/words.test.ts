@@ -93,7 +93,7 @@ describe("terms", () => {
   });
 
   test("remembered words do not keep the texts in memory that they were cut from", () => {
-    // In a process of its own: what the engine shares between strings hangs on what it has run before.
+    // Runs in a separate process, because what the engine shares between strings depends on what ran before.
     const program = `
       import { lexicalVector } from "${src}/lexical.ts";
       import { termOf, wordsOf } from "${src}/words.ts";
@@ -108,7 +108,7 @@ describe("terms", () => {
       console.log(process.memoryUsage().heapUsed);`;
     const { stdout, stderr } = Bun.spawnSync([process.execPath, "-e", program]);
     expect(stderr.toString()).toBe("");
-    // 240 MB of texts went by.
+    // 240 MB of texts were processed.
     expect(Number(stdout.toString())).toBeGreaterThan(0);
     expect(Number(stdout.toString())).toBeLessThan(60_000_000);
   });
@@ -189,11 +189,14 @@ describe("spellings near a word", () => {
       }
     }
     expect(all).toBeGreaterThan(2_000);
-    // Those that change where the stem ends.
+    // The misses are slips that change where the stem ends.
     expect(missed).toBeLessThanOrEqual(all * 0.05);
   });
 
-  /** One letter left out, too many, another, or two swapped: by comparing, not by making. */
+  /**
+   * Whether one letter was omitted, added or replaced, or two were swapped. It compares the words rather than
+   * generating slips.
+   */
   function isOneSlip(word: string, other: string): boolean {
     let start = 0;
     while (start < word.length && word[start] === other[start]) start += 1;

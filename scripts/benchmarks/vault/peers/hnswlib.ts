@@ -3,8 +3,9 @@ import { importIfThere, type Peer } from "./peer.ts";
 import { DIMENSIONS } from "./vectors.ts";
 
 /**
- * How many neighbours a search keeps in sight. Of 100,000 such vectors the default of 10 finds 1 of the nearest ten, 100
- * finds 4, 800 finds 8. With a filter only what passes it counts, so that less finds all, and more takes much longer.
+ * How many neighbours a search keeps in view. Of 100,000 such vectors, the default of 10 finds 1 of the nearest ten,
+ * 100 finds 4, and 800 finds 8. With a filter, only vectors that pass it count, so a smaller number finds all of them
+ * and a larger one takes much longer.
  */
 const EF = { all: 800, scope: 100 } as const;
 
@@ -23,7 +24,9 @@ interface Index {
   ): { readonly neighbors: readonly number[] };
 }
 
-/** A graph in memory with the parameters it comes with (M 16, ef of construction 200): approximate, written nowhere. */
+/**
+ * A graph in memory with its default parameters (M 16, ef of construction 200): approximate, and not written to disk.
+ */
 export async function openHnswlib(rows: number): Promise<Peer> {
   const { HierarchicalNSW } = ((await importIfThere("hnswlib-node")) as { default: Hnswlib }).default;
   const index = new HierarchicalNSW("cosine", DIMENSIONS);

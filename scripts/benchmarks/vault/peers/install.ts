@@ -11,8 +11,8 @@ const wanted = validator(Type.Object({ dependencies: versions, optionalDependenc
 const present = validator(Type.Object({ version: Type.String() }));
 
 /**
- * Sees to it that the package is in this folder's node_modules, in the version that is pinned. npm installs it where there
- * is one, since hnswlib is compiled then and npm brings what that takes; else Bun does.
+ * Ensures that this folder's node_modules has the package in the pinned version. npm installs it if available,
+ * because hnswlib then has to be compiled and npm brings what that needs; otherwise Bun does.
  * @returns null, or why it is not there
  */
 export async function installed(name: string): Promise<string | null> {

@@ -26,7 +26,7 @@ interface VectorQuery {
   toArray(): Promise<readonly { readonly row: number }[]>;
 }
 
-/** LanceDB with an index on the scope and none on the vectors: exact, as Gatehouse is. */
+/** LanceDB with an index on the scope and none on the vectors, so it is exact, like Gatehouse. */
 export async function openLanceDb(folder: string): Promise<Peer> {
   const { connect } = (await importIfThere("@lancedb/lancedb")) as LanceDb;
   const connection = await connect(folder);

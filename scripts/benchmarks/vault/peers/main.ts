@@ -1,4 +1,4 @@
-/** Another store of vectors, in a process of its own, without a server in front: what Gatehouse's search is beside. */
+/** Another vector store in a separate process, without a server in front, for comparison with Gatehouse's search. */
 import { answerLines } from "../../processes/lines.ts";
 import { Samples } from "../../statistics.ts";
 import { mean } from "../metrics.ts";
@@ -11,7 +11,7 @@ import { DIMENSIONS, nearest, passageVector, questionVector } from "./vectors.ts
 
 const SEARCHES_PER_SECOND = 100_000;
 
-/** A peer, and the vectors in it. */
+/** A peer and the vectors in it. */
 class Contender {
   readonly #peer: Peer;
   readonly #passages: Passages;
@@ -41,7 +41,7 @@ class Contender {
     return { seconds: this.#seconds };
   }
 
-  /** @throws Error when an answer is short, or not from inside the scope */
+  /** @throws Error if an answer is too short, or contains something from outside the scope */
   async search(
     queries: readonly PeerQuery[],
     k: number,

@@ -1,17 +1,17 @@
-/** Another store of vectors, as the program of this folder uses it. */
+/** Another vector store, as the program in this folder uses it. */
 export interface Peer {
-  /** Adds rows `first` and following, `DIMENSIONS` numbers each. Row `i` is in scope `i % SCOPES`. */
+  /** Adds rows from `first` on, of `DIMENSIONS` numbers each. Row `i` is in scope `i % SCOPES`. */
   add(first: number, vectors: Float32Array): Promise<void>;
-  /** Called once, after the last row: builds what makes searching fast. */
+  /** Called once after the last row. Builds whatever makes searching fast. */
   finish(): Promise<void>;
   /**
-   * @param scope null for all
-   * @returns numbers of rows, the nearest first
+   * @param scope null for all scopes
+   * @returns numbers of rows, nearest first
    */
   search(vector: Float32Array, k: number, scope: number | null): Promise<readonly number[]>;
 }
 
-/** Imports a package that may not be there, which the type checker must not look for. */
+/** Imports a package that may be missing, and that the type checker must not look for. */
 export async function importIfThere(name: string): Promise<unknown> {
   return await import(name);
 }

@@ -1,4 +1,4 @@
-/** The vectors of `builtin/lexical`, the very ones that Gatehouse's vault makes of these passages and questions. */
+/** The vectors of `builtin/lexical`, exactly those that Gatehouse's vault makes of these passages and questions. */
 import {
   passageVector as formula,
   LEXICAL_DIMENSIONS,
@@ -22,7 +22,7 @@ function there(vector: Float32Array | null): Float32Array {
   return vector;
 }
 
-/** Numbers of the rows nearest to the query by cosine, the best first: the truth that peers are held against. */
+/** Numbers of the rows nearest to the query by cosine, best first: the truth with which peers are compared. */
 export function nearest(
   rows: Float32Array,
   query: Float32Array,

@@ -1,4 +1,4 @@
-/** OpenAPI documents are read in processes of their own, under a ceiling of memory and time. */
+/** OpenAPI documents are read in separate processes with limits on memory and time. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { silentLog } from "../../../../src/base/log.ts";
@@ -36,7 +36,7 @@ const request = (text: string, more: Partial<ApiDocumentRequest> = {}): ApiDocum
   ...more,
 });
 const HEAD = "openapi: 3.0.0\ninfo: { title: a, version: '1' }\npaths: { /a: { get: { responses: {} } } }\n";
-/** A valid document that takes the parser long. */
+/** A valid document that takes the parser a long time. */
 const slowYaml = () => `${HEAD}x-a: [${"!!str a,".repeat(60_000)}a]\n`;
 
 describe("a document is given up, and its process is gone,", () => {
@@ -48,7 +48,7 @@ describe("a document is given up, and its process is gone,", () => {
     await reader.ended();
   });
 
-  test("if it takes longer than it may", async () => {
+  test("if it exceeds its time limit", async () => {
     const reader = start(1024 * MIB);
     await expect(reader.read(request(slowYaml()), 1)).rejects.toThrow("took longer than 0.001 seconds");
     await reader.ended();
@@ -72,7 +72,7 @@ test.each(["petstore-3.0.yaml", "petstore-3.1.json"])(
   },
 );
 
-test("tools that take more than a connector's room are not listed", async () => {
+test("tools that exceed a connector's room are not listed", async () => {
   const description = "d".repeat(3_900);
   const names = Array.from({ length: 900 }, (_, at) => at);
   const paths = Object.fromEntries(
@@ -98,7 +98,7 @@ test("a caller that gives up does not wait for the document", async () => {
 });
 
 describe("a document that has not changed", () => {
-  test("is not read again; one that has is", async () => {
+  test("is not read again; a changed one is", async () => {
     const api = startApi();
     let text = JSON.stringify(documentOf({ operationId: "first" }));
     api.answer(() => new Response(text));
@@ -151,7 +151,7 @@ describe("while a document is read", () => {
     expect(order).toEqual(["agents 200", "agents 200", "agents 200", "created 201"]);
   });
 
-  test("a document that was sent along is kept, and read again at a refresh", async () => {
+  test("a document sent with the request is stored, and read again at a refresh", async () => {
     const spec = documentOf({ operationId: "list" });
     const create = { name: "sent", kind: "openapi", spec, base_url: api.url };
     expect((await gateway.call("POST", "/v1/connectors", { body: create })).status).toBe(201);

@@ -1,4 +1,4 @@
-/** Whatever is added to a bundle, or to what the auditor brings, by somebody without the ledger's key: no verdict becomes better. */
+/** Somebody without the ledger's key adds things to a bundle or to what the auditor supplies. No verdict improves. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import {
@@ -21,7 +21,7 @@ const forger = new Forger();
 let bench: BundleBench;
 let size: number;
 let keys: readonly string[];
-/** Bundles by what was done to them; only the first two are the ledger's own. */
+/** Bundles named after what was done to them. Only the first two are the ledger's own. */
 let bundles: Readonly<Record<BundleName, Unpacked>>;
 let genuine: Readonly<Record<string, readonly SignedCheckpoint[]>>;
 let hostile: readonly SignedCheckpoint[];
@@ -63,7 +63,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** What somebody without the ledger's key does to a bundle. */
+/** Changes that somebody without the ledger's key can make to a bundle. */
 const CHANGES: Readonly<Record<string, (bundle: Unpacked) => Unpacked>> = {
   nothing: (bundle) => bundle,
   "a stranger signs it": (bundle) => forger.takeOver(bundle),
@@ -97,7 +97,7 @@ function trustOf({ keys: indices, checkpoints }: { keys: number[]; checkpoints: 
   };
 }
 
-/** Whether the auditor brings something that tells this ledger from a stranger's. */
+/** Whether what the auditor supplies can distinguish this ledger from a stranger's. */
 function isTelling({
   keys: indices,
   checkpoints,
@@ -128,7 +128,7 @@ test("hostile files, keys and checkpoints never turn a bundle that does not hold
         const changed = CHANGES[change]?.(bundles[name].copy()) ?? bundles[name];
         const after = await verdictOf(changed, { ...trust, checkpoints });
         if (before !== "holds") expect(after).not.toBe("holds");
-        // Whoever is no more than heard of vouches for nothing, whatever it held before.
+        // An unknown signer vouches for nothing, whatever held before.
         if (name === "forged" || (change !== "nothing" && indices.length > 0))
           expect(after).not.toBe("holds");
       },

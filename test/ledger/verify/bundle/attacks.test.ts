@@ -7,7 +7,7 @@ import { codes, Forger, trustIn, Unpacked, verify } from "./support.ts";
 
 let bench: BundleBench;
 let whole: Unpacked;
-/** Of the agent `claims`, in the middle of the story. */
+/** A bundle of the agent `claims`, from the middle of the story. */
 let part: Unpacked;
 let key: string;
 const forger = new Forger();
@@ -30,19 +30,19 @@ const genuine = (bytes: Uint8Array) => bench.keys.signBytes(bytes);
 
 interface Attack {
   readonly name: string;
-  /** What is changed. Default: the whole ledger's bundle. */
+  /** The bundle to change. Default: that of the whole ledger. */
   readonly of?: "part";
   readonly change: (bundle: Unpacked) => Unpacked;
-  /** Findings that there have to be, with their seq where they have one. */
+  /** Findings that must occur, with their seq if they have one. */
   readonly found: readonly string[];
-  /** Nothing else is found. */
+  /** Whether nothing else may be found. */
   readonly alone?: true;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: tests change whatever a manifest has.
 type ManifestLie = readonly [name: string, change: (manifest: any) => void, found: string];
 
-/** By somebody who has no key. */
+/** Changes by somebody without a key. */
 const CHANGED: readonly Attack[] = [
   {
     name: "a line of the entries is removed",
@@ -274,7 +274,9 @@ const CHANGED: readonly Attack[] = [
   { name: "the key is none", change: (b) => b.write("key.txt", "key\n"), found: ["key_changed"] },
 ];
 
-/** By somebody who has the ledger's key, such as who runs the gateway: the manifest fits, and is signed. */
+/**
+ * Changes by somebody who has the ledger's key, such as the gateway's operator: the manifest matches and is signed.
+ */
 const RESIGNED: readonly Attack[] = [
   {
     name: "a line of the entries is removed and said to be withheld",
@@ -617,7 +619,7 @@ function changesOf(bundle: Unpacked): { checkpoint: string }[] {
   return JSON.parse(bundle.text("manifest.json")).key_changes;
 }
 
-/** Changes an entry, and its hash with it. */
+/** Changes an entry and its hash. */
 function rehash(bundle: Unpacked, at: number): Unpacked {
   let leaf = "";
   return bundle
@@ -629,7 +631,7 @@ function rehash(bundle: Unpacked, at: number): Unpacked {
     .lines("leaves.txt", (lines) => lines.with(at - 1, `${at} ${leaf}`));
 }
 
-/** The bytes of every entry of a bundle's range. */
+/** The bytes of every entry in the bundle's range. */
 function entriesBetween(bundle: Unpacked): string {
   const { first, last } = JSON.parse(bundle.text("manifest.json")).range;
   return bench

@@ -39,7 +39,7 @@ test("no bit of any file can be turned unnoticed", async () => {
   );
 });
 
-/** A time or an attribute beside the files may be another: another program unpacks the same from it. */
+/** A file's time or attributes may differ, but another program must unpack the same content. */
 function expectSameFiles(changed: Uint8Array): void {
   const files = unzipSync(changed);
   for (const name of BUNDLE_FILES) {

@@ -9,14 +9,14 @@ import { GrowingTree } from "../../../../src/ledger/proof/tree.ts";
 import { sha256, TREE } from "../../../../src/ledger/tree-hash.ts";
 import type { Forger, Unpacked } from "./support.ts";
 
-/** A forger's bundle whose `key.txt` has the ledger's own keys behind the forger's. */
+/** A forger's bundle whose `key.txt` lists the ledger's own keys after the forger's. */
 export function withStranger(forger: Forger, bundle: Unpacked): Unpacked {
   const genuine = bundle.text("key.txt");
   const forged = forger.takeOver(bundle);
   return forged.write("key.txt", forged.text("key.txt") + genuine).resign(forger.signBytes);
 }
 
-/** The same checkpoint, signed by somebody else. */
+/** The same checkpoint, signed by a forger. */
 export function signedBy(forger: Forger, { checkpoint }: SignedCheckpoint): SignedCheckpoint {
   const text = checkpointText(checkpoint);
   const { origin } = checkpoint;
@@ -26,8 +26,8 @@ export function signedBy(forger: Forger, { checkpoint }: SignedCheckpoint): Sign
 }
 
 /**
- * Makes the entries of a whole ledger's bundle again from `from` on, by another actor, with all hashes, proofs and the root
- * in order. Only the signatures are left to be made.
+ * Rewrites the entries of a whole ledger's bundle from `from` on with another actor. All hashes, proofs and the root
+ * are consistent; only the signatures remain to be made.
  */
 export function forgedEnd(bundle: Unpacked, from: number): Unpacked {
   const lines = bundle.text("entries.ndjson").split("\n").slice(0, -1);

@@ -6,7 +6,7 @@ import { FileCursor, LineTooLong, portableHash } from "../../../../src/ledger/ve
 import { type BundleBench, openBench, story } from "../../article14/support.ts";
 import { codes, Unpacked, verify } from "./support.ts";
 
-/** What somebody sends who wants the auditor's machine to choke. */
+/** Input meant to overwhelm the auditor's machine. */
 let bench: BundleBench;
 let bundle: Unpacked;
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** Many bytes of the same value: some kilobytes in the archive. */
+/** Many bytes of the same value, which take a few kilobytes in the archive. */
 const much = (byte: number, megabytes: number) => new Uint8Array(megabytes * 1_000_000).fill(byte);
 
 describe("a file that unpacks to far more than it may", () => {
@@ -39,7 +39,7 @@ describe("a file that unpacks to far more than it may", () => {
     expect(verification.verdict).toBe("tampered");
     for (const code of found) expect(codes(verification).map((each) => each.split(" ")[0])).toContain(code);
     expect(verification.findings.length).toBeLessThan(100);
-    // The archive's own unpacked and packed copies of this test are some 100 MB.
+    // This test's own unpacked and packed copies of the archive take about 100 MB.
     expect(process.memoryUsage.rss() - before).toBeLessThan(600_000_000);
   });
 });
@@ -66,7 +66,7 @@ test("an encrypted file is none of a bundle", async () => {
 });
 
 test("files that share their data are refused", async () => {
-  // Two directory records that point at one local header: each would be unpacked from the same bytes.
+  // Two directory records point to one local header, so both would be unpacked from the same bytes.
   const body = deflateRawSync(Buffer.from("x"));
   const header = (signature: number, length: number) => {
     const view = Buffer.alloc(length);

@@ -15,7 +15,7 @@ import { tools } from "../../../../src/ledger/verify/tools.ts";
 
 export const NOTHING_GIVEN: Trust = { keys: [], checkpoints: [] };
 
-/** A bundle unpacked by another program's code than the one that packed it, to be changed and packed again. */
+/** A bundle unpacked by code that did not pack it, to be changed and packed again. */
 export class Unpacked {
   readonly files: Record<string, Uint8Array>;
 
@@ -49,7 +49,7 @@ export class Unpacked {
     return this.write(name, after);
   }
 
-  /** Changes the lines of a file, each without its newline. */
+  /** Changes the lines of a file. Lines come without their newline. */
   lines(name: string, change: (lines: string[]) => string[]): this {
     return this.edit(name, (text) =>
       change(text.split("\n").slice(0, -1))
@@ -65,7 +65,7 @@ export class Unpacked {
     return this.write("manifest.json", `${JSON.stringify(manifest, null, 2)}\n`);
   }
 
-  /** Makes the manifest fit the files, and signs it: what somebody does who has a key. */
+  /** Updates the manifest to match the files and signs it, as somebody with a key can. */
   resign(signBytes: (bytes: Uint8Array) => Uint8Array): this {
     this.manifest(({ files }) => {
       for (const name of LISTED_FILES) {
@@ -87,7 +87,7 @@ export class Unpacked {
   }
 }
 
-/** Somebody else with a key of their own, who makes a bundle theirs altogether. */
+/** Somebody with a key of their own, who re-signs a whole bundle with it. */
 export class Forger {
   readonly #key: KeyObject;
   readonly publicKey: Uint8Array;
@@ -104,7 +104,7 @@ export class Forger {
     return formatVerifierKey(sha256, origin, this.publicKey);
   }
 
-  /** Puts the forger's key and signatures in the place of the real ones. */
+  /** Replaces the real key and signatures with the forger's. */
   takeOver(bundle: Unpacked): Unpacked {
     const { checkpoint } = parseSignedCheckpoint(bundle.text("checkpoint.txt"));
     const { origin } = checkpoint;
@@ -135,12 +135,12 @@ export function verify(bundle: Blob | Unpacked, trust: Partial<Trust> = {}): Pro
   return verifyBundle(blob, { ...NOTHING_GIVEN, ...trust }, tools);
 }
 
-/** Trust in the key of a bundle, as an auditor has it who asked for it by another way. */
+/** Trust in a bundle's key, for an auditor who obtained it by another way. */
 export function trustIn(...verifierKeys: string[]): Pick<Trust, "keys"> {
   return { keys: verifierKeys.map((key) => parseVerifierKey(sha256, key)) };
 }
 
-/** `code` or `code seq` of each finding. */
+/** Each finding as `code` or `code seq`. */
 export function codes({ findings }: Verification): string[] {
   return findings.map(({ code, seq }) => (seq === undefined ? code : `${code} ${seq}`));
 }

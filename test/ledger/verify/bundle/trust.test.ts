@@ -15,13 +15,13 @@ import { codes, Forger, NOTHING_GIVEN, trustIn, Unpacked, verify } from "./suppo
 
 let bench: BundleBench;
 let bundle: Unpacked;
-/** The key of before it was changed, and that of now. */
+/** The keys before and after the rotation. */
 let keys: readonly [before: string, now: string];
 const forger = new Forger();
 
 beforeAll(async () => {
   bench = await openBench();
-  // The key is changed on the twelfth day.
+  // The key is rotated on the twelfth day.
   await story(bench, 14);
   bundle = await Unpacked.of(await bench.zip());
   const { current, former } = bench.keys.verifierKeys(WORKSPACE.name);
@@ -84,7 +84,7 @@ describe("whose key it is", () => {
 
   test("a bundle that somebody made theirs is none of the ledger's", async () => {
     const forged = forger.takeOver(bundle.copy());
-    // Nothing inside contradicts it: that is what the key from elsewhere is for.
+    // Nothing inside contradicts it. That is why the auditor needs a key from elsewhere.
     expect((await verify(forged.copy())).verdict).toBe("holds");
     for (const key of keys) {
       const verification = await verify(forged.copy(), trustIn(key));
@@ -133,7 +133,7 @@ describe("a stranger's key that stands first in key.txt", () => {
   test("is not believed for a forged end behind the last checkpoint that was kept", async () => {
     const kept = await checkpoints([100]);
     const forged = withStranger(forger, forgedEnd(bundle.copy(), 101));
-    // The archive contradicts nothing in itself: without anything from elsewhere there is nothing to say.
+    // The archive does not contradict itself, so without anything from elsewhere nothing is found.
     expect((await verify(forged.copy())).findings).toEqual([]);
     const verification = await verify(forged.copy(), { checkpoints: kept });
     expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["bundle_key_unvouched 100"]]);
@@ -195,7 +195,7 @@ describe("a checkpoint that was kept elsewhere", () => {
     try {
       await story(other, 14);
       const anew = await Unpacked.of(await other.zip());
-      // The same origin, the same key, every hash and signature in order: only the entries are others.
+      // The same origin, the same key, and every hash and signature in order. Only the entries differ.
       const { origin } = kept[0]?.checkpoint ?? { origin: "" };
       const head = parseCheckpoints(anew.text("checkpoint.txt"))[0]?.checkpoint;
       if (!head) throw new Error("there is no checkpoint");

@@ -1,4 +1,7 @@
-/** Archives past four gigabytes, whose numbers stand in zip64 records: files with holes, of which only the records are read. */
+/**
+ * Archives of more than four gigabytes, whose sizes are in zip64 records. They are sparse files, of which only the
+ * records are read.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +22,7 @@ const PACKED = 5_000_000_000;
 const SIZE = 5_500_000_000;
 const SMALL = 7;
 
-/** What of the records is a lie. */
+/** Which parts of the records are false. */
 interface Lies {
   readonly wide?: readonly number[];
   readonly offset?: number;
@@ -33,7 +36,7 @@ interface Lies {
   readonly recordSize?: number;
 }
 
-/** Two files as a gateway writes them, the first one of five gigabytes. */
+/** Two files as a gateway writes them, the first of five gigabytes. */
 function large(lies: Lies = {}): Blob {
   const path = join(folder, "large.zip");
   const file = openSync(path, "w");

@@ -1,4 +1,7 @@
-/** Archives that two programs could read differently: an auditor's other tools must not show another bundle than was verified. */
+/**
+ * Archives that two programs could read differently. An auditor's other tools must not show a different bundle from
+ * the verified one.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { crc32, deflateRawSync } from "node:zlib";
 import { type BundleBench, openBench, story } from "../../../article14/support.ts";
@@ -26,16 +29,16 @@ afterAll(() => bench.close());
 
 const ENTRIES = "entries.ndjson";
 
-/** The bundle with one of its files made otherwise. */
+/** The bundle with one of its files changed. */
 function withOther(change: (file: FileParts) => Partial<FileParts>, name = ENTRIES): FileParts[] {
   return files.map((file) => (file.name === name ? { ...file, ...change(file) } : file));
 }
 const other = () => Buffer.from(bundle.text(ENTRIES).replaceAll("oversight.deny", "oversight.nope"));
-/** Another bundle with other entries, as a whole. */
+/** A complete bundle with other entries. */
 const otherBundle = () => makeZip(withOther(() => ({ data: other() })));
 const text = (content: string) => new Uint8Array(Buffer.from(content));
 const packedOf = ({ data }: FileParts) => deflateRawSync(data);
-/** The field by which Info-ZIP names a file in Unicode. */
+/** The extra field in which Info-ZIP stores a file's Unicode name. */
 function unicodePath(name: string, of: string): Uint8Array {
   const content = Buffer.concat([bytesOf([[4, crc32(Buffer.from(of)) >>> 0]]), Buffer.from(name)]);
   return extraField(0x7075, Buffer.concat([Buffer.from([1]), content]));
@@ -240,7 +243,7 @@ describe.each([
   test.each(ambiguities)("%s", async (_, make) => {
     const verification = await verify(new Blob([make()]));
     expect(verification.verdict).toBe("tampered");
-    // Refused as an archive, or where its data is unpacked: not for what the files say.
+    // Refused as an archive, or while unpacking its data, but not because of what the files contain.
     expect(["archive_changed", "file_damaged"]).toContain(verification.findings[0]?.code ?? "");
   });
 });
@@ -264,7 +267,7 @@ describe("the manifest's signature is one line of canonical base64:", () => {
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** The letter behind the one that a line ends with: the same bytes, with other bits left over. */
+/** The letter after a line's last one: it decodes to the same bytes, with different unused bits. */
 function nextLetter(end: string): string {
   return LETTERS[(LETTERS.indexOf(end.slice(0, 1)) + 1) % LETTERS.length] ?? "";
 }
@@ -282,7 +285,7 @@ function named(name: string, of: string) {
 
 type Change = (file: FileParts) => Partial<FileParts>;
 
-/** Changes a file whose sizes come behind its data. */
+/** Applies a change to a file whose sizes come after its data. */
 function streamed(change: Change): Change {
   return ({ name, data }) => {
     const file = streamedFile(name, data);
@@ -302,7 +305,7 @@ function withPackedSize(descriptor: Uint8Array, size: number): Uint8Array {
   return copy;
 }
 
-/** The same files, the last one first in the directory only. */
+/** The same files, but the last one comes first in the directory. */
 function reordered(): Uint8Array<ArrayBuffer> {
   const last = files.at(-1) ?? first();
   const before = makeZip(files.slice(0, -1));

@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync } from "node:zlib";
 
-/** Headers of one file; what is left out is as an honest writer makes it. */
+/** Headers of one file. Whatever is omitted is as an honest writer makes it. */
 export interface FileParts {
   readonly name: string;
   readonly data: Uint8Array;
@@ -8,7 +8,7 @@ export interface FileParts {
   readonly flags?: number;
   /** The compressed bytes. Default: deflated, or the data itself if `method` is 0. */
   readonly packed?: Uint8Array;
-  /** Fields of the local header that say something else than the directory. */
+  /** Fields in which the local header differs from the directory. */
   readonly local?: Partial<Fields> & { readonly name?: string; readonly extra?: Uint8Array };
   /** Fields of the directory. */
   readonly central?: Partial<Fields> & {
@@ -19,7 +19,7 @@ export interface FileParts {
     readonly attributes?: number;
     readonly disk?: number;
   };
-  /** Bytes between the data and what comes next, such as a descriptor. */
+  /** Bytes after the data, such as a descriptor. */
   readonly behind?: Uint8Array;
   /** Bytes before the local header. */
   readonly before?: Uint8Array;
@@ -56,7 +56,7 @@ export interface ArchiveParts {
 
 const DOS_TIME = 0x5c241482;
 
-/** Writes a zip byte by byte, so that every record can lie. */
+/** Writes a zip byte by byte, so that every record can be false. */
 export function makeZip(files: readonly FileParts[], archive: ArchiveParts = {}): Uint8Array<ArrayBuffer> {
   const parts: Uint8Array[] = [];
   let at = 0;
@@ -151,7 +151,7 @@ function repeated({ version, flags, method, time, crc, packedSize, size }: Field
   ];
 }
 
-/** Numbers of so many bytes each, the lowest byte first. */
+/** Numbers of the given lengths in bytes, each with its lowest byte first. */
 export function bytesOf(numbers: Numbers): Uint8Array {
   return Buffer.concat(
     numbers.map(([length, value]) => {
@@ -173,7 +173,7 @@ export function extraField(id: number, content: Uint8Array): Uint8Array {
   ]);
 }
 
-/** The descriptor of a file behind its data. */
+/** The descriptor that follows a file's data. */
 export function descriptorOf(
   { data }: Pick<FileParts, "data">,
   packed: Uint8Array,
@@ -187,7 +187,7 @@ export function descriptorOf(
   ]);
 }
 
-/** A file whose sizes come behind its data, as a writer of streams makes it; `isWide`: as a gateway does. */
+/** A file whose sizes come after its data, as a streaming writer makes it; with `isWide`, as a gateway does. */
 export function streamedFile(name: string, data: Uint8Array, isWide = false): FileParts {
   const packed = deflateRawSync(data);
   const flags = 0x808;

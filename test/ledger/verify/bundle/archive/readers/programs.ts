@@ -1,12 +1,15 @@
 import { join } from "node:path";
 import { Unzip, UnzipInflate, UnzipPassThrough, unzipSync } from "fflate";
 
-/** What a program finds in an archive: each file's name and the SHA-256 of its content, in order. Null: it refuses the archive. */
+/**
+ * What a program reads from an archive: each file's name and the SHA-256 of its content, in order. Null if the
+ * program refuses the archive.
+ */
 export type Reading = readonly (readonly [name: string, sha256: string])[] | null;
 
 export interface ZipReaderProgram {
   readonly name: string;
-  /** Reads many archives at once, since starting some programs takes a second. */
+  /** Reads many archives at once, because some programs take a second to start. */
   read(paths: readonly string[]): Promise<readonly Reading[]>;
 }
 
@@ -22,7 +25,7 @@ for path in sys.argv[1:]:
     print(json.dumps(read(path)))
 `;
 
-/** What the tests of this folder need. A Java that runs a source file has its compiler beside it. */
+/** Programs that the tests in this folder need. A Java that can run a source file includes its compiler. */
 export const PROGRAMS = { infoZip: "unzip", python: "python3", java: "java", compiler: "javac" } as const;
 
 async function linesOf(command: readonly string[]): Promise<Reading[]> {
@@ -43,7 +46,7 @@ async function infoZip(program: string, path: string): Promise<Reading> {
   if (listed === null) return null;
   const reading: [string, string][] = [];
   for (const name of Buffer.from(listed).toString().trim().split("\n")) {
-    // The name is a pattern, in which a bracket stands for itself only in brackets.
+    // The name is a pattern, in which a bracket must itself be bracketed to be literal.
     const content = await outputOf([program, "-p", path, name.replace(/[[*?]/g, "[$&]")]);
     if (content === null) return null;
     reading.push([name, sha256(content)]);
@@ -55,7 +58,7 @@ function sha256(bytes: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 }
 
-/** Believes the directory. */
+/** Trusts the directory. */
 function fflateWhole(bytes: Uint8Array): Reading {
   try {
     return Object.entries(unzipSync(bytes)).map(([name, content]) => [name, sha256(content)]);
@@ -64,7 +67,7 @@ function fflateWhole(bytes: Uint8Array): Reading {
   }
 }
 
-/** Believes the headers before the files, and goes from one to the next. */
+/** Trusts the headers before the files, and goes from one to the next. */
 function fflateStream(bytes: Uint8Array): Reading {
   const reading: [string, string][] = [];
   try {

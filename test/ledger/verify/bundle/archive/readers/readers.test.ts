@@ -1,5 +1,6 @@
 /**
- * Archives that hold, read by other programs. Its own part of `scripts/test`, since it needs Info-ZIP, Python and Java.
+ * Archives that verify are read by other programs. A separate part of `scripts/test`, because it needs Info-ZIP,
+ * Python and Java.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -18,7 +19,7 @@ let folder: string;
 let genuine: Uint8Array<ArrayBuffer>;
 let files: readonly FileParts[];
 let expected: Reading;
-/** Changed archives that hold all the same. */
+/** Changed archives that still verify. */
 let holding: readonly Uint8Array[];
 
 beforeAll(async () => {
@@ -57,7 +58,7 @@ describe.each(READERS)("$name", ({ name, read }) => {
     for (const archive of made) expect((await verify(new Blob([archive]))).verdict).toBe("holds");
     const [streamed, ...others] = await read(await stored(made, name.replace(/\W+/g, "-")));
     expect(others).toEqual(others.map(() => expected));
-    // Java before 20 refuses sizes of 64 bits behind a small file, which it reads only by the directory.
+    // Java before 20 refuses 64-bit sizes after a small file; it can read such a file only through the directory.
     if (streamed !== null || name !== "Java, stream") expect(streamed).toEqual(expected);
   });
 
@@ -79,7 +80,7 @@ test("an archive that is refused is read differently by programs that take it", 
   expect(readings.size).toBeGreaterThan(1);
 });
 
-/** What is said differently of a file: mostly lies, some of which are harmless. */
+/** False statements about a file, some of which are harmless. */
 const LIE = fc.oneof(
   field("local"),
   field("central"),
@@ -113,7 +114,10 @@ function field(side: "local" | "central") {
   return numbers.map((lies) => ({ [side]: lies }));
 }
 
-/** Archives with a lie or a harmless difference in one of their files, and the genuine one with a bit turned. */
+/**
+ * Archives with a false statement or a harmless difference in one of their files, and the genuine archive with one
+ * bit flipped.
+ */
 function changedArchives(): Uint8Array<ArrayBuffer>[] {
   const place = fc.record({ file: fc.nat(files.length - 1), isStreamed: fc.boolean(), lie: LIE });
   const made = fc.sample(place, { numRuns: 120, seed: 7 }).map(({ file: at, isStreamed, lie }) =>
