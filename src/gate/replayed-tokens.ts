@@ -1,7 +1,9 @@
 import type { Tokens } from "../access/tokens.ts";
 import type { Clock } from "../base/clock.ts";
+import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { indexedEntries } from "../ledger/indexed-entries.ts";
+import { BLOCK, type Span } from "../ledger/block-index.ts";
+import { indexedBlocks, spanOfBlock } from "../ledger/indexed-blocks.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../ledger/lists.ts";
 import { parsedEntry } from "../ledger/parsed-entry.ts";
@@ -10,7 +12,7 @@ import type { Db } from "../store/db.ts";
 
 export interface ReplayedTokensParts {
   readonly db: Db;
-  readonly lists: Pick<LedgerLists, "read">;
+  readonly lists: Pick<LedgerLists, "read" | "size">;
   readonly tokens: Pick<Tokens, "changeWith">;
   readonly clock: Pick<Clock, "now">;
   readonly log: Log;
@@ -23,14 +25,18 @@ interface TokenHistory {
   rotations: number;
 }
 
+const ALL: Span = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" };
 const ACTIONS = ["token.revoke", "token.rotate"] as const;
+
+type Entries = AsyncIterable<readonly StoredEntry[]>;
 
 /**
  * Ends tokens whose rows are from before their revocation or their last rotation. Such a row was put back: its seal fits, since the
  * server has written it once, and the ledger has what came after it.
  *
- * `check` goes by the ledger's index, which takes milliseconds. `start` does the same in the background by entries that are held
- * against the signed tree, 1 ms for 256 of them, and so finds what a changed index hides.
+ * `check` reads the blocks that the ledger's index names, 1 ms each, and refuses the start where one of them is not as it was
+ * signed: which tokens were revoked there cannot be known. `start` goes through all entries in the background, and so finds what a
+ * changed index hides. A changed block does not keep it from the others.
  */
 export class ReplayedTokens {
   readonly #parts: ReplayedTokensParts;
@@ -41,10 +47,19 @@ export class ReplayedTokens {
     this.#parts = parts;
   }
 
-  /** MUST come before anybody is let in. */
+  /** MUST come before anybody is let in. @throws OperatorError where the ledger was changed */
   async check(): Promise<void> {
-    const { db, workspaceIds } = this.#parts;
-    for (const id of workspaceIds()) await this.#examine(id, (action) => indexedEntries(db, id, action));
+    for (const id of this.#parts.workspaceIds()) {
+      try {
+        await this.#examine(id, (action) => this.#readIndexed(id, action));
+      } catch (error) {
+        if (!(error instanceof LedgerChanged)) throw error;
+        throw new OperatorError(
+          `the ledger of workspace ${id} was changed where it says which tokens were revoked or rotated: ${error.message}`,
+          "run `gatehouse ledger verify`, and put a backup of the data directory back",
+        );
+      }
+    }
   }
 
   start(): void {
@@ -58,23 +73,54 @@ export class ReplayedTokens {
 
   async #examineAll(): Promise<void> {
     const { lists, log, workspaceIds } = this.#parts;
-    const span = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
     for (const id of workspaceIds()) {
       try {
-        await this.#examine(id, (action) => lists.read(id, { action }, span));
+        const isWhole = await this.#tryAll(id, (action) => lists.read(id, { action }, ALL));
+        if (isWhole || this.#stopped) continue;
+        await this.#examine(id, (action) => this.#readUnchanged(id, action));
+        log.error(
+          "entries of the ledger were changed, so that tokens which they revoked or rotated may still be good: see `gatehouse ledger verify`, and revoke the tokens that you do not know",
+          { workspace: id },
+        );
       } catch (error) {
-        // Named by the lists, where it is.
-        if (error instanceof LedgerChanged) continue;
         log.warn("whether revoked tokens were put back is looked at by the next start", { error });
         return;
       }
     }
   }
 
-  async #examine(
-    workspaceId: number,
-    read: (action: string) => AsyncIterable<readonly StoredEntry[]>,
-  ): Promise<void> {
+  /** @returns false where the ledger was changed, which the lists name where it is */
+  async #tryAll(workspaceId: number, read: (action: string) => Entries): Promise<boolean> {
+    try {
+      await this.#examine(workspaceId, read);
+      return true;
+    } catch (error) {
+      if (error instanceof LedgerChanged) return false;
+      throw error;
+    }
+  }
+
+  async *#readIndexed(workspaceId: number, action: string): AsyncGenerator<readonly StoredEntry[], void> {
+    const { db, lists } = this.#parts;
+    for (const span of await indexedBlocks(db, workspaceId, action)) {
+      yield* lists.read(workspaceId, { action }, span);
+    }
+  }
+
+  /** All blocks but those that are not as they were signed. */
+  async *#readUnchanged(workspaceId: number, action: string): AsyncGenerator<readonly StoredEntry[], void> {
+    const { lists } = this.#parts;
+    const blocks = Math.ceil(lists.size(workspaceId) / BLOCK);
+    for (let block = 0; block < blocks; block++) {
+      try {
+        yield* lists.read(workspaceId, { action }, spanOfBlock(block));
+      } catch (error) {
+        if (!(error instanceof LedgerChanged)) throw error;
+      }
+    }
+  }
+
+  async #examine(workspaceId: number, read: (action: string) => Entries): Promise<void> {
     const known = new Map<string, TokenHistory>();
     for (const action of ACTIONS) {
       for await (const entries of read(action)) {
