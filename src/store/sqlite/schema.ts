@@ -92,9 +92,9 @@ function pragma(database: Database, name: "application_id" | "user_version"): Re
   return database.query<Record<string, number>, []>(`PRAGMA ${name}`).get() ?? {};
 }
 
-/** The tables of the vault's vectors with what sqlite-vec keeps beside them, and what `ANALYZE` of SQLite leaves behind. */
+/** The tables of the vault's vectors with what sqlite-vec keeps beside them, and what SQLite makes by itself or by `ANALYZE`. */
 const VECTORS = /^(?:sqlite_autoindex_)?vault_vectors_\d+(?:_[a-z0-9_]+)?$/;
-const STATISTICS = /^sqlite_stat[1-4]$/;
+const OF_SQLITE = /^sqlite_(?:stat[1-4]|sequence)$/;
 /** SQLite goes by the statement, whatever type the row names. */
 const STATEMENTS = {
   table: /^CREATE (?:VIRTUAL TABLE \w+ USING vec0\b|TABLE )/,
@@ -105,7 +105,7 @@ const STATEMENTS = {
 function isMadeByServer({ type, name, tbl_name: table, sql }: SchemaObject): boolean {
   if (type === "table") {
     return (
-      (VECTORS.test(name) || STATISTICS.test(name)) && name === table && STATEMENTS.table.test(sql ?? "")
+      (VECTORS.test(name) || OF_SQLITE.test(name)) && name === table && STATEMENTS.table.test(sql ?? "")
     );
   }
   return (
