@@ -104,9 +104,7 @@ const STATEMENTS = {
 /** No migration makes these, and nothing that is sealed or signed is in them. */
 function isMadeByServer({ type, name, tbl_name: table, sql }: SchemaObject): boolean {
   if (type === "table") {
-    return (
-      (VECTORS.test(name) || OF_SQLITE.test(name)) && name === table && STATEMENTS.table.test(sql ?? "")
-    );
+    return (VECTORS.test(name) || OF_SQLITE.test(name)) && name === table && STATEMENTS.table.test(sql ?? "");
   }
   return (
     type === "index" &&
