@@ -131,6 +131,49 @@ describe("a token's row that is put back as it was before it ended lets nobody i
     while (scene.named.length === 0) await Bun.sleep(5);
     expect(await status(secret)).toBe(401);
   });
+
+  const CHANGED = `UPDATE ledger SET bytes = replace(bytes, 'token.revoke', 'token.xevoke')
+    WHERE instr(bytes, '"action":"token.revoke"') > 0`;
+
+  /** A put-back row of a revoked token in a ledger of more than a block, which is then edited. */
+  async function putBackIn(
+    edit: (file: Database) => void,
+  ): Promise<{ secret: string; restart: Promise<void> }> {
+    const { id, secret } = await issue({ scopes: ["agents:read"] });
+    let before = {};
+    await scene.restart((file) => {
+      before = rowOf(file, "tokens", id);
+    });
+    await scene.gateway.call("DELETE", `/v1/tokens/${id}`);
+    for (let n = 0; n < 60; n++)
+      await Promise.all(Array.from({ length: 10 }, () => scene.gateway.call("GET", "/v1/agents")));
+    const restart = scene.restart((file) => {
+      putBack(file, "tokens", before);
+      const trigger = file
+        .query<{ sql: string }, []>("SELECT sql FROM sqlite_schema WHERE name = 'ledger_no_update'")
+        .get();
+      file.exec("DROP TRIGGER ledger_no_update");
+      edit(file);
+      file.exec(trigger?.sql ?? "");
+    });
+    return { secret, restart };
+  }
+
+  test("it was revoked, and that entry was changed: the start is refused", async () => {
+    const { restart } = await putBackIn((file) => file.exec(CHANGED));
+    await expect(restart).rejects.toThrow("was changed in entries that record which tokens were revoked");
+  });
+
+  test("it was revoked, the index hides that entry, and an entry of another block was changed", async () => {
+    const { secret, restart } = await putBackIn((file) => {
+      file.exec("DELETE FROM ledger_index WHERE key = 'action:token.revoke'");
+      file.exec("UPDATE ledger SET bytes = bytes || ' ' WHERE workspace_id = 1 AND seq = 300");
+    });
+    await restart;
+    expect((await scene.gateway.call("GET", "/v1/ledger/300")).status).toBe(503);
+    for (let n = 0; n < 400 && scene.named.length === 0; n++) await Bun.sleep(5);
+    expect(await status(secret)).toBe(401);
+  });
 });
 
 test("a session that somebody made up, or lengthened, signs nobody in", async () => {
