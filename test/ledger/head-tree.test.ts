@@ -45,7 +45,7 @@ describe("a group of transactions that is lost at its commit", () => {
     const bench = await openLedger();
     await bench.ledger.record(1, draft());
     const before = bench.heads.together;
-    const attacker = bench.attacker();
+    const attacker = bench.own;
     // The head of all is the last that a commit writes: the one of the ledger is in memory by then.
     attacker.exec(
       "CREATE TRIGGER lose BEFORE UPDATE ON ledger_node_heads BEGIN SELECT RAISE(ROLLBACK, 'lost'); END",

@@ -9,13 +9,24 @@ import { databasePath } from "../../src/store/directory.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
 
 const writers = new Map<string, Database>();
+const awaited = new Map<string, (writer: Database) => void>();
 
 // Each store calls this once, on its writer alone, when its schema is made.
 const neverWait = Connection.prototype.neverWait;
 Connection.prototype.neverWait = function (this: Connection) {
-  writers.set(realpathSync(this.database.filename), this.database);
+  const path = realpathSync(this.database.filename);
+  writers.set(path, this.database);
+  const work = awaited.get(path);
+  awaited.delete(path);
+  // The settings that follow take away what is temporary.
+  if (work) queueMicrotask(() => work(this.database));
   neverWait.call(this);
 };
+
+/** Has the next store of this process that opens the file begin with this. */
+export function atOpen(path: string, work: (writer: Database) => void): void {
+  awaited.set(realpathSync(path), work);
+}
 
 /** Of the gateway that has this data directory open. Nobody but the gateway closes it. */
 export function ownConnection(dataDir: string): Database {

@@ -1,9 +1,9 @@
 /** Whoever can write the database's file, and has no key, can give nobody rights: rows that carry authority are sealed. */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createSecret, hashSecret } from "../../../src/access/secret.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
-import { databasePath } from "../../../src/store/directory.ts";
+import { ownConnection } from "../../support/own-connection.ts";
 import { ledger } from "../../tasks/support.ts";
 import { openScene, putBack, rowOf, type Scene } from "./support.ts";
 
@@ -240,8 +240,8 @@ test("a workspace whose stop somebody took back in the file stays stopped, until
 });
 
 test("limits that are changed in the file while the server runs are not adopted by a change of something else", async () => {
-  using file = new Database(databasePath(scene.gateway.dataDir));
-  file.exec(
+  // Past SQLite: the store would take no change after another program's commit.
+  ownConnection(scene.gateway.dataDir).exec(
     "UPDATE workspaces SET requests_per_minute = 999999, concurrent_tasks = 9999, enforcement = 'soft'",
   );
   const body = { limits: { enforcement: "enforced" }, budget: { credits_per_month: 5 } };

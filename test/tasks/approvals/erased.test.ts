@@ -1,7 +1,6 @@
 /** A call whose arguments were erased while it waits: nobody can see it, so nobody approves it as it was. The answer is final. */
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { databasePath } from "../../../src/store/directory.ts";
+import { ownConnection } from "../../support/own-connection.ts";
 import { ended } from "../support.ts";
 import { type ApprovalStage, type Asked, startApprovals } from "./support.ts";
 
@@ -14,9 +13,8 @@ let asked: Asked;
 beforeEach(async () => {
   stage = await startApprovals();
   asked = await stage.ask();
-  const file = new Database(databasePath(stage.gateway.dataDir));
+  const file = ownConnection(stage.gateway.dataDir);
   expect(file.run('DELETE FROM payloads WHERE body = \'{"to":"all"}\'').changes).toBe(1);
-  file.close();
 });
 afterEach(() => stage.stop());
 
