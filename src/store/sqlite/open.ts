@@ -35,7 +35,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
       ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(path, writer);
-  const group = new GroupCommit(writer, () => watch.look(), seals);
+  const group = new GroupCommit(writer, watch, seals);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
       return read(() => reader.all<Row>(sql, params));
@@ -56,7 +56,6 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     beforeCommit: (work) => group.beforeCommit(work),
     async disturbances() {
       const moved = watch.lookAtFiles();
-      group.refuse(watch.displaced);
       return [...moved, ...(await commitsOfOthers(group, watch))];
     },
     async close() {
