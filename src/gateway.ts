@@ -34,11 +34,11 @@ import { createModelDoor } from "./models/door.ts";
 import { openEmbedding } from "./models/embed/open.ts";
 import { Announcements } from "./notify/announce.ts";
 import { openWebhook } from "./notify/open.ts";
+import { claimDirectory } from "./store/claim.ts";
 import type { Db } from "./store/db.ts";
-import { closeFiles, databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
+import { databasePath } from "./store/directory.ts";
 import { Forgetting } from "./store/forgetting.ts";
-import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
-import { proveWritable } from "./store/prove.ts";
+import { isWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
 import { openSecretKey } from "./store/secret-key.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
@@ -88,10 +88,15 @@ export interface Gateway {
   drain(): Promise<void>;
   /**
    * Stops listening, interrupts running work (a later start resumes it from its last saved step), and releases the
-   * data directory.
+   * data directory. Called again, it returns the same stop.
    * @returns the number of stops, cancels and other decisions that are lost because the store could not be written
    */
   stop(): Promise<{ readonly lostDecisions: number }>;
+  /**
+   * Resolves once a listening gateway has recorded that another program wrote to its database. All writes are refused
+   * from then on, since only a start compares what is stored: `stop` this gateway, and open another one.
+   */
+  readonly foreignWrite: Promise<void>;
 }
 
 const HOUSEKEEPING_MS = 5_000;
@@ -106,15 +111,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
   const log = surroundings.log ?? createLog(config.logLevel, clock);
   const ids = createIds(clock, random);
 
-  prepareDirectory(config.dataDir);
-  if (isOpenToOthers(config.dataDir)) {
-    log.warn("other users may access the data directory; run chmod 700 on it", { data: config.dataDir });
-  }
-  const open = closeFiles(config.dataDir);
-  if (open.length > 0)
-    log.warn("other users may access files in the data directory; run chmod 600 on them", { files: open });
-  const lock = lockDirectory(config.dataDir);
-  if (!lock) throw new DirectoryInUse(config.dataDir);
+  const lock = claimDirectory(config.dataDir, log);
   let opened: Db | undefined;
   try {
     // Left by a killed server. Another program may be listening at its address now.
@@ -168,8 +165,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const usageSlots = new UsageSlots(db, clock, workspaceIds);
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
+    const foreignWrite = Promise.withResolvers<void>();
     const ledgerWatch = new LedgerWatch({
       ...{ db, ledger, heads: ledgers.heads, clock, log, noticed, workspaceIds },
+      foreignWrite: foreignWrite.resolve,
     });
     const gate = createGate({
       ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
@@ -255,22 +254,12 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       readiness: {
         isDraining: () => isDraining,
         failing: async () => [
-          ...((await canWrite()) ? [] : ["store"]),
+          ...((await isWritable(db, clock, log)) ? [] : ["store"]),
           ...(listener?.connections?.isExhausted ? ["open_files"] : []),
           ...(ledgerWatch.continued.size > 0 ? ["ledger"] : []),
         ],
       },
     });
-
-    async function canWrite(): Promise<boolean> {
-      try {
-        await proveWritable(db, clock);
-        return true;
-      } catch (error) {
-        log.error("the store cannot be written", { error });
-        return false;
-      }
-    }
 
     const handedOver = handOverAdmin
       ? await ensureAdmin({ db, ledger, tokens, workspaces, random, log }, config.adminToken, handOverAdmin)
@@ -300,6 +289,34 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       await tasks.start();
       quoted.start();
       webhook?.wake();
+    }
+
+    let stopping: ReturnType<Gateway["stop"]> | null = null;
+    async function stop() {
+      isDraining = true;
+      feed.end();
+      endHousekeeping();
+      listener?.refuse();
+      await mcp.stop();
+      await runs.stop();
+      await tasks.stop();
+      await tools.stop();
+      await listener?.close();
+      const lostDecisions = await late.stop();
+      // Before the vault's threads end, since whatever they have open ends with them.
+      await ledgerWatch.stop();
+      await replays.stop();
+      await quoted.stop();
+      await expiry.stop();
+      await vault.stop();
+      await forgetting.stop();
+      await keepHouse();
+      await checkpoints.stop();
+      await webhook?.close();
+      if (listener) removeRuntime(config.dataDir);
+      await db.close();
+      lock.release();
+      return { lostDecisions };
     }
 
     return {
@@ -335,32 +352,11 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         feed.end();
         await within(clock, config.drainSeconds * 1_000, [runs.stop(), tasks.drain(), tools.calls.drain()]);
       },
-      async stop() {
-        isDraining = true;
-        feed.end();
-        endHousekeeping();
-        listener?.refuse();
-        await mcp.stop();
-        await runs.stop();
-        await tasks.stop();
-        await tools.stop();
-        await listener?.close();
-        const lostDecisions = await late.stop();
-        // Before the vault's threads end, since whatever they have open ends with them.
-        await ledgerWatch.stop();
-        await replays.stop();
-        await quoted.stop();
-        await expiry.stop();
-        await vault.stop();
-        await forgetting.stop();
-        await keepHouse();
-        await checkpoints.stop();
-        await webhook?.close();
-        if (listener) removeRuntime(config.dataDir);
-        await db.close();
-        lock.release();
-        return { lostDecisions };
+      stop() {
+        stopping ??= stop();
+        return stopping;
       },
+      foreignWrite: foreignWrite.promise,
     };
   } catch (error) {
     await opened?.close();

@@ -2,6 +2,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
+import { OperatorError } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import type { Gateway } from "../gateway.ts";
 import { hideMemory } from "./hide-memory.ts";
@@ -22,7 +23,9 @@ On a terminal it also prints a one-time link that signs a browser in to the cons
 prints another.
 
 SIGTERM and SIGINT stop the server in order: it takes no new work and gives calls in progress drain_seconds
-(default 10) to finish. The next start resumes the rest. A second signal skips the wait.`,
+(default 10) to finish. The next start resumes the rest. A second signal skips the wait.
+
+If another program writes to the database, the server stops with exit code 1; start it again.`,
     )
     .action(serve);
 }
@@ -48,10 +51,26 @@ async function serve(options: ConfigOptions): Promise<void> {
     const link = gateway.consoleLink();
     if (link !== null) print(`Console: ${link}\n(signs in once, within 30 minutes)`);
   }
+  await gateway.foreignWrite;
+  await endAfterForeignWrite(gateway);
 }
 
-/** How long a stop may take after a second signal. The next start completes whatever was not written. */
+/** How long a stop may take that nobody waits for. The next start completes whatever was not written. */
 const HURRIED_STOP_MS = 5_000;
+
+/**
+ * Stops a server that refuses all writes, so that a start compares what is stored and resumes its tasks.
+ * @throws OperatorError always, for the exit code and the sentence
+ */
+async function endAfterForeignWrite(gateway: Gateway): Promise<never> {
+  const error = new OperatorError(
+    "another program has written to the database while the server was running, so the server has stopped; a row that was changed could have reached a model",
+    "stop that program, then start the server again: the start compares what is stored with its seals and the ledger, and resumes the tasks",
+  );
+  setTimeout(() => process.exit(error.exitCode), HURRIED_STOP_MS).unref();
+  await gateway.stop();
+  throw error;
+}
 
 function stopOnSignals(opened: { readonly gateway: Gateway | null }): void {
   let signals = 0;

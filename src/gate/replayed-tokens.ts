@@ -1,7 +1,9 @@
 import type { Tokens } from "../access/tokens.ts";
 import type { Clock } from "../base/clock.ts";
+import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { indexedEntries } from "../ledger/indexed-entries.ts";
+import { BLOCK, type Span } from "../ledger/block-index.ts";
+import { indexedBlocks, spanOfBlock } from "../ledger/indexed-blocks.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../ledger/lists.ts";
 import { parsedEntry } from "../ledger/parsed-entry.ts";
@@ -10,7 +12,7 @@ import type { Db } from "../store/db.ts";
 
 export interface ReplayedTokensParts {
   readonly db: Db;
-  readonly lists: Pick<LedgerLists, "read">;
+  readonly lists: Pick<LedgerLists, "read" | "size">;
   readonly tokens: Pick<Tokens, "changeWith">;
   readonly clock: Pick<Clock, "now">;
   readonly log: Log;
@@ -23,14 +25,18 @@ interface TokenHistory {
   rotations: number;
 }
 
+const ALL: Span = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" };
 const ACTIONS = ["token.revoke", "token.rotate"] as const;
+
+type Entries = AsyncIterable<readonly StoredEntry[]>;
 
 /**
  * Ends tokens whose rows date from before their revocation or last rotation. Someone restored such a row: its seal
  * matches, since the server once wrote it, but the ledger shows what happened since.
  *
- * `check` uses the ledger's index, which takes milliseconds. `start` repeats the check in the background with entries
- * verified against the signed tree (1 ms per 256 entries), and so finds what a changed index hides.
+ * `check` reads the blocks that the ledger's index names (1 ms each) and refuses the start if one of them differs from
+ * what was signed, since it could hide a revocation. `start` reads all entries in the background, and so finds what a
+ * changed index hides. It skips changed blocks and reads the others.
  */
 export class ReplayedTokens {
   readonly #parts: ReplayedTokensParts;
@@ -41,10 +47,19 @@ export class ReplayedTokens {
     this.#parts = parts;
   }
 
-  /** MUST be called before any caller is admitted. */
+  /** MUST be called before any caller is admitted. @throws OperatorError if the ledger was changed */
   async check(): Promise<void> {
-    const { db, workspaceIds } = this.#parts;
-    for (const id of workspaceIds()) await this.#examine(id, (action) => indexedEntries(db, id, action));
+    for (const id of this.#parts.workspaceIds()) {
+      try {
+        await this.#examine(id, (action) => this.#readIndexed(id, action));
+      } catch (error) {
+        if (!(error instanceof LedgerChanged)) throw error;
+        throw new OperatorError(
+          `the ledger of workspace ${id} was changed in entries that record which tokens were revoked or rotated: ${error.message}`,
+          "run `gatehouse ledger verify`, and restore a backup of the data directory",
+        );
+      }
+    }
   }
 
   start(): void {
@@ -58,13 +73,16 @@ export class ReplayedTokens {
 
   async #examineAll(): Promise<void> {
     const { lists, log, workspaceIds } = this.#parts;
-    const span = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
     for (const id of workspaceIds()) {
       try {
-        await this.#examine(id, (action) => lists.read(id, { action }, span));
+        const isWhole = await this.#tryAll(id, (action) => lists.read(id, { action }, ALL));
+        if (isWhole || this.#stopped) continue;
+        await this.#examine(id, (action) => this.#readUnchanged(id, action));
+        log.error(
+          "entries of the ledger were changed, so tokens that they revoked or rotated may still be valid: run `gatehouse ledger verify`, and revoke any token that you do not recognise",
+          { workspace: id },
+        );
       } catch (error) {
-        // The lists report where it has changed.
-        if (error instanceof LedgerChanged) continue;
         log.warn("could not check for restored tokens that had been revoked; the next start checks again", {
           error,
         });
@@ -73,10 +91,38 @@ export class ReplayedTokens {
     }
   }
 
-  async #examine(
-    workspaceId: number,
-    read: (action: string) => AsyncIterable<readonly StoredEntry[]>,
-  ): Promise<void> {
+  /** @returns false if the ledger was changed; the lists report where */
+  async #tryAll(workspaceId: number, read: (action: string) => Entries): Promise<boolean> {
+    try {
+      await this.#examine(workspaceId, read);
+      return true;
+    } catch (error) {
+      if (error instanceof LedgerChanged) return false;
+      throw error;
+    }
+  }
+
+  async *#readIndexed(workspaceId: number, action: string): AsyncGenerator<readonly StoredEntry[], void> {
+    const { db, lists } = this.#parts;
+    for (const span of await indexedBlocks(db, workspaceId, action)) {
+      yield* lists.read(workspaceId, { action }, span);
+    }
+  }
+
+  /** Reads all blocks except those that differ from what was signed. */
+  async *#readUnchanged(workspaceId: number, action: string): AsyncGenerator<readonly StoredEntry[], void> {
+    const { lists } = this.#parts;
+    const blocks = Math.ceil(lists.size(workspaceId) / BLOCK);
+    for (let block = 0; block < blocks; block++) {
+      try {
+        yield* lists.read(workspaceId, { action }, spanOfBlock(block));
+      } catch (error) {
+        if (!(error instanceof LedgerChanged)) throw error;
+      }
+    }
+  }
+
+  async #examine(workspaceId: number, read: (action: string) => Entries): Promise<void> {
     const known = new Map<string, TokenHistory>();
     for (const action of ACTIONS) {
       for await (const entries of read(action)) {

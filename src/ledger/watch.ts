@@ -22,6 +22,8 @@ export interface LedgerWatchParts {
   workspaceIds(): readonly number[];
   /** Called once for each event, for the metrics. */
   noticed(kind: Disturbance["kind"] | "foreign_entry"): void;
+  /** Called after a foreign write, once the ledgers that accept entries have recorded it. */
+  foreignWrite(): void;
 }
 
 /** An event, and the ledgers that have not recorded it yet. */
@@ -34,7 +36,7 @@ interface Pending {
 /**
  * Detects what other programs do to the store while this process has it open, and records it in the ledger of every
  * workspace: writes (`ledger.foreign_write`), and files moved, replaced or deleted (`ledger.file_moved`). Looks once
- * a second; each event is recorded once.
+ * a second; each event is recorded once. The store itself refuses all other writes from the first transaction on.
  *
  * If another program appends an entry to a ledger, nothing is ever appended after it, since the ledger's head would
  * then sign that entry. The ledger refuses all calls until it is repaired. This is reported in the log, in the
@@ -91,6 +93,7 @@ export class LedgerWatch {
       else if (found.length > 0)
         log.warn("a change to the store will be recorded as soon as the store can be written", { error });
     }
+    if (found.some(({ kind }) => kind === "foreign_write")) this.#parts.foreignWrite();
     if (!found.some(({ kind }) => kind === "file_moved")) return;
     try {
       // Without this, a file moved without its write-ahead log would lack the latest writes.
@@ -105,7 +108,10 @@ export class LedgerWatch {
     const { kind, ...rest } = disturbance;
     noticed(kind);
     if (disturbance.kind === "foreign_write") {
-      log.error("another program or connection has written to the database", rest);
+      log.error(
+        "another program has written to the database; calls are refused until the next start, which compares what is stored",
+        rest,
+      );
     } else if (disturbance.change === "returned") {
       log.warn("a file of the store is back in its place; calls are accepted again", rest);
     } else {
@@ -159,7 +165,7 @@ export class LedgerWatch {
     const { db, ledger } = this.#parts;
     const results = await Promise.allSettled(
       workspaceIds.map((workspaceId) =>
-        db.tx((tx) => ledger.append(tx, workspaceId, draft), { displaced: true }),
+        db.tx((tx) => ledger.append(tx, workspaceId, draft), { whileRefused: true }),
       ),
     );
     return workspaceIds.filter((_, index) => {

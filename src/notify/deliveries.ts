@@ -1,6 +1,6 @@
 import { Problem } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
-import type { Db, Sql, Tx } from "../store/db.ts";
+import type { Sql, Tx } from "../store/db.ts";
 
 /** `replaced`: superseded by a newer notice of its type, so it is not retried. */
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "replaced";
@@ -129,7 +129,7 @@ interface DueRow {
  * written to the file is marked as failed.
  */
 export async function findDue(
-  db: Db,
+  db: Sql,
   { workspaceId, id }: DeliveryRef,
   now: number,
 ): Promise<DueDelivery | undefined> {

@@ -205,7 +205,8 @@ export class Webhook {
 
   async #deliver(ref: DeliveryRef): Promise<void> {
     const { db, clock, log } = this.#parts;
-    const delivery = await findDue(db, ref, clock.now());
+    // Read in a transaction, which the store refuses after a foreign write: what was changed MUST NOT be signed.
+    const delivery = await db.tx((tx) => findDue(tx, ref, clock.now()));
     if (!delivery) return;
     const posted = await post(this.#parts, delivery, clock, this.#closing.signal);
     const { httpStatus, problem } = posted;

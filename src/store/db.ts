@@ -30,10 +30,10 @@ export interface TxOptions {
    */
   readonly single?: boolean;
   /**
-   * Written even if the store's file has been moved, as long as some name still leads to it. For recording that very
-   * fact.
+   * Written even while the store refuses writes because of a disturbance, as long as some name still leads to its
+   * file. For recording that very disturbance.
    */
-  readonly displaced?: boolean;
+  readonly whileRefused?: boolean;
 }
 
 /**
@@ -60,7 +60,8 @@ export interface Db extends Sql {
    *
    * `work` MUST await nothing but its own `tx`: every other writer waits for it.
    *
-   * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error). Nothing is kept then.
+   * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error), or refuses it because of
+   *   a disturbance. Nothing is kept then.
    * @throws whatever `work` throws, after its writes are undone.
    */
   tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
@@ -88,7 +89,9 @@ export interface Db extends Sql {
   /**
    * Checks whether others have written to the store or moved, replaced or deleted its files, and returns what is new
    * since the last check. While a file is out of place, all writes are refused with `StoreUnavailable`, since the
-   * next start would not find them. If the store cannot be read now, foreign commits are reported by a later check.
+   * next start would not find them. After a foreign commit, all writes are refused until the store is opened again,
+   * since only a start compares what is stored; each transaction checks for one before it writes. If the store cannot
+   * be read now, foreign commits are reported by a later check.
    */
   disturbances(): Promise<readonly Disturbance[]>;
   close(): Promise<void>;

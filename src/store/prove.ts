@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import type { Db } from "./db.ts";
 
 /**
@@ -12,4 +13,15 @@ const CHANGE = "UPDATE meta SET value = CASE value WHEN $1 THEN $1 || '+' ELSE $
  */
 export async function proveWritable(db: Pick<Db, "run">, clock: Clock): Promise<void> {
   await db.run(CHANGE, [String(clock.now())]);
+}
+
+/** Whether `proveWritable` succeeds. If not, the log says why. */
+export async function isWritable(db: Pick<Db, "run">, clock: Clock, log: Log): Promise<boolean> {
+  try {
+    await proveWritable(db, clock);
+    return true;
+  } catch (error) {
+    log.error("the store cannot be written", { error });
+    return false;
+  }
 }

@@ -4,8 +4,10 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createProgram } from "../../src/cli/program.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { startFakeModel } from "../support/fake-model.ts";
+import { atOpen } from "../support/own-connection.ts";
 import type { ServerProcess } from "../support/process.ts";
 import { until, yamlOf } from "../tasks/support.ts";
 import { AGENT, openDesk } from "./support.ts";
@@ -90,17 +92,17 @@ describe("without a server", () => {
   test("a stop that cannot be written is reported as failed, because nothing enforces it", async () => {
     const other = join(desk.cwd, "full");
     await desk.out(["workspace", "list", "--data", other]);
-    const file = new Database(databasePath(other));
-    try {
-      file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
-      const ran = await desk.cli(["stop-all", "--data", other]);
-      expect([ran.code, ran.stdout]).toEqual([1, ""]);
-      expect(ran.stderr).toContain("nothing was recorded");
-      file.run("DROP TRIGGER full");
-      expect(file.query("SELECT status FROM workspaces").all()).toEqual([{ status: "active" }]);
-    } finally {
-      file.close();
-    }
+    // In this process: a start refuses such a trigger of another program.
+    atOpen(databasePath(other), (writer) =>
+      writer.run(
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON main.ledger BEGIN SELECT RAISE(ABORT, 'full'); END",
+      ),
+    );
+    await expect(createProgram().parseAsync(["stop-all", "--data", other], { from: "user" })).rejects.toThrow(
+      "nothing was recorded",
+    );
+    using file = new Database(databasePath(other), { readonly: true });
+    expect(file.query("SELECT status FROM workspaces").all()).toEqual([{ status: "active" }]);
   });
 
   test("the next start finds everything stopped, and ends what was queued, running or waiting for a person", async () => {

@@ -37,7 +37,7 @@ export interface CallBench extends LedgerBench {
 export async function openCallBench(): Promise<CallBench> {
   const bench = await openLedger();
   const { db, ledger, clock } = bench;
-  const file = bench.attacker();
+  const file = bench.own;
   const late = new LateRecords(db, clock, silentLog);
   let calls = 0;
   return {

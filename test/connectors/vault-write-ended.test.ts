@@ -6,6 +6,7 @@ import { type Client, connect, type Message, request } from "../mcp/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { reseal } from "../support/seals.ts";
 import { longText, write } from "../support/vault.ts";
 import { type Entry, type Gate, gate, ledger, unsettled, until } from "../tasks/support.ts";
@@ -61,7 +62,6 @@ function documents(): { readonly title: string; readonly state: string }[] {
   const file = new Database(databasePath(gateway.dataDir), { readonly: true });
   const find = "SELECT title, state FROM vault_documents ORDER BY title";
   const rows = file.query<{ title: string; state: string }, []>(find).all();
-  file.close();
   return rows;
 }
 
@@ -126,10 +126,9 @@ test("a document written before its agent is stopped has succeeded, and stays", 
 
 test("a write whose agent is found stopped at that moment is refused, although nobody notified the call", async () => {
   const held = await hold(client);
-  const file = new Database(databasePath(gateway.dataDir));
+  const file = ownConnection(gateway.dataDir);
   file.run("UPDATE agents SET status = 'stopped' WHERE name = 'clerk'");
   reseal(file, gateway.dataDir, "agents");
-  file.close();
   await letGo(held);
   const { isError, content } = (await held.answer).result;
   expect([isError, content[0].text]).toEqual([true, "The agent was stopped."]);
@@ -157,7 +156,6 @@ test("the end of the process does not wait for it, and records it as cancelled",
   expect(titles()).toEqual([]);
   const file = new Database(databasePath(dataDir), { readonly: true });
   const rows = file.query<{ bytes: string }, []>("SELECT bytes FROM ledger ORDER BY seq").all();
-  file.close();
   const calls = rows
     .map(({ bytes }) => JSON.parse(bytes) as Entry)
     .filter(({ tool }) => tool === "vault.write");

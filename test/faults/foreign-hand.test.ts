@@ -62,19 +62,6 @@ async function later(condition: () => boolean | Promise<boolean>): Promise<void>
   await until(condition);
 }
 
-test("a foreign write is in every tenant's ledger, and in the metrics, once", async () => {
-  const other = await gateway.workspace("other");
-  const foreign = new Database(path);
-  foreign.exec("UPDATE agents SET status = 'stopped'");
-  await later(async () => (await entriesOf("ledger.foreign_write", other)).length === 1);
-  for (let seconds = 0; seconds < 3; seconds++) clock.advance(1_000);
-  expect(await entriesOf("ledger.foreign_write")).toMatchObject([
-    { outcome: "failed", channel: "system", actor: "system" },
-  ]);
-  expect(await counted("foreign_write")).toBe(1);
-  foreign.close();
-});
-
 test("all that the gateway itself does is no foreign write", async () => {
   const document = { title: "A", text: "a sloop", scope: "/" };
   expect((await run(gateway, { agent: "plain" })).status).toBe("succeeded");

@@ -2,12 +2,12 @@
  * Whatever happens to the store between stops and resumes, the last acknowledged one counts, and all are recorded in
  * order.
  */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
-import { databasePath } from "../../src/store/directory.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { ledger, until } from "../tasks/support.ts";
 
 setDefaultTimeout(60_000);
@@ -19,10 +19,9 @@ let file: Database;
 beforeAll(async () => {
   clock = new FakeClock();
   gateway = await startGateway({ clock, yaml: "limits: { requests_per_minute: 1000000 }" });
-  file = new Database(databasePath(gateway.dataDir));
+  file = ownConnection(gateway.dataDir);
 });
 afterAll(async () => {
-  file.close();
   await gateway.stop();
 });
 

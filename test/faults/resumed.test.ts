@@ -1,13 +1,13 @@
 /** A resume waits until everything that the stop ended is written; otherwise a crash would let it run again. */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { databasePath } from "../../src/store/directory.ts";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { dispatch, ended, ledger, unsettled, until, yamlOf } from "../tasks/support.ts";
 
 setDefaultTimeout(60_000);
@@ -29,10 +29,9 @@ beforeEach(async () => {
   // The clock stands still, so nothing that was refused is retried by itself.
   gateway = await startGateway({ clock: new FakeClock(), yaml, dataDir });
   await gateway.agent("plain");
-  file = new Database(databasePath(dataDir));
+  file = ownConnection(dataDir);
 });
 afterEach(async () => {
-  file.close();
   await gateway.stop();
   await upstream.close();
   rmSync(dataDir, { recursive: true, force: true });

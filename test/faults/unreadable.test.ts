@@ -7,6 +7,7 @@ import { databasePath } from "../../src/store/directory.ts";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { dispatch, ended, held, ledger, run, unsettled, until, yamlOf } from "../tasks/support.ts";
 
 let dataDir: string;
@@ -38,35 +39,38 @@ async function elsewhere(program: string): Promise<void> {
 
 /** Overwrites all pages but the first, as a failing disk does: reading one is an error (SQLITE_CORRUPT). */
 async function spoil(): Promise<void> {
+  const own = ownConnection(dataDir);
+  own.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   await elsewhere(`
-    import { Database } from "bun:sqlite";
     import { closeSync, copyFileSync, openSync, statSync, writeSync } from "node:fs";
     const path = process.argv[1];
-    const database = new Database(path);
-    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    database.close(true);
     copyFileSync(path, path + ".whole");
     const file = openSync(path, "r+");
     writeSync(file, Buffer.alloc(statSync(path).size - 4096, 0xff), 0, undefined, 4096);
     closeSync(file);`);
+  forgetPages();
   const unread = await gateway.call("GET", "/v1/agents");
   expect([unread.status, unread.body.code]).toEqual([503, "ledger_unavailable"]);
 }
 
-/** A commit by another connection makes the server's connections read their pages again. */
+/** So that the server reads its pages again. Not by another program's commit, after which it takes nothing more. */
+function forgetPages(): void {
+  const own = ownConnection(dataDir);
+  own.exec("PRAGMA shrink_memory");
+}
+
 async function mend(): Promise<void> {
   await elsewhere(`
-    import { Database } from "bun:sqlite";
     import { closeSync, existsSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
     const path = process.argv[1];
     if (!existsSync(path + ".whole")) process.exit(0);
     const file = openSync(path, "r+");
     writeSync(file, readFileSync(path + ".whole"), 0, undefined, 0);
     closeSync(file);
-    rmSync(path + ".whole");
-    const database = new Database(path);
-    database.exec("UPDATE meta SET value = 'mended' WHERE key = 'ready'");
-    database.close(true);`);
+    rmSync(path + ".whole");`);
+  forgetPages();
+  // A commit, after which the readers read their pages again.
+  ownConnection(dataDir).exec("UPDATE meta SET value = 'mended' WHERE key = 'ready'");
 }
 
 async function later(condition: () => boolean | Promise<boolean>): Promise<void> {

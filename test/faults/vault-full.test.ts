@@ -2,7 +2,6 @@
  * The disk fills up in the middle of a document, or the store cannot be written: the answer is 503, and nothing is
  * left half done.
  */
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,6 +15,7 @@ import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { openVault, type Vault } from "../../src/vault/vault.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { SEALS } from "../support/seals.ts";
 import { longText, write as writeOver } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
@@ -206,7 +206,7 @@ test.each([
           })
         : gateway.call("DELETE", `/v1/vault/documents/${first.id}?payloads=true`);
     const first = await writeOver(gateway, { title: "A", text: "a sloop" });
-    const file = new Database(databasePath(gateway.dataDir));
+    const file = ownConnection(gateway.dataDir);
     file.run(`CREATE TRIGGER full BEFORE ${event} ON ${table} BEGIN SELECT RAISE(ABORT, 'full'); END`);
     const refused = await send();
     expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
@@ -215,7 +215,6 @@ test.each([
     expect(body.data.map(({ id }: { id: string }) => id)).toEqual([first.id]);
     expect(file.query("SELECT * FROM meta WHERE key LIKE 'quoted/%'").all()).toEqual([]);
     file.run("DROP TRIGGER full");
-    file.close();
     expect((await send()).status).toBe(method === "POST" ? 201 : 204);
     const faults = databasePath(gateway.dataDir);
     await gateway.gateway.stop();

@@ -16,7 +16,7 @@ let lines: { readonly level: string; readonly message: string; readonly name?: s
 
 beforeEach(async () => {
   bench = await openLedger();
-  file = bench.attacker();
+  file = bench.own;
   lines = [];
   const log = createLog("info", bench.clock, (line) => void lines.push(JSON.parse(line)));
   late = new LateRecords(bench.db, bench.clock, log);

@@ -10,6 +10,7 @@ import { verifyBundle } from "../../src/ledger/verify/bundle/verify.ts";
 import { bundleTools } from "../../src/ledger/verify/tools.ts";
 import { Unpacked } from "../ledger/verify/bundle/support.ts";
 import type { TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { until } from "../tasks/support.ts";
 import { type Ledgered, ledgerOf } from "./ledger-export-support.ts";
 
@@ -110,9 +111,7 @@ describe.each([
   test("hides none from pages in other formats, though it was changed after a list had checked it", async () => {
     gateway = await ledgered.start();
     expect((await gateway.call("GET", "/v1/ledger?action=oversight.deny")).body.data).toHaveLength(4);
-    const database = new Database(join(ledgered.path, "gatehouse.db"));
-    database.exec(sql);
-    database.close();
+    ownConnection(ledgered.path).exec(sql);
     for (const query of ["format=ndjson&limit=3", "format=csv&limit=3&order=desc"]) {
       const first = await answered(`${query}&action=oversight.deny`);
       expect(denialsIn(await first.text())).toBe(3);
@@ -237,13 +236,12 @@ describe("an entry that was changed so that a filter leaves it out", () => {
 
 test("proofs over a changed tree are refused with 503, and the change is named", async () => {
   await startAfter("UPDATE ledger SET leaf = leaf");
-  const database = new Database(join(ledgered.path, "gatehouse.db"));
+  const database = ownConnection(ledgered.path);
   const triggers = database
     .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
     .all();
   for (const { name } of triggers) database.exec(`DROP TRIGGER ${name}`);
   database.exec("UPDATE ledger_tiles SET hashes = randomblob(length(hashes)) WHERE workspace_id = 1");
-  database.close();
   const refused = await gateway.call("GET", "/v1/ledger/consistency?from=100&to=300");
   expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
   await until(async () => (await counted("entry_changed")) === 1);
@@ -255,7 +253,7 @@ test("an entry that was changed to name an agent gives that agent no proof of it
   expect((await gateway.call("POST", "/v1/agents", { body })).status).toBe(201);
   const token = await gateway.token({ agent: "scout", scopes: ["ledger:read"] });
   expect((await gateway.call("GET", "/v1/ledger/50/proof", { token })).status).toBe(404);
-  const database = new Database(join(ledgered.path, "gatehouse.db"));
+  const database = ownConnection(ledgered.path);
   for (const { name } of database
     .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
     .all())
@@ -263,7 +261,6 @@ test("an entry that was changed to name an agent gives that agent no proof of it
   database.exec(
     `UPDATE ledger SET bytes = json_set(bytes, '$.agent', 'scout', '$.ts', '2999-01-01T00:00:00.000Z') WHERE seq = 300`,
   );
-  database.close();
   const refused = await gateway.call("GET", "/v1/ledger/300/proof", { token });
   expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
 });

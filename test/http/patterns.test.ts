@@ -2,9 +2,8 @@
  * Patterns that restrict an agent mean what their author meant, or are refused. None is taken literally and so
  * forbids nothing.
  */
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { databasePath } from "../../src/store/directory.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { reseal } from "../support/seals.ts";
 import { type Stage, startStage, until } from "../tasks/support.ts";
 
@@ -102,8 +101,7 @@ test("a token's scope with ? covers one character, and nobody hands out more wit
 
 /** Stores a value as an older version left it. Call it before the agent is first read. */
 function store(agent: string, column: "tier_policy" | "approvals", value: unknown): void {
-  const file = new Database(databasePath(stage.gateway.dataDir));
+  const file = ownConnection(stage.gateway.dataDir);
   file.query(`UPDATE agents SET ${column} = ? WHERE name = ?`).run(JSON.stringify(value), agent);
   reseal(file, stage.gateway.dataDir, "agents");
-  file.close();
 }

@@ -11,6 +11,7 @@ import { connect } from "../mcp/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { allEvents, outline } from "../support/events.ts";
 import type { Behaviour, Script } from "../support/fake-model.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import {
   dispatch,
   type Entry,
@@ -90,7 +91,6 @@ function payloads(): { seq: number; kind: string }[] {
   try {
     return file.query<{ seq: number; kind: string }, []>("SELECT seq, kind FROM payloads ORDER BY seq").all();
   } finally {
-    file.close();
   }
 }
 
@@ -284,7 +284,6 @@ describe("of the entry that dispatched a task", () => {
     expect(known).toHaveLength(32);
     await erase((await entriesOf(task.id)).dispatch);
     expect(fingerprint()).toHaveLength(0);
-    file.close();
     expect(leftovers(stage.gateway.dataDir, { fingerprint: known })).toEqual([]);
     for (const prompt of [PROMPT, "another"]) {
       const again = await send(prompt);
@@ -388,13 +387,12 @@ test("what the store refused to erase is erased by the next call", async () => {
   script();
   const task = await run(stage.gateway, TASK);
   const { dispatch: seq } = await entriesOf(task.id);
-  const file = new Database(databasePath(stage.gateway.dataDir));
+  const file = ownConnection(stage.gateway.dataDir);
   file.run("CREATE TRIGGER full BEFORE DELETE ON payloads BEGIN SELECT RAISE(ABORT, 'full'); END");
   const answer = await erase(seq);
   expect([answer.status, answer.body.code]).toEqual([503, "ledger_unavailable"]);
   expect(payloads()).toHaveLength(4);
   file.run("DROP TRIGGER full");
-  file.close();
   expect((await erase(seq)).status).toBe(204);
   expect(left()).toEqual([]);
 });

@@ -2,13 +2,12 @@
  * The stop button of a workspace and of the whole node: what ends, what is refused, what is recorded and what is
  * unaffected.
  */
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { databasePath } from "../../src/store/directory.ts";
 import { addConnector, connect, request } from "../mcp/support.ts";
 import { allEvents } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
 import {
   dispatch,
@@ -230,7 +229,7 @@ test("it holds where nothing can be written, also for all workspaces, and is rec
   const other = await gateway.workspace("other");
   const id = await dispatch(gateway, { agent: "one" });
   await until(() => upstream.requests.length === 1);
-  const file = new Database(databasePath(gateway.dataDir));
+  const file = ownConnection(gateway.dataDir);
   try {
     file.exec("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
     const stopped = await gateway.call("POST", "/operator/workspaces/stop", operator);
@@ -253,7 +252,7 @@ test("it holds where nothing can be written, also for all workspaces, and is rec
       { status: "stopped" },
     ]);
   } finally {
-    file.close();
+    file.exec("DROP TRIGGER IF EXISTS full");
   }
 });
 

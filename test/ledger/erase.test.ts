@@ -104,7 +104,7 @@ describe("in a ledger", () => {
 
   test("what the entry cannot be written for is not erased either", async () => {
     const seqs = [await write({ input: "one" }), await write({ input: "two" })];
-    const file = bench.attacker();
+    const file = bench.own;
     file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
     await expect(erase(all(seqs))).rejects.toThrow("cannot be written");
     file.run("DROP TRIGGER full");

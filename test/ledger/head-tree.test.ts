@@ -45,7 +45,7 @@ describe("a group of transactions that is lost at its commit", () => {
     const bench = await openLedger();
     await bench.ledger.record(1, draft());
     const before = bench.heads.together;
-    const attacker = bench.attacker();
+    const attacker = bench.own;
     // A commit writes the head of all ledgers last. By then the ledger's own head is already in memory.
     attacker.exec(
       "CREATE TRIGGER lose BEFORE UPDATE ON ledger_node_heads BEGIN SELECT RAISE(ROLLBACK, 'lost'); END",

@@ -87,12 +87,18 @@ function indexOf(rows: readonly Pick<Row, "bytes">[]): IndexRow[] {
 
 /** Appends entries to a workspace as a version did that stored nothing next to them, all in one transaction. */
 export function writeBare(bench: LedgerBench, workspaceId: number, count: number): void {
-  writeBareAt(bench.path, workspaceId, count, bench.clock.now());
+  writeBareInto(bench.own, workspaceId, count, bench.clock.now());
 }
 
 /** The same, for a store on which no ledger is open yet. */
-export function writeBareAt(path: string, workspaceId: number, count: number, now = 0): void {
+export function writeBareAt(path: string, workspaceId: number, count: number): void {
   const database = new Database(path);
+  database.exec("PRAGMA synchronous = OFF");
+  writeBareInto(database, workspaceId, count, 0);
+  database.close();
+}
+
+function writeBareInto(database: Database, workspaceId: number, count: number, now: number): void {
   const last = database
     .query<{ seq: number; leaf: Uint8Array }, [number]>(
       "SELECT seq, leaf FROM ledger WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1",
@@ -104,7 +110,6 @@ export function writeBareAt(path: string, workspaceId: number, count: number, no
     leafHex: Buffer.from(last?.leaf ?? new Uint8Array(32)).toString("hex"),
     ts: 0,
   };
-  database.exec("PRAGMA synchronous = OFF");
   const insert = database.prepare(
     "INSERT INTO ledger (workspace_id, seq, prev, leaf, bytes) VALUES (?, ?, ?, ?, ?)",
   );
@@ -116,7 +121,6 @@ export function writeBareAt(path: string, workspaceId: number, count: number, no
     }
   })();
   insert.finalize();
-  database.close();
 }
 
 /** Entries that differ in everything that the index knows. */

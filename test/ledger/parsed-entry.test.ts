@@ -48,7 +48,7 @@ describe("a complete block with signed bytes that are not JSON", () => {
   afterEach(() => bench.close());
 
   test("is listed, checked against the index, and no fault", async () => {
-    const database = bench.attacker();
+    const database = bench.own;
     for (const { name } of database
       .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
       .all())

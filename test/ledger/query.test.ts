@@ -316,7 +316,7 @@ describe("an index that claims too much brings in no entry that does not match",
   ];
 
   beforeAll(() => {
-    bench.attacker().exec(`
+    bench.own.exec(`
       UPDATE ledger_index SET bits = unhex('${"ff".repeat(32)}') WHERE key IN ('action:rare.thing', 'oversight');
       INSERT OR IGNORE INTO ledger_index
         SELECT workspace_id, 'action:rare.thing', block, bits FROM ledger_index WHERE key = 'oversight';

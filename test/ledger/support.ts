@@ -10,6 +10,7 @@ import { type OpenChains, openChains } from "../../src/ledger/open-chains.ts";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
+import { ownConnectionOf } from "../support/own-connection.ts";
 import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
 
@@ -32,8 +33,10 @@ export interface LedgerBench extends OpenChains {
   readonly clock: FakeClock;
   readonly path: string;
   rows(workspaceId?: number): Row[];
-  /** A connection such as anyone could open, with SQLite's default settings. */
+  /** A connection as anybody may open one, with SQLite's own settings. After a commit of it the store takes no writes. */
   attacker(): Database;
+  /** The store's own connection: its commits are nobody else's, as with what is written past SQLite. */
+  readonly own: Database;
   close(): Promise<void>;
 }
 
@@ -58,14 +61,18 @@ export function listsOf(db: Db, heads: LedgerHeads, faults: string[] = []): Ledg
 export async function openLedger(prepare?: (path: string) => void): Promise<LedgerBench> {
   const directory = tempDir();
   const path = join(directory.path, "gatehouse.db");
-  const db = openSqlite(path, { seals: SEALS });
+  let db = openSqlite(path, { seals: SEALS });
   for (const id of [1, 2]) {
     await db.tx(async (tx) => {
       await tx.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
       await tx.seals.seal(tx, "workspaces", { id });
     });
   }
-  prepare?.(path);
+  if (prepare) {
+    await db.close();
+    prepare(path);
+    db = openSqlite(path, { seals: SEALS });
+  }
   const clock = new FakeClock();
   const attackers: Database[] = [];
   const chains = await chainsOf(db, directory.path, clock);
@@ -90,6 +97,7 @@ export async function openLedger(prepare?: (path: string) => void): Promise<Ledg
       attackers.push(database);
       return database;
     },
+    own: ownConnectionOf(path),
     async close() {
       for (const each of attackers) each.close();
       await db.close();

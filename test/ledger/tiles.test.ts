@@ -69,7 +69,7 @@ describe("a tree can't be read", () => {
 
   test("where a tile is missing, or cut", async () => {
     await record(1, 0, 600);
-    const attacker = bench.attacker();
+    const attacker = bench.own;
     attacker.exec("UPDATE ledger_tiles SET hashes = substr(hashes, 1, 32) WHERE level = 1");
     await expect(new TreeReader(bench.db, 1).root(600)).rejects.toThrow("incomplete");
     expect(await new TreeReader(bench.db, 1).root(300)).toEqual(oracleOf(bench.rows()).root(300));
@@ -192,7 +192,7 @@ describe("a ledger that was written without tiles", () => {
     await record(1, 0, 1_111);
     await record(2, 0, 300);
     const before = [keptIn(bench, 1), keptIn(bench, 2)];
-    const attacker = bench.attacker();
+    const attacker = bench.own;
     attacker.exec("DELETE FROM ledger_tiles WHERE workspace_id = 1");
     attacker.exec("DELETE FROM ledger_index WHERE workspace_id = 1");
     await completeLedger(bench.db, 1);
@@ -240,7 +240,7 @@ test.each([
   ],
 ])("an entry that was changed to have %s lets no block be completed", async (_, change, message) => {
   await record(1, 0, 255);
-  const attacker = bench.attacker();
+  const attacker = bench.own;
   attacker.exec("DROP TRIGGER ledger_no_update");
   attacker.exec(`UPDATE ledger SET ${change} WHERE workspace_id = 1 AND seq = 251`);
   for (let again = 0; again < 2; again++) {
@@ -251,7 +251,7 @@ test.each([
 
 test("where a tile was cut, nothing is put on top of it", async () => {
   await record(1, 0, 511);
-  bench.attacker().exec("UPDATE ledger_tiles SET hashes = x'' WHERE level = 1");
+  bench.own.exec("UPDATE ledger_tiles SET hashes = x'' WHERE level = 1");
   await expect(bench.ledger.record(1, draft())).rejects.toThrow(StoreUnavailable);
   await expect(bench.ledger.record(1, draft())).rejects.toThrow(
     "tile 1/0 of the ledger's tree is incomplete",

@@ -14,12 +14,14 @@ let attacker: Database;
 let noticed: string[];
 let lines: { readonly level: string; readonly message: string }[];
 let workspaces: readonly number[];
+let foreignWrites: number;
 
 beforeEach(async () => {
   bench = await openLedger();
   attacker = bench.attacker();
   noticed = [];
   lines = [];
+  foreignWrites = 0;
   workspaces = [1, 2];
   watch = new LedgerWatch({
     db: bench.db,
@@ -29,6 +31,9 @@ beforeEach(async () => {
     log: createLog("info", bench.clock, (line) => void lines.push(JSON.parse(line))),
     workspaceIds: () => workspaces,
     noticed: (kind) => void noticed.push(kind),
+    foreignWrite() {
+      foreignWrites += 1;
+    },
   });
   watch.start();
 });
@@ -66,7 +71,9 @@ test("a foreign write is recorded within a second, in each ledger, once", async 
   }
   expect([entries(1).length, entries(2).length]).toEqual([2, 1]);
   expect(noticed).toEqual(["foreign_write"]);
+  expect(foreignWrites).toBe(1);
   expect(errors()).toHaveLength(1);
+  await expect(bench.ledger.record(1, draft())).rejects.toThrow("another program has written");
   write();
   await watch.look();
   expect(entries(2)).toHaveLength(2);
@@ -104,7 +111,7 @@ test("behind an entry that others put in nothing is appended: that is told of, a
   expect([...watch.continued]).toEqual([1]);
   expect(noticed).toEqual(["foreign_write", "foreign_entry"]);
   expect(errors().map(({ message }) => message)).toEqual([
-    "another program or connection has written to the database",
+    expect.stringContaining("another program has written to the database"),
     expect.stringContaining("has appended entries to a ledger"),
   ]);
   // Once the foreign entry is gone, the finding is recorded in this ledger too.

@@ -1,8 +1,8 @@
 /** What the ledger records of calls over MCP, and what happens if it cannot be written. */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { databasePath } from "../../src/store/directory.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
 import { write } from "../support/vault.ts";
 import { type Entry, ledger, unsettled, until } from "../tasks/support.ts";
@@ -134,9 +134,8 @@ test("what a client names does not get into the evidence where it is no tool's n
 describe("where the ledger cannot be written", () => {
   let file: Database;
   beforeEach(() => {
-    file = new Database(databasePath(gateway.dataDir));
+    file = ownConnection(gateway.dataDir);
   });
-  afterEach(() => file.close());
 
   /** To the store, a refusing trigger looks like a full disk. */
   const fill = () =>

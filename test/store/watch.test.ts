@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
+import { StoreUnavailable } from "../../src/store/db.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
@@ -55,6 +56,8 @@ function foreign(work: (database: Database) => void): void {
     database.close();
   }
 }
+
+const away = () => join(directory.path, "away");
 
 const FOREIGN_INSERT = "INSERT INTO meta (key, value) VALUES ('foreign', hex(randomblob(8)))";
 
@@ -130,7 +133,7 @@ describe("what another connection commits", () => {
     foreign((database) => database.exec(sql));
     expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 1 }]);
     expect(await db.disturbances()).toEqual([]);
-    await write("later");
+    expect(await outcomes([write("later")])).toEqual(["StoreUnavailable"]);
     expect(await db.disturbances()).toEqual([]);
   });
 
@@ -142,16 +145,52 @@ describe("what another connection commits", () => {
   test("is seen between two of our own transactions, each time", async () => {
     for (let times = 0; times < 3; times++) {
       foreign((database) => database.exec(`UPDATE meta SET value = '${times}' WHERE key = 'ready'`));
-      await write("ours");
+      await db.tx((tx) => tx.get("SELECT 1"), { whileRefused: true });
     }
     expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 3 }]);
   });
 
+  test("is refused by the first transaction after it, also if that was there before, and by all others", async () => {
+    const waiting = write("before");
+    foreign((database) => database.exec(FOREIGN_INSERT));
+    expect(await outcomes([waiting, write("second"), db.tx(async () => 1)])).toEqual(
+      Array(3).fill("StoreUnavailable"),
+    );
+    await expect(write("third")).rejects.toThrow("another program has written to the database");
+    expect(await value()).toBe("first");
+    expect(await db.disturbances()).toHaveLength(1);
+    await expect(write("fourth")).rejects.toThrow(StoreUnavailable);
+    await db.close();
+    db = openSqlite(path, { seals: SEALS });
+    expect(await write("fifth")).toBe(1);
+  });
+
+  test("is still refused when a file that was moved is in its place again", async () => {
+    foreign((database) => database.exec(FOREIGN_INSERT));
+    renameSync(path, away());
+    await db.disturbances();
+    renameSync(away(), path);
+    await db.disturbances();
+    await expect(write("second")).rejects.toThrow("another program has written to the database");
+  });
+
+  test("does not keep the store from taking what is evidence of it", async () => {
+    foreign((database) => database.exec(FOREIGN_INSERT));
+    await db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
+      whileRefused: true,
+    });
+    expect(await value()).toBe("last words");
+    expect(await outcomes([write("second")])).toEqual(["StoreUnavailable"]);
+  });
+
   test.each([
     ["reads", "SELECT * FROM meta"],
+    ["makes a backup", "VACUUM INTO 'BACKUP'"],
+    ["writes back the log, and leaves it", "PRAGMA wal_checkpoint(PASSIVE)"],
     ["takes its changes back", `BEGIN IMMEDIATE; ${FOREIGN_INSERT}; ROLLBACK`],
   ])("is nothing where it %s", async (_, sql) => {
-    foreign((database) => database.exec(sql));
+    foreign((database) => database.exec(sql.replace("BACKUP", join(directory.path, "backup"))));
+    for (let again = 0; again < 2; again++) expect(await write(`later ${again}`)).toBe(1);
     expect(await db.disturbances()).toEqual([]);
   });
 });
@@ -168,7 +207,6 @@ interface Move {
   undo?(): void;
 }
 
-const away = () => join(directory.path, "away");
 const there = () => `${path}-wal`;
 const MOVES: readonly Move[] = [
   {
@@ -263,7 +301,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: m
     move();
     await db.disturbances();
     const evidence = db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
-      displaced: true,
+      whileRefused: true,
     });
     expect(await outcomes([evidence])).toEqual([isLost ? "StoreUnavailable" : 1]);
     expect(await value()).toBe(isLost ? "first" : "last words");
@@ -284,7 +322,9 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: m
 test("what was committed last is in the file that was moved, once its log is emptied", async () => {
   renameSync(path, away());
   await db.disturbances();
-  await db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), { displaced: true });
+  await db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
+    whileRefused: true,
+  });
   expect(await db.forget()).toBe(true);
   copyFileSync(away(), join(directory.path, "alone"));
   const alone = new Database(join(directory.path, "alone"));

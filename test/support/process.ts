@@ -58,6 +58,8 @@ export interface ServerProcess {
   readonly pid: number;
   /** The log so far. */
   stderr(): string;
+  /** The exit code, once it has ended by itself. */
+  readonly ended: Promise<number>;
   /**
    * Sends the signal and waits for the end.
    * @returns the exit code; null if the signal ended the process
@@ -130,7 +132,9 @@ export async function serve(args: readonly string[], options: ProcessOptions): P
   const deadline = Date.now() + READY_MS;
   for (;;) {
     const url = readyUrl(log);
-    if (url !== undefined) return { url, pid: child.pid, stderr: () => log, end: (signal) => end(signal) };
+    if (url !== undefined) {
+      return { url, pid: child.pid, stderr: () => log, ended: child.exited, end: (signal) => end(signal) };
+    }
     if (child.exitCode !== null || Date.now() > deadline) {
       child.kill("SIGKILL");
       throw new Error(`the server did not start (exit code ${child.exitCode}): ${log}`);

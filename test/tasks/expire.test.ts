@@ -2,7 +2,6 @@
  * `ledger.payload_days`: prompts, outputs and arguments are erased when they are old enough, also from tasks' events
  * and from every file.
  */
-import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -16,6 +15,7 @@ import { FakeClock } from "../support/clock.ts";
 import { allEvents, outline } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { serveBriefly, tempDir } from "../support/process.ts";
 import { SEALS, sealsOf } from "../support/seals.ts";
 import { leftovers } from "../vault/files-support.ts";
@@ -298,26 +298,29 @@ test("what the store refuses in the middle is erased an hour later, and recorded
   const entries = (await ledger(gateway)).filter(
     ({ phase, action }) => phase === "intent" && action === "task.dispatch",
   );
-  const file = new Database(databasePath(gateway.dataDir));
+  const file = ownConnection(gateway.dataDir);
   const count = () => file.query<{ n: number }, []>("SELECT count(*) AS n FROM payloads").get()?.n;
   expect(count()).toBe(160);
   const refused = `OLD.seq = ${entries[70]?.seq}`;
   file.run(
-    `CREATE TRIGGER full BEFORE DELETE ON payloads WHEN ${refused} BEGIN SELECT RAISE(ABORT, 'full'); END`,
+    `CREATE TEMP TRIGGER full BEFORE DELETE ON main.payloads WHEN ${refused} BEGIN SELECT RAISE(ABORT, 'full'); END`,
   );
   pass(181);
   await until(() => count() === 160 - 128);
   expect(await expired()).toEqual([]);
-  const db = openSqlite(databasePath(gateway.dataDir), { seals: sealsOf(gateway.dataDir) });
+  // Of a copy: a second writer on the file of a gateway that runs would be another program.
+  const copy = tempDir();
+  cpSync(gateway.dataDir, copy.path, { recursive: true });
+  const db = openSqlite(databasePath(copy.path), { seals: sealsOf(copy.path) });
   expect(await accounts(db)).toEqual([]);
   await db.close();
+  copy.remove();
   file.run("DROP TRIGGER full");
   await until(async () => {
     clock.advance(HOUR_MS);
     return (await expired()).length > 0;
   });
   expect(count()).toBe(0);
-  file.close();
   expect((await expired()).map(({ detail }) => detail?.payloads)).toEqual([160]);
   expect(await faults()).toEqual(SOUND);
 });
@@ -327,7 +330,7 @@ test("a run that somebody made up erases nothing, and no entry vouches for what 
   for (let n = 0; n < 3; n++) {
     await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: `text ${n}` }));
   }
-  const attacker = bench.attacker();
+  const attacker = bench.own;
   attacker.exec("DELETE FROM payloads WHERE seq = 1");
   for (const run of [
     { upTo: 3, days: 1 },

@@ -1,11 +1,11 @@
 /** `DELETE /v1/vault/documents/:id?payloads=true` also erases what tasks quote from the document. */
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
 import { readFile } from "../faults/support.ts";
 import { chainFaults } from "../ledger/support.ts";
 import { allEvents, outline } from "../support/events.ts";
 import type { Script } from "../support/fake-model.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { remove, write } from "../support/vault.ts";
 import { leftovers } from "../vault/files-support.ts";
 import {
@@ -238,16 +238,14 @@ test("what the store refused to erase is erased by the next start, in the middle
   script();
   const task = await run(stage.gateway, { agent: "finder", tools: TOOLS });
   const { dataDir } = stage.gateway;
-  const file = new Database(databasePath(dataDir));
+  const file = ownConnection(dataDir);
   // The events are erased by then, but not the first result, which alone shows that the task quotes the document.
   file.run(
-    "CREATE TRIGGER full BEFORE DELETE ON payloads WHEN OLD.body LIKE '%quagga%' BEGIN SELECT RAISE(ABORT, 'full'); END",
+    "CREATE TEMP TRIGGER full BEFORE DELETE ON main.payloads WHEN OLD.body LIKE '%quagga%' BEGIN SELECT RAISE(ABORT, 'full'); END",
   );
   await remove(stage.gateway, id, "?payloads=true");
   expect(leftovers(dataDir, { MARK })).not.toEqual([]);
   await stage.gateway.gateway.stop();
-  file.run("DROP TRIGGER full");
-  file.close();
   const again = await startStage({ tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
   await until(() => leftovers(dataDir, { MARK, LATER, ANSWER }).length === 0);
   const { body } = await again.gateway.call("GET", `/v1/tasks/${task.id}`);

@@ -1,14 +1,14 @@
 /** Tasks at the moment of a stop, and while the store cannot be read or written. */
 
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { databasePath } from "../../src/store/directory.ts";
 import { allEvents } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { dispatch, ended, held, ledger, openEvents, unsettled, until, yamlOf } from "./support.ts";
 
 let upstream: FakeModel;
@@ -26,10 +26,9 @@ beforeEach(async () => {
   });
   gateway = await startGateway({ yaml, dataDir });
   await gateway.agent("plain");
-  file = new Database(databasePath(dataDir));
+  file = ownConnection(dataDir);
 });
 afterEach(async () => {
-  file.close();
   await gateway.stop();
   await upstream.close();
   rmSync(dataDir, { recursive: true, force: true });
@@ -55,13 +54,12 @@ test("a cancel whose end cannot be written holds up no stop, and the next start 
   await dispatch(gateway, { agent: "plain" });
   const id = await dispatch(gateway, { agent: "plain" });
   await hold.asked;
-  file.run("CREATE TRIGGER full BEFORE UPDATE ON tasks BEGIN SELECT RAISE(ABORT, 'full'); END");
+  file.run("CREATE TEMP TRIGGER full BEFORE UPDATE ON main.tasks BEGIN SELECT RAISE(ABORT, 'full'); END");
   const cancelling = gateway.call("POST", `/v1/tasks/${id}/cancel`).catch(() => null);
   // The task leaves the queue, although its end is not written.
   await until(async () => (await gateway.call("GET", "/v1/workspace")).body.usage.tasks_queued === 0);
   await gateway.stop();
   await cancelling;
-  file.run("DROP TRIGGER full");
   upstream.script("a", { chunks: ["done"] });
   gateway = await startGateway({ yaml, dataDir });
   expect((await ended(gateway, id)).status).toBe("succeeded");

@@ -1,13 +1,13 @@
 /** The store fails in the middle of a run: no intent stays open, whatever was used is billed, and the task ends. */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { type Db, StoreUnavailable } from "../../src/store/db.ts";
-import { databasePath } from "../../src/store/directory.ts";
 import { RowSeals } from "../../src/store/seals/seals.ts";
 import { takeUp } from "../../src/tasks/end.ts";
 import { Retries } from "../../src/tasks/retries.ts";
 import { FakeClock } from "../support/clock.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { dispatch, ended, held, ledger, run, type Stage, startStage, unsettled, until } from "./support.ts";
 
 let stage: Stage;
@@ -16,10 +16,9 @@ let file: Database;
 beforeEach(async () => {
   stage = await startStage({ tiers: { 1: ["a"] }, prices: { a: [1, 1] } });
   await stage.gateway.agent("plain");
-  file = new Database(databasePath(stage.gateway.dataDir));
+  file = ownConnection(stage.gateway.dataDir);
 });
 afterEach(async () => {
-  file.close();
   await stage.stop();
 });
 

@@ -1,11 +1,12 @@
 /** A deleted or replaced document is no longer in any file of the data directory, even while the server runs. */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
 import { termOf } from "../../src/vault/terms/words.ts";
 import { vaultFaults } from "../faults/vault-support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { longText, remove, search, write } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
 import { filesWith, leftovers, openFile, stretchOf, vectorsOf } from "./files-support.ts";
@@ -188,7 +189,6 @@ describe("deleting", () => {
     expect((await search(gateway, { query: MARKS.text })).results).toEqual([]);
     expect(filesWith(gateway.dataDir, MARKS.text)).not.toEqual([]);
     file.run("DROP TRIGGER full");
-    file.close();
     await until(() => {
       clock.advance(5_000);
       return leftovers(gateway.dataDir, withoutScope(needles)).length === 0;
@@ -240,7 +240,6 @@ describe("replacing", () => {
     });
     expect(answer.status).toBe(200);
     file.run("DROP TRIGGER full");
-    file.close();
     expect((await gateway.call("GET", `/v1/vault/documents/${id}`)).body.text).toBe(text);
     expect((await search(gateway, { query: "fresh30x5" })).results[0]?.document_id).toBe(id);
   });
@@ -257,5 +256,5 @@ function some(needles: Record<string, string | Uint8Array>): Record<string, stri
 }
 
 function writable(): Database {
-  return new Database(databasePath(gateway.dataDir));
+  return ownConnection(gateway.dataDir);
 }

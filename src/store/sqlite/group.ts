@@ -11,7 +11,7 @@ const BUSY_TRIES = 500;
 
 interface Job {
   readonly work: (tx: Tx) => Promise<unknown>;
-  readonly single: boolean;
+  readonly options: TxOptions;
   readonly settle: (outcome: Outcome) => void;
 }
 
@@ -25,15 +25,24 @@ export interface Refusal {
   readonly isLost: boolean;
 }
 
+/** Decides whether the store may be written. */
+export interface WriteGuard {
+  /** Called within each transaction, before anything is written. */
+  look(): void;
+  /** Null: writes are accepted. */
+  readonly refusal: Refusal | null;
+}
+
+const UNGUARDED: WriteGuard = { look() {}, refusal: null };
+
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
  * after another inside one database transaction. Each has a savepoint, so a failing job undoes only its own writes.
  */
 export class GroupCommit {
   readonly #connection: Connection;
-  readonly #began: () => void;
+  readonly #guard: WriteGuard;
   readonly #seals: RowSeals;
-  #refusal: Refusal | null = null;
   #queue: Job[] = [];
   #scheduled = false;
   #ended = false;
@@ -41,16 +50,10 @@ export class GroupCommit {
   #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
 
-  /** `began` is called within each transaction, before anything is written. */
-  constructor(connection: Connection, began: () => void = () => {}, seals = new RowSeals(null)) {
+  constructor(connection: Connection, guard = UNGUARDED, seals = new RowSeals(null)) {
     this.#connection = connection;
     this.#seals = seals;
-    this.#began = began;
-  }
-
-  /** Refuses new jobs. With null, accepts them again. */
-  refuse(refusal: Refusal | null): void {
-    this.#refusal = refusal;
+    this.#guard = guard;
   }
 
   submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
@@ -59,8 +62,9 @@ export class GroupCommit {
         reject(new StoreUnavailable("the store is closed"));
         return;
       }
-      if (this.#refusal && (this.#refusal.isLost || options.displaced !== true)) {
-        reject(new StoreUnavailable(this.#refusal.reason));
+      const refused = this.#refused(options);
+      if (refused) {
+        reject(refused);
         return;
       }
       if (this.#queue.length >= QUEUE_LIMIT) {
@@ -69,7 +73,7 @@ export class GroupCommit {
       }
       this.#queue.push({
         work,
-        single: options.single === true,
+        options,
         settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)),
       });
       this.#schedule();
@@ -136,7 +140,7 @@ export class GroupCommit {
     const outcomes: Outcome[] = [];
     try {
       await this.#begin();
-      this.#began();
+      this.#guard.look();
       for (const job of group) outcomes.push(await this.#run(job, written));
       if (this.#last) await this.#runLast(this.#last, written);
       this.#connection.run("COMMIT");
@@ -182,19 +186,28 @@ export class GroupCommit {
     }
   }
 
+  #refused(options: TxOptions): StoreUnavailable | null {
+    const { refusal } = this.#guard;
+    if (!refusal || (options.whileRefused === true && !refusal.isLost)) return null;
+    return new StoreUnavailable(refusal.reason);
+  }
+
   /** @throws only if the whole group is lost (the engine ended the transaction by itself) */
-  async #run(job: Job, written: OpenTx[]): Promise<Outcome> {
+  async #run({ work, options }: Job, written: OpenTx[]): Promise<Outcome> {
+    // Checked again: the guard may have refused since the job was submitted.
+    const refused = this.#refused(options);
+    if (refused) return { ok: false, error: refused };
     const tx = new OpenTx(this.#connection, this.#seals);
-    if (!job.single) this.#connection.run("SAVEPOINT job");
+    if (options.single !== true) this.#connection.run("SAVEPOINT job");
     try {
-      const value = await job.work(tx);
-      if (!job.single) this.#connection.run("RELEASE job");
+      const value = await work(tx);
+      if (options.single !== true) this.#connection.run("RELEASE job");
       written.push(tx);
       return { ok: true, value };
     } catch (error) {
       tx.rolledBack();
       if (!this.#connection.database.inTransaction) throw error;
-      if (!job.single) {
+      if (options.single !== true) {
         this.#connection.run("ROLLBACK TO job");
         this.#connection.run("RELEASE job");
       }

@@ -6,6 +6,7 @@ import { type Connection, openReader, openWriter, sqliteCode } from "./connectio
 import { GroupCommit, isEngineError } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { openSeals, type SealOptions } from "./open-seals.ts";
+import { requireOwnSchema } from "./schema.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
 import { StoreWatch } from "./watch.ts";
 
@@ -34,7 +35,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
       ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(path, writer);
-  const group = new GroupCommit(writer, () => watch.look(), seals);
+  const group = new GroupCommit(writer, watch, seals);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
       return read(() => reader.all<Row>(sql, params));
@@ -55,7 +56,6 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     beforeCommit: (work) => group.beforeCommit(work),
     async disturbances() {
       const moved = watch.lookAtFiles();
-      group.refuse(watch.displaced);
       return [...moved, ...(await commitsOfOthers(group, watch))];
     },
     async close() {
@@ -163,6 +163,7 @@ function openConnections(
   let writer: Connection | undefined;
   try {
     writer = openWriter(path);
+    requireOwnSchema(writer.database);
     migrate(writer.database);
     const seals = options ? openSeals(writer, options) : new RowSeals(null);
     writer.neverWait();

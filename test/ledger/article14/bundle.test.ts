@@ -298,7 +298,7 @@ describe("a bundle", () => {
   test("of a ledger that somebody changed is not signed: it breaks off, and says where", async () => {
     const changed = await openBench();
     await story(changed, 2);
-    const attacker = changed.attacker();
+    const attacker = changed.own;
     attacker.run("DROP TRIGGER ledger_no_update");
     attacker.run(
       "UPDATE ledger SET bytes = replace(bytes, 'tok_bot', 'tok_cat') WHERE workspace_id = 1 AND seq = 14",

@@ -2,11 +2,11 @@
  * Somebody who can write the database's file but has no key cannot grant rights, because rows that carry authority
  * are sealed.
  */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createSecret, hashSecret } from "../../../src/access/secret.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
-import { databasePath } from "../../../src/store/directory.ts";
+import { ownConnection } from "../../support/own-connection.ts";
 import { ledger } from "../../tasks/support.ts";
 import { openScene, putBack, rowOf, type Scene } from "./support.ts";
 
@@ -134,6 +134,49 @@ describe("a token's row that is put back as it was before it ended lets nobody i
     while (scene.named.length === 0) await Bun.sleep(5);
     expect(await status(secret)).toBe(401);
   });
+
+  const CHANGED = `UPDATE ledger SET bytes = replace(bytes, 'token.revoke', 'token.xevoke')
+    WHERE instr(bytes, '"action":"token.revoke"') > 0`;
+
+  /** A put-back row of a revoked token in a ledger of more than a block, which is then edited. */
+  async function putBackIn(
+    edit: (file: Database) => void,
+  ): Promise<{ secret: string; restart: Promise<void> }> {
+    const { id, secret } = await issue({ scopes: ["agents:read"] });
+    let before = {};
+    await scene.restart((file) => {
+      before = rowOf(file, "tokens", id);
+    });
+    await scene.gateway.call("DELETE", `/v1/tokens/${id}`);
+    for (let n = 0; n < 60; n++)
+      await Promise.all(Array.from({ length: 10 }, () => scene.gateway.call("GET", "/v1/agents")));
+    const restart = scene.restart((file) => {
+      putBack(file, "tokens", before);
+      const trigger = file
+        .query<{ sql: string }, []>("SELECT sql FROM sqlite_schema WHERE name = 'ledger_no_update'")
+        .get();
+      file.exec("DROP TRIGGER ledger_no_update");
+      edit(file);
+      file.exec(trigger?.sql ?? "");
+    });
+    return { secret, restart };
+  }
+
+  test("it was revoked, and that entry was changed: the start is refused", async () => {
+    const { restart } = await putBackIn((file) => file.exec(CHANGED));
+    await expect(restart).rejects.toThrow("was changed in entries that record which tokens were revoked");
+  });
+
+  test("it was revoked, the index hides that entry, and an entry of another block was changed", async () => {
+    const { secret, restart } = await putBackIn((file) => {
+      file.exec("DELETE FROM ledger_index WHERE key = 'action:token.revoke'");
+      file.exec("UPDATE ledger SET bytes = bytes || ' ' WHERE workspace_id = 1 AND seq = 300");
+    });
+    await restart;
+    expect((await scene.gateway.call("GET", "/v1/ledger/300")).status).toBe(503);
+    for (let n = 0; n < 400 && scene.named.length === 0; n++) await Bun.sleep(5);
+    expect(await status(secret)).toBe(401);
+  });
 });
 
 test("a session that somebody made up, or lengthened, signs nobody in", async () => {
@@ -200,8 +243,8 @@ test("a workspace whose stop somebody took back in the file stays stopped, until
 });
 
 test("limits that are changed in the file while the server runs are not adopted by a change of something else", async () => {
-  using file = new Database(databasePath(scene.gateway.dataDir));
-  file.exec(
+  // Past SQLite: the store would take no change after another program's commit.
+  ownConnection(scene.gateway.dataDir).exec(
     "UPDATE workspaces SET requests_per_minute = 999999, concurrent_tasks = 9999, enforcement = 'soft'",
   );
   const body = { limits: { enforcement: "enforced" }, budget: { credits_per_month: 5 } };

@@ -2,9 +2,8 @@
  * The arguments of a waiting call are erased: nobody can see them any more, so nobody can approve the call as it was,
  * and nobody is told to review it again.
  */
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { databasePath } from "../../../src/store/directory.ts";
+import { ownConnection } from "../../support/own-connection.ts";
 import { ended } from "../support.ts";
 import { type ApprovalStage, type Asked, startApprovals } from "./support.ts";
 
@@ -17,9 +16,8 @@ let asked: Asked;
 beforeEach(async () => {
   stage = await startApprovals();
   asked = await stage.ask();
-  const file = new Database(databasePath(stage.gateway.dataDir));
+  const file = ownConnection(stage.gateway.dataDir);
   expect(file.run('DELETE FROM payloads WHERE body = \'{"to":"all"}\'').changes).toBe(1);
-  file.close();
 });
 afterEach(() => stage.stop());
 

@@ -1,8 +1,7 @@
 /** How many calls of a workspace may wait for people. The next call is not made, and its model is told why. */
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { databasePath } from "../../../src/store/directory.ts";
 import { PENDING_LIMIT } from "../../../src/tasks/approvals/rows.ts";
+import { ownConnection } from "../../support/own-connection.ts";
 import { dispatch, ended, until } from "../support.ts";
 import { type ApprovalStage, startApprovals } from "./support.ts";
 
@@ -15,9 +14,7 @@ beforeEach(async () => {
 afterEach(() => stage.stop());
 
 test("past 10,000 nobody is asked, until one of them is decided", async () => {
-  const { dataDir } = stage.gateway;
-  const database = new Database(databasePath(dataDir));
-  database.run(
+  ownConnection(stage.gateway.dataDir).run(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
      INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash,
        required, presented_at, expires_at, status)
@@ -25,7 +22,6 @@ test("past 10,000 nobody is asked, until one of them is decided", async () => {
      FROM n, workspaces w WHERE w.name = 'default'`,
     [PENDING_LIMIT - 1],
   );
-  database.close();
   const last = await stage.ask();
   const refused = await dispatch(stage.gateway, { agent: "careful", tools: ["up.send"] });
   const task = await ended(stage.gateway, refused);

@@ -86,11 +86,12 @@ test.each<[name: string, ...statements: string[]]>([
 });
 
 test("one that was deleted is not run, though its row is there again", async () => {
-  const file = new Database(databasePath(directory.path));
-  file.run("CREATE TABLE kept AS SELECT * FROM schedules");
-  file.close();
+  using file = new Database(databasePath(directory.path), { readonly: true });
+  const columns = file.query<{ name: string }, []>("SELECT name FROM pragma_table_info('schedules')").all();
+  const values = columns.map(({ name }) => `quote(${name})`).join(" || ',' || ");
+  const row = file.query<{ kept: string }, []>(`SELECT ${values} AS kept FROM schedules`).get();
   expect((await call("DELETE", `/v1/schedules/${id}`)).status).toBe(204);
-  await restart("INSERT INTO schedules SELECT * FROM kept", "DELETE FROM kept");
+  await restart(`INSERT INTO schedules VALUES (${row?.kept})`);
   expect((await due()).last_run).toEqual(expect.objectContaining({ task: null, code: "schedule_changed" }));
   expect(await entriesOf("task.dispatch")).toEqual([]);
 });

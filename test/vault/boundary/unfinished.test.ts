@@ -1,7 +1,6 @@
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { join } from "node:path";
 import type { TestGateway } from "../../support/gateway.ts";
+import { ownConnection } from "../../support/own-connection.ts";
 import { MODES } from "../../support/vault.ts";
 import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from "./support.ts";
 
@@ -14,28 +13,23 @@ import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from 
  * must be alone in its scope.
  */
 function unfinish({ dataDir }: TestGateway, id: string, state: "building" | "removing"): void {
-  const database = new Database(join(dataDir, "gatehouse.db"), { readwrite: true });
-  try {
-    database.exec("PRAGMA busy_timeout = 5000");
-    database
-      .transaction(() => {
-        const row = database
-          .query<{ key: number; scope_id: number }, [string]>(
-            "SELECT key, scope_id FROM vault_documents WHERE id = ?",
-          )
-          .get(id);
-        if (!row) throw new Error("no such document");
-        database.query("UPDATE vault_documents SET state = ? WHERE key = ?").run(state, row.key);
-        database.query("DELETE FROM vault_metadata WHERE document_key = ?").run(row.key);
-        // A hidden document's segments are normally gone. Here they stay, and nothing may read them.
-        database
-          .query(`UPDATE vault_segments SET live = 0, document_key = ?1 WHERE scope_id = ?2`)
-          .run(row.key, row.scope_id);
-      })
-      .immediate();
-  } finally {
-    database.close();
-  }
+  const database = ownConnection(dataDir);
+  database
+    .transaction(() => {
+      const row = database
+        .query<{ key: number; scope_id: number }, [string]>(
+          "SELECT key, scope_id FROM vault_documents WHERE id = ?",
+        )
+        .get(id);
+      if (!row) throw new Error("no such document");
+      database.query("UPDATE vault_documents SET state = ? WHERE key = ?").run(state, row.key);
+      database.query("DELETE FROM vault_metadata WHERE document_key = ?").run(row.key);
+      // Of a hidden document the segments are gone; here they stay, and nobody is to look at them.
+      database
+        .query(`UPDATE vault_segments SET live = 0, document_key = ?1 WHERE scope_id = ?2`)
+        .run(row.key, row.scope_id);
+    })
+    .immediate();
 }
 
 describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
