@@ -152,7 +152,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
     const workspaceIds = () => workspaces.list().map(({ id }) => id);
-    const replays = new ReplayedTokens({ db, lists: ledgers.lists, tokens, clock, log, workspaceIds });
+    const replays = new ReplayedTokens({
+      ...{ db, heads: ledgers.heads, tokens, clock, log, acceptChanged: surroundings.acceptRows ?? false },
+      workspaces: () => workspaces.list(),
+    });
     await replays.check();
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
@@ -302,7 +305,11 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     }
 
     const handedOver = handOverAdmin
-      ? await ensureAdmin({ db, ledger, tokens, workspaces, random, log }, config.adminToken, handOverAdmin)
+      ? await ensureAdmin(
+          { db, ledger, tokens, workspaces, replays, random, log },
+          config.adminToken,
+          handOverAdmin,
+        )
       : null;
     let endHousekeeping = () => {};
 
@@ -317,6 +324,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await purgeKeys(db, clock.now());
         await desk.expire();
         await usageSlots.keepHouse();
+        await replays.keepHouse();
       } catch (error) {
         log.warn("housekeeping failed; it will be tried again", { error });
       }
@@ -341,7 +349,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await checkpoints.recordRule();
         checkpoints.start();
         ledgerWatch.start();
-        replays.start();
         forgetting.start();
         expiry.start();
         runs.start();
@@ -377,7 +384,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         const lostDecisions = await late.stop();
         // Before the vault's threads end, since whatever they have open ends with them.
         await ledgerWatch.stop();
-        await replays.stop();
         await quoted.stop();
         await expiry.stop();
         await vault.stop();

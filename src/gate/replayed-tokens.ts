@@ -1,102 +1,88 @@
 import type { Tokens } from "../access/tokens.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import { indexedEntries } from "../ledger/indexed-entries.ts";
+import { OperatorError } from "../base/errors.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
-import type { LedgerLists } from "../ledger/lists.ts";
-import { parsedEntry } from "../ledger/parsed-entry.ts";
-import type { StoredEntry } from "../ledger/query.ts";
-import type { Db } from "../store/db.ts";
+import { TokenHistory, type TokenHistoryParts } from "./token-history.ts";
 
-export interface ReplayedTokensParts {
-  readonly db: Db;
-  readonly lists: Pick<LedgerLists, "read">;
-  readonly tokens: Pick<Tokens, "changeWith">;
+export interface ReplayedTokensParts extends TokenHistoryParts {
+  readonly tokens: Pick<Tokens, "changeWith" | "ended">;
   readonly clock: Pick<Clock, "now">;
-  readonly log: Log;
-  workspaceIds(): readonly number[];
+  workspaces(): readonly { readonly id: number; readonly name: string }[];
 }
-
-/** What the ledger records about a token. */
-interface TokenHistory {
-  isRevoked: boolean;
-  rotations: number;
-}
-
-const ACTIONS = ["token.revoke", "token.rotate"] as const;
 
 /**
  * Ends tokens whose rows date from before their revocation or last rotation. Someone restored such a row: its seal
  * matches, since the server once wrote it, but the ledger shows what happened since.
  *
- * `check` uses the ledger's index, which takes milliseconds. `start` repeats the check in the background with entries
- * verified against the signed tree (1 ms per 256 entries), and so finds what a changed index hides.
+ * A start knows that from entries verified against the signed tree, before anybody is admitted. It reads those since
+ * the history was stored last; a changed entry among them may be a revocation, so the start is refused.
  */
 export class ReplayedTokens {
   readonly #parts: ReplayedTokensParts;
-  #running: Promise<void> = Promise.resolve();
-  #stopped = false;
+  readonly #histories = new Map<number, TokenHistory>();
 
   constructor(parts: ReplayedTokensParts) {
     this.#parts = parts;
+    parts.tokens.ended.listen(({ workspaceId, id, rotations }) => {
+      const history = this.#of(workspaceId);
+      if (rotations === null) history.addRevoked(id);
+      else history.addRotated(id, rotations);
+    });
   }
 
-  /** MUST be called before any caller is admitted. */
+  /** MUST be called before any caller is admitted. @throws OperatorError if the ledger was changed */
   async check(): Promise<void> {
-    const { db, workspaceIds } = this.#parts;
-    for (const id of workspaceIds()) await this.#examine(id, (action) => indexedEntries(db, id, action));
-  }
-
-  start(): void {
-    this.#running = this.#examineAll();
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#running;
-  }
-
-  async #examineAll(): Promise<void> {
-    const { lists, log, workspaceIds } = this.#parts;
-    const span = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
-    for (const id of workspaceIds()) {
+    for (const { id, name } of this.#parts.workspaces()) {
+      const history = this.#of(id);
       try {
-        await this.#examine(id, (action) => lists.read(id, { action }, span));
+        await history.read();
       } catch (error) {
-        // The lists report where it has changed.
-        if (error instanceof LedgerChanged) continue;
-        log.warn("could not check for restored tokens that had been revoked; the next start checks again", {
-          error,
-        });
-        return;
+        if (!(error instanceof LedgerChanged)) throw error;
+        throw new OperatorError(
+          `the ledger of workspace ${JSON.stringify(name)} was changed (${error.message}), so it cannot show which tokens were revoked`,
+          "run `gatehouse ledger verify`, and restore a backup of the data directory; without one, review the tokens and run `gatehouse reseal`",
+        );
+      }
+      if (!history.isEmpty) await this.#endReplayed(id, history);
+    }
+  }
+
+  /** Stores what has ended lately, so that the next start has less to read. Called regularly. */
+  async keepHouse(): Promise<void> {
+    for (const history of this.#histories.values()) {
+      try {
+        await history.keep();
+      } catch (error) {
+        // The lists report where the ledger was changed.
+        if (!(error instanceof LedgerChanged)) throw error;
       }
     }
   }
 
-  async #examine(
-    workspaceId: number,
-    read: (action: string) => AsyncIterable<readonly StoredEntry[]>,
-  ): Promise<void> {
-    const known = new Map<string, TokenHistory>();
-    for (const action of ACTIONS) {
-      for await (const entries of read(action)) {
-        if (this.#stopped) return;
-        for (const { bytes } of entries) take(known, bytes);
-      }
-    }
-    if (known.size > 0) await this.#endReplayed(workspaceId, known);
+  /** Whether a configured admin secret was installed once, whatever has happened to its token's row since. */
+  wasConfigured(workspaceId: number, id: string): boolean {
+    return this.#of(workspaceId).wasConfigured(id);
   }
 
-  async #endReplayed(workspaceId: number, known: ReadonlyMap<string, TokenHistory>): Promise<void> {
+  /** MUST be called once the entry that names the configured secret is on disk. */
+  addConfigured(workspaceId: number, id: string): void {
+    this.#of(workspaceId).addConfigured(id);
+  }
+
+  /** A workspace that is created while the server runs has no history yet. */
+  #of(workspaceId: number): TokenHistory {
+    const known = this.#histories.get(workspaceId) ?? new TokenHistory(this.#parts, workspaceId);
+    this.#histories.set(workspaceId, known);
+    return known;
+  }
+
+  async #endReplayed(workspaceId: number, history: TokenHistory): Promise<void> {
     const { db, tokens, clock } = this.#parts;
     const rows = await db.all<{ id: string; rotations: number }>(
       "SELECT id, rotations FROM tokens WHERE workspace_id = $1 AND revoked_at IS NULL",
       [workspaceId],
     );
-    const replayed = rows.filter(({ id, rotations }) => {
-      const history = known.get(id);
-      return history && (history.isRevoked || history.rotations > rotations);
-    });
+    const replayed = rows.filter((row) => history.isOutdated(row));
     if (replayed.length === 0) return;
     await db.tx(async (tx) => {
       tokens.changeWith(tx);
@@ -110,16 +96,5 @@ export class ReplayedTokens {
       }
     });
     for (const { id } of replayed) db.seals.report("tokens", { workspace_id: workspaceId, id });
-  }
-}
-
-function take(known: Map<string, TokenHistory>, bytes: string): void {
-  const { action, outcome, detail } = parsedEntry(bytes);
-  if (outcome !== "succeeded" || typeof detail?.token !== "string") return;
-  const history = known.get(detail.token) ?? { isRevoked: false, rotations: 0 };
-  known.set(detail.token, history);
-  if (action === "token.revoke") history.isRevoked = true;
-  else if (typeof detail.rotation === "number") {
-    history.rotations = Math.max(history.rotations, detail.rotation);
   }
 }

@@ -116,20 +116,50 @@ describe("a token's row that is put back as it was before it ended lets nobody i
     expect(scene.named).toEqual([`tokens ${id}`]);
   });
 
-  test("it was revoked, and the index hides that entry", async () => {
+  const CHANGED = `UPDATE ledger SET bytes = replace(bytes, 'token.revoke', 'token.xevoke')
+    WHERE instr(bytes, '"action":"token.revoke"') > 0`;
+  const HIDDEN = "DELETE FROM ledger_index WHERE key IN ('action:token.revoke', 'action:token.rotate')";
+
+  /** A put-back row of a revoked token in a ledger of more than two blocks, which is then edited. */
+  async function putBackIn(
+    edit: (file: Database) => void,
+  ): Promise<{ secret: string; restart: Promise<void> }> {
     const { id, secret } = await issue({ scopes: ["agents:read"] });
     let before = {};
     await scene.restart((file) => {
       before = rowOf(file, "tokens", id);
     });
     await scene.gateway.call("DELETE", `/v1/tokens/${id}`);
-    for (let n = 0; n < 300; n++) await status("gth_none");
-    await scene.restart((file) => {
+    for (let n = 0; n < 60; n++)
+      await Promise.all(Array.from({ length: 10 }, () => scene.gateway.call("GET", "/v1/agents")));
+    const restart = scene.restart((file) => {
       putBack(file, "tokens", before);
-      file.exec("DELETE FROM ledger_index WHERE key = 'action:token.revoke'");
+      const trigger = file
+        .query<{ sql: string }, []>("SELECT sql FROM sqlite_schema WHERE name = 'ledger_no_update'")
+        .get();
+      file.exec("DROP TRIGGER ledger_no_update");
+      edit(file);
+      file.exec(trigger?.sql ?? "");
     });
-    while (scene.named.length === 0) await Bun.sleep(5);
+    return { secret, restart };
+  }
+
+  test("it was revoked, and the index hides that entry: from the first call on", async () => {
+    const { secret, restart } = await putBackIn((file) => file.exec(HIDDEN));
+    await restart;
+    expect(scene.named).toHaveLength(1);
     expect(await status(secret)).toBe(401);
+  });
+
+  test.each([
+    ["that entry was changed", CHANGED],
+    [
+      "the index hides that entry, and another one was changed",
+      `${HIDDEN}; UPDATE ledger SET bytes = bytes || ' ' WHERE workspace_id = 1 AND seq = 5`,
+    ],
+  ])("it was revoked, and %s: the start is refused", async (_, edit) => {
+    const { restart } = await putBackIn((file) => file.exec(edit));
+    await expect(restart).rejects.toThrow(/was changed \(.*\), so it cannot show which tokens were revoked/);
   });
 });
 
