@@ -116,7 +116,7 @@ describe("a start refuses", () => {
         v.run("ALTER TABLE schedules DROP COLUMN agent_id");
         v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
       },
-      /the signed head of the ledgers is missing, although the key|cannot be opened|cannot be upgraded/,
+      /the signed head of the ledgers is missing, although the key|cannot be opened|differs from the one that Gatehouse created/,
     ],
     [
       "one, and the keys are gone, as in a directory that nobody has started on",

@@ -4,12 +4,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, wr
 import { join } from "node:path";
 import { SCHEMA_VERSION } from "../../src/store/sqlite/migrate.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
-import {
-  DatabaseUnreadable,
-  NEWEST_SCHEMA,
-  openReadOnly,
-  schemaOf,
-} from "../../src/store/sqlite/read-only.ts";
+import { DatabaseUnreadable, NEWEST_SCHEMA, openReadOnly } from "../../src/store/sqlite/read-only.ts";
+import { schemaOf } from "../../src/store/sqlite/schema.ts";
 import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
 

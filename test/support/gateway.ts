@@ -13,6 +13,8 @@ export interface TestGatewayOptions extends Surroundings {
   readonly yaml?: string;
   /** An existing data directory, which is kept at the end. */
   readonly dataDir?: string;
+  /** Called when the gateway has read its store, and before it works: while no task has gone on yet. */
+  opened?(dataDir: string): void;
 }
 
 export interface Answered {
@@ -59,6 +61,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     cwd: dataDir,
   });
   const gateway = await openGateway(config, { log: silentLog, handOverAdmin: () => {}, ...options });
+  options.opened?.(dataDir);
   const published = await gateway.start();
   // `public_url` may be a name that leads nowhere here.
   const url = readRuntime(dataDir)?.url ?? published;

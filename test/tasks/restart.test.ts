@@ -8,6 +8,7 @@ import { addConnector } from "../mcp/support.ts";
 import { allEvents, outline, type ReadEvent, readEvents } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 import { startScriptedMcp } from "../support/scripted-mcp.ts";
 import { dispatch, ended, held, ledger, openEvents, unsettled, until, yamlOf } from "./support.ts";
 
@@ -43,7 +44,10 @@ async function restart(): Promise<void> {
 }
 
 /** What a process finds that starts where this one was killed at this moment: its files as they are. */
-async function crash(change: (database: Database) => void = () => {}): Promise<void> {
+async function crash(
+  change: (database: Database) => void = () => {},
+  opened: (dataDir: string) => void = () => {},
+): Promise<void> {
   const next = directory();
   cpSync(gateway.dataDir, next, { recursive: true });
   await gateway.stop();
@@ -51,7 +55,15 @@ async function crash(change: (database: Database) => void = () => {}): Promise<v
   change(database);
   database.close();
   directories.push(next);
-  gateway = await startGateway({ yaml, dataDir: next });
+  gateway = await startGateway({ yaml, dataDir: next, opened });
+}
+
+/** What would make a queued task run fails in this process. A start refuses such a trigger in the file. */
+function holdQueued(dataDir: string): void {
+  ownConnection(dataDir).run(
+    `CREATE TEMP TRIGGER held BEFORE UPDATE OF status ON main.tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'
+     BEGIN SELECT RAISE(ABORT, 'full'); END`,
+  );
 }
 
 function readUntil(id: string, text: string): Promise<ReadEvent[]> {
@@ -220,19 +232,14 @@ test("ids are not used again where the next process dies before the task's first
     const id = await dispatch(gateway, { agent: "plain", tools: ["files.slow"] });
     await until(() => mcp.calls.length === 1);
     // In the second process the refused call is stored, and nothing after it: what would make the task run again fails.
-    await crash((database) => {
-      database.run(
-        `CREATE TRIGGER held BEFORE UPDATE OF status ON tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'
-         BEGIN SELECT RAISE(ABORT, 'full'); END`,
-      );
-    });
+    await crash(() => {}, holdQueued);
     const task = async () => (await gateway.call("GET", `/v1/tasks/${id}`)).body;
     await until(async () => (await task()).tools_called.length === 2);
     const seen = await readUntilEvent(
       id,
       ({ event, data }) => event === "tool.result" && data.status === "denied",
     );
-    await crash((database) => database.run("DROP TRIGGER held"));
+    await crash();
 
     expect(await ended(gateway, id)).toMatchObject({
       status: "succeeded",
@@ -257,15 +264,11 @@ test("nor where process after process dies before it has begun", async () => {
   const id = await dispatch(gateway, { agent: "plain" });
   await crash((database) => {
     database.run("UPDATE tasks SET status = 'cancelled', finished_at = 1 WHERE status = 'running'");
-    database.run(
-      `CREATE TRIGGER held BEFORE UPDATE OF status ON tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'
-       BEGIN SELECT RAISE(ABORT, 'full'); END`,
-    );
-  });
+  }, holdQueued);
   const [created, started] = await readUntilEvent(id, ({ event }) => event === "task.started");
   expect([created?.event, started?.event]).toEqual(["task.created", "task.started"]);
   upstream.script("a", { chunks: ["done"] });
-  await crash((database) => database.run("DROP TRIGGER held"));
+  await crash();
   expect((await ended(gateway, id)).status).toBe("succeeded");
   const rest = await allEvents(await openEvents(gateway, id, { "last-event-id": String(started?.id) }));
   expect(outline(rest.filter(({ event }) => event !== "output.reset"))).toEqual([

@@ -1,9 +1,5 @@
-import {
-  FIRST_WITH_NODE_HEAD,
-  type ReadOnlyDatabase,
-  type SchemaObject,
-  schemaOf,
-} from "../../store/sqlite/read-only.ts";
+import { FIRST_WITH_NODE_HEAD, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { nameOfObject, type SchemaObject, schemaDifferences, schemaOf } from "../../store/sqlite/schema.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";
 
@@ -40,29 +36,21 @@ const NAMED = new RegExp(`\\b(?:${EVIDENCE_TABLES.join("|")})\\b`, "i");
  * @returns false if a table differs, since nothing can be read from it then
  */
 export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean {
-  const expected = new Map(
-    schemaOf(database.schemaVersion)
-      .filter(isOfEvidence)
-      .map((object) => [keyOf(object), object]),
-  );
+  const expected = schemaOf(database.schemaVersion).filter(isOfEvidence);
   let isReadable = true;
-  for (const object of database.schema().filter(isOfEvidence)) {
-    const known = expected.get(keyOf(object));
-    expected.delete(keyOf(object));
-    if (known?.sql === object.sql && known.tbl_name === object.tbl_name) continue;
-    if (known?.type === "table") isReadable = false;
-    if (known) {
+  for (const { kind, object } of schemaDifferences(database.schema().filter(isOfEvidence), expected)) {
+    const name = nameOfObject(object);
+    if (kind !== "foreign" && object.type === "table") isReadable = false;
+    if (kind === "changed") {
       report.tampered(
         "schema_changed",
-        `${nameOf(object)} differs from the one that Gatehouse created: ${effectOf(object)}.`,
+        `${name} differs from the one that Gatehouse created: ${effectOf(object)}.`,
       );
+    } else if (kind === "foreign") {
+      report.tampered("schema_foreign", `${name} was added by somebody else: ${effectOf(object)}.`);
     } else {
-      report.tampered("schema_foreign", `${nameOf(object)} was added by somebody else: ${effectOf(object)}.`);
+      report.tampered("schema_missing", `${name} is missing: ${lossOf(object)}.`);
     }
-  }
-  for (const object of expected.values()) {
-    if (object.type === "table") isReadable = false;
-    report.tampered("schema_missing", `${nameOf(object)} is missing: ${lossOf(object)}.`);
   }
   return isReadable;
 }
@@ -72,17 +60,6 @@ function isOfEvidence({ type, tbl_name: table, sql }: SchemaObject): boolean {
   if (type === "trigger" || type === "view") return true;
   const name = table.toLowerCase();
   return [...EVIDENCE_TABLES, ...OTHERS].includes(name) || NAMED.test(sql ?? "");
-}
-
-function keyOf({ type, name }: SchemaObject): string {
-  return `${type} ${name}`;
-}
-
-function nameOf({ type, name, tbl_name: table }: SchemaObject): string {
-  const shown = JSON.stringify(name);
-  return type === "table" || type === "view"
-    ? `The ${type} ${shown}`
-    : `The ${type} ${shown} of the table ${table}`;
 }
 
 function effectOf({ type }: SchemaObject): string {

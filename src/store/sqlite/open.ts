@@ -6,6 +6,7 @@ import { type Connection, openReader, openWriter, sqliteCode } from "./connectio
 import { GroupCommit, isEngineError } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { openSeals, type SealOptions } from "./open-seals.ts";
+import { requireOwnSchema } from "./schema.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
 import { StoreWatch } from "./watch.ts";
 
@@ -163,6 +164,7 @@ function openConnections(
   let writer: Connection | undefined;
   try {
     writer = openWriter(path);
+    requireOwnSchema(writer.database);
     migrate(writer.database);
     const seals = options ? openSeals(writer, options) : new RowSeals(null);
     writer.neverWait();

@@ -2,19 +2,10 @@ import { constants, Database } from "bun:sqlite";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import type { SqlValue } from "../db.ts";
 import { Connection, sqliteCode } from "./connection.ts";
-import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrate.ts";
+import { APPLICATION_ID, SCHEMA_VERSION } from "./migrate.ts";
 import { NODE_HEAD } from "./migrations/016-node-head.ts";
-import { MIGRATIONS, versionOf } from "./migrations/index.ts";
-
-/** A row of `sqlite_schema`. */
-export interface SchemaObject {
-  readonly type: string;
-  readonly name: string;
-  /** The table or view that it belongs to. */
-  readonly tbl_name: string;
-  /** Null for the index of a primary key. */
-  readonly sql: string | null;
-}
+import { versionOf } from "./migrations/index.ts";
+import { SCHEMA, type SchemaObject } from "./schema.ts";
 
 /** A database file opened without changing it or leaving anything beside it. */
 export interface ReadOnlyDatabase {
@@ -150,19 +141,6 @@ function readOnly(
     },
     close: () => connection.close(),
   };
-}
-
-const SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name";
-
-/** The objects that the migrations up to a version create. */
-export function schemaOf(version: number): SchemaObject[] {
-  const database = new Database(":memory:");
-  try {
-    migrate(database, MIGRATIONS.slice(0, version));
-    return database.query<SchemaObject, []>(SCHEMA).all();
-  } finally {
-    database.close();
-  }
 }
 
 /** Opens a connection and begins a transaction, so everything is read from the same moment. */

@@ -1,0 +1,77 @@
+/** Whoever can write the database's file, and has no key, cannot make the server write, and seal, what an object says. */
+import type { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { OperatorError } from "../../src/base/errors.ts";
+import { openScene, type Scene } from "./seals/support.ts";
+
+setDefaultTimeout(60_000);
+
+let scene: Scene;
+beforeEach(async () => {
+  scene = await openScene();
+});
+afterEach(() => scene.remove());
+
+/** What the next start says. */
+async function refusal(edit: (file: Database) => void): Promise<OperatorError> {
+  try {
+    await scene.restart(edit);
+  } catch (error) {
+    if (error instanceof OperatorError) return error;
+    throw error;
+  }
+  throw new Error("it has started");
+}
+
+const RAISE = `CREATE TRIGGER zz AFTER UPDATE OF secret_hash ON tokens
+  BEGIN UPDATE tokens SET scopes = '["admin"]' WHERE id = NEW.id; END`;
+
+describe("a start refuses, and names", () => {
+  test.each<[string, string, (file: Database) => void]>([
+    ["a trigger", 'The trigger "zz" of the table tokens', (file) => file.exec(RAISE)],
+    [
+      "a trigger in a file that says it is older",
+      'The trigger "zz" of the table tokens',
+      (file) => {
+        file.exec(RAISE);
+        file.exec("PRAGMA user_version = 16");
+      },
+    ],
+    ["a view", 'The view "mine"', (file) => file.exec("CREATE VIEW mine AS SELECT * FROM tokens")],
+    ["a table", 'The table "mine"', (file) => file.exec("CREATE TABLE mine (id INTEGER)")],
+    [
+      "an index",
+      'The index "mine" of the table tokens',
+      (file) => file.exec("CREATE INDEX mine ON tokens (name) WHERE name = 'x'"),
+    ],
+    [
+      "a trigger of a vault table's name",
+      'The trigger "vault_vectors_9" of the table tokens',
+      (file) => file.exec(RAISE.replace("zz", "vault_vectors_9")),
+    ],
+    [
+      "a changed table",
+      'The table "tokens"',
+      (file) => file.exec("ALTER TABLE tokens ADD COLUMN mine TEXT DEFAULT 'x'"),
+    ],
+    [
+      "a changed trigger",
+      'The trigger "ledger_no_update" of the table ledger',
+      (file) => {
+        file.exec("DROP TRIGGER ledger_no_update");
+        file.exec("CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger BEGIN SELECT 1; END");
+      },
+    ],
+  ])("%s", async (_, name, edit) => {
+    const { message, hint } = await refusal(edit);
+    expect(message).toStartWith(name);
+    expect(hint).toContain("gatehouse ledger verify");
+  });
+});
+
+test("a start takes what SQLite's ANALYZE has left, and a file whose foreign trigger was dropped again", async () => {
+  await scene.restart((file) => file.exec("ANALYZE"));
+  await refusal((file) => file.exec(RAISE));
+  await scene.restart((file) => file.exec("DROP TRIGGER zz"));
+  expect((await scene.gateway.call("GET", "/v1/agents")).status).toBe(200);
+});
