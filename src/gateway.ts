@@ -39,6 +39,7 @@ import { Forgetting } from "./store/forgetting.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { proveWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
+import type { SealedRowsCheck } from "./store/seals/unsealed-rows.ts";
 import { openSecretKey } from "./store/secret-key.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
 import { approvalChanges, approvalKey, approvalsPending, taskChanges, taskUsage } from "./tasks/feed.ts";
@@ -59,8 +60,11 @@ export interface Surroundings {
   readonly handOverAdmin?: (secret: string) => void;
   /** Creates a new signing key for the ledgers if it is lost. Nothing then vouches for the new key. */
   readonly replaceLostLedgerKey?: boolean;
-  /** The operator accepts the rows of the database as they are, whatever seals they have. */
-  readonly acceptRows?: boolean;
+  /**
+   * Called with the rows whose seals do not match. They are sealed as they are unless it throws. Entries of the ledger
+   * that were changed no longer keep the gateway from opening.
+   */
+  readonly acceptRows?: (check: SealedRowsCheck) => void;
 }
 
 export interface Gateway {
@@ -98,7 +102,7 @@ const HOUR_MS = 3_600_000;
  * @throws OperatorError if the data directory is in use, cannot be written or belongs to a newer version
  */
 export async function openGateway(config: Config, surroundings: Surroundings = {}): Promise<Gateway> {
-  const { clock = systemClock, random = systemRandom, handOverAdmin } = surroundings;
+  const { clock = systemClock, random = systemRandom, handOverAdmin, acceptRows } = surroundings;
   const log = surroundings.log ?? createLog(config.logLevel, clock);
   const ids = createIds(clock, random);
 
@@ -117,7 +121,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     removeRuntime(config.dataDir);
     const database = databasePath(config.dataDir);
     const secretKey = openSecretKey({ ...config, random });
-    const seals = { key: secretKey, acceptRows: surroundings.acceptRows ?? false };
+    const seals = { key: secretKey, acceptRows };
     const db = openSqlite(database, { libraries: config.dataDir, seals });
     opened = db;
     if (db.vectors.problem !== null) {
@@ -152,11 +156,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
     const workspaceIds = () => workspaces.list().map(({ id }) => id);
-    const replays = new ReplayedTokens({
-      ...{ db, heads: ledgers.heads, tokens, clock, log, acceptChanged: surroundings.acceptRows ?? false },
-      workspaces: () => workspaces.list(),
-    });
-    await replays.check();
+    const { heads, lists, faults } = ledgers;
+    const acceptChanged = acceptRows !== undefined;
+    const replays = new ReplayedTokens({ db, heads, tokens, clock, log, acceptChanged });
+    await replays.check(workspaces.list());
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
     const links = new SignInLinks(clock, random);
@@ -194,9 +197,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const usageSlots = new UsageSlots(db, clock, workspaceIds);
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
-    const ledgerWatch = new LedgerWatch({
-      ...{ db, ledger, heads: ledgers.heads, clock, log, noticed, workspaceIds },
-    });
+    const ledgerWatch = new LedgerWatch({ db, ledger, heads, clock, log, noticed, workspaceIds });
     const gate = createGate({
       ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
     });
@@ -245,8 +246,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const openedTasks = openTasks({
       db,
       ledger,
-      lists: ledgers.lists,
-      faults: ledgers.faults,
+      ...{ lists, faults },
       budgets,
       workspaces,
       agents,
@@ -276,7 +276,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     tools.calls.askThrough(calls);
     const { schedules, runs } = openSchedules({
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
-      ...{ lists: ledgers.lists, faults: ledgers.faults, tools: tools.registry },
+      ...{ lists, faults, tools: tools.registry },
     });
     let isDraining = false;
     const { app, mcp, openCalls, operatorSecret } = openDoors({
@@ -304,13 +304,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }
     }
 
-    const handedOver = handOverAdmin
-      ? await ensureAdmin(
-          { db, ledger, tokens, workspaces, replays, random, log },
-          config.adminToken,
-          handOverAdmin,
-        )
-      : null;
+    const admin = { db, ledger, tokens, workspaces, replays, random, log };
+    const handedOver = handOverAdmin ? await ensureAdmin(admin, config.adminToken, handOverAdmin) : null;
     let endHousekeeping = () => {};
 
     async function keepHouse(): Promise<void> {
@@ -331,7 +326,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     }
 
     async function work(): Promise<void> {
-      const lost = { db, ledger, lists: ledgers.lists, budgets, clock, log };
+      const lost = { db, ledger, lists, budgets, clock, log };
       for (const { id } of workspaces.list()) await reportLost(lost, id);
       await vault.start();
       await tasks.start();

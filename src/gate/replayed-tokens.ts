@@ -7,7 +7,6 @@ import { TokenHistory, type TokenHistoryParts } from "./token-history.ts";
 export interface ReplayedTokensParts extends TokenHistoryParts {
   readonly tokens: Pick<Tokens, "changeWith" | "ended">;
   readonly clock: Pick<Clock, "now">;
-  workspaces(): readonly { readonly id: number; readonly name: string }[];
 }
 
 /**
@@ -31,8 +30,8 @@ export class ReplayedTokens {
   }
 
   /** MUST be called before any caller is admitted. @throws OperatorError if the ledger was changed */
-  async check(): Promise<void> {
-    for (const { id, name } of this.#parts.workspaces()) {
+  async check(workspaces: readonly { readonly id: number; readonly name: string }[]): Promise<void> {
+    for (const { id, name } of workspaces) {
       const history = this.#of(id);
       try {
         await history.read();
