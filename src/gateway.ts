@@ -16,10 +16,11 @@ import { openFeed } from "./feed/open.ts";
 import { ensureAdmin } from "./gate/admin.ts";
 import { createGate } from "./gate/gate.ts";
 import { LateRecords } from "./gate/late.ts";
+import { LedgerHistories } from "./gate/ledger-histories.ts";
 import { createLimitNotices } from "./gate/notices.ts";
 import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
-import { ReplayedTokens } from "./gate/replayed-tokens.ts";
+import { endReplayedTokens } from "./gate/replayed-tokens.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
 import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.ts";
 import { type Listener, listen } from "./http/listen.ts";
@@ -148,7 +149,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       noticed,
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
-    const { ledger, checkpoints } = ledgers;
+    const { ledger, checkpoints, heads, lists, faults } = ledgers;
     await openSealedRows({
       ...{ db, ledger, key: secretKey, log, noticed },
       workspaces: () => workspaces.list(),
@@ -156,10 +157,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
     const workspaceIds = () => workspaces.list().map(({ id }) => id);
-    const { heads, lists, faults } = ledgers;
     const acceptChanged = acceptRows !== undefined;
-    const replays = new ReplayedTokens({ db, heads, tokens, clock, log, acceptChanged });
-    await replays.check(workspaces.list());
+    const histories = new LedgerHistories({ db, ledger, heads, log, acceptChanged });
+    await histories.read(workspaces.list());
+    await endReplayedTokens({ db, tokens, clock, histories }, workspaces.list());
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
     const links = new SignInLinks(clock, random);
@@ -244,10 +245,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       changed: (workspaceId, name) => feed.touch(workspaceId, "connector", name),
     });
     const openedTasks = openTasks({
-      db,
-      ledger,
-      ...{ lists, faults },
-      budgets,
+      ...{ db, ledger, lists, faults, histories, budgets },
       workspaces,
       agents,
       tokens,
@@ -304,7 +302,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }
     }
 
-    const admin = { db, ledger, tokens, workspaces, replays, random, log };
+    const admin = { db, ledger, tokens, workspaces, histories, random, log };
     const handedOver = handOverAdmin ? await ensureAdmin(admin, config.adminToken, handOverAdmin) : null;
     let endHousekeeping = () => {};
 
@@ -319,7 +317,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await purgeKeys(db, clock.now());
         await desk.expire();
         await usageSlots.keepHouse();
-        await replays.keepHouse();
+        await histories.keepHouse();
       } catch (error) {
         log.warn("housekeeping failed; it will be tried again", { error });
       }

@@ -100,8 +100,6 @@ export interface Tokens {
   revoke(tx: Tx, workspaceId: number, id: string): Promise<void>;
   /** Emits when valid secrets may have become invalid. */
   readonly changed: Signal<void>;
-  /** Emits once a token was revoked, or rotated for the n-th time. `rotations` is null for a revocation. */
-  readonly ended: Signal<EndedToken>;
   /** Emits once a token was issued, rotated or revoked, with the id of the agent that it acts as. */
   readonly tokenChanged: Signal<{ readonly workspaceId: number; readonly agentId: number | null }>;
   /** Counts the changes that may have ended a caller's rights. */
@@ -110,12 +108,6 @@ export interface Tokens {
   changeWith(tx: Tx): void;
   /** Saves when tokens were last used. Called regularly and at shutdown. */
   saveLastUsed(): Promise<void>;
-}
-
-export interface EndedToken {
-  readonly workspaceId: number;
-  readonly id: string;
-  readonly rotations: number | null;
 }
 
 export interface LendableToken {
@@ -129,7 +121,7 @@ export interface Issued {
 }
 
 export interface Rotated extends Issued {
-  /** How often the token has been rotated. The call's entry MUST contain it: see `gate/replayed-tokens.ts`. */
+  /** How often the token has been rotated. The call's entry MUST contain it: see `gate/ledger-history.ts`. */
   readonly rotations: number;
 }
 
@@ -150,7 +142,6 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
   const known = new Map<string, Known>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
-  const ended = new Signal<EndedToken>();
   const tokenChanged = new Signal<{ readonly workspaceId: number; readonly agentId: number | null }>();
   const revision = new RightsRevision();
   const grants = new Map<string, Grant>();
@@ -218,7 +209,6 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
 
   return {
     changed,
-    ended,
     tokenChanged,
     revision,
     changeWith,
@@ -347,10 +337,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       if (!row) throw noToken(id);
       // Someone with the old secret may have signed in with it.
       await shortenSessions(tx, workspaceId, id, until);
-      tx.onCommit(() => {
-        ended.emit({ workspaceId, id, rotations: row.rotations });
-        tokenChanged.emit({ workspaceId, agentId: row.agent_id });
-      });
+      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
       return { token, secret, rotations: row.rotations };
     },
 
@@ -363,10 +350,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       );
       if (!row) throw noToken(id);
       await tx.run("DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2", [workspaceId, id]);
-      tx.onCommit(() => {
-        ended.emit({ workspaceId, id, rotations: null });
-        tokenChanged.emit({ workspaceId, agentId: row.agent_id });
-      });
+      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
     },
 
     async saveLastUsed() {

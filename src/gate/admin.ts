@@ -15,14 +15,14 @@ import type { Log } from "../base/log.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db, Tx } from "../store/db.ts";
-import type { ReplayedTokens } from "./replayed-tokens.ts";
+import type { LedgerHistories } from "./ledger-histories.ts";
 
 export interface AdminParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly tokens: Tokens;
   readonly workspaces: Workspaces;
-  readonly replays: Pick<ReplayedTokens, "wasConfigured" | "addConfigured">;
+  readonly histories: Pick<LedgerHistories, "of">;
   readonly random: RandomSource;
   readonly log: Log;
 }
@@ -40,7 +40,7 @@ export async function ensureAdmin(
   configured: string | undefined,
   handOver: (secret: string) => void,
 ): Promise<LinkedToken | null> {
-  const { db, ledger, tokens, workspaces, replays, random, log } = parts;
+  const { db, ledger, tokens, workspaces, histories, random, log } = parts;
   const workspace = workspaces.find(DEFAULT_WORKSPACE);
   if (!workspace) throw new Error("there is no default workspace");
   const { id: workspaceId } = workspace;
@@ -61,7 +61,7 @@ export async function ensureAdmin(
     if (!hasValidChecksum(configured))
       log.warn("the checksum of GATEHOUSE_ADMIN_TOKEN is wrong; was it mistyped?");
     const id = configuredId(configured);
-    if (replays.wasConfigured(workspaceId, id)) return null;
+    if (histories.of(workspaceId).wasConfigured(id)) return null;
     const known = await db.get(
       `SELECT 1 FROM meta WHERE key = $1
        UNION ALL SELECT 1 FROM tokens WHERE secret_hash = $2 OR previous_hash = $2`,
@@ -95,7 +95,6 @@ export async function ensureAdmin(
       ...{ phase: "single", action, outcome: "succeeded", channel: "system", actor: "system" },
       detail: { ...detail, configured: id },
     });
-    tx.onCommit(() => replays.addConfigured(workspaceId, id));
   }
 }
 

@@ -129,7 +129,7 @@ export const SEALED_TABLES = {
     key: ["key"],
     columns: ["value"],
     sealed:
-      "key = 'seals' OR key LIKE 'quoted/%' OR key LIKE 'payload_expiry:%' OR key LIKE 'token_history:%'",
+      "key = 'seals' OR key LIKE 'quoted/%' OR key LIKE 'payload_expiry:%' OR key LIKE 'ledger_history:%'",
   },
 } as const satisfies Readonly<Record<string, SealedTable>>;
 

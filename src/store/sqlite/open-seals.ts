@@ -79,7 +79,7 @@ export function openSeals(connection: Connection, { key, acceptRows }: SealOptio
 function sealAll(connection: Connection, seals: RowSeals): number {
   let count = 0;
   // Only the server that has read the ledger may vouch for these: the next check reads it again.
-  connection.run("DELETE FROM meta WHERE key LIKE 'token_history:%'");
+  connection.run("DELETE FROM meta WHERE key LIKE 'ledger_history:%'");
   for (const table of SEALED_NAMES) {
     const { key, sealed } = SEALED_TABLES[table];
     connection.run(`UPDATE ${table} SET seal = NULL WHERE seal IS NOT NULL`);

@@ -1,7 +1,7 @@
 /** What a start knows about ended tokens does not depend on rows that somebody can change, and costs little. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { TokenHistory } from "../../src/gate/token-history.ts";
+import { LedgerHistory } from "../../src/gate/ledger-history.ts";
 import { LedgerChanged } from "../../src/ledger/ledger-changed.ts";
 import type { Db } from "../../src/store/db.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-const KEY = "token_history:1";
+const KEY = "ledger_history:1";
 
 /** Appends entries about something else. */
 async function append(count: number): Promise<void> {
@@ -33,7 +33,7 @@ async function end(action: "token.revoke" | "token.rotate", token: string, rotat
 }
 
 /** The history as the next start reads it, and the number of entries that it read for it. */
-async function start(acceptChanged = false): Promise<{ history: TokenHistory; entries: number }> {
+async function start(acceptChanged = false): Promise<{ history: LedgerHistory; entries: number }> {
   let entries = 0;
   const db: Db = Object.create(bench.db, {
     all: {
@@ -44,7 +44,7 @@ async function start(acceptChanged = false): Promise<{ history: TokenHistory; en
       },
     },
   });
-  const history = new TokenHistory({ db, heads: bench.heads, log: silentLog, acceptChanged }, 1);
+  const history = new LedgerHistory({ db, heads: bench.heads, log: silentLog, acceptChanged }, 1);
   await history.read();
   return { history, entries };
 }
@@ -72,7 +72,7 @@ describe("a start", () => {
     const { history } = await start();
     for (let n = 0; n < 3; n++) {
       await end("token.revoke", `tok_${n}`);
-      history.addRevoked(`tok_${n}`);
+      history.take(1, { action: "token.revoke", outcome: "succeeded", detail: { token: `tok_${n}` } });
       await append(4_096);
       await history.keep();
     }
@@ -94,7 +94,7 @@ describe("a start", () => {
     ],
     [
       "another workspace's",
-      () => bench.db.run("UPDATE meta SET key = $2 WHERE key = $1", ["token_history:2", KEY]),
+      () => bench.db.run("UPDATE meta SET key = $2 WHERE key = $1", ["ledger_history:2", KEY]),
     ],
   ])("is not misled by a stored history that is %s", async (_, change) => {
     await end("token.revoke", "tok_a");
