@@ -15,6 +15,8 @@ export interface LedgerHistoryParts {
 
 /** New entries after which the history is stored again, at least: 16 blocks, which the next start reads in 16 ms. */
 const STORE_AFTER = 4_096;
+/** Entries that take more than a second to read. */
+const LONG = 250_000;
 const MEANT = /"action":"(?:token\.|task\.dispatch")/;
 
 /** What an entry says, as it is stored or as it was appended. */
@@ -53,6 +55,12 @@ export class LedgerHistory {
     const { db, heads, acceptChanged, log } = this.#parts;
     const reader = await EvidenceReader.open(db, this.#workspaceId, heads.committed(this.#workspaceId));
     await this.#readNote(reader);
+    if (reader.size - this.#stored > LONG) {
+      log.info("reading the ledger to learn which tokens have ended; later starts read only what is new", {
+        workspace: this.#workspaceId,
+        entries: reader.size - this.#stored,
+      });
+    }
     for (let block = blockOf(this.#stored + 1); block < reader.blocks; block++) {
       try {
         for (const { seq, bytes } of await reader.block(block)) {
