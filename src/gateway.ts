@@ -16,10 +16,11 @@ import { openFeed } from "./feed/open.ts";
 import { ensureAdmin } from "./gate/admin.ts";
 import { createGate } from "./gate/gate.ts";
 import { LateRecords } from "./gate/late.ts";
+import { LedgerHistories } from "./gate/ledger-histories.ts";
 import { createLimitNotices } from "./gate/notices.ts";
 import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
-import { ReplayedTokens } from "./gate/replayed-tokens.ts";
+import { endReplayedTokens } from "./gate/replayed-tokens.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
 import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.ts";
 import { type Listener, listen } from "./http/listen.ts";
@@ -40,6 +41,7 @@ import { databasePath } from "./store/directory.ts";
 import { Forgetting } from "./store/forgetting.ts";
 import { isWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
+import type { SealedRowsCheck } from "./store/seals/unsealed-rows.ts";
 import { openSecretKey } from "./store/secret-key.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
 import { subscribeFeed, subscribeMetrics, subscribeWebhook } from "./subscriptions.ts";
@@ -61,8 +63,11 @@ export interface Surroundings {
   readonly handOverAdmin?: (secret: string) => void;
   /** Creates a new signing key for the ledgers if it is lost. Nothing then vouches for the new key. */
   readonly replaceLostLedgerKey?: boolean;
-  /** The operator accepts the rows of the database as they are, whatever seals they have. */
-  readonly acceptRows?: boolean;
+  /**
+   * Called with the rows whose seals do not match. They are sealed as they are unless it throws. Entries of the ledger
+   * that were changed no longer keep the gateway from opening.
+   */
+  readonly acceptRows?: (check: SealedRowsCheck) => void;
   /** Tools, resources and prompts that MCP's conformance suite requires. Only for tests. */
   readonly mcpFixtures?: CreateFixtures;
 }
@@ -107,7 +112,7 @@ const HOUR_MS = 3_600_000;
  * @throws OperatorError if the data directory is in use, cannot be written or belongs to a newer version
  */
 export async function openGateway(config: Config, surroundings: Surroundings = {}): Promise<Gateway> {
-  const { clock = systemClock, random = systemRandom, handOverAdmin } = surroundings;
+  const { clock = systemClock, random = systemRandom, handOverAdmin, acceptRows } = surroundings;
   const log = surroundings.log ?? createLog(config.logLevel, clock);
   const ids = createIds(clock, random);
 
@@ -118,7 +123,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     removeRuntime(config.dataDir);
     const database = databasePath(config.dataDir);
     const secretKey = openSecretKey({ ...config, random });
-    const seals = { key: secretKey, acceptRows: surroundings.acceptRows ?? false };
+    const seals = { key: secretKey, acceptRows };
     const db = openSqlite(database, { libraries: config.dataDir, seals });
     opened = db;
     if (db.vectors.problem !== null) {
@@ -139,7 +144,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       noticed,
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
-    const { ledger, checkpoints } = ledgers;
+    const { ledger, checkpoints, heads, lists, faults } = ledgers;
     const { instance } = ledgers.keys;
     const { notify, dataDir } = config;
     const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
@@ -151,8 +156,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
     const workspaceIds = () => workspaces.list().map(({ id }) => id);
-    const replays = new ReplayedTokens({ db, lists: ledgers.lists, tokens, clock, log, workspaceIds });
-    await replays.check();
+    const acceptChanged = acceptRows !== undefined;
+    const histories = new LedgerHistories({ db, ledger, heads, log, acceptChanged });
+    await histories.read(workspaces.list());
+    await endReplayedTokens({ db, tokens, clock, histories }, workspaces.list());
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
     const links = new SignInLinks(clock, random);
@@ -167,7 +174,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const late = new LateRecords(db, clock, log);
     const foreignWrite = Promise.withResolvers<void>();
     const ledgerWatch = new LedgerWatch({
-      ...{ db, ledger, heads: ledgers.heads, clock, log, noticed, workspaceIds },
+      ...{ db, ledger, heads, clock, log, noticed, workspaceIds },
       foreignWrite: foreignWrite.resolve,
     });
     const gate = createGate({
@@ -208,9 +215,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       listening: () => listener?.port ?? null,
     });
     const openedTasks = openTasks({
-      ...{ db, ledger, budgets, workspaces, agents, tokens, door, clock, ids, log, notices, forgetting },
-      lists: ledgers.lists,
-      faults: ledgers.faults,
+      ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, door, notices },
+      ...{ clock, ids, log, forgetting },
       tools: tools.registry,
       nodeCeiling: config.limits.runningTasksPerNode,
       queueLimit: config.limits.queuedTasks,
@@ -226,7 +232,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     tools.calls.askThrough(calls);
     const { schedules, runs } = openSchedules({
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
-      ...{ lists: ledgers.lists, faults: ledgers.faults, tools: tools.registry },
+      ...{ lists, faults, tools: tools.registry },
     });
     const feed = openFeed({
       ...{ clock, log, agents, tokens, sessions, workspaces, ledger },
@@ -261,9 +267,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
     });
 
-    const handedOver = handOverAdmin
-      ? await ensureAdmin({ db, ledger, tokens, workspaces, random, log }, config.adminToken, handOverAdmin)
-      : null;
+    const admin = { db, ledger, tokens, workspaces, histories, random, log };
+    const handedOver = handOverAdmin ? await ensureAdmin(admin, config.adminToken, handOverAdmin) : null;
     let endHousekeeping = () => {};
 
     async function keepHouse(): Promise<void> {
@@ -277,13 +282,14 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await purgeKeys(db, clock.now());
         await desk.expire();
         await usageSlots.keepHouse();
+        await histories.keepHouse();
       } catch (error) {
         log.warn("housekeeping failed; it will be tried again", { error });
       }
     }
 
     async function work(): Promise<void> {
-      const lost = { db, ledger, lists: ledgers.lists, budgets, clock, log };
+      const lost = { db, ledger, lists, budgets, clock, log };
       for (const { id } of workspaces.list()) await reportLost(lost, id);
       await vault.start();
       await tasks.start();
@@ -305,7 +311,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       const lostDecisions = await late.stop();
       // Before the vault's threads end, since whatever they have open ends with them.
       await ledgerWatch.stop();
-      await replays.stop();
       await quoted.stop();
       await expiry.stop();
       await vault.stop();
@@ -329,7 +334,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await checkpoints.recordRule();
         checkpoints.start();
         ledgerWatch.start();
-        replays.start();
         forgetting.start();
         expiry.start();
         runs.start();

@@ -121,7 +121,7 @@ export interface Issued {
 }
 
 export interface Rotated extends Issued {
-  /** How often the token has been rotated. The call's entry MUST contain it: see `gate/replayed-tokens.ts`. */
+  /** How often the token has been rotated. The call's entry MUST contain it: see `gate/ledger-history.ts`. */
   readonly rotations: number;
 }
 

@@ -1,19 +1,28 @@
 import { ADMIN_SCOPES } from "../access/scopes.ts";
-import { createSecret, hashSecret, hasSecretForm, hasValidChecksum } from "../access/secret.ts";
+import {
+  createSecret,
+  hashSecret,
+  hashSecretHex,
+  hasSecretForm,
+  hasValidChecksum,
+} from "../access/secret.ts";
 import type { LinkedToken } from "../access/sign-in-links.ts";
 import type { Tokens } from "../access/tokens.ts";
 import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import { OperatorError } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { Detail } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Db } from "../store/db.ts";
+import type { Db, Tx } from "../store/db.ts";
+import type { LedgerHistories } from "./ledger-histories.ts";
 
 export interface AdminParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly tokens: Tokens;
   readonly workspaces: Workspaces;
+  readonly histories: Pick<LedgerHistories, "of">;
   readonly random: RandomSource;
   readonly log: Log;
 }
@@ -31,12 +40,13 @@ export async function ensureAdmin(
   configured: string | undefined,
   handOver: (secret: string) => void,
 ): Promise<LinkedToken | null> {
-  const { db, ledger, tokens, workspaces, random, log } = parts;
+  const { db, ledger, tokens, workspaces, histories, random, log } = parts;
   const workspace = workspaces.find(DEFAULT_WORKSPACE);
   if (!workspace) throw new Error("there is no default workspace");
+  const { id: workspaceId } = workspace;
   if (configured === undefined) {
     const made = await db.get("SELECT 1 FROM tokens WHERE workspace_id = $1 AND scopes LIKE $2 LIMIT 1", [
-      workspace.id,
+      workspaceId,
       '%"admin"%',
     ]);
     if (made) return null;
@@ -50,43 +60,55 @@ export async function ensureAdmin(
     }
     if (!hasValidChecksum(configured))
       log.warn("the checksum of GATEHOUSE_ADMIN_TOKEN is wrong; was it mistyped?");
-    const hash = hashSecret(configured);
+    const id = configuredId(configured);
+    if (histories.of(workspaceId).wasConfigured(id)) return null;
     const known = await db.get(
       `SELECT 1 FROM meta WHERE key = $1
        UNION ALL SELECT 1 FROM tokens WHERE secret_hash = $2 OR previous_hash = $2`,
-      [installedKey(configured), hash],
+      [formerKey(configured), hashSecret(configured)],
     );
-    if (known) return null;
+    if (known) {
+      await db.tx((tx) => recordConfigured(tx, id, "token.configure", {}));
+      return null;
+    }
   }
   const secret = configured ?? createSecret(random);
   if (configured === undefined) handOver(secret);
   const tokenId = await db.tx(async (tx) => {
     const issued = await tokens.issue(
       tx,
-      workspace.id,
+      workspaceId,
       "system",
       { name: "admin", agent: null, scopes: ADMIN_SCOPES, person: null, role: null, expiresIn: null },
       secret,
     );
-    if (configured !== undefined) {
-      await tx.run("INSERT INTO meta (key, value) VALUES ($1, $2)", [installedKey(secret), issued.token.id]);
-    }
-    await ledger.append(tx, workspace.id, {
-      phase: "single",
-      action: "token.issue",
-      outcome: "succeeded",
-      channel: "system",
-      actor: "system",
-      detail: { token: issued.token.id, scopes: ADMIN_SCOPES.join(" ") },
+    await recordConfigured(tx, configuredId(secret), "token.issue", {
+      token: issued.token.id,
+      scopes: ADMIN_SCOPES.join(" "),
     });
     return issued.token.id;
   });
-  return configured === undefined
-    ? { workspaceId: workspace.id, tokenId, secretHash: hashSecret(secret) }
-    : null;
+  return configured === undefined ? { workspaceId, tokenId, secretHash: hashSecret(secret) } : null;
+
+  async function recordConfigured(tx: Tx, id: string, action: string, detail: Detail): Promise<void> {
+    await ledger.append(tx, workspaceId, {
+      ...{ phase: "single", action, outcome: "succeeded", channel: "system", actor: "system" },
+      detail: { ...detail, configured: id },
+    });
+  }
 }
 
-/** Remembers each configured secret ever installed, whatever has happened to its token since. */
-function installedKey(secret: string): string {
-  return `admin:${hashSecret(secret).toString("hex")}`;
+/**
+ * Identifies a configured secret in the ledger, which shows that it was installed whatever is done to the rows.
+ * Hashed once more, so that the ledger does not contain the hash by which callers are found.
+ */
+function configuredId(secret: string): string {
+  return hashSecretHex(`${CONFIGURED_DOMAIN}${hashSecretHex(secret)}`);
+}
+
+const CONFIGURED_DOMAIN = "gatehouse configured admin token v1\n";
+
+/** The note by which earlier versions remembered a configured secret. */
+function formerKey(secret: string): string {
+  return `admin:${hashSecretHex(secret)}`;
 }

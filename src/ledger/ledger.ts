@@ -29,6 +29,8 @@ export interface Ledger {
   record(workspaceId: number, draft: Draft, admit?: Admit): Promise<number>;
   /** Emits a ledger's new size once it is on disk. */
   readonly grown: Signal<Grown>;
+  /** Emits each entry once it is on disk, in the order of its ledger. */
+  readonly appended: Signal<Appended>;
 }
 
 /** Refuses an entry by throwing. Undefined means that it is admitted at once. */
@@ -37,6 +39,12 @@ export type Admit = (tx: Tx) => Promise<void> | undefined;
 export interface Grown {
   readonly workspaceId: number;
   readonly size: number;
+}
+
+export interface Appended {
+  readonly workspaceId: number;
+  readonly seq: number;
+  readonly draft: Draft;
 }
 
 interface Waiting {
@@ -63,19 +71,25 @@ const ROWS = 16;
  */
 export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: LedgerHeads): Ledger {
   const grown = new Signal<Grown>();
+  const appended = new Signal<Appended>();
   let waiting: Waiting[] = [];
   db.beforeCommit((tx) => heads.write(tx));
 
-  function moveTail(tx: Tx, workspaceId: number, tails: readonly Tail[]): void {
+  function moveTail(tx: Tx, workspaceId: number, tails: readonly Tail[], drafts: readonly Draft[]): void {
     heads.move(tx, workspaceId, tails);
     const size = tails.at(-1)?.seq ?? 0;
-    tx.onCommit(() => grown.emit({ workspaceId, size }));
+    tx.onCommit(() => {
+      for (const [index, draft] of drafts.entries()) {
+        appended.emit({ workspaceId, seq: size - drafts.length + index + 1, draft });
+      }
+      grown.emit({ workspaceId, size });
+    });
   }
 
   async function append(tx: Tx, workspaceId: number, draft: Draft): Promise<number> {
     const tail = heads.tail(workspaceId);
     const { next, payloads } = sealed(workspaceId, tail, draft, clock.now());
-    moveTail(tx, workspaceId, [next.tail]);
+    moveTail(tx, workspaceId, [next.tail], [draft]);
     await insert(tx, [[workspaceId, next]]);
     if (next.tail.seq % TILE_WIDTH === 0) await completeTiles(tx, workspaceId, tail.seq, next.tail.seq);
     await keepPayloads(tx, payloads);
@@ -110,7 +124,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
 
   async function appendWaiting(tx: Tx, group: readonly Waiting[]): Promise<(number | Error)[]> {
     const now = clock.now();
-    const chains = new Map<number, Tail[]>();
+    const chains = new Map<number, { readonly tails: Tail[]; readonly drafts: Draft[] }>();
     const links: (readonly [number, Link])[] = [];
     const texts: Payload[] = [];
     const results: (number | Error)[] = [];
@@ -118,11 +132,12 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
       try {
         const asked = admit?.(tx);
         if (asked) await asked;
-        const tails = chains.get(workspaceId) ?? [];
-        const tail = tails.at(-1) ?? heads.tail(workspaceId);
+        const chain = chains.get(workspaceId) ?? { tails: [], drafts: [] };
+        const tail = chain.tails.at(-1) ?? heads.tail(workspaceId);
         const { next, payloads } = sealed(workspaceId, tail, draft, now);
-        tails.push(next.tail);
-        chains.set(workspaceId, tails);
+        chain.tails.push(next.tail);
+        chain.drafts.push(draft);
+        chains.set(workspaceId, chain);
         links.push([workspaceId, next]);
         texts.push(...payloads);
         results.push(next.tail.seq);
@@ -130,9 +145,9 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
         results.push(error instanceof Error ? error : new Error(String(error)));
       }
     }
-    for (const [workspaceId, tails] of chains) moveTail(tx, workspaceId, tails);
+    for (const [workspaceId, { tails, drafts }] of chains) moveTail(tx, workspaceId, tails, drafts);
     await insert(tx, links);
-    for (const [workspaceId, tails] of chains) {
+    for (const [workspaceId, { tails }] of chains) {
       const size = heads.tail(workspaceId).seq;
       await completeTiles(tx, workspaceId, size - tails.length, size);
     }
@@ -167,6 +182,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     begin: (tx, workspaceId) => heads.begin(tx, workspaceId),
     append,
     grown,
+    appended,
     record(workspaceId, draft, admit) {
       return new Promise((resolve, reject) => {
         if (waiting.length >= WAITING_LIMIT) {

@@ -1,6 +1,7 @@
 import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Db } from "../store/db.ts";
+import type { SealingNote } from "../store/seals/sealing-note.ts";
 import type { BrokenSeal } from "../store/seals/seals.ts";
 import type { SecretKey } from "../store/secret-key.ts";
 import type { Draft } from "./entry.ts";
@@ -44,12 +45,18 @@ async function recordSealing({ db, ledger, workspaces }: SealedRowsParts): Promi
     "SELECT key, value, seal FROM meta WHERE key = 'seals'",
   );
   if (!note || !db.seals.fits("meta", note)) return;
+  const { rows, accepted, named } = JSON.parse(note.value) as SealingNote;
+  const ids = workspaces().map(({ id }) => id);
+  const [first] = ids;
   await db.tx(async (tx) => {
-    for (const { id } of workspaces()) {
-      await ledger.append(tx, id, {
-        ...draft("store.seal", "succeeded"),
-        detail: { rows: Number(note.value) },
-      });
+    for (const id of ids) {
+      const sealed = draft("store.seal", "succeeded");
+      await ledger.append(tx, id, { ...sealed, detail: { rows, accepted } });
+      for (const { table, row, workspaceId } of named) {
+        // A row of no workspace is named once.
+        const owner = ids.find((known) => known === workspaceId) ?? first;
+        if (owner === id) await ledger.append(tx, id, { ...sealed, detail: { table, row } });
+      }
     }
     await tx.run("DELETE FROM meta WHERE key = 'seals'");
   });

@@ -6,6 +6,7 @@ import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { ToolRegistry } from "../connectors/registry.ts";
 import type { Budgets } from "../gate/budget.ts";
+import type { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerLists } from "../ledger/lists.ts";
 import type { ModelDoor } from "../models/door.ts";
@@ -22,6 +23,7 @@ export interface TaskParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
+  readonly histories: Pick<LedgerHistories, "of">;
   readonly budgets: Budgets;
   readonly workspaces: Workspaces;
   readonly agents: Agents;

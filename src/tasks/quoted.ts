@@ -4,6 +4,7 @@ import type { Draft } from "../ledger/entry.ts";
 import { endOfSlice, erasePayloads } from "../ledger/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type LedgerLists, requireSigned } from "../ledger/lists.ts";
+import { parsedEntry } from "../ledger/parsed-entry.ts";
 import type { ErasedPayload } from "../ledger/proof/erasure.ts";
 import { entryField } from "../ledger/query.ts";
 import type { Db, Tx } from "../store/db.ts";
@@ -22,6 +23,11 @@ interface Erasure {
   readonly actor: string;
   readonly requestId: string;
   /**
+   * The entry of the deletion. Only what was begun before it is erased, so a note that someone restores erases nothing
+   * of a later document with the same id. Undefined in notes of earlier versions.
+   */
+  readonly deletionSeq?: number;
+  /**
    * Tasks that had begun by the deletion, including those waiting for a person or to be resumed. They may have read
    * the document, and may quote it until they end.
    */
@@ -36,6 +42,14 @@ export interface QuotedParts {
   readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** Entries that may quote a document. */
+interface Extent {
+  /** Calls that began before this entry. */
+  readonly before: number;
+  /** Of these tasks, entries up to the given one instead. */
+  readonly tasks: ReadonlyMap<string, number>;
 }
 
 /** What is to be erased of one task, or of calls without a task. */
@@ -93,7 +107,10 @@ export class QuotedPayloads {
    * @returns a function that performs the erasure, to be called after the commit. It resolves when only running tasks
    *   still quote the document. It never rejects: failures are retried
    */
-  async begin(tx: Tx, of: Omit<Erasure, "running">): Promise<() => Promise<void>> {
+  async begin(
+    tx: Tx,
+    of: Omit<Erasure, "running"> & { readonly deletionSeq: number },
+  ): Promise<() => Promise<void>> {
     const rows = await tx.all<{ id: string }>(
       "SELECT id FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL AND started_at IS NOT NULL",
       [of.workspaceId],
@@ -146,8 +163,11 @@ export class QuotedPayloads {
     const finished = () => this.#active.delete(key);
     let rest = Promise.resolve();
     try {
-      const running = await this.#stillRunning(erasure);
-      await this.#eraseQuotes(erasure, 0, Number.MAX_SAFE_INTEGER, new Set(running));
+      const { ended, running } = await this.#begunTasks(erasure);
+      const before = erasure.deletionSeq ?? (await this.#findDeletion(erasure));
+      // Tasks that still run are erased at their end.
+      const tasks = new Map([...ended, ...running.map((id) => [id, 0] as const)]);
+      await this.#eraseQuotes(erasure, 0, { before, tasks });
       if (running.length > 0) {
         await this.#recordPending(erasure, running.length);
         rest = this.#afterTheirEnd(erasure, running);
@@ -158,13 +178,31 @@ export class QuotedPayloads {
     this.#follow(rest.catch(failed).finally(finished));
   }
 
-  async #stillRunning({ workspaceId, running }: Erasure): Promise<string[]> {
-    const open: string[] = [];
-    for (const id of running) {
-      const task = await findTask(this.#parts.db, workspaceId, id);
-      if (task && task.finishedAt === null) open.push(id);
+  /** The tasks that had begun by the deletion: those that have ended, with their last entry, and those that still run. */
+  async #begunTasks({ workspaceId, running: begun }: Erasure): Promise<{
+    readonly ended: ReadonlyMap<string, number>;
+    readonly running: readonly string[];
+  }> {
+    const { db } = this.#parts;
+    const ended = new Map<string, number>();
+    const running: string[] = [];
+    for (const id of begun) {
+      const task = await findTask(db, workspaceId, id);
+      if (!task) continue;
+      if (task.finishedAt === null) running.push(id);
+      else ended.set(id, await lastSeq(db, task));
     }
-    return open;
+    return { ended, running };
+  }
+
+  /** The entry of the deletion, for a note that does not name it. 0 if there is none. */
+  async #findDeletion({ workspaceId, requestId }: Erasure): Promise<number> {
+    const all = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
+    for await (const entries of this.#parts.lists.read(workspaceId, { action: "vault.delete" }, all)) {
+      const found = entries.find(({ bytes }) => parsedEntry(bytes).request_id === requestId);
+      if (found) return found.seq;
+    }
+    return 0;
   }
 
   async #afterTheirEnd(erasure: Erasure, running: readonly string[]): Promise<void> {
@@ -175,7 +213,9 @@ export class QuotedPayloads {
       const task = await findTask(db, erasure.workspaceId, id);
       // The process stopped first: left to the next start.
       if (this.#stopped || (task && task.finishedAt === null)) return;
-      if (task) await this.#eraseQuotes(erasure, task.dispatchSeq - 1, await lastSeq(db, task), new Set());
+      if (!task) continue;
+      const tasks = new Map([[id, await lastSeq(db, task)]]);
+      await this.#eraseQuotes(erasure, task.dispatchSeq - 1, { before: 0, tasks });
     }
     await this.#done(erasure);
   }
@@ -188,14 +228,9 @@ export class QuotedPayloads {
     else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
-  /** Erases quotes in entries above `after`, up to `last`, except those of the given tasks. */
-  async #eraseQuotes(
-    erasure: Erasure,
-    after: number,
-    last: number,
-    except: ReadonlySet<string>,
-  ): Promise<void> {
-    const found = await this.#find(erasure, after, last, except);
+  /** Erases quotes in those of the entries above `after` that belong to the extent. */
+  async #eraseQuotes(erasure: Erasure, after: number, extent: Extent): Promise<void> {
+    const found = await this.#find(erasure, after, extent);
     for (const [task, quotes] of found) {
       if (this.#stopped) return;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
@@ -207,12 +242,13 @@ export class QuotedPayloads {
   async #find(
     { workspaceId, document }: Erasure,
     from: number,
-    last: number,
-    except: ReadonlySet<string>,
+    { before, tasks }: Extent,
   ): Promise<ReadonlyMap<string, Quotes>> {
     const { db, lists } = this.#parts;
     const found = new Map<string, Quotes>();
     const inputs = new Map<number, ErasedPayload>();
+    // The outcome of a call that began before the deletion may come after it.
+    const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
     for (let after = from; !this.#stopped; ) {
       const to = await endOfSlice(db, workspaceId, after, last);
       if (to === null) break;
@@ -225,7 +261,9 @@ export class QuotedPayloads {
       );
       await requireSigned(lists, workspaceId, rows);
       for (const row of rows) {
-        if (row.task === null || !except.has(row.task)) collect(found, inputs, row);
+        const end = row.task === null ? undefined : tasks.get(row.task);
+        const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
+        if (isMeant) collect(found, inputs, row);
       }
       after = to;
       await new Promise((resolve) => setImmediate(resolve));

@@ -3,6 +3,7 @@ import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { Db } from "../store/db.ts";
 import { checkStoredTask } from "./check-stored.ts";
 import { endTask } from "./end.ts";
+import { openHiddenTasks } from "./hidden-tasks.ts";
 import { failure } from "./interruption.ts";
 import { recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
@@ -95,12 +96,14 @@ async function trustedTasks(
   stopping: AbortSignal,
 ): Promise<OpenTask[]> {
   const { db, lists, log } = parts;
-  const stored = await openTasks(db, workspaceId);
-  if (stored.length === 0) return stored;
-  const ids = new Set(stored.map(({ id }) => id));
-  const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
+  let stored: OpenTask[] = [];
   let evidence: ReadonlyMap<string, ProvenTask>;
   try {
+    await openHiddenTasks(parts, workspaceId);
+    stored = await openTasks(db, workspaceId);
+    if (stored.length === 0) return stored;
+    const ids = new Set(stored.map(({ id }) => id));
+    const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
     evidence = await readTaskEvidence(lists, workspaceId, ids, first);
     // Some row names a later entry than the one that dispatched its task: read from the beginning.
     const isWhole = stored.every(({ id }) => evidence.get(id)?.dispatch);

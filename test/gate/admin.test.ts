@@ -1,8 +1,9 @@
+import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createSecret } from "../../src/access/secret.ts";
+import { createSecret, hashSecret } from "../../src/access/secret.ts";
 import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config/load.ts";
@@ -66,4 +67,35 @@ test("a secret that was handed over may be configured afterwards", async () => {
     expect(body.data).toHaveLength(1);
   });
   expect(handed).toEqual([]);
+});
+
+test.each([
+  ["deleted", "DELETE FROM tokens"],
+  ["given another secret", "UPDATE tokens SET secret_hash = randomblob(32), previous_hash = NULL"],
+])("a configured secret that was revoked never comes back, though its row is %s", async (name, edit) => {
+  const secret = createSecret(systemRandom);
+  await open(name, secret, async (call) => {
+    const { body } = await call(secret, "GET", "/v1/tokens");
+    expect((await call(secret, "DELETE", `/v1/tokens/${body.data[0].id}`)).status).toBe(204);
+  });
+  using file = new Database(join(directory, name, "gatehouse.db"));
+  file.exec(`PRAGMA foreign_keys = OFF; ${edit}; DELETE FROM meta WHERE key LIKE 'admin:%'`);
+  await open(name, secret, async (call) => {
+    expect((await call(secret, "GET", "/v1/agents")).status).toBe(401);
+  });
+});
+
+test("nor does one that an earlier version remembered beside the ledger, once a start has seen it", async () => {
+  const secret = createSecret(systemRandom);
+  await open("former", undefined);
+  const edit = (sql: string) => {
+    using file = new Database(join(directory, "former", "gatehouse.db"));
+    file.query(sql).run(`admin:${hashSecret(secret).toString("hex")}`);
+  };
+  edit("INSERT INTO meta (key, value) VALUES (?, 'tok_former')");
+  await open("former", secret);
+  edit("DELETE FROM meta WHERE key = ?");
+  await open("former", secret, async (call) => {
+    expect((await call(secret, "GET", "/v1/agents")).status).toBe(401);
+  });
 });

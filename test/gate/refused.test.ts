@@ -5,7 +5,7 @@ import { createLimitNotices } from "../../src/gate/notices.ts";
 import { createRefusedCallers } from "../../src/gate/refused.ts";
 import { RequestLimiter } from "../../src/gate/requests.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
-import type { Grown } from "../../src/ledger/ledger.ts";
+import type { Appended, Grown } from "../../src/ledger/ledger.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const MINUTE = 60_000;
@@ -16,6 +16,7 @@ const ledger = {
   append: () => Promise.reject(new Error("not asked for")),
   record: async (_: number, draft: Draft) => drafts.push(draft),
   grown: new Signal<Grown>(),
+  appended: new Signal<Appended>(),
 };
 const workspace = (id: number, requestsPerMinute: number) => ({
   id,

@@ -5,7 +5,7 @@ import type { Draft } from "../../src/ledger/entry.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
-import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { startGateway, type TestGateway, type TestGatewayOptions } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
 import { sealsOf } from "../support/seals.ts";
 
@@ -20,7 +20,7 @@ export interface Entry {
 export interface Ledgered {
   readonly path: string;
   /** Starts a gateway on the directory, with the clock by which its entries were written. */
-  start(): Promise<TestGateway>;
+  start(options?: TestGatewayOptions): Promise<TestGateway>;
   readonly clock: FakeClock;
   remove(): void;
 }
@@ -32,7 +32,8 @@ export async function ledgerOf(
 ): Promise<Ledgered> {
   const directory = tempDir();
   const clock = new FakeClock();
-  const start = () => startGateway({ dataDir: directory.path, clock });
+  const start = (options?: TestGatewayOptions) =>
+    startGateway({ dataDir: directory.path, clock, ...options });
   await (await start()).stop();
   const db = openSqlite(join(directory.path, "gatehouse.db"), { seals: sealsOf(directory.path) });
   const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");

@@ -192,8 +192,12 @@ test("a note that would erase what quotes a text erases nothing, and is recorded
 
 test("a call that somebody wrote into an old entry is not recorded as lost, nor charged", async () => {
   await gateway.agent("payer", { budget: { credits_per_day: 1000 } });
-  // The first 256 entries are in a tile, and a start does not read them.
+  // The first 256 entries have a tile, and the history of tokens reaches behind them: a start reads none of them.
   for (let n = 0; n < 300; n++) await gateway.call("GET", "/v1/agents");
+  const { dataDir: before } = gateway;
+  await gateway.stop();
+  await (await startGateway({ yaml, dataDir: before, acceptRows: () => {} })).stop();
+  gateway = await startGateway({ yaml, dataDir: before });
   await crash((file) => {
     const entry = file.query<{ bytes: string }, []>("SELECT bytes FROM ledger WHERE seq = 2").get();
     const { prev, ts } = JSON.parse(entry?.bytes ?? "{}") as { prev: string; ts: string };
@@ -214,4 +218,56 @@ test("a call that somebody wrote into an old entry is not recorded as lost, nor 
   expect(file.query("SELECT credits FROM spending WHERE credits > 0").all()).toEqual([]);
   file.close();
   gateway = await startGateway({ yaml, dataDir });
+});
+
+describe("a task that runs, and whose row somebody took out of those that are checked, is found by the next start:", () => {
+  const other = "(SELECT finish_seq FROM tasks WHERE finish_seq IS NOT NULL LIMIT 1)";
+  const finished = `status = 'succeeded', finished_at = created_at + 1, finish_seq = ${other}`;
+
+  /** A task whose model is asked, after another one has ended. */
+  async function running(): Promise<{ readonly id: string; open(): void }> {
+    upstream.script("a", { chunks: ["42 million"] });
+    await run(gateway, { agent: "plain" });
+    const first = held();
+    upstream.script("a", first.script);
+    const id = await dispatch(gateway, { agent: "plain", prompt: "second" });
+    await first.asked;
+    return { id, open: first.open };
+  }
+
+  const endsOf = async (id: string) =>
+    (await ledger(gateway)).filter(
+      ({ task, phase, action }) => task === id && phase === "outcome" && action === "task.dispatch",
+    );
+
+  test("marked as finished, without its seal, it ends as failed", async () => {
+    const { id, open } = await running();
+    await crash((file) => file.query(`UPDATE tasks SET ${finished}, seal = NULL WHERE id = ?`).run(id));
+    open();
+    await until(async () => (await taskOf(id)).status === "failed");
+    expect(await taskOf(id)).toMatchObject({ output: null, error: { code: "internal" } });
+    expect(await endsOf(id)).toMatchObject([{ outcome: "failed", agent: "plain", channel: "system" }]);
+    expect(await named()).toContainEqual({ table: "tasks", row: `1/${id}` });
+  });
+
+  test("marked as finished, with its seal, it goes on", async () => {
+    const { id, open } = await running();
+    await crash((file) => file.query(`UPDATE tasks SET ${finished} WHERE id = ?`).run(id));
+    open();
+    upstream.script("a", { chunks: ["done"] });
+    expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output: "done" });
+    expect(await endsOf(id)).toMatchObject([{ outcome: "succeeded" }]);
+    expect(await named()).toContainEqual({ table: "tasks", row: `1/${id}` });
+  });
+
+  test("deleted, its end is in the ledger", async () => {
+    const { id, open } = await running();
+    await crash((file) => {
+      file.exec("PRAGMA foreign_keys = OFF");
+      file.query("DELETE FROM tasks WHERE id = ?").run(id);
+    });
+    open();
+    expect(await endsOf(id)).toMatchObject([{ outcome: "failed", agent: "plain", channel: "system" }]);
+    expect(await named()).toContainEqual({ table: "tasks", row: `1/${id}` });
+  });
 });

@@ -58,10 +58,11 @@ async function crash(
   gateway = await startGateway({ yaml, dataDir: next, opened });
 }
 
-/** What would make a queued task run fails in this process. A start refuses such a trigger in the file. */
-function holdQueued(dataDir: string): void {
+/** What would make a queued task, or this one, run fails in this process. A start refuses such a trigger in the file. */
+function holdQueued(dataDir: string, id = "%"): void {
   ownConnection(dataDir).run(
     `CREATE TEMP TRIGGER held BEFORE UPDATE OF status ON main.tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'
+       AND OLD.id LIKE '${id}'
      BEGIN SELECT RAISE(ABORT, 'full'); END`,
   );
 }
@@ -263,9 +264,11 @@ test("nor where process after process dies before it has begun", async () => {
   await dispatch(gateway, { agent: "plain" });
   await hold.asked;
   const id = await dispatch(gateway, { agent: "plain" });
-  await crash((database) => {
-    database.run("UPDATE tasks SET status = 'cancelled', finished_at = 1 WHERE status = 'running'");
-  }, holdQueued);
+  // A task whose row was changed ends as failed: the other one is next.
+  await crash(
+    (database) => void database.run("UPDATE tasks SET tools = '[\"*\"]' WHERE status = 'running'"),
+    (dataDir) => holdQueued(dataDir, id),
+  );
   const [created, started] = await readUntilEvent(id, ({ event }) => event === "task.started");
   expect([created?.event, started?.event]).toEqual(["task.created", "task.started"]);
   upstream.script("a", { chunks: ["done"] });

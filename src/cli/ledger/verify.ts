@@ -4,8 +4,8 @@ import { OperatorError } from "../../base/errors.ts";
 import { lookUp } from "../../config/environment.ts";
 import { readTextFile } from "../../config/read-file.ts";
 import { TABLE } from "../../config/table.ts";
-import { parseCheckpoints, type SignedCheckpoint } from "../../ledger/proof/checkpoint.ts";
-import { NoteError, type VerifierKey } from "../../ledger/proof/note.ts";
+import type { SignedCheckpoint } from "../../ledger/proof/checkpoint.ts";
+import type { VerifierKey } from "../../ledger/proof/note.ts";
 import type { Trust, Verdict } from "../../ledger/proof/verification.ts";
 import { verifyBundle } from "../../ledger/verify/bundle/verify.ts";
 import { type DirectoryVerification, verifyDirectory } from "../../ledger/verify/directory.ts";
@@ -14,6 +14,7 @@ import { bundleTools, tools } from "../../ledger/verify/tools.ts";
 import { databasePath } from "../../store/directory.ts";
 import { findSecretKey, type SecretKey } from "../../store/secret-key.ts";
 import { printJson } from "../output.ts";
+import { readCheckpointFile } from "./read-checkpoints.ts";
 import { printVerification } from "./verification-view.ts";
 
 export interface VerifyOptions {
@@ -29,8 +30,6 @@ const EXIT_CODES: Readonly<Record<Verdict, 0 | 1 | 3>> = { holds: 0, tampered: 1
 const WRONG_USAGE = 2;
 const VARIABLE = "GATEHOUSE_DATA";
 const KEY_FILE_LIMIT = 64 * 1024;
-/** About 300,000 checkpoints. */
-const CHECKPOINT_FILE_LIMIT = 64 * 1024 * 1024;
 
 /**
  * Verifies a data directory or bundle, prints the findings, and sets the exit code: 0 holds, 1 tampered, 3 undecided.
@@ -42,7 +41,7 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
   }
   const trust: Trust = {
     keys: options.key === undefined ? [] : readKeys(options.key),
-    checkpoints: options.checkpoint === undefined ? [] : readCheckpoints(options.checkpoint),
+    checkpoints: options.checkpoint === undefined ? [] : await readCheckpoints(options.checkpoint),
   };
   const result =
     bundle === undefined
@@ -92,23 +91,10 @@ function readKeys(given: string): readonly VerifierKey[] {
   return parseKeys(readText("--key", given, KEY_FILE_LIMIT), tools);
 }
 
-/** If a process died while writing, the file contains an incomplete checkpoint, which is skipped. */
-function readCheckpoints(path: string): readonly SignedCheckpoint[] {
-  const text = readText("--checkpoint", path, CHECKPOINT_FILE_LIMIT);
-  const found: SignedCheckpoint[] = [];
-  let problem: string | undefined;
-  let broken = 0;
-  // There is also an empty line between a checkpoint and its signatures.
-  for (const piece of text.replaceAll("\r\n", "\n").split(/\n\n+(?!— )/u)) {
-    if (piece.trim() === "") continue;
-    try {
-      found.push(...parseCheckpoints(`${piece.replace(/^\n+|\n+$/g, "")}\n`));
-    } catch (error) {
-      if (!(error instanceof NoteError)) throw error;
-      problem ??= error.message;
-      broken += 1;
-    }
-  }
+async function readCheckpoints(path: string): Promise<readonly SignedCheckpoint[]> {
+  const { found, broken, problem } = await readCheckpointFile(path).catch((error: unknown) => {
+    throw error instanceof Error ? wrong(`--checkpoint: ${error.message}`) : error;
+  });
   if (found.length === 0)
     throw wrong(`--checkpoint: there is no checkpoint in ${path}: ${problem ?? "it is empty"}`);
   if (broken > 0) {

@@ -232,11 +232,11 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
       let eraseQuotes = async () => {};
       if (query.payloads === true) call.about({ detail: { document: id, payloads: "erase" } });
       await vault.remove(workspaceId, boundary, id, (work) =>
-        call.commit(async (tx) => {
+        call.commit(async (tx, record) => {
           const done = await work(tx, await boundaryOf(agents, call.caller, {}, tx));
           if (query.payloads === true) {
-            const { requestId } = call;
-            eraseQuotes = await quoted.begin(tx, { workspaceId, document: id, actor, requestId });
+            const of = { workspaceId, document: id, actor, requestId: call.requestId };
+            eraseQuotes = await quoted.begin(tx, { ...of, deletionSeq: await record() });
           }
           return done;
         }),

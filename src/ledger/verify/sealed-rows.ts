@@ -1,9 +1,8 @@
-import type { SqlValue } from "../../store/db.ts";
-import { RowSeals, sealedColumns } from "../../store/seals/seals.ts";
-import { SEALED_NAMES, SEALED_TABLES } from "../../store/seals/tables.ts";
+import { RowSeals } from "../../store/seals/seals.ts";
+import { checkRows, type ReadRows } from "../../store/seals/unsealed-rows.ts";
 import type { SecretKey } from "../../store/secret-key.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import type { Report } from "./report.ts";
+import { counted, type Report } from "./report.ts";
 
 /** The first schema with sealed rows. */
 const FIRST_WITH_SEALS = 15;
@@ -20,27 +19,31 @@ export function checkSealedRows(
     report.fact(LABEL, "not checked: checking their seals requires the directory's secrets.key");
     return;
   }
+  const read: ReadRows = (sql) => database.rows(sql);
+  const { intact, broken, brokenCount } = checkRows(read, new RowSeals(key.secret));
   const stored = database.get<{ value: string }>("SELECT value FROM main.meta WHERE key = 'seal_key'");
   if (stored?.value !== Buffer.from(key.id).toString("hex")) {
-    report.fact(LABEL, "not checked: they were not sealed with the directory's secrets.key");
-    return;
-  }
-  const seals = new RowSeals(key.secret);
-  let [checked, broken] = [0, 0];
-  for (const table of SEALED_NAMES) {
-    const rows = database.rows<Readonly<Record<string, SqlValue>>>(
-      `SELECT ${sealedColumns(table)} FROM main.${table} WHERE ${SEALED_TABLES[table].sealed}`,
-    );
-    for (const row of rows) {
-      checked += 1;
-      if (seals.isIntact(table, row)) continue;
-      broken += 1;
-      const name = SEALED_TABLES[table].key.map((column) => String(row[column])).join("/");
-      report.tampered(
-        "row_changed",
-        `The row ${name} of the table ${table} is not one that the server wrote: it was changed or added without the key. The server ignores it.`,
-      );
+    if (intact === 0 && !key.hasSealed) {
+      report.fact(LABEL, "not checked: they were not sealed with the directory's secrets.key");
+      return;
     }
+    if (intact === 0) {
+      report.undecided(
+        "seals_unknown",
+        "No row is sealed with the directory's secrets.key, although it has sealed rows: the key belongs to another database, or the seals were removed.",
+      );
+      return;
+    }
+    report.tampered(
+      "seal_key_changed",
+      `The database names another key than the one with which ${counted(intact)} of its rows are sealed: someone changed that name.`,
+    );
   }
-  if (broken === 0) report.fact(LABEL, `${checked} rows are as the server wrote them`);
+  for (const { table, name } of broken) {
+    report.tampered(
+      "row_changed",
+      `The row ${name} of the table ${table} is not one that the server wrote: it was changed or added without the key. The server ignores it.`,
+    );
+  }
+  if (brokenCount === 0) report.fact(LABEL, `${intact} rows are as the server wrote them`);
 }

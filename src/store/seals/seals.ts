@@ -98,7 +98,9 @@ export class RowSeals {
     const before = await readSealed(tx, table, row);
     if (before && !this.isIntact(table, before)) {
       this.report(table, before);
-      throw new SealBroken(`the row ${nameOf(table, before)} of ${table} is not as this server wrote it`);
+      throw new SealBroken(
+        `the row ${rowName(table, before).name} of ${table} is not as this server wrote it`,
+      );
     }
     const result = await work();
     await this.seal(tx, table, row);
@@ -134,12 +136,10 @@ export class RowSeals {
    * ledger contradicts.
    */
   report(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): void {
-    const name = nameOf(table, row);
+    const { name, workspaceId } = rowName(table, row);
     const id = `${table} ${name}`;
     if (this.#broken.has(id) || this.#broken.size >= REMEMBERED) return;
-    const { id: own, workspace_id: given } = row;
-    const workspace = table === "workspaces" ? own : given;
-    const broken = { table, row: name, workspaceId: typeof workspace === "number" ? workspace : null };
+    const broken = { table, row: name, workspaceId };
     this.#broken.set(id, broken);
     this.#report(broken);
   }
@@ -171,8 +171,14 @@ function placeOf(
   };
 }
 
-function nameOf(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): string {
-  return SEALED_TABLES[table].key.map((column) => String(row[column])).join("/");
+/** The values of a row's key columns, joined by a slash, and the workspace that it belongs to. */
+export function rowName(
+  table: SealedName,
+  row: Readonly<Record<string, SqlValue | undefined>>,
+): { readonly name: string; readonly workspaceId: number | null } {
+  const name = SEALED_TABLES[table].key.map((column) => String(row[column])).join("/");
+  const workspace = table === "workspaces" ? row.id : row.workspace_id;
+  return { name, workspaceId: typeof workspace === "number" ? workspace : null };
 }
 
 /** The tables are STRICT, so the column's type distinguishes bytes from text. */

@@ -128,7 +128,8 @@ export const SEALED_TABLES = {
   meta: {
     key: ["key"],
     columns: ["value"],
-    sealed: "key = 'seals' OR key LIKE 'quoted/%' OR key LIKE 'payload_expiry:%'",
+    sealed:
+      "key = 'seals' OR key LIKE 'quoted/%' OR key LIKE 'payload_expiry:%' OR key LIKE 'ledger_history:%'",
   },
 } as const satisfies Readonly<Record<string, SealedTable>>;
 

@@ -1,49 +1,76 @@
 import { OperatorError } from "../../base/errors.ts";
 import type { SqlValue } from "../db.ts";
+import type { SealingNote } from "../seals/sealing-note.ts";
 import { RowSeals, sealedColumns } from "../seals/seals.ts";
 import { SEALED_NAMES, SEALED_TABLES } from "../seals/tables.ts";
+import { checkRows, hasIntactRow, type ReadRows, type SealedRowsCheck } from "../seals/unsealed-rows.ts";
 import type { SecretKey } from "../secret-key.ts";
 import type { Connection } from "./connection.ts";
 
 export interface SealOptions {
   readonly key: SecretKey;
-  /** The operator accepts all rows as they are: they are sealed with this key, whatever seals they have. */
-  readonly acceptRows?: boolean;
+  /**
+   * Called with the rows whose seals do not match, before they are sealed with this key as they are. MUST throw if the
+   * operator does not accept them; nothing is sealed then.
+   */
+  readonly acceptRows?: ((check: SealedRowsCheck) => void) | undefined;
 }
 
 const RESEAL = "if you have reviewed the rows and accept them as they are, run `gatehouse reseal`";
+/** The most accepted rows that the ledgers name one by one. */
+const MOST_NAMED = 1_000;
 
 /**
  * Opens the seals of a store's rows. The rows of a store from a version without seals are sealed once. The key's file
  * then records that (`SecretKey.hasSealed`), so anyone who can write the database, but not that file, cannot pass off
- * forged rows as old ones.
+ * forged rows as old ones. What the database itself says about its seals counts only if no row has one of this key.
  *
  * @throws OperatorError if the rows are sealed with another key or have lost their seals
  */
-export function openSeals(connection: Connection, { key, acceptRows = false }: SealOptions): RowSeals {
+export function openSeals(connection: Connection, { key, acceptRows }: SealOptions): RowSeals {
   const seals = new RowSeals(key.secret);
+  const read: ReadRows = (sql) => connection.all(sql);
   const keyId = Buffer.from(key.id).toString("hex");
   const isUnsealed = metaValue(connection, "seals") === "unsealed";
   const storedId = metaValue(connection, "seal_key");
-  if (!acceptRows && isUnsealed && key.hasSealed) {
-    throw new OperatorError(
-      "the rows of the database have no seals, although the key of this data directory has been used to seal rows: the seals were removed, or the database is older than its key file",
-      `restore the database that belongs to the key, or the secrets.key that belongs to this database; ${RESEAL}`,
-    );
+  const isOther = storedId !== undefined && storedId !== keyId;
+  if (!acceptRows) {
+    if (!isUnsealed && storedId === keyId) return seals;
+    const isOwn = (isUnsealed || isOther) && hasIntactRow(read, seals);
+    if (isUnsealed && (key.hasSealed || isOwn)) {
+      throw new OperatorError(
+        "the rows of the database have no seals, although the key of this data directory has been used to seal rows: the seals were removed, or the database is older than its key file",
+        `restore the database that belongs to the key, or the secrets.key that belongs to this database; ${RESEAL}`,
+      );
+    }
+    if (isOther && !isOwn) {
+      throw new OperatorError(
+        "the rows of the database are sealed with another key: secrets.key or master_key has changed",
+        `restore the previous secrets.key or master_key; if that key is lost, ${RESEAL.replace("if ", "and ")}`,
+      );
+    }
+    // Rows have seals of this key: someone changed the name of the key. Rows that they changed too are found as ever.
+    if (isOther) seals.report("meta", { key: "seal_key" });
   }
-  if (!acceptRows && storedId !== undefined && storedId !== keyId) {
-    throw new OperatorError(
-      "the rows of the database are sealed with another key: secrets.key or master_key has changed",
-      `restore the previous secrets.key or master_key; if that key is lost, ${RESEAL.replace("if ", "and ")}`,
-    );
-  }
-  if (!acceptRows && !isUnsealed && storedId !== undefined) return seals;
+  const check = acceptRows && checkRows(read, seals);
+  if (check) acceptRows?.(check);
   connection.database.transaction(() => {
-    const rows = acceptRows || isUnsealed ? sealAll(connection, seals) : 0;
+    const rows = check || isUnsealed ? sealAll(connection, seals) : 0;
     setMeta(connection, "seal_key", keyId, null);
-    if (rows > 0)
-      setMeta(connection, "seals", String(rows), seals.of("meta", { key: "seals", value: String(rows) }));
-    else connection.run("DELETE FROM meta WHERE key = 'seals'");
+    if (rows > 0) {
+      const accepted = (check?.broken ?? []).slice(0, MOST_NAMED);
+      const note: SealingNote = {
+        rows,
+        accepted: check?.brokenCount ?? 0,
+        // If the key was lost, all rows are accepted: their number says it.
+        named:
+          check && check.intact > 0
+            ? accepted.map(({ table, name: row, workspaceId }) => ({ table, row, workspaceId }))
+            : [],
+      };
+      const value = JSON.stringify(note);
+      setMeta(connection, "seals", value, seals.of("meta", { key: "seals", value }));
+    } else connection.run("DELETE FROM meta WHERE key = 'seals'");
   })();
   return seals;
 }
@@ -51,6 +78,8 @@ export function openSeals(connection: Connection, { key, acceptRows = false }: S
 /** Seals every row of every sealed table. @returns the number of rows */
 function sealAll(connection: Connection, seals: RowSeals): number {
   let count = 0;
+  // Only the server that has read the ledger may vouch for these: the next check reads it again.
+  connection.run("DELETE FROM meta WHERE key LIKE 'ledger_history:%'");
   for (const table of SEALED_NAMES) {
     const { key, sealed } = SEALED_TABLES[table];
     connection.run(`UPDATE ${table} SET seal = NULL WHERE seal IS NOT NULL`);

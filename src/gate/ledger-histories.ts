@@ -1,0 +1,57 @@
+import { OperatorError } from "../base/errors.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import { LedgerHistory, type LedgerHistoryParts } from "./ledger-history.ts";
+
+export interface LedgerHistoriesParts extends LedgerHistoryParts {
+  readonly ledger: Pick<Ledger, "appended">;
+}
+
+/** The histories of all workspaces, kept up to date with what this process appends. */
+export class LedgerHistories {
+  readonly #parts: LedgerHistoriesParts;
+  readonly #histories = new Map<number, LedgerHistory>();
+
+  constructor(parts: LedgerHistoriesParts) {
+    this.#parts = parts;
+    parts.ledger.appended.listen(({ workspaceId, seq, draft }) => this.of(workspaceId).take(seq, draft));
+  }
+
+  /**
+   * Reads what earlier processes recorded. A changed entry may be a revocation, so it is not skipped. MUST be called
+   * before any caller is admitted.
+   * @throws OperatorError if the ledger was changed
+   */
+  async read(workspaces: readonly { readonly id: number; readonly name: string }[]): Promise<void> {
+    for (const { id, name } of workspaces) {
+      try {
+        await this.of(id).read();
+      } catch (error) {
+        if (!(error instanceof LedgerChanged)) throw error;
+        throw new OperatorError(
+          `the ledger of workspace ${JSON.stringify(name)} was changed (${error.message}), so it cannot show which tokens were revoked`,
+          "run `gatehouse ledger verify`, and restore a backup of the data directory; without one, review the tokens and run `gatehouse reseal`",
+        );
+      }
+    }
+  }
+
+  /** A workspace that is created while the server runs begins with an empty history. */
+  of(workspaceId: number): LedgerHistory {
+    const known = this.#histories.get(workspaceId) ?? new LedgerHistory(this.#parts, workspaceId);
+    this.#histories.set(workspaceId, known);
+    return known;
+  }
+
+  /** Stores what was recorded lately, so that the next start has less to read. Called regularly. */
+  async keepHouse(): Promise<void> {
+    for (const history of this.#histories.values()) {
+      try {
+        await history.keep();
+      } catch (error) {
+        // The lists report where the ledger was changed.
+        if (!(error instanceof LedgerChanged)) throw error;
+      }
+    }
+  }
+}

@@ -1,0 +1,198 @@
+import type { Log } from "../base/log.ts";
+import { blockOf, EvidenceReader } from "../ledger/evidence.ts";
+import type { LedgerHeads } from "../ledger/heads.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import { type ParsedEntry, parsedEntry } from "../ledger/parsed-entry.ts";
+import type { Db } from "../store/db.ts";
+
+export interface LedgerHistoryParts {
+  readonly db: Db;
+  readonly heads: Pick<LedgerHeads, "committed">;
+  readonly log: Log;
+  /** The operator has reviewed the rows: entries that were changed are skipped and logged instead of refused. */
+  readonly acceptChanged: boolean;
+}
+
+/** New entries after which the history is stored again, at least: 16 blocks, which the next start reads in 16 ms. */
+const STORE_AFTER = 4_096;
+/** Entries that take more than a second to read. */
+const LONG = 250_000;
+const MEANT = /"action":"(?:token\.|task\.dispatch")/;
+
+/** What an entry says, as it is stored or as it was appended. */
+type Entry = {
+  readonly [Field in "phase" | "action" | "outcome" | "actor" | "task" | "ref" | "detail"]?:
+    | ParsedEntry[Field]
+    | undefined;
+};
+
+/**
+ * What the ledger of a workspace records that a start must know in full, because someone may have changed the rows that
+ * say it: tokens that ended, admin secrets that were configured, and tasks that have not ended. All of it comes from
+ * entries that were compared with the signed tree, or from this process's own commits.
+ *
+ * So that a start need not read every entry, the history is stored with the entry that it reaches. Someone can delete
+ * that note, or restore an older one: the start then reads more entries, and finds the same.
+ */
+export class LedgerHistory {
+  readonly #parts: LedgerHistoryParts;
+  readonly #workspaceId: number;
+  readonly #revoked = new Set<string>();
+  readonly #rotations = new Map<string, number>();
+  readonly #configured = new Set<string>();
+  /** Tasks without an end, with the entry that dispatched them. */
+  readonly #openTasks = new Map<string, number>();
+  /** The entry that the stored history reaches. */
+  #stored = 0;
+
+  constructor(parts: LedgerHistoryParts, workspaceId: number) {
+    this.#parts = parts;
+    this.#workspaceId = workspaceId;
+  }
+
+  /** Reads the stored history, and the entries after it. @throws LedgerChanged */
+  async read(): Promise<void> {
+    const { db, heads, acceptChanged, log } = this.#parts;
+    const reader = await EvidenceReader.open(db, this.#workspaceId, heads.committed(this.#workspaceId));
+    await this.#readNote(reader);
+    if (reader.size - this.#stored > LONG) {
+      log.info("reading the ledger to learn which tokens have ended; later starts read only what is new", {
+        workspace: this.#workspaceId,
+        entries: reader.size - this.#stored,
+      });
+    }
+    for (let block = blockOf(this.#stored + 1); block < reader.blocks; block++) {
+      try {
+        for (const { seq, bytes } of await reader.block(block)) {
+          if (seq > this.#stored && MEANT.test(bytes)) this.take(seq, parsedEntry(bytes));
+        }
+      } catch (error) {
+        if (!acceptChanged || !(error instanceof LedgerChanged)) throw error;
+        log.error("tokens that these entries revoked may be valid again", {
+          workspace: this.#workspaceId,
+          problem: error.message,
+        });
+        // Their ends may be among these entries.
+        this.#openTasks.clear();
+      }
+    }
+    await this.#store(reader);
+  }
+
+  /** Whether a token's row dates from before its revocation or its last rotation. */
+  isOutdated({ id, rotations }: { readonly id: string; readonly rotations: number }): boolean {
+    return this.#revoked.has(id) || (this.#rotations.get(id) ?? 0) > rotations;
+  }
+
+  /** Whether the ledger records anything that a token's row could contradict. */
+  get hasEndedTokens(): boolean {
+    return this.#revoked.size + this.#rotations.size > 0;
+  }
+
+  /** Whether a configured admin secret was installed once, by its `configuredId`. */
+  wasConfigured(id: string): boolean {
+    return this.#configured.has(id);
+  }
+
+  /** Tasks that were dispatched and have no end, with the entry that dispatched them. */
+  get openTasks(): ReadonlyMap<string, number> {
+    return this.#openTasks;
+  }
+
+  /** Takes an entry into account. MUST be called in the order of the entries, once each is on disk. */
+  take(seq: number, { phase, action, actor, outcome, task, ref, detail }: Entry): void {
+    if (action === "task.dispatch") {
+      if (task === undefined) return;
+      if (phase === "intent") this.#openTasks.set(task, seq);
+      else if (phase === "outcome" && this.#openTasks.get(task) === ref) this.#openTasks.delete(task);
+      return;
+    }
+    if (outcome !== "succeeded" || !detail) return;
+    const { token, rotation, configured } = detail;
+    if (actor === "system" && typeof configured === "string") this.#configured.add(configured);
+    if (typeof token !== "string") return;
+    if (action === "token.revoke") this.#addRevoked(token);
+    else if (action === "token.rotate" && typeof rotation === "number") this.#addRotated(token, rotation);
+  }
+
+  #addRevoked(id: string): void {
+    this.#revoked.add(id);
+    this.#rotations.delete(id);
+  }
+
+  #addRotated(id: string, rotations: number): void {
+    if (this.#revoked.has(id)) return;
+    this.#rotations.set(id, Math.max(rotations, this.#rotations.get(id) ?? 0));
+  }
+
+  /** Stores the history if enough entries have been added since. @throws LedgerChanged */
+  async keep(): Promise<void> {
+    const { db, heads } = this.#parts;
+    const committed = heads.committed(this.#workspaceId);
+    if (committed.size - this.#stored < this.#storeAfter) return;
+    await this.#store(await EvidenceReader.open(db, this.#workspaceId, committed));
+  }
+
+  /** A long history is stored less often, so that it costs each entry at most some 40 bytes. */
+  get #storeAfter(): number {
+    return Math.max(STORE_AFTER, this.#revoked.size + this.#rotations.size + this.#openTasks.size);
+  }
+
+  async #store(reader: EvidenceReader): Promise<void> {
+    const { db, acceptChanged } = this.#parts;
+    const { size } = reader;
+    if (size === 0 || (!acceptChanged && size - this.#stored < this.#storeAfter)) return;
+    const leaf = Buffer.from((await reader.entry(size))?.leaf ?? []).toString("hex");
+    // May include what was committed after `size`: reading those entries again leads to the same.
+    const history: Note = {
+      ...{ size, leaf, revoked: [...this.#revoked], rotations: [...this.#rotations] },
+      ...{ configured: [...this.#configured], openTasks: [...this.#openTasks] },
+    };
+    const note = { key: this.#key, value: JSON.stringify(history) };
+    await db.run(
+      `INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)
+       ON CONFLICT (key) DO UPDATE SET value = excluded.value, seal = excluded.seal`,
+      [note.key, note.value, db.seals.of("meta", note)],
+    );
+    this.#stored = size;
+  }
+
+  /**
+   * Adopts the stored history if it belongs to this ledger. Each leaf covers all entries before it, so equal leaves mean
+   * that the ledger was the same up to there. One restored from another course of the ledger is not adopted.
+   */
+  async #readNote(reader: EvidenceReader): Promise<void> {
+    const { db } = this.#parts;
+    const row = await db.get<{ key: string; value: string; seal: Uint8Array | null }>(
+      "SELECT key, value, seal FROM meta WHERE key = $1",
+      [this.#key],
+    );
+    if (!row || !db.seals.fits("meta", row)) return;
+    const { size, leaf, revoked, rotations, configured, openTasks } = JSON.parse(row.value) as Note;
+    const entry = await reader.entry(size);
+    if (!entry || Buffer.from(entry.leaf).toString("hex") !== leaf) return;
+    this.#stored = size;
+    for (const id of revoked) this.#addRevoked(id);
+    for (const [id, count] of rotations) this.#addRotated(id, count);
+    for (const id of configured) this.#configured.add(id);
+    for (const [id, seq] of openTasks) this.#openTasks.set(id, seq);
+  }
+
+  get #key(): string {
+    return `ledger_history:${this.#workspaceId}`;
+  }
+}
+
+/** The stored history. */
+interface Note {
+  /** The entry that it reaches, and that entry's leaf in hex. */
+  readonly size: number;
+  readonly leaf: string;
+  readonly revoked: readonly string[];
+  /** Ids with the number of their last rotation. */
+  readonly rotations: readonly (readonly [string, number])[];
+  /** See `configuredId`. */
+  readonly configured: readonly string[];
+  /** Ids with the entry that dispatched them. */
+  readonly openTasks: readonly (readonly [string, number])[];
+}

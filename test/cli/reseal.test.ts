@@ -1,0 +1,73 @@
+/** `gatehouse reseal` shows what it would accept, and accepts nothing that nobody has agreed to. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { createSecret } from "../../src/access/secret.ts";
+import { systemRandom } from "../../src/base/ids.ts";
+import { type Desk, openDesk } from "./support.ts";
+
+setDefaultTimeout(60_000);
+
+let desk: Desk;
+const admin = createSecret(systemRandom);
+beforeEach(() => {
+  desk = openDesk({ env: { GATEHOUSE_ADMIN_TOKEN: admin } });
+});
+afterEach(() => desk.clear());
+
+const open = () => new Database(join(desk.cwd, "gatehouse-data", "gatehouse.db"));
+
+test("changed rows are listed with what they say, sealed only with --yes, and recorded", async () => {
+  const server = await desk.serve();
+  const body = { name: "narrow", scopes: ["agents:read"] };
+  const issued = await desk.call(server, admin, "POST", "/v1/tokens", body);
+  const { id, secret } = (await issued.json()) as { id: string; secret: string };
+  await server.end("SIGTERM");
+  {
+    using file = open();
+    file
+      .query(`UPDATE tokens SET scopes = '["admin"]', name = 'a' || char(27) || '[2Jb' WHERE id = ?`)
+      .run(id);
+  }
+  const asked = await desk.cli(["reseal"]);
+  expect(asked.code).toBe(1);
+  expect(asked.stdout).toContain(`tokens "${id}": id="${id}"`);
+  expect(asked.stdout).toContain(String.raw`scopes="[\"admin\"]"`);
+  expect(asked.stdout).not.toContain("\u001b");
+  expect(asked.stderr).toContain("gatehouse reseal --yes");
+
+  const refusing = await desk.serve();
+  expect((await desk.call(refusing, secret, "GET", "/v1/agents")).status).toBe(401);
+  await refusing.end("SIGTERM");
+
+  expect(await desk.out(["reseal", "--yes"])).toContain(`tokens "${id}"`);
+  const after = await desk.serve();
+  expect((await desk.call(after, secret, "GET", "/v1/workspace")).status).toBe(200);
+  const entries = await desk.call(after, admin, "GET", "/v1/ledger?action=store.seal&order=asc");
+  const { data } = (await entries.json()) as { data: { detail: object }[] };
+  expect(data.map(({ detail }) => detail)).toMatchObject([{ accepted: 1 }, { table: "tokens", row: id }]);
+});
+
+test("a ledger in which an entry was changed opens again only after a reseal, which says so", async () => {
+  const server = await desk.serve();
+  for (let n = 0; n < 300; n++) await desk.call(server, admin, "GET", "/v1/agents");
+  await server.end("SIGTERM");
+  {
+    using file = open();
+    const guard = file
+      .query<{ sql: string }, []>("SELECT sql FROM sqlite_schema WHERE name = 'ledger_no_update'")
+      .get();
+    file.exec("DROP TRIGGER ledger_no_update");
+    file.exec("UPDATE ledger SET bytes = replace(bytes, 'agent.list', 'agent.lost') WHERE seq = 9");
+    file.exec(guard?.sql ?? "");
+  }
+  const refused = await desk.cli(["serve"]);
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining("cannot show which tokens were revoked"),
+  ]);
+  const asked = await desk.cli(["reseal"]);
+  expect([asked.code, asked.stdout]).toEqual([1, expect.stringContaining("Found in the ledgers:")]);
+  await desk.out(["reseal", "--yes"]);
+  await desk.serve();
+});
