@@ -1,10 +1,11 @@
 import type { Agents } from "../access/agents.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import type { ProvenTask } from "../ledger/proven-task.ts";
 import type { Db } from "../store/db.ts";
 import { checkStoredTask } from "./check-stored.ts";
 import { endTask } from "./end.ts";
 import { failure } from "./interruption.ts";
-import { recordLost } from "./lost.ts";
+import { type OpenCall, openCallsIn, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { closeUnproven, endChanged } from "./refuse-stored.ts";
 import { Retries } from "./retries.ts";
@@ -12,7 +13,7 @@ import { hasLostSteps } from "./run/progress.ts";
 import type { Queued } from "./scheduler.ts";
 import { findTask, markQueued } from "./store.ts";
 import type { Task, TaskStatus } from "./task.ts";
-import { type ProvenTask, readTaskEvidence } from "./task-evidence.ts";
+import { readTaskEvidence } from "./task-evidence.ts";
 
 /** A task that was interrupted this often by a crash during the same step is not tried again. */
 const ATTEMPT_LIMIT = 3;
@@ -40,6 +41,13 @@ interface OpenTask {
   readonly dispatchSeq: number;
 }
 
+/** An unfinished task whose rows agree with the ledger. */
+interface TrustedTask {
+  readonly open: OpenTask;
+  /** Calls that were in flight when the process died. */
+  readonly lost: readonly OpenCall[];
+}
+
 /**
  * Recovers the unfinished tasks of a workspace. Queued tasks continue to wait. Running tasks are queued again, to
  * resume after their last saved step; calls that were in flight are recorded as lost.
@@ -53,18 +61,19 @@ export async function recoverTasks(
   const awaiting: Queued[] = [];
   const stopped: Queued[] = [];
   const isStopped = stoppedAgents(parts.agents, workspaceId);
-  for (const open of await trustedTasks(parts, workspaceId, stopping)) {
+  for (const { open, lost } of await trustedTasks(parts, workspaceId, stopping)) {
     const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
     const recovered = { workspaceId, taskId: open.id, agentId: open.agentId };
     const isAwaiting = open.status === "awaiting_approval";
     // For tasks that never began or are waiting in order, the row is sufficient.
-    if (!isAwaiting && (open.status !== "queued" || open.attempts >= ATTEMPT_LIMIT || open.hasCalls)) {
+    const isUnstarted = open.status === "queued" && open.attempts < ATTEMPT_LIMIT && !open.hasCalls;
+    if (lost.length > 0 || !(isAwaiting || isUnstarted)) {
       const task = await findTask(parts.db, workspaceId, open.id);
       if (!task) continue;
-      if (task.status !== "queued") {
+      if (lost.length > 0 || task.status === "running") {
         await parts.db.tx(async (tx) => {
           // The costs of the calls were lost with the process.
-          await recordLost(parts, tx, task, null);
+          await recordLost(parts, tx, task, lost, null);
           await markQueued(tx, workspaceId, task.id, false);
         });
       }
@@ -93,10 +102,10 @@ async function trustedTasks(
   parts: TaskParts,
   workspaceId: number,
   stopping: AbortSignal,
-): Promise<OpenTask[]> {
+): Promise<TrustedTask[]> {
   const { db, lists, log } = parts;
   const stored = await openTasks(db, workspaceId);
-  if (stored.length === 0) return stored;
+  if (stored.length === 0) return [];
   const ids = new Set(stored.map(({ id }) => id));
   const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
   let evidence: ReadonlyMap<string, ProvenTask>;
@@ -114,12 +123,12 @@ async function trustedTasks(
     });
     return [];
   }
-  const trusted: OpenTask[] = [];
+  const trusted: TrustedTask[] = [];
   for (const open of stored) {
     const proven = evidence.get(open.id);
     const refused = { workspaceId, id: open.id, proven };
     const state = await checkStoredTask(db, workspaceId, open.id, proven);
-    if (state === "trusted") trusted.push(open);
+    if (state === "trusted" && proven) trusted.push({ open, lost: openCallsIn(proven) });
     else if (state === "changed") await endChanged(parts, refused, stopping);
     else await closeUnproven(parts, refused);
   }

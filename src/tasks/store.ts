@@ -268,12 +268,12 @@ export async function markCallLost(
   tx: Tx,
   workspaceId: number,
   taskId: string,
-  callId: string,
+  intentSeq: number,
   outcomeSeq: number,
 ): Promise<void> {
   await tx.run(
-    "UPDATE tool_calls SET outcome_seq = $4 WHERE workspace_id = $1 AND task_id = $2 AND id = $3",
-    [workspaceId, taskId, callId, outcomeSeq],
+    "UPDATE tool_calls SET outcome_seq = $4 WHERE workspace_id = $1 AND task_id = $2 AND intent_seq = $3",
+    [workspaceId, taskId, intentSeq, outcomeSeq],
   );
 }
 

@@ -1,4 +1,5 @@
 import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../../agents/index.ts";
+import type { ProvenTask } from "../../ledger/proven-task.ts";
 import type { Sql, Tx } from "../../store/db.ts";
 import { SealBroken } from "../../store/seals/seals.ts";
 import type { ApprovalEvidence } from "../approvals/evidence.ts";
@@ -123,9 +124,23 @@ export async function loadProgress(
   return { messages, isInStep, asked, own: call ? { call, result: result ?? null } : null, answer: null };
 }
 
-/** Whether all saved answers are as this server wrote them. */
-export async function hasIntactAnswers(sql: Pick<Sql, "all" | "seals">, task: Task): Promise<boolean> {
-  return (await savedAnswers(sql, task)).every((row) => sql.seals.fits("task_answers", row));
+/**
+ * Whether the saved answers are as this server wrote them, and are all that the ledger says were accepted: a model
+ * that is asked again for a missing answer could have its calls made twice.
+ */
+export async function areAnswersProven(
+  sql: Pick<Sql, "all" | "seals">,
+  task: Task,
+  { answered, dispatch }: Pick<ProvenTask, "answered" | "dispatch">,
+): Promise<boolean> {
+  const rows = await savedAnswers(sql, task);
+  const steps = new Set(answered);
+  // A tool call that is a task of its own names its tool in the dispatch.
+  if (dispatch?.tool !== undefined) steps.add(OWN_STEP);
+  return (
+    rows.length === steps.size &&
+    rows.every((row) => steps.has(row.step) && sql.seals.fits("task_answers", row))
+  );
 }
 
 interface AnswerRow {
