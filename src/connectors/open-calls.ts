@@ -79,8 +79,8 @@ export class OpenCalls {
   }
 
   /**
-   * Called when a call's outcome is on disk. If its outcome could not be written, the call stays open and the next
-   * start reports it.
+   * Called when a call's outcome is on disk. If its outcome could not be written before the process ends, the call
+   * stays open and the next start reports it.
    */
   ended(workspaceId: number, intent: number): void {
     this.#workspaces.get(workspaceId)?.intents.delete(intent);
