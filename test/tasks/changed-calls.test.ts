@@ -4,7 +4,9 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Finding } from "../../src/ledger/proof/verification.ts";
 import { databasePath } from "../../src/store/directory.ts";
+import { allFindings, verify } from "../ledger/verify/scene.ts";
 import { addConnector } from "../mcp/support.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -21,6 +23,8 @@ let upstream: ScriptedMcp;
 let gateway: TestGateway;
 let yaml: string;
 let directories: string[];
+/** What `ledger verify` has found in the changed files, before the start on them. */
+let found: readonly Finding[];
 beforeEach(async () => {
   model = startFakeModel();
   upstream = startScriptedMcp(["pay", "free"]);
@@ -54,8 +58,12 @@ async function crash(change: (file: Database) => void): Promise<void> {
   file.exec("PRAGMA foreign_keys = OFF");
   change(file);
   file.close();
+  found = allFindings(await verify(databasePath(next)));
   gateway = await startGateway({ yaml, dataDir: next });
 }
+
+/** What `ledger verify` finds beside the running gateway. */
+const foundNow = async () => allFindings(await verify(databasePath(gateway.dataDir)));
 
 const named = async () =>
   (await ledger(gateway)).filter(({ action }) => action === "store.row_changed").map(({ detail }) => detail);
@@ -114,6 +122,9 @@ describe("a tool's call is not made again after a restart, and its task ends as 
       { tool: "up.pay", status: "succeeded" },
       { tool: "up.free", status: "succeeded" },
     ]);
+    // Whether an answer is there cannot be told without the key.
+    if (sql.includes("tool_calls")) expect(found.map(({ code }) => code)).toEqual(["row_changed"]);
+    expect(await foundNow()).toEqual([]);
   });
 });
 
@@ -143,6 +154,7 @@ describe("what is recorded and charged after a restart is what the ledger says, 
     ["a price", "UPDATE tool_calls SET price = 50000000"],
   ])("%s", async (what, sql) => {
     const { id, open } = await called();
+    const isNamed = what !== "the status";
     const before = (await ledger(gateway)).filter(({ task }) => task === id);
     await crash((file) => file.exec(sql));
     open();
@@ -171,8 +183,11 @@ describe("what is recorded and charged after a restart is what the ledger says, 
     expect(await spent(gateway)).toBe(sum(({ credits }) => credits));
     const boss = (await gateway.call("GET", "/v1/agents/boss")).body;
     expect(boss.usage?.credits_today ?? 0).toBe(0);
+    // Only a seal covers who pays, which takes the key to check.
+    expect(found.map(({ code }) => code)).toEqual(isNamed && what !== "the payer" ? ["row_changed"] : []);
     // A status alone is no evidence of anything: the task goes on, and its open call is recorded.
-    expect(await named()).toEqual(what === "the status" ? [] : [{ table: "tasks", row: `1/${id}` }]);
+    expect(await named()).toEqual(isNamed ? [{ table: "tasks", row: `1/${id}` }] : []);
+    expect(await foundNow()).toEqual([]);
   });
 
   test("a tool call's price while it is in flight", async () => {
@@ -200,4 +215,5 @@ test("a task that nobody has touched goes on after several crashes, and costs wh
   expect((await ended(gateway, id)).status).toBe("succeeded");
   expect(upstream.calls).toHaveLength(2);
   expect(await named()).toEqual([]);
+  expect([found, await foundNow()]).toEqual([[], []]);
 });
