@@ -41,7 +41,7 @@ export async function restoreRows(
   await tx.run(
     `UPDATE tasks SET agent = COALESCE($3, agent), agent_id = COALESCE($4, agent_id), tier = $5, created_by = $6,
        dispatch_seq = $7, credits = $8, input_tokens = $9, output_tokens = $10, steps = $11, model = $12,
-       open_model_call = NULL, open_reserved = 0, status = 'queued'
+       open_model_call = NULL, open_reserved = 0, status = 'queued', seal = NULL
      WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
     [
       ...[
