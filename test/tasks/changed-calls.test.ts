@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Finding } from "../../src/ledger/proof/verification.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { allFindings, verify } from "../ledger/verify/scene.ts";
-import { addConnector } from "../mcp/support.ts";
+import { addConnector, connect } from "../mcp/support.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
@@ -64,6 +64,16 @@ async function crash(change: (file: Database) => void): Promise<void> {
 
 /** What `ledger verify` finds beside the running gateway. */
 const foundNow = async () => allFindings(await verify(databasePath(gateway.dataDir)));
+
+/** The agents whose budgets have been charged. */
+function payers(): readonly (string | null)[] {
+  const file = new Database(databasePath(gateway.dataDir), { readonly: true });
+  const sql =
+    "SELECT a.name FROM spending AS s LEFT JOIN agents AS a ON a.id = s.agent_id WHERE s.credits > 0";
+  const rows = file.query<{ name: string | null }, []>(sql).all();
+  file.close();
+  return rows.map(({ name }) => name);
+}
 
 const named = async () =>
   (await ledger(gateway)).filter(({ action }) => action === "store.row_changed").map(({ detail }) => detail);
@@ -181,8 +191,7 @@ describe("what is recorded and charged after a restart is what the ledger says, 
       },
     });
     expect(await spent(gateway)).toBe(sum(({ credits }) => credits));
-    const boss = (await gateway.call("GET", "/v1/agents/boss")).body;
-    expect(boss.usage?.credits_today ?? 0).toBe(0);
+    expect(payers()).toEqual(["clerk"]);
     // Only a seal covers who pays, which takes the key to check.
     expect(found.map(({ code }) => code)).toEqual(isNamed && what !== "the payer" ? ["row_changed"] : []);
     // A status alone is no evidence of anything: the task goes on, and its open call is recorded.
@@ -204,6 +213,20 @@ describe("what is recorded and charged after a restart is what the ledger says, 
     expect(lost).toMatchObject([{ tool: "up.pay", credits: CREDIT / 4 }]);
     expect(upstream.calls).toHaveLength(1);
   });
+});
+
+test("a call outside of tasks that was in flight is charged to nobody whom only a row names", async () => {
+  upstream.answer(() => new Promise(() => {}));
+  const client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
+  void client.call("up__pay").catch(() => {});
+  await until(() => upstream.calls.length === 1);
+  await crash((file) =>
+    file.exec("UPDATE tokens SET agent_id = (SELECT id FROM agents WHERE name = 'boss')"),
+  );
+  const lost = (await ledger(gateway)).filter(({ code, phase }) => code === "unknown" && phase === "outcome");
+  expect(lost).toMatchObject([{ agent: "clerk", tool: "up.pay", credits: CREDIT / 4 }]);
+  // The workspace pays.
+  expect(payers()).toEqual([null]);
 });
 
 test("a task that nobody has touched goes on after several crashes, and costs what its entries say", async () => {
