@@ -14,9 +14,9 @@ interface Parts {
 const ROW = `SELECT ${sealedColumns("tasks")} FROM tasks WHERE workspace_id = $1 AND id = $2`;
 
 /**
- * The name of a task's agent for an entry about the task. The row is believed if its seal matches. Rows that ended in
- * an earlier version have no seal, so the entry that dispatched the task is read.
- * @returns undefined, and reports the row, if it was changed
+ * The name of a task's agent for an entry about the task. The row is believed if its seal matches. Tasks that ended in
+ * an earlier version have no seal, so the entry that dispatched the task is read. A changed row is reported.
+ * @returns undefined if the row does not name that entry either
  */
 export async function provenAgent({ db, lists }: Parts, task: Task): Promise<string | undefined> {
   const { workspaceId, id } = task;
@@ -24,13 +24,14 @@ export async function provenAgent({ db, lists }: Parts, task: Task): Promise<str
   if (row && db.seals.isIntact("tasks", row)) return task.agent;
   try {
     const dispatch = await dispatchOf(lists, task);
-    if (dispatch && (dispatch.agent ?? task.agent) === task.agent) return task.agent;
+    const agent = dispatch && (dispatch.agent ?? task.agent);
+    if (agent !== task.agent || row?.seal) db.seals.report("tasks", { workspace_id: workspaceId, id });
+    return agent;
   } catch (error) {
     // Already reported when the ledger was read.
     if (!(error instanceof LedgerChanged)) throw error;
+    return undefined;
   }
-  db.seals.report("tasks", { workspace_id: workspaceId, id });
-  return undefined;
 }
 
 /**

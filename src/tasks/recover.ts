@@ -4,7 +4,7 @@ import type { ProvenTask } from "../ledger/proven-task.ts";
 import type { Db } from "../store/db.ts";
 import { checkStoredTask } from "./check-stored.ts";
 import { endTask } from "./end.ts";
-import { failure } from "./interruption.ts";
+import { type EndSignals, failure } from "./interruption.ts";
 import { type OpenCall, openCallsIn, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { closeUnproven, endChanged } from "./refuse-stored.ts";
@@ -19,7 +19,7 @@ import { readTaskEvidence } from "./task-evidence.ts";
 const ATTEMPT_LIMIT = 3;
 
 /** `task.created` and `task.started`, which are sent before the store contains any event. */
-const FIRST_EVENTS = 2;
+export const FIRST_EVENTS = 2;
 
 /** Tasks of an earlier process, the oldest first. */
 export interface Recovered {
@@ -80,11 +80,7 @@ export async function recoverTasks(
       // Checked for queued tasks too: an earlier attempt at recovery may have died between these two writes.
       const reason = await reasonToEnd(parts.db, task);
       if (reason !== null) {
-        await endTask(parts, task, log, failure("interrupted", reason), {
-          signal: stopping,
-          stopping,
-          retries: new Retries(),
-        });
+        await endTask(parts, task, log, failure("interrupted", reason), signalsOf(stopping));
         continue;
       }
     }
@@ -124,12 +120,13 @@ async function trustedTasks(
     return [];
   }
   const trusted: TrustedTask[] = [];
+  const signals = signalsOf(stopping);
   for (const open of stored) {
     const proven = evidence.get(open.id);
     const refused = { workspaceId, id: open.id, proven };
     const state = await checkStoredTask(db, workspaceId, open.id, proven);
     if (state === "trusted" && proven) trusted.push({ open, lost: openCallsIn(proven) });
-    else if (state === "changed") await endChanged(parts, refused, stopping);
+    else if (state === "changed") await endChanged(parts, refused, signals);
     else await closeUnproven(parts, refused);
   }
   return trusted;
@@ -156,6 +153,10 @@ function stoppedAgents(agents: Agents, workspaceId: number): (agentId: number) =
     }
     return isStopped;
   };
+}
+
+function signalsOf(stopping: AbortSignal): EndSignals {
+  return { signal: stopping, stopping, retries: new Retries() };
 }
 
 async function reasonToEnd(db: Db, task: Task): Promise<string | null> {

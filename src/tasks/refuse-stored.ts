@@ -2,11 +2,10 @@ import { ProvenTask } from "../ledger/proven-task.ts";
 import type { Tx } from "../store/db.ts";
 import { withdrawApprovals } from "./approvals/rows.ts";
 import { endTask } from "./end.ts";
-import { failure } from "./interruption.ts";
+import { type EndSignals, failure } from "./interruption.ts";
 import { openCallsIn, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { closeRow, restoreRows } from "./refused-rows.ts";
-import { Retries } from "./retries.ts";
 import { forgetAnswers } from "./run/progress.ts";
 import { findTask } from "./store.ts";
 
@@ -49,7 +48,7 @@ export async function closeUnproven(
 export async function endChanged(
   parts: TaskParts,
   { workspaceId, id, proven }: RefusedTask,
-  stopping: AbortSignal,
+  signals: EndSignals,
 ): Promise<void> {
   const { db, hub } = parts;
   if (!proven?.dispatch) return;
@@ -67,7 +66,6 @@ export async function endChanged(
   const task = await findTask(db, workspaceId, id);
   if (!task) return;
   const log = hub.open(id, task.eventCeiling + 1);
-  const signals = { signal: stopping, stopping, retries: new Retries() };
   await endTask(parts, task, log, failure("internal", CHANGED), signals);
 }
 

@@ -58,22 +58,21 @@ async function touch() {
 const named = async () =>
   (await ledger(gateway)).filter(({ action }) => action === "store.row_changed").map(({ detail }) => detail);
 
-test.each([
-  ["agent", "agent = 'boss'"],
-  ["agent and seal", "agent = 'boss', seal = NULL"],
-  [
-    "agent and dispatch",
-    "agent = 'boss', dispatch_seq = (SELECT dispatch_seq FROM tasks WHERE id > ?1), seal = NULL",
-  ],
-])("with another %s: no entry names that agent, and no decision on it is recorded", async (_, sql) => {
+const OTHER_DISPATCH = "dispatch_seq = (SELECT dispatch_seq FROM tasks WHERE id > ?1)";
+
+test.each<[string, string | null, string]>([
+  ["agent", "plain", "agent = 'boss'"],
+  ["agent and no seal", "plain", "agent = 'boss', seal = NULL"],
+  ["agent and dispatch", null, `agent = 'boss', seal = NULL, ${OTHER_DISPATCH}`],
+])("with another %s: no entry names that agent, and no decision on it is recorded", async (_, agent, sql) => {
   await restart(sql);
   const { status, code, entries } = await touch();
   expect([status, code]).toEqual([503, "ledger_unavailable"]);
-  expect(entries.map(({ action, task, agent, outcome }) => [action, task, agent ?? null, outcome])).toEqual([
-    ["task.read", ids[0], null, "succeeded"],
-    ["task.events", ids[0], null, "succeeded"],
-    ["task.cancel", ids[0], null, "denied"],
-    ["oversight.disregard", ids[0], null, "failed"],
+  expect(entries.map((entry) => [entry.action, entry.task, entry.agent ?? null, entry.outcome])).toEqual([
+    ["task.read", ids[0], agent, "succeeded"],
+    ["task.events", ids[0], agent, "succeeded"],
+    ["task.cancel", ids[0], agent, "denied"],
+    ["oversight.disregard", ids[0], agent, "failed"],
   ]);
   expect(await named()).toEqual([{ table: "tasks", row: `1/${ids[0]}` }]);
 });
