@@ -15,9 +15,10 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import type { CatalogueTool } from "./catalogue.ts";
 import { deny, failedAnswer, outputOf } from "./direct-answer.ts";
-import { settle, usageOf } from "./direct-outcome.ts";
+import { lateDraft, settle, usageOf } from "./direct-outcome.ts";
 import { admitAllowed, refuseStopped, requireAllowed } from "./direct-rights.ts";
 import { type Invocation, invoke } from "./invoke.ts";
+import { LateOutcomes } from "./late-outcomes.ts";
 import type { OpenCalls, PaidCall } from "./open-calls.ts";
 import { agentRemoved, draining, stopped, tooMany, workspaceStopped } from "./refusals.ts";
 import { isToolName, type ToolRegistry } from "./registry.ts";
@@ -109,11 +110,13 @@ interface RunningCall {
 export class DirectCalls {
   readonly #parts: DirectCallParts;
   readonly #running = new Set<RunningCall>();
+  readonly #late: LateOutcomes;
   #asked: AskedCalls | null = null;
   #isDraining = false;
 
   constructor(parts: DirectCallParts) {
     this.#parts = parts;
+    this.#late = new LateOutcomes(parts.clock, parts.log);
   }
 
   /**
@@ -153,10 +156,11 @@ export class DirectCalls {
     await this.#allEnded();
   }
 
-  /** Ends every call when the process stops. Resolves when their outcomes are written. */
+  /** Ends every call when the process stops. Resolves when their outcomes are written, or left to the next start. */
   async stop(): Promise<void> {
     for (const call of this.#running) call.abort.abort(new Interruption("shutdown"));
     await this.#allEnded();
+    await this.#late.stop();
   }
 
   async #allEnded(): Promise<void> {
@@ -293,10 +297,19 @@ export class DirectCalls {
         await settle(this.#parts, ended, draft, { isSent, price });
         open.ended(workspaceId, intent);
       } catch (cause) {
-        // The next start charges it. Until then it stays reserved, so that others cannot spend it.
+        // Until it is charged it stays reserved, so that others cannot spend it.
         isOwed = isSent;
         if (!(cause instanceof StoreUnavailable)) throw cause;
-        // The caller MUST NOT take it for undone and repeat it. The next start reports it as unknown.
+        this.#late.keep({
+          intent,
+          write: async () => {
+            const late = lateDraft(draft, clock.monotonic() - began - durationMs);
+            await settle(this.#parts, ended, late, { isSent, price });
+            open.ended(workspaceId, intent);
+            budgets.release(callId);
+          },
+        });
+        // The caller MUST NOT take it for undone and repeat it.
         const detail =
           "The call was made, but its outcome cannot be recorded. Do not repeat it without checking its effect.";
         throw new Problem("ledger_unavailable", detail, { cause });

@@ -58,3 +58,8 @@ export function usageOf(
 ): Usage {
   return { workspaceId, agentId: agent?.id ?? null, kind: "tool", name: tool, outcome, at, durationMs };
 }
+
+/** The outcome as it is written late. Its text is left out: nobody has received it, and it may be long. */
+export function lateDraft({ output: _, ...draft }: Draft, lateMs: number): Draft {
+  return { ...draft, detail: { ...draft.detail, late_ms: Math.max(0, Math.round(lateMs)) } };
+}

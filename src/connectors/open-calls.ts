@@ -79,8 +79,8 @@ export class OpenCalls {
   }
 
   /**
-   * Called when a call's outcome is on disk. If its outcome could not be written, the call stays open and the next
-   * start reports it.
+   * Called when a call's outcome is on disk. If its outcome could not be written before the process ends, the call
+   * stays open and the next start reports it.
    */
   ended(workspaceId: number, intent: number): void {
     this.#workspaces.get(workspaceId)?.intents.delete(intent);
@@ -151,7 +151,7 @@ export async function reportLostCalls(
         requestId,
         credits: price,
       });
-      const payer = await agentOf(tx, workspaceId, actor);
+      const payer = await agentOf(tx, workspaceId, actor, agent);
       await budgets.charge(tx, { workspaceId, agent: payer }, price ?? 0);
       await recordUsage(tx, {
         ...{ workspaceId, agentId: payer?.id ?? null, kind: "tool", name: tool ?? "", outcome: "unknown" },
@@ -181,16 +181,20 @@ export async function reportLost(
   }
 }
 
-/** The agent that an actor's token acts as. The agent's name in the entry may belong to another agent since. */
+/**
+ * The agent that an actor's token acts as, if it is the one that the call's entry names. The name alone may belong to
+ * another agent since, and the rows alone may name any agent.
+ */
 async function agentOf(
   tx: Tx,
   workspaceId: number,
   actor: string,
+  name: string | undefined,
 ): Promise<{ readonly id: number; readonly name: string } | null> {
   const row = await tx.get<{ id: number; name: string }>(
     `SELECT a.id, a.name FROM tokens t JOIN agents a ON a.id = t.agent_id
-     WHERE t.workspace_id = $1 AND t.id = $2`,
-    [workspaceId, tokenIdOf({ actor })],
+     WHERE t.workspace_id = $1 AND t.id = $2 AND a.name = $3`,
+    [workspaceId, tokenIdOf({ actor }), name ?? null],
   );
   return row ?? null;
 }

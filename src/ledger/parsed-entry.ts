@@ -5,10 +5,12 @@ export interface ParsedEntry {
   readonly ref?: number;
   readonly action?: string;
   readonly outcome?: string;
+  readonly code?: string;
   readonly request_id?: string;
   readonly actor?: string;
   readonly agent?: string;
   readonly tier?: number;
+  readonly model?: string;
   readonly task?: string;
   readonly tool?: string;
   readonly input_hash?: string;

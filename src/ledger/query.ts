@@ -32,7 +32,8 @@ export interface NamedTask {
 }
 
 /**
- * Entries of these actions may name a task without naming an agent. All others that name a task also name its agent.
+ * Entries of these actions may name a task without naming an agent. All others that name a task also name its agent,
+ * unless somebody has changed the task's rows.
  */
 const WITHOUT_AGENT = ["payload.erase", "task.cancel"] as const;
 

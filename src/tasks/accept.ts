@@ -99,6 +99,13 @@ export async function acceptTask(
   return { id, replayed: false };
 }
 
+/** Answers a request whose idempotency key has already made a task. */
+export async function replay(call: Call, id: string): Promise<Dispatched> {
+  call.about({ task: id, detail: { replayed: 1 } });
+  await call.record("succeeded");
+  return { id, replayed: true };
+}
+
 export function draining(): Problem {
   return new Problem("draining", "The server is shutting down and accepts no new tasks.", {
     headers: { "Retry-After": "5" },

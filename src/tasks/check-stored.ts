@@ -1,9 +1,9 @@
 import { hashOf } from "../ledger/payload.ts";
+import { type ProvenTask, taskDifference } from "../ledger/proven-task.ts";
 import type { Sql } from "../store/db.ts";
-import { hasIntactAnswers } from "./run/progress.ts";
+import { areAnswersProven } from "./run/progress.ts";
 import { findSealedTask } from "./store.ts";
 import type { Task } from "./task.ts";
-import type { ProvenTask } from "./task-evidence.ts";
 
 /**
  * `trusted`: the rows are as this server wrote them and agree with the ledger. `ended`: the ledger contains the
@@ -16,8 +16,8 @@ type Reads = Pick<Sql, "all" | "get" | "seals">;
 
 /**
  * Decides whether a task that is open in the store may be resumed after a start. Its seal covers what it may do and
- * for whom. The ledger shows that it was dispatched, that it has not ended and which of its calls are open. Texts are
- * compared with the hashes in their entries.
+ * for whom. The ledger shows that it was dispatched, that it has not ended, which calls it has made and what they cost.
+ * Texts are compared with the hashes in their entries.
  */
 export async function checkStoredTask(
   sql: Reads,
@@ -29,26 +29,12 @@ export async function checkStoredTask(
   if (!proven || !dispatch) return "unknown";
   if (proven.end) return "ended";
   const task = await findSealedTask(sql, workspaceId, id);
-  const isAsDispatched =
-    task?.dispatchSeq === dispatch.seq && task.createdBy === dispatch.actor && task.agent === dispatch.agent;
-  if (!isAsDispatched) return "changed";
+  if (!task || taskDifference(task, proven) !== null) return "changed";
   const isIntact =
     (await isText(sql, workspaceId, { seq: dispatch.seq, kind: "input" }, dispatch.input_hash)) &&
-    areCallsProven(task, proven) &&
     (await areResultsIntact(sql, task, proven)) &&
-    (await hasIntactAnswers(sql, task));
+    (await areAnswersProven(sql, task, proven));
   return isIntact ? "trusted" : "changed";
-}
-
-/** Whether each call that is open in the rows has an intent in the ledger but no outcome. */
-function areCallsProven({ openModelCall, toolsCalled }: Task, { open, outcomes }: ProvenTask): boolean {
-  if (openModelCall !== null && open.get(openModelCall)?.action !== "model.call") return false;
-  return toolsCalled.every(({ intentSeq, outcomeSeq, status, durationMs, tool }) => {
-    if (outcomeSeq !== null) return outcomes.has(outcomeSeq);
-    if (status !== "unknown" || durationMs !== null) return true;
-    const intent = open.get(intentSeq);
-    return intent?.action === "tool.call" && intent.tool === tool;
-  });
 }
 
 async function areResultsIntact(sql: Reads, task: Task, { outcomes }: ProvenTask): Promise<boolean> {

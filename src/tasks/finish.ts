@@ -4,7 +4,7 @@ import type { Tx } from "../store/db.ts";
 import { withdrawApprovals } from "./approvals/rows.ts";
 import { saveEvents } from "./event-store.ts";
 import { encodeFrame } from "./frames.ts";
-import { type LostParts, type OwedCharge, recordLost } from "./lost.ts";
+import { type LostParts, type OwedCharge, openCallsOf, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { forgetAnswers } from "./run/progress.ts";
 import { findTask, markFinished } from "./store.ts";
@@ -49,7 +49,8 @@ export async function finishTask(
   const found = await findTask(tx, task.workspaceId, task.id);
   if (!found || found.finishedAt !== null) return null;
   // A queued task has no open intent: lost calls were recorded in the transaction that queued it again.
-  const before = found.status === "queued" ? found : await recordLost(parts, tx, found, owed);
+  const before =
+    found.status === "queued" ? found : await recordLost(parts, tx, found, openCallsOf(found), owed);
   const finishedAt = notBefore(found, ending.at);
   const draft = outcomeDraft(before, ending, parts.clock.now());
   const finishSeq = await parts.ledger.append(

@@ -1,3 +1,4 @@
+import type { Caller } from "../access/caller.ts";
 import { Problem } from "../base/errors.ts";
 import { canonicalJson } from "../base/json.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
@@ -15,8 +16,9 @@ export interface IdempotencyKey {
   readonly fingerprint: Uint8Array;
 }
 
-export function fingerprint(body: unknown): Uint8Array {
-  return new Bun.CryptoHasher("sha256").update(canonicalJson(body)).digest();
+export function keyOf({ workspaceId, actor }: Caller, key: string, body: object): IdempotencyKey {
+  const fingerprint = new Bun.CryptoHasher("sha256").update(canonicalJson(body)).digest();
+  return { workspaceId, actor, key, fingerprint };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { recordUsage } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
+import type { ProvenTask } from "../ledger/proven-task.ts";
 import type { Tx } from "../store/db.ts";
 import { chargeTask, closeModelCall, type ModelCallCharge } from "./charges.ts";
 import type { TaskParts } from "./parts.ts";
@@ -15,6 +16,52 @@ export interface OwedCharge extends ModelCallCharge {
 /** The parts needed to record lost calls. */
 export type LostParts = Pick<TaskParts, "ledger" | "budgets" | "clock">;
 
+/** A call without an outcome. */
+export interface OpenCall {
+  /** Seq of its intent. */
+  readonly seq: number;
+  readonly kind: "model" | "tool";
+  /** The model or the tool. */
+  readonly name: string;
+  /** Micro-credits to charge if its cost is unknown: what was reserved for a model call, or a tool call's price. */
+  readonly price: number;
+}
+
+/** Who pays for a task's calls. The agent is null if it is unknown: then only the workspace pays. */
+export interface Payer {
+  readonly workspaceId: number;
+  readonly agent: { readonly id: number; readonly name: string } | null;
+}
+
+/** The task's open calls according to its rows, as this process has written them. */
+export function openCallsOf({ openModelCall, model, openReserved, toolsCalled }: Task): OpenCall[] {
+  const tools = toolsCalled
+    .filter((call) => call.status === "unknown" && call.durationMs === null && call.outcomeSeq === null)
+    .map(({ intentSeq, tool, price }) => ({ seq: intentSeq, kind: "tool", name: tool, price }) as const);
+  if (openModelCall === null) return tools;
+  return [{ seq: openModelCall, kind: "model", name: model ?? "", price: openReserved }, ...tools];
+}
+
+/** The task's open calls according to its signed entries. Calls of an earlier process MUST be read from there. */
+export function openCallsIn({ open }: ProvenTask): OpenCall[] {
+  const calls: OpenCall[] = [];
+  for (const [seq, { action, model = "", tool = "", detail }] of open) {
+    const isModel = action === "model.call";
+    if (!isModel && action !== "tool.call") continue;
+    const price = isModel ? detail?.reserved : detail?.price;
+    const called = isModel
+      ? ({ kind: "model", name: model } as const)
+      : ({ kind: "tool", name: tool } as const);
+    calls.push({ seq, ...called, price: typeof price === "number" ? price : 0 });
+  }
+  return calls;
+}
+
+/** Who pays for a task according to its row. */
+export function payerOf({ workspaceId, agentId, agent }: Task): Payer {
+  return { workspaceId, agent: { id: agentId, name: agent } };
+}
+
 /**
  * Records an outcome for each of a task's calls that has none, because the process died or the store could not be
  * written before the real outcome was on disk. Afterwards no intent is open. An open model call is charged what is
@@ -26,72 +73,60 @@ export async function recordLost(
   parts: LostParts,
   tx: Tx,
   task: Task,
+  calls: readonly OpenCall[],
   owed: OwedCharge | null,
+  payer: Payer = payerOf(task),
 ): Promise<Task> {
-  const settled =
-    task.openModelCall === null ? task : await recordLostModel(parts, tx, task, task.openModelCall, owed);
-  return { ...settled, credits: settled.credits + (await recordLostTools(parts, tx, task)) };
+  let settled = task;
+  for (const call of calls) {
+    const charge = await recordLostCall(parts, tx, task, call, owed, payer);
+    settled = {
+      ...settled,
+      credits: settled.credits + charge.credits,
+      inputTokens: settled.inputTokens + charge.inputTokens,
+      outputTokens: settled.outputTokens + charge.outputTokens,
+      steps: settled.steps + charge.steps,
+    };
+  }
+  return settled;
 }
 
-async function recordLostModel(
+async function recordLostCall(
   { ledger, budgets, clock }: LostParts,
   tx: Tx,
   task: Task,
-  ref: number,
+  { seq, kind, name, price }: OpenCall,
   owed: OwedCharge | null,
-): Promise<Task> {
+  payer: Payer,
+): Promise<ModelCallCharge> {
   const { workspaceId, id } = task;
-  const known = owed?.ref === ref ? owed : null;
-  const charge = known ?? { credits: task.openReserved, inputTokens: 0, outputTokens: 0, steps: 0 };
-  const tokens = { input_tokens: charge.inputTokens, output_tokens: charge.outputTokens };
-  await ledger.append(tx, workspaceId, {
-    ...lost(task, "model.call", ref),
-    model: task.model ?? undefined,
-    ...(known && { credits: charge.credits, detail: tokens }),
-    ...(!known && charge.credits > 0 && { credits: charge.credits, detail: { usage: "estimated" } }),
+  const known = kind === "model" && owed?.ref === seq ? owed : null;
+  const charge = known ?? { credits: price, inputTokens: 0, outputTokens: 0, steps: 0 };
+  const isEstimate = kind === "model" && !known && price > 0;
+  const outcomeSeq = await ledger.append(tx, workspaceId, {
+    ...lost(task, seq),
+    action: `${kind}.call`,
+    [kind]: name,
+    credits: known || charge.credits > 0 ? charge.credits : undefined,
+    ...(isEstimate && { detail: { usage: "estimated" } }),
+    ...(known && { detail: { input_tokens: charge.inputTokens, output_tokens: charge.outputTokens } }),
   });
-  await closeModelCall(tx, workspaceId, id, charge);
-  await budgets.charge(tx, payerOf(task), charge.credits);
+  if (kind === "model") {
+    await closeModelCall(tx, workspaceId, id, charge);
+  } else {
+    await markCallLost(tx, workspaceId, id, seq, outcomeSeq);
+    await chargeTask(tx, workspaceId, id, charge.credits);
+  }
+  await budgets.charge(tx, payer, charge.credits);
   await recordUsage(tx, {
-    ...{ workspaceId, agentId: task.agentId, kind: "model", name: task.model ?? "", outcome: "failed" },
-    ...{ at: clock.now(), durationMs: null },
+    ...{ workspaceId, agentId: payer.agent?.id ?? null, kind, name },
+    ...{ outcome: kind === "model" ? "failed" : "unknown", at: clock.now(), durationMs: null },
     ...charge,
   });
-  return {
-    ...task,
-    credits: task.credits + charge.credits,
-    inputTokens: task.inputTokens + charge.inputTokens,
-    outputTokens: task.outputTokens + charge.outputTokens,
-    steps: task.steps + charge.steps,
-  };
+  return charge;
 }
 
-/** @returns the micro-credits charged */
-async function recordLostTools({ ledger, budgets, clock }: LostParts, tx: Tx, task: Task): Promise<number> {
-  const { workspaceId, id } = task;
-  let charged = 0;
-  for (const call of task.toolsCalled) {
-    if (call.status !== "unknown" || call.durationMs !== null || call.outcomeSeq !== null) continue;
-    const draft = { ...lost(task, "tool.call", call.intentSeq), tool: call.tool };
-    const credits = call.price === 0 ? undefined : call.price;
-    const outcomeSeq = await ledger.append(tx, workspaceId, { ...draft, credits });
-    await markCallLost(tx, workspaceId, id, call.id, outcomeSeq);
-    await chargeTask(tx, workspaceId, id, call.price);
-    await budgets.charge(tx, payerOf(task), call.price);
-    await recordUsage(tx, {
-      ...{ workspaceId, agentId: task.agentId, kind: "tool", name: call.tool, outcome: "unknown" },
-      ...{ at: clock.now(), durationMs: null, credits: call.price },
-    });
-    charged += call.price;
-  }
-  return charged;
-}
-
-function payerOf({ workspaceId, agentId, agent }: Task) {
-  return { workspaceId, agent: { id: agentId, name: agent } };
-}
-
-function lost(task: Task, action: string, ref: number): Draft {
+function lost(task: Task, ref: number): Omit<Draft, "action"> {
   return {
     phase: "outcome",
     outcome: "failed",
@@ -101,7 +136,6 @@ function lost(task: Task, action: string, ref: number): Draft {
     agent: task.agent,
     tier: task.tier,
     task: task.id,
-    action,
     ref,
   };
 }

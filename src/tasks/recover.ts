@@ -1,11 +1,12 @@
 import type { Agents } from "../access/agents.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import type { ProvenTask } from "../ledger/proven-task.ts";
 import type { Db } from "../store/db.ts";
 import { checkStoredTask } from "./check-stored.ts";
 import { endTask } from "./end.ts";
 import { openHiddenTasks } from "./hidden-tasks.ts";
-import { failure } from "./interruption.ts";
-import { recordLost } from "./lost.ts";
+import { type EndSignals, failure } from "./interruption.ts";
+import { type OpenCall, openCallsIn, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { closeUnproven, endChanged } from "./refuse-stored.ts";
 import { Retries } from "./retries.ts";
@@ -13,13 +14,13 @@ import { hasLostSteps } from "./run/progress.ts";
 import type { Queued } from "./scheduler.ts";
 import { findTask, markQueued } from "./store.ts";
 import type { Task, TaskStatus } from "./task.ts";
-import { type ProvenTask, readTaskEvidence } from "./task-evidence.ts";
+import { readTaskEvidence } from "./task-evidence.ts";
 
 /** A task that was interrupted this often by a crash during the same step is not tried again. */
 const ATTEMPT_LIMIT = 3;
 
 /** `task.created` and `task.started`, which are sent before the store contains any event. */
-const FIRST_EVENTS = 2;
+export const FIRST_EVENTS = 2;
 
 /** Tasks of an earlier process, the oldest first. */
 export interface Recovered {
@@ -41,6 +42,13 @@ interface OpenTask {
   readonly dispatchSeq: number;
 }
 
+/** An unfinished task whose rows agree with the ledger. */
+interface TrustedTask {
+  readonly open: OpenTask;
+  /** Calls that were in flight when the process died. */
+  readonly lost: readonly OpenCall[];
+}
+
 /**
  * Recovers the unfinished tasks of a workspace. Queued tasks continue to wait. Running tasks are queued again, to
  * resume after their last saved step; calls that were in flight are recorded as lost.
@@ -54,29 +62,26 @@ export async function recoverTasks(
   const awaiting: Queued[] = [];
   const stopped: Queued[] = [];
   const isStopped = stoppedAgents(parts.agents, workspaceId);
-  for (const open of await trustedTasks(parts, workspaceId, stopping)) {
+  for (const { open, lost } of await trustedTasks(parts, workspaceId, stopping)) {
     const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
     const recovered = { workspaceId, taskId: open.id, agentId: open.agentId };
     const isAwaiting = open.status === "awaiting_approval";
     // For tasks that never began or are waiting in order, the row is sufficient.
-    if (!isAwaiting && (open.status !== "queued" || open.attempts >= ATTEMPT_LIMIT || open.hasCalls)) {
+    const isUnstarted = open.status === "queued" && open.attempts < ATTEMPT_LIMIT && !open.hasCalls;
+    if (lost.length > 0 || !(isAwaiting || isUnstarted)) {
       const task = await findTask(parts.db, workspaceId, open.id);
       if (!task) continue;
-      if (task.status !== "queued") {
+      if (lost.length > 0 || task.status === "running") {
         await parts.db.tx(async (tx) => {
           // The costs of the calls were lost with the process.
-          await recordLost(parts, tx, task, null);
+          await recordLost(parts, tx, task, lost, null);
           await markQueued(tx, workspaceId, task.id, false);
         });
       }
       // Checked for queued tasks too: an earlier attempt at recovery may have died between these two writes.
       const reason = await reasonToEnd(parts.db, task);
       if (reason !== null) {
-        await endTask(parts, task, log, failure("interrupted", reason), {
-          signal: stopping,
-          stopping,
-          retries: new Retries(),
-        });
+        await endTask(parts, task, log, failure("interrupted", reason), signalsOf(stopping));
         continue;
       }
     }
@@ -94,14 +99,14 @@ async function trustedTasks(
   parts: TaskParts,
   workspaceId: number,
   stopping: AbortSignal,
-): Promise<OpenTask[]> {
+): Promise<TrustedTask[]> {
   const { db, lists, log } = parts;
   let stored: OpenTask[] = [];
   let evidence: ReadonlyMap<string, ProvenTask>;
   try {
     await openHiddenTasks(parts, workspaceId);
     stored = await openTasks(db, workspaceId);
-    if (stored.length === 0) return stored;
+    if (stored.length === 0) return [];
     const ids = new Set(stored.map(({ id }) => id));
     const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
     evidence = await readTaskEvidence(lists, workspaceId, ids, first);
@@ -117,13 +122,14 @@ async function trustedTasks(
     });
     return [];
   }
-  const trusted: OpenTask[] = [];
+  const trusted: TrustedTask[] = [];
+  const signals = signalsOf(stopping);
   for (const open of stored) {
     const proven = evidence.get(open.id);
     const refused = { workspaceId, id: open.id, proven };
     const state = await checkStoredTask(db, workspaceId, open.id, proven);
-    if (state === "trusted") trusted.push(open);
-    else if (state === "changed") await endChanged(parts, refused, stopping);
+    if (state === "trusted" && proven) trusted.push({ open, lost: openCallsIn(proven) });
+    else if (state === "changed") await endChanged(parts, refused, signals);
     else await closeUnproven(parts, refused);
   }
   return trusted;
@@ -150,6 +156,10 @@ function stoppedAgents(agents: Agents, workspaceId: number): (agentId: number) =
     }
     return isStopped;
   };
+}
+
+function signalsOf(stopping: AbortSignal): EndSignals {
+  return { signal: stopping, stopping, retries: new Retries() };
 }
 
 async function reasonToEnd(db: Db, task: Task): Promise<string | null> {

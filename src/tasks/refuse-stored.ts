@@ -1,13 +1,13 @@
+import { ProvenTask } from "../ledger/proven-task.ts";
 import type { Tx } from "../store/db.ts";
 import { withdrawApprovals } from "./approvals/rows.ts";
 import { endTask } from "./end.ts";
-import { failure } from "./interruption.ts";
+import { type EndSignals, failure } from "./interruption.ts";
+import { openCallsIn, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
-import { closeRow, restoreRow } from "./refused-rows.ts";
-import { Retries } from "./retries.ts";
+import { closeRow, restoreRows } from "./refused-rows.ts";
 import { forgetAnswers } from "./run/progress.ts";
 import { findTask } from "./store.ts";
-import type { ProvenTask } from "./task-evidence.ts";
 
 const CHANGED = "The stored task was changed in the database file, so it was not resumed.";
 
@@ -20,15 +20,16 @@ export interface RefusedTask {
 
 /**
  * Closes the rows of a task that the ledger has not dispatched, or that has ended there. No entry is written, since
- * the rows may name anybody. If the task has ended, its row then agrees with the ledger.
+ * the rows may name anybody. The rows then agree with the ledger, if it contains the task.
  */
 export async function closeUnproven(
   { db, clock }: Pick<TaskParts, "db" | "clock">,
   { workspaceId, id, proven }: RefusedTask,
 ): Promise<void> {
   db.seals.report("tasks", { workspace_id: workspaceId, id });
-  const end = proven?.end;
+  const { end } = proven ?? {};
   await db.tx(async (tx) => {
+    await restoreRows(tx, workspaceId, id, proven ?? new ProvenTask(), null);
     await closeRow(tx, workspaceId, id, {
       status: end?.outcome === "succeeded" || end?.outcome === "cancelled" ? end.outcome : "failed",
       error: end ? null : { code: "internal", message: CHANGED },
@@ -41,46 +42,44 @@ export async function closeUnproven(
 }
 
 /**
- * Ends as failed a dispatched task whose rows were changed. Its open calls get outcomes according to their intents in
- * the ledger, and its end names the actor that dispatched it according to the ledger. Nothing is taken from the rows,
- * since they are not signed.
+ * Ends as failed a dispatched task whose rows were changed. Its rows are restored from the ledger first: its open
+ * calls get outcomes and are charged according to their intents, and its end names the actor that dispatched it.
  */
 export async function endChanged(
   parts: TaskParts,
   { workspaceId, id, proven }: RefusedTask,
-  stopping: AbortSignal,
+  signals: EndSignals,
 ): Promise<void> {
   const { db, hub } = parts;
-  const dispatch = proven?.dispatch;
-  if (!proven || !dispatch) return;
+  if (!proven?.dispatch) return;
+  const { agent: name, ts = "" } = proven.dispatch;
   db.seals.report("tasks", { workspace_id: workspaceId, id });
   await db.tx(async (tx) => {
-    await recordLostIntents(parts, tx, { workspaceId, id, proven });
-    await restoreRow(tx, workspaceId, id, {
-      agent: dispatch.agent ?? "",
-      tier: dispatch.tier ?? 1,
-      createdBy: dispatch.actor ?? "system",
-      dispatchSeq: dispatch.seq,
-      credits: [...proven.outcomes.values()].reduce((sum, { credits = 0 }) => sum + credits, 0),
-    });
+    const agentId = await agentNamed(tx, workspaceId, name, Date.parse(ts));
+    await restoreRows(tx, workspaceId, id, proven, agentId);
+    const restored = await findTask(tx, workspaceId, id);
+    if (!restored) return;
+    const payer = { workspaceId, agent: agentId === null ? null : { id: agentId, name: restored.agent } };
+    await recordLost(parts, tx, restored, openCallsIn(proven), null, payer);
     await forgetAnswers(tx, workspaceId, id);
   });
   const task = await findTask(db, workspaceId, id);
   if (!task) return;
   const log = hub.open(id, task.eventCeiling + 1);
-  const signals = { signal: stopping, stopping, retries: new Retries() };
   await endTask(parts, task, log, failure("internal", CHANGED), signals);
 }
 
-async function recordLostIntents(
-  { ledger }: Pick<TaskParts, "ledger">,
+/** The agent that had this name at a time, in milliseconds; null if it is unknown. */
+async function agentNamed(
   tx: Tx,
-  { workspaceId, id, proven }: RefusedTask & { readonly proven: ProvenTask },
-): Promise<void> {
-  for (const [ref, { action = "", actor = "system", agent, tier, tool }] of proven.open) {
-    await ledger.append(tx, workspaceId, {
-      ...{ phase: "outcome", ref, action, outcome: "failed", code: "interrupted", channel: "system", actor },
-      ...{ agent, tier, tool, task: id },
-    });
-  }
+  workspaceId: number,
+  name: string | undefined,
+  at: number,
+): Promise<number | null> {
+  if (name === undefined) return null;
+  const row = await tx.get<{ id: number }>(
+    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 AND created_at <= $3 ORDER BY id DESC LIMIT 1",
+    [workspaceId, name, at],
+  );
+  return row?.id ?? null;
 }

@@ -5,12 +5,13 @@ import { isId } from "../base/ids.ts";
 import type { Call, Decision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import { StoreUnavailable } from "../store/db.ts";
-import { acceptTask, type Dispatched, draining, type NewTaskRequest } from "./accept.ts";
+import { acceptTask, type Dispatched, draining, type NewTaskRequest, replay } from "./accept.ts";
 import type { TaskFilter } from "./choose.ts";
 import type { EventReader } from "./events.ts";
-import { findReplay, fingerprint, type IdempotencyKey } from "./idempotency.ts";
+import { findReplay, keyOf } from "./idempotency.ts";
 import { Interruption, interruptionOf } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
+import { provenAgent, requireProvenEnd } from "./proven-row.ts";
 import { type PendingEnd, QueueEndings } from "./queue-endings.ts";
 import { recoverTasks } from "./recover.ts";
 import { agentForbidden, finished, noTask, notCancelled } from "./refusals.ts";
@@ -177,6 +178,18 @@ export class TaskService {
     return this.#shown(await this.#find(caller, id));
   }
 
+  /** Names a task and its agent in a call's entry. The agent is left out if the row was changed. */
+  async name(call: Call, task: Task): Promise<void> {
+    const isRunning = this.#runs.get(task.id)?.task?.agent === task.agent;
+    const agent = isRunning ? task.agent : await provenAgent(this.#parts, task);
+    call.about({ task: task.id, ...(agent === undefined ? {} : { agent }) });
+  }
+
+  /** @throws LedgerChanged if a finished task's row contradicts the ledger */
+  requireProvenEnd(task: Task): Promise<void> {
+    return requireProvenEnd(this.#parts, task);
+  }
+
   async list(
     caller: Caller,
     filter: TaskFilter,
@@ -202,7 +215,7 @@ export class TaskService {
   async cancel(call: Call, id: string): Promise<Task> {
     const { caller } = call;
     const task = await this.#toCancel(caller, id);
-    call.about({ task: task.id, agent: task.agent });
+    await this.name(call, task);
     if (isFinal(task.status)) throw finished(task);
     const decision = await call.decide("cancel", this.#parts.clock);
     const interruption = new Interruption("cancelled", decision.decidedAt, decision);
@@ -382,14 +395,4 @@ export class TaskService {
 /** Records only the decision, since it has already been carried out. */
 async function recordLate(call: Call, decision: Decision): Promise<void> {
   await call.commitDecision(decision, async () => {});
-}
-
-async function replay(call: Call, id: string): Promise<Dispatched> {
-  call.about({ task: id, detail: { replayed: 1 } });
-  await call.record("succeeded");
-  return { id, replayed: true };
-}
-
-function keyOf(caller: Caller, key: string, request: DispatchRequest): IdempotencyKey {
-  return { workspaceId: caller.workspaceId, actor: caller.actor, key, fingerprint: fingerprint(request) };
 }

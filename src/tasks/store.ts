@@ -268,12 +268,12 @@ export async function markCallLost(
   tx: Tx,
   workspaceId: number,
   taskId: string,
-  callId: string,
+  intentSeq: number,
   outcomeSeq: number,
 ): Promise<void> {
   await tx.run(
-    "UPDATE tool_calls SET outcome_seq = $4 WHERE workspace_id = $1 AND task_id = $2 AND id = $3",
-    [workspaceId, taskId, callId, outcomeSeq],
+    "UPDATE tool_calls SET outcome_seq = $4 WHERE workspace_id = $1 AND task_id = $2 AND intent_seq = $3",
+    [workspaceId, taskId, intentSeq, outcomeSeq],
   );
 }
 
@@ -299,11 +299,11 @@ export interface TaskEnd {
   readonly finishedAt: number;
 }
 
-/** Returns false if the task had already ended. */
+/** The row keeps its seal, which shows whose task it was. Returns false if the task had already ended. */
 export async function markFinished(tx: Tx, workspaceId: number, id: string, end: TaskEnd): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE tasks SET status = $3, error_code = $4, error_message = $5, finish_seq = $6, finished_at = $7,
-       open_model_call = NULL, seal = NULL WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
+       open_model_call = NULL WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
     [
       workspaceId,
       id,

@@ -1,19 +1,7 @@
 import type { LedgerLists } from "../ledger/lists.ts";
-import { type ParsedEntry, parsedEntry } from "../ledger/parsed-entry.ts";
-
-/** What the ledger contains about a task that is open in the store. */
-export interface ProvenTask {
-  /** The intent that dispatched it. */
-  dispatch: (ParsedEntry & { readonly seq: number }) | null;
-  /** Its end. */
-  end: (ParsedEntry & { readonly seq: number }) | null;
-  /** Intents of calls without an outcome, by seq. */
-  readonly open: Map<number, ParsedEntry>;
-  /** All other entries about it, by seq: outcomes of its calls, and refusals. */
-  readonly outcomes: Map<number, ParsedEntry>;
-}
-
-const DISPATCH = "task.dispatch";
+import { parsedEntry } from "../ledger/parsed-entry.ts";
+import { ProvenTask } from "../ledger/proven-task.ts";
+import type { Task } from "./task.ts";
 
 /**
  * Reads what the ledger contains about some tasks, from the entry `first` on. Every entry is verified against the
@@ -33,29 +21,31 @@ export async function readTaskEvidence(
       if (!bytes.includes('"task":')) continue;
       const entry = parsedEntry(bytes);
       if (entry.task === undefined || !ids.has(entry.task)) continue;
-      const proven = found.get(entry.task) ?? {
-        dispatch: null,
-        end: null,
-        open: new Map(),
-        outcomes: new Map(),
-      };
+      const proven = found.get(entry.task) ?? new ProvenTask();
       found.set(entry.task, proven);
-      take(proven, seq, entry);
+      proven.take(seq, entry);
     }
   }
   return found;
 }
 
-function take(proven: ProvenTask, seq: number, entry: ParsedEntry): void {
-  const { phase, action, ref } = entry;
-  if (phase === "intent" && action === DISPATCH) {
-    proven.dispatch ??= { ...entry, seq };
-  } else if (phase === "intent") {
-    proven.open.set(seq, entry);
-  } else {
-    proven.outcomes.set(seq, entry);
-    if (phase !== "outcome" || ref === undefined) return;
-    if (ref === proven.dispatch?.seq) proven.end ??= { ...entry, seq };
-    proven.open.delete(ref);
+/**
+ * Reads what the ledger contains about one task, by the index of its agent's entries. The row MUST be sealed, because
+ * its dispatch and its agent tell where to read.
+ * @throws LedgerChanged
+ */
+export async function readOneTask(
+  lists: Pick<LedgerLists, "entry" | "read">,
+  { workspaceId, id, agent, dispatchSeq }: Pick<Task, "workspaceId" | "id" | "agent" | "dispatchSeq">,
+): Promise<ProvenTask> {
+  const proven = new ProvenTask();
+  // Read by its seq: the agent's name, if it could be a secret, is omitted from this entry only.
+  const dispatch = await lists.entry(workspaceId, dispatchSeq);
+  const first = dispatch && parsedEntry(dispatch.bytes);
+  if (first?.task === id) proven.take(dispatchSeq, first);
+  const span = { first: dispatchSeq + 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
+  for await (const entries of lists.read(workspaceId, { task: { id, agent, dispatchSeq } }, span)) {
+    for (const { seq, bytes } of entries) proven.take(seq, parsedEntry(bytes));
   }
+  return proven;
 }

@@ -393,18 +393,61 @@ describe("a call that costs something", () => {
     }
   });
 
-  test("keeps its reservation if its outcome cannot be written, until the next start charges it", async () => {
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 10 }));
-    const out = call("paid.echo");
-    await until(() => sent.length === 1);
-    bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
-    sent[0]?.open();
-    await expect(out).rejects.toMatchObject({ code: "ledger_unavailable" });
-    bench.file.run("DROP TRIGGER full");
-    expect(budgets.reservations).toBe(1);
-    await open.save();
-    await reportLostCalls({ ...bench, budgets }, 1);
-    expect(outcomes()).toEqual([["failed", "unknown", 5]]);
+  describe("keeps its reservation while its outcome cannot be written", () => {
+    const refuse = () =>
+      bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
+    const allow = () => bench.file.run("DROP TRIGGER full");
+    const charged = () => bench.file.query("SELECT SUM(credits) AS credits FROM spending").get();
+
+    beforeEach(async () => {
+      await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 10 }));
+      const out = call("paid.echo");
+      await until(() => sent.length === 1);
+      refuse();
+      sent[0]?.open();
+      await expect(out).rejects.toMatchObject({ code: "ledger_unavailable" });
+      expect(budgets.reservations).toBe(1);
+    });
+
+    test("until it can: it is then charged once, without a restart, and not again by the next start", async () => {
+      for (let seconds = 0; seconds < 3; seconds++) {
+        bench.clock.advance(1_000);
+        await expect(
+          bench.ledger.record(1, bench.call("tool.call", agent).draft("failed")),
+        ).rejects.toThrow();
+      }
+      expect([budgets.reservations, outcomes()]).toEqual([1, []]);
+      allow();
+      bench.clock.advance(1_000);
+      await until(() => budgets.reservations === 0);
+      expect(outcomes()).toEqual([["succeeded", "", 5]]);
+      expect(bench.entries().at(-1)?.detail).toEqual({ duration_ms: expect.any(Number), late_ms: 4_000 });
+      await open.save();
+      await reportLostCalls({ ...bench, budgets }, 1);
+      await calls.stop();
+      expect(outcomes()).toEqual([["succeeded", "", 5]]);
+      expect(charged()).toEqual({ credits: 5 });
+    });
+
+    test("until the next start if the process ends first: it is then charged once", async () => {
+      await calls.stop();
+      allow();
+      bench.clock.advance(10_000);
+      await open.save();
+      await reportLostCalls({ ...bench, budgets }, 1);
+      expect(outcomes()).toEqual([["failed", "unknown", 5]]);
+      expect(charged()).toEqual({ credits: 5 });
+    });
+
+    test("until the stop if the store can be written by then", async () => {
+      allow();
+      await calls.stop();
+      expect([outcomes(), charged(), budgets.reservations]).toEqual([
+        [["succeeded", "", 5]],
+        { credits: 5 },
+        0,
+      ]);
+    });
   });
 
   test("costs nothing if cancelled before it is sent, and its price once sent", async () => {

@@ -167,7 +167,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
         );
       }
       const task = await tasks.get(caller, id);
-      call.about({ task: task.id, agent: task.agent });
+      await tasks.name(call, task);
       if (!isFinal(task.status))
         throw new Problem("task_unfinished", "The task has not finished. Cancel it instead.");
       if (body.output !== undefined && body.decision === "disregard") {
@@ -176,6 +176,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
           errors: [{ path: "/output", message }],
         });
       }
+      await tasks.requireProvenEnd(task);
       await call.commit((_tx, record) =>
         record({
           input: body.output,

@@ -144,7 +144,7 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
     { action: "task.read", scope: "tasks:read", summary: "Read a task", tag, status: 200 },
     async ({ call, params: { id = "" } }) => {
       const task = await tasks.get(call.caller, id);
-      call.about({ task: task.id, agent: task.agent });
+      await tasks.name(call, task);
       return { status: 200, body: viewTask(task) };
     },
   );
@@ -165,7 +165,7 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
     async ({ call, params: { id = "" }, query, request }) => {
       const after = query.after ?? lastEventId(request.headers);
       const task = await tasks.get(call.caller, id);
-      call.about({ task: task.id, agent: task.agent });
+      await tasks.name(call, task);
       const place = streams.take(call.caller.workspaceId);
       const reader = tasks.read(task, after);
       const opener = callers.openerOf(call.caller, request.headers);

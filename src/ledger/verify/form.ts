@@ -18,6 +18,9 @@ export interface EntryFields {
   readonly tool?: string;
   readonly agent?: string;
   readonly tier?: number;
+  readonly model?: string;
+  /** Micro-credits. */
+  readonly credits?: number;
   readonly oversight?: object;
   readonly input_hash?: string;
   readonly output_hash?: string;

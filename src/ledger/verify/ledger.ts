@@ -1,6 +1,6 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import type { SignedCheckpoint } from "../proof/checkpoint.ts";
-import type { VerifyTools } from "../proof/verification.ts";
+import { type VerifyTools, verdictOf } from "../proof/verification.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import { IndexCheck } from "./block-index.ts";
 import { expiringUpTo } from "./expiring.ts";
@@ -21,6 +21,7 @@ import { ReferenceCheck } from "./references.ts";
 import { counted, type Report } from "./report.ts";
 import { reportRewritten, reportTail } from "./rewritten.ts";
 import { type KeptCheckpoint, RootCheck } from "./roots.ts";
+import { TaskRowCheck } from "./task-rows.ts";
 import { TileCheck } from "./tiles.ts";
 import { LedgerTree } from "./tree.ts";
 import { walk } from "./walk.ts";
@@ -76,6 +77,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const expiring = await expiringUpTo({ database, workspaceId, last, now, report });
   const payloads = new PayloadCheck(database, workspaceId, expiring, report);
   const references = new ReferenceCheck(database, workspaceId, report);
+  const taskRows = new TaskRowCheck(database, workspaceId, report);
   const verifierKeys = keys.verifierKeys(origin);
   const head = await readHead({
     ...{ database, workspaceId, origin, heads, tools, report },
@@ -96,6 +98,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
       index.take(step);
       payloads.take(step);
       references.take(step);
+      taskRows.take(step);
       const rotation = step.entry && rotationOf(step.entry, origin, tools);
       if (rotation) rotations.push(rotation);
       if (step.entry && saysKeyLost(step.entry)) lost.push(step.seq);
@@ -124,6 +127,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
     report.withdraw(FOLLOWING, fromThere);
     index.end(fromThere);
     payloads.end(fromThere);
+    taskRows.end(verdictOf(report.findings) !== "tampered");
   } finally {
     roots.close();
     payloads.close();

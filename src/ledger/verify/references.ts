@@ -72,7 +72,11 @@ export class ReferenceCheck {
     const intent = this.#find(entry, ref);
     if (intent === null) return;
     const isIntent = intent?.phase === "intent" && intent.action === entry.action;
-    if (isIntent && isSameCall(entry, intent) && intent.actor === entry.actor) return;
+    if (isIntent && isSameCall(entry, intent) && intent.actor === entry.actor) {
+      if (isPriceOf(entry, intent)) return;
+      this.#differs(entry, `costs other credits than its intent, entry ${ref}, says`);
+      return;
+    }
     this.#differs(entry, `refers to entry ${ref} as its intent, which is not the intent of the same call`);
   }
 
@@ -165,11 +169,25 @@ function mayBeNamed({ phase, action, outcome }: EntryFields): boolean {
   return phase === "intent" || outcome === "pending" || DECISIONS.get(action) === outcome;
 }
 
-/** Whether two entries concern the same agent, task and tool, as far as both name them. */
+/**
+ * Whether an outcome costs what its intent says, if it does. A tool call costs its price. A lost model call costs what
+ * was reserved for it, unless its tokens are known.
+ */
+function isPriceOf(
+  { action, code, credits = 0, detail = {} }: EntryFields,
+  { detail: intent = {} }: EntryFields,
+): boolean {
+  if (action === "tool.call") return credits === 0 || credits === intent.price;
+  const isUnknown = action === "model.call" && code === "interrupted" && detail.input_tokens === undefined;
+  return !isUnknown || credits === (intent.reserved ?? 0);
+}
+
+/** Whether two entries concern the same agent, task, model and tool, as far as both name them. */
 function isSameCall(entry: EntryFields, other: EntryFields): boolean {
   const isSame = (a: string | undefined, b: string | undefined) =>
     a === undefined || b === undefined || a === b;
   if (!isSame(entry.agent, other.agent) || !isSame(entry.task, other.task)) return false;
+  if (entry.action === "model.call" && !isSame(entry.model, other.model)) return false;
   // An outcome names its tool in redacted form, as in logs.
   return isSame(entry.tool, other.tool) || entry.tool === redact(other.tool ?? "").slice(0, TOOL_NAME_LIMIT);
 }

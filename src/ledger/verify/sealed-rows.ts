@@ -5,7 +5,7 @@ import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { counted, type Report } from "./report.ts";
 
 /** The first schema with sealed rows. */
-const FIRST_WITH_SEALS = 15;
+export const FIRST_WITH_SEALS = 15;
 const LABEL = "Rows beside the ledger";
 
 /** Checks the seals of all rows that carry authority. Without the key, only reports that they were not checked. */

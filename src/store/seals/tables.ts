@@ -4,7 +4,10 @@ export interface SealedTable {
   readonly key: readonly string[];
   /** The columns that carry authority. Their order is part of the seal: never change it. */
   readonly columns: readonly string[];
-  /** Which rows are sealed, as SQL. The others are history and never acted on. */
+  /**
+   * Which rows are sealed, as SQL. The others are history and never acted on. Finished tasks keep the seal that they
+   * had, unless an earlier version ended them.
+   */
   readonly sealed: string;
 }
 

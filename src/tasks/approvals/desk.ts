@@ -112,9 +112,10 @@ export class ApprovalDesk {
     }
     const found = await findApproval(db, workspaceId, taskId, callId);
     if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide.`);
-    call.about({ task: found.taskId, agent: found.agent, tool: found.tool });
+    call.about({ task: found.taskId });
     const [proven] = await evidence.prove([found]);
     if (!proven) throw new Error("an approval was neither proven nor refused");
+    call.about({ agent: proven.agent, tool: proven.tool });
     const changed = this.#changedArguments(found, request);
     const settled = await this.#bound(proven, () =>
       call.commit(async (tx, record) => {

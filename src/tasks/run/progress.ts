@@ -1,4 +1,5 @@
 import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../../agents/index.ts";
+import type { ProvenTask } from "../../ledger/proven-task.ts";
 import type { Sql, Tx } from "../../store/db.ts";
 import { SealBroken } from "../../store/seals/seals.ts";
 import type { ApprovalEvidence } from "../approvals/evidence.ts";
@@ -88,7 +89,7 @@ export async function loadProgress(
   sql: Pick<Sql, "all" | "seals">,
   task: Task,
   mayRepeat: (tool: string) => boolean,
-  evidence: Pick<ApprovalEvidence, "prove" | "requireUnused">,
+  evidence: Pick<ApprovalEvidence, "prove">,
 ): Promise<SavedProgress> {
   const rows = await savedAnswers(sql, task);
   if (!rows.every((row) => sql.seals.fits("task_answers", row))) {
@@ -98,9 +99,6 @@ export async function loadProgress(
   const approvals = await approvalsOf(sql, task.workspaceId, task.id);
   // A task without approvals reads no entries.
   const proven = approvals.length === 0 ? [] : await evidence.prove(approvals);
-  for (const approval of proven) {
-    if (!task.toolsCalled.some(({ id }) => id === approval.callId)) await evidence.requireUnused(approval);
-  }
   const asked = new Map(proven.map((approval) => [approval.callId, approval]));
   const last = answers.at(-1);
   if (last && last.toolCalls.length === 0) {
@@ -123,9 +121,23 @@ export async function loadProgress(
   return { messages, isInStep, asked, own: call ? { call, result: result ?? null } : null, answer: null };
 }
 
-/** Whether all saved answers are as this server wrote them. */
-export async function hasIntactAnswers(sql: Pick<Sql, "all" | "seals">, task: Task): Promise<boolean> {
-  return (await savedAnswers(sql, task)).every((row) => sql.seals.fits("task_answers", row));
+/**
+ * Whether the saved answers are as this server wrote them, and are all that the ledger says were accepted: a model
+ * that is asked again for a missing answer could have its calls made twice.
+ */
+export async function areAnswersProven(
+  sql: Pick<Sql, "all" | "seals">,
+  task: Task,
+  { answered, dispatch }: Pick<ProvenTask, "answered" | "dispatch">,
+): Promise<boolean> {
+  const rows = await savedAnswers(sql, task);
+  const steps = new Set(answered);
+  // A tool call that is a task of its own names its tool in the dispatch.
+  if (dispatch?.tool !== undefined) steps.add(OWN_STEP);
+  return (
+    rows.length === steps.size &&
+    rows.every((row) => steps.has(row.step) && sql.seals.fits("task_answers", row))
+  );
 }
 
 interface AnswerRow {

@@ -110,7 +110,7 @@ export class ToolEvidence {
       if (price > 0) {
         await reserve(tx, { spender: { workspaceId, agent }, owner: id, expected: () => price });
       }
-      const detail = intentDetail(approval, price);
+      const detail = intentDetail(call.id, approval, price);
       const seq = await ledger.append(tx, workspaceId, { ...draft, detail });
       const row = { ...call, intentSeq: seq, startedAt: clock.now(), status: "unknown", price } as const;
       await insertToolCall(tx, workspaceId, id, row);
@@ -147,7 +147,7 @@ export class ToolEvidence {
 
   /**
    * Records a call that the framework refused before anything was sent: a single entry, with the code that the task
-   * shows.
+   * shows and the call's id, so that its row can be compared with it.
    */
   async #writeRefusal(tx: Tx, call: AfterToolCall, tool: string, output: string): Promise<number> {
     const { evidence, ledger, clock } = this.#parts;
@@ -159,6 +159,7 @@ export class ToolEvidence {
       tool: isToolName(call.tool) ? tool : undefined,
       input: JSON.stringify(call.arguments),
       output,
+      detail: { call: id },
     });
     const seq = await ledger.append(tx, workspaceId, draft);
     const row = { id, tool, intentSeq: seq, startedAt: clock.now(), status, price: 0 };
@@ -198,10 +199,9 @@ export class ToolEvidence {
   }
 }
 
-/** The approval by which a call is made, and its price; undefined if there is neither. */
-function intentDetail(approval: Approval | undefined, price: number): Draft["detail"] {
+/** Names the call, the approval by which it is made, and its price. */
+function intentDetail(call: string, approval: Approval | undefined, price: number): Draft["detail"] {
   const { decisionSeq = null, argumentsHash } = approval ?? {};
   const approved = decisionSeq === null ? {} : { approval_seq: decisionSeq, arguments_hash: argumentsHash };
-  const detail = { ...approved, ...(price === 0 ? {} : { price }) };
-  return Object.keys(detail).length === 0 ? undefined : detail;
+  return { call, ...approved, ...(price === 0 ? {} : { price }) };
 }

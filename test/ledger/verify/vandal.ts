@@ -34,6 +34,13 @@ export interface Row {
 export type Sign = (origin: string, text: string) => NoteSignature;
 
 const ZEROS = new Uint8Array(32);
+/** Columns that name entries. */
+const NAMING = [
+  ["tasks", "dispatch_seq"],
+  ["tasks", "finish_seq"],
+  ["tool_calls", "intent_seq"],
+  ["tool_calls", "outcome_seq"],
+] as const;
 
 export class Vandal {
   readonly copy: Copy;
@@ -108,13 +115,17 @@ export class Vandal {
     return this.row(seq, workspace).bytes.replace(/"actor":"[^"]*"/, '"actor":"token:tok_somebody_else"');
   }
 
-  /** Updates outcomes that refer to intents, for the numbers after the entry `removed` is gone. */
+  /** Lets outcomes and the rows of tasks name entries by the numbers that these have once the entry `removed` is gone. */
   renumberReferences(removed: number, workspace = 1): void {
     for (const { seq, bytes } of this.rows(workspace)) {
       const moved = bytes.replace(/"ref":(\d+)/, (whole, ref: string) =>
         Number(ref) > removed ? `"ref":${Number(ref) - 1}` : whole,
       );
       if (moved !== bytes) this.set(seq, { bytes: moved }, workspace);
+    }
+    for (const [table, column] of NAMING) {
+      const sql = `UPDATE ${table} SET ${column} = ${column} - 1 WHERE workspace_id = ? AND ${column} > ?`;
+      this.run(sql, workspace, removed);
     }
   }
 

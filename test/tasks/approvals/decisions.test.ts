@@ -165,7 +165,7 @@ test("other arguments are what is called, and evidence and stream show both", as
   ]);
   const intent = entries.find(({ action, phase }) => action === "tool.call" && phase === "intent");
   const { arguments_hash } = entry?.oversight ?? {};
-  expect(intent?.detail).toEqual({ approval_seq: entry?.seq, arguments_hash });
+  expect(intent?.detail).toEqual({ approval_seq: entry?.seq, arguments_hash, call: expect.any(String) });
   expect(unsettled(entries)).toEqual([]);
   const events = await allEvents(await openEvents(stage.gateway, asked.task));
   const shownArguments = events.filter(({ data }) => "arguments" in data).map(({ data }) => data.arguments);

@@ -7,7 +7,7 @@ import { addConnector, connect } from "../../mcp/support.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../../support/scripted-mcp.ts";
 import { type SmallDisk, smallDisk } from "../../support/small-disk.ts";
-import { dispatch, ended, gate, ledger, run, type Stage, startStage, unsettled, until } from "../support.ts";
+import { dispatch, ended, gate, ledger, type Stage, startStage, unsettled, until } from "../support.ts";
 import { oneByOne, reservations, spent, worth } from "./support.ts";
 
 setDefaultTimeout(60_000);
@@ -93,11 +93,41 @@ test("a tool's call, of a task and over MCP", async () => {
     return (await stage.gateway.call("GET", `/v1/tasks/${id}`)).body.finished_at !== null;
   });
   expect((await ended(stage.gateway, id)).credits_consumed).toBe(0.25);
-  await until(async () => (await reservations(stage.gateway)) === 1);
-  // The next start records the direct call's outcome and its charge. Until then its credits stay reserved.
-  expect(await spent(stage.gateway)).toBe(CREDIT / 4);
-  // The rest of the budget can be spent.
-  stage.upstream.script("a", worth(1_000));
-  expect((await run(stage.gateway, { agent: "clerk" })).status).toBe("succeeded");
-  expect(await reservations(stage.gateway)).toBe(1);
+  await until(async () => {
+    clock.advance(1_000);
+    return (await reservations(stage.gateway)) === 0;
+  });
+  expect(await spent(stage.gateway)).toBe(CREDIT / 2);
+  expect(unsettled(await ledger(stage.gateway))).toEqual([]);
+});
+
+test("a call over MCP that has reserved a whole budget holds up the next one only until its outcome is written, without a restart", async () => {
+  await stage.gateway.agent("clerk", { budget: { credits_per_day: 0.5 } });
+  const held = gate();
+  upstream.answer(async () => {
+    await held.opened;
+    return text("done");
+  });
+  const client = await connect(stage.gateway, { token: await stage.gateway.token({ agent: "clerk" }) });
+  const calls = [0, 1].map(() => client.refusal("tools/call", { name: "up__paid", arguments: {} }));
+  await until(() => upstream.calls.length === 2);
+  await fill();
+  held.open();
+  for (const refused of await Promise.all(calls)) expect(refused.data.code).toBe("ledger_unavailable");
+  await free();
+  let isAnswered = false;
+  const next = client.refusal("tools/call", { name: "up__paid", arguments: {} }).finally(() => {
+    isAnswered = true;
+  });
+  for (let turn = 0; turn < 20; turn++) expect(await isWritable(200)).toBe(true);
+  expect(isAnswered).toBe(false);
+  await until(async () => {
+    clock.advance(1_000);
+    return (await reservations(stage.gateway)) === 0;
+  });
+  // Both calls are charged by now, so the budget is spent.
+  expect((await next).data.code).toBe("credits_exhausted");
+  expect(upstream.calls).toHaveLength(2);
+  expect(await spent(stage.gateway)).toBe(CREDIT / 2);
+  expect(unsettled(await ledger(stage.gateway))).toEqual([]);
 });

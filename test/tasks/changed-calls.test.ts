@@ -1,0 +1,276 @@
+/** What a person with the file, and without keys, writes into the rows of a task's calls has no effect after a restart. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Finding } from "../../src/ledger/proof/verification.ts";
+import { databasePath } from "../../src/store/directory.ts";
+import { allFindings, verify } from "../ledger/verify/scene.ts";
+import { addConnector, connect } from "../mcp/support.ts";
+import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
+import { spent } from "./budgets/support.ts";
+import { dispatch, ended, held, ledger, unsettled, until, yamlOf } from "./support.ts";
+
+setDefaultTimeout(60_000);
+
+const CREDIT = 1_000_000;
+
+let model: FakeModel;
+let upstream: ScriptedMcp;
+let gateway: TestGateway;
+let yaml: string;
+let directories: string[];
+/** What `ledger verify` has found in the changed files, before the start on them. */
+let found: readonly Finding[];
+beforeEach(async () => {
+  model = startFakeModel();
+  upstream = startScriptedMcp(["pay", "free"]);
+  yaml = yamlOf(model.url, {
+    tiers: { 1: ["a"] },
+    prices: { a: [1, 1] },
+    more: 'tools: { "up.pay": 0.25 }',
+  });
+  directories = [directory()];
+  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  await addConnector(gateway, "up", upstream.url);
+  await gateway.agent("clerk", { budget: { credits_per_day: 1_000 } });
+  await gateway.agent("boss", { budget: { credits_per_day: 1_000 } });
+});
+afterEach(async () => {
+  await gateway.stop();
+  await model.close();
+  await upstream.close();
+  for (const each of directories) rmSync(each, { recursive: true, force: true });
+});
+
+const directory = () => mkdtempSync(join(tmpdir(), "gatehouse-calls-"));
+
+/** A start on a copy of the files as they are now, after somebody has changed them. */
+async function crash(change: (file: Database) => void): Promise<void> {
+  const next = directory();
+  cpSync(gateway.dataDir, next, { recursive: true });
+  directories.push(next);
+  await gateway.stop();
+  const file = new Database(databasePath(next));
+  file.exec("PRAGMA foreign_keys = OFF");
+  change(file);
+  file.close();
+  found = allFindings(await verify(databasePath(next)));
+  gateway = await startGateway({ yaml, dataDir: next });
+}
+
+/** What `ledger verify` finds beside the running gateway. */
+const foundNow = async () => allFindings(await verify(databasePath(gateway.dataDir)));
+
+/** The agents whose budgets have been charged. */
+function payers(): readonly (string | null)[] {
+  const file = new Database(databasePath(gateway.dataDir), { readonly: true });
+  const sql =
+    "SELECT a.name FROM spending AS s LEFT JOIN agents AS a ON a.id = s.agent_id WHERE s.credits > 0";
+  const rows = file.query<{ name: string | null }, []>(sql).all();
+  file.close();
+  return rows.map(({ name }) => name);
+}
+
+const named = async () =>
+  (await ledger(gateway)).filter(({ action }) => action === "store.row_changed").map(({ detail }) => detail);
+
+/** A task whose calls are made, and whose model is asked for the answer that follows them. */
+async function called(
+  calls: readonly string[] = ["up__pay", "up__free"],
+): Promise<{ id: string; open(): void }> {
+  const next = held();
+  let asked = 0;
+  model.script("a", (request, call) =>
+    asked++ === 0
+      ? { chunks: [], toolCalls: calls.map((name) => ({ name, arguments: {} })) as never }
+      : typeof next.script === "function"
+        ? next.script(request, call)
+        : next.script,
+  );
+  const id = await dispatch(gateway, { agent: "clerk", tools: ["up.pay", "up.free"] });
+  await next.asked;
+  return { id, open: next.open };
+}
+
+/** A task whose calls are made one after the other until one of them waits for a person. */
+async function waitingFor(...calls: readonly string[]): Promise<{ id: string }> {
+  model.script("a", { toolCalls: calls.map((name) => ({ name, arguments: {} })) });
+  const id = await dispatch(gateway, { agent: "clerk", tools: ["up.pay", "up.free"] });
+  await until(async () => (await gateway.call("GET", `/v1/tasks/${id}`)).body.status === "awaiting_approval");
+  return { id };
+}
+
+describe("a tool's call is not made again after a restart, and its task ends as failed, if somebody", () => {
+  test.each<[string, string]>([
+    ["has renamed it", "UPDATE tool_calls SET id = 'call_x' WHERE tool = 'up.pay'"],
+    ["has renamed all of them", "UPDATE tool_calls SET id = id || 'x'"],
+    ["has deleted its row", "DELETE FROM tool_calls WHERE tool = 'up.pay'"],
+    ["has deleted all rows", "DELETE FROM tool_calls"],
+    ["has deleted the rows and the answer", "DELETE FROM tool_calls; DELETE FROM task_answers"],
+    ["has deleted the answer", "DELETE FROM task_answers"],
+    ["has removed its result", "UPDATE tool_calls SET outcome_seq = NULL WHERE tool = 'up.pay'"],
+    [
+      "has given it another one's result",
+      `UPDATE tool_calls SET outcome_seq = (SELECT c.outcome_seq FROM tool_calls AS c WHERE c.tool = 'up.free')
+       WHERE tool = 'up.pay'`,
+    ],
+    ["has changed its status", "UPDATE tool_calls SET status = 'denied' WHERE tool = 'up.pay'"],
+    ["has changed its tool", "UPDATE tool_calls SET tool = 'up.free' WHERE tool = 'up.pay'"],
+    ["has changed its price", "UPDATE tool_calls SET price = 1 WHERE tool = 'up.pay'"],
+    [
+      "has added one",
+      `INSERT INTO tool_calls SELECT workspace_id, task_id, 9, 'call_y', tool, status, intent_seq, started_at, duration_ms,
+       outcome_seq, price FROM tool_calls WHERE tool = 'up.pay'`,
+    ],
+  ])("%s", async (_, sql) => {
+    const { id, open } = await called();
+    await crash((file) => file.exec(sql));
+    open();
+    const task = await ended(gateway, id);
+    expect(task).toMatchObject({ status: "failed", error: { code: "internal" } });
+    expect(upstream.calls.map(({ name }) => name)).toEqual(["pay", "free"]);
+    expect(await named()).toEqual([{ table: "tasks", row: `1/${id}` }]);
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+    // The rows are restored from the ledger.
+    expect(task.tools_called).toMatchObject([
+      { tool: "up.pay", status: "succeeded" },
+      { tool: "up.free", status: "succeeded" },
+    ]);
+    // Whether an answer is there cannot be told without the key.
+    if (sql.includes("tool_calls")) expect(found.map(({ code }) => code)).toEqual(["row_changed"]);
+    expect(await foundNow()).toEqual([]);
+  });
+});
+
+test("each call's entries name the call as the task shows it, refused or not", async () => {
+  const { id, open } = await called(["up__pay", "no__such"]);
+  open();
+  const { tools_called: calls } = await ended(gateway, id);
+  const entries = (await ledger(gateway)).filter(({ task, action }) => task === id && action === "tool.call");
+  expect(entries.map(({ phase, detail }) => [phase, detail?.call])).toEqual([
+    ["intent", calls[0].id],
+    ["outcome", undefined],
+    ["single", calls[1].id],
+  ]);
+});
+
+describe("what is recorded and charged after a restart is what the ledger says, if somebody has changed", () => {
+  test.each<[string, string]>([
+    ["what was reserved", "UPDATE tasks SET open_reserved = 777000000"],
+    ["the model", "UPDATE tasks SET model = 'ceo/forged'"],
+    ["the agent", "UPDATE tasks SET agent = 'boss', agent_id = (SELECT id FROM agents WHERE name = 'boss')"],
+    ["the payer", "UPDATE tasks SET agent_id = (SELECT id FROM agents WHERE name = 'boss')"],
+    ["the open call", "UPDATE tasks SET open_model_call = NULL, status = 'queued'"],
+    ["the status", "UPDATE tasks SET status = 'queued'"],
+    ["what it has cost", "UPDATE tasks SET credits = 123000000"],
+    ["its tokens", "UPDATE tasks SET input_tokens = 999, output_tokens = 999"],
+    ["its steps", "UPDATE tasks SET steps = 77"],
+    ["a price", "UPDATE tool_calls SET price = 50000000"],
+  ])("%s", async (what, sql) => {
+    const { id, open } = await called();
+    const isNamed = what !== "the status";
+    const before = (await ledger(gateway)).filter(({ task }) => task === id);
+    await crash((file) => file.exec(sql));
+    open();
+    await ended(gateway, id);
+    const entries = (await ledger(gateway)).filter(({ task, phase }) => task === id && phase !== "single");
+    expect(JSON.stringify(entries)).not.toMatch(/ceo|boss/);
+    expect(unsettled(entries)).toEqual([]);
+    const lost = entries.filter(({ code, action }) => code === "interrupted" && action === "model.call");
+    const intent = before.at(-1);
+    expect(lost).toMatchObject([
+      { ref: intent?.seq, model: "up/a", credits: intent?.detail?.reserved as number },
+    ]);
+    const calls = entries.filter(({ phase, action }) => phase === "outcome" && action !== "task.dispatch");
+    const sum = (each: (entry: (typeof calls)[number]) => unknown) =>
+      calls.reduce((total, entry) => total + Number(each(entry) ?? 0), 0);
+    expect(entries.at(-1)).toMatchObject({
+      action: "task.dispatch",
+      ...{ agent: "clerk", model: "up/a", credits: sum(({ credits }) => credits) },
+      detail: {
+        input_tokens: sum(({ detail }) => detail?.input_tokens),
+        output_tokens: sum(({ detail }) => detail?.output_tokens),
+        steps: calls.filter(({ action, outcome }) => action === "model.call" && outcome === "succeeded")
+          .length,
+      },
+    });
+    expect(await spent(gateway)).toBe(sum(({ credits }) => credits));
+    expect(payers()).toEqual(["clerk"]);
+    // Only a seal covers who pays, which takes the key to check.
+    expect(found.map(({ code }) => code)).toEqual(isNamed && what !== "the payer" ? ["row_changed"] : []);
+    // A status alone is no evidence of anything: the task goes on, and its open call is recorded.
+    expect(await named()).toEqual(isNamed ? [{ table: "tasks", row: `1/${id}` }] : []);
+    expect(await foundNow()).toEqual([]);
+  });
+
+  test("a tool call's price while it is in flight", async () => {
+    upstream.answer(() => new Promise(() => {}));
+    model.script("a", { toolCalls: [{ name: "up__pay", arguments: {} }] });
+    const id = await dispatch(gateway, { agent: "clerk", tools: ["up.pay"] });
+    await until(() => upstream.calls.length === 1);
+    await crash((file) => file.exec("UPDATE tool_calls SET price = 50000000, tool = 'up.free'"));
+    upstream.answer(() => Promise.resolve(text("done")));
+    await ended(gateway, id);
+    const lost = (await ledger(gateway)).filter(
+      ({ code, action }) => code === "interrupted" && action === "tool.call",
+    );
+    expect(lost).toMatchObject([{ tool: "up.pay", credits: CREDIT / 4 }]);
+    expect(upstream.calls).toHaveLength(1);
+  });
+});
+
+test.each([
+  ["renamed", "UPDATE tool_calls SET id = 'call_x'"],
+  ["deleted", "DELETE FROM tool_calls"],
+  [
+    "deleted, with its answer, as if the task had never run",
+    `DELETE FROM tool_calls; DELETE FROM task_answers;
+    UPDATE tasks SET started_at = NULL, credits = 0, input_tokens = 0, output_tokens = 0, steps = 0, model = NULL`,
+  ],
+])(
+  "a call that was %s while its task waited for a person, with the server running, is not made again",
+  async (_, sql) => {
+    await gateway.call("PATCH", "/v1/agents/clerk", { body: { approvals: ["up.free"] } });
+    const { id } = await waitingFor("up__pay", "up__free");
+    const file = new Database(databasePath(gateway.dataDir));
+    file.exec(sql);
+    file.close();
+    const [asked] = (await gateway.call("GET", "/v1/approvals")).body.data;
+    const path = `/v1/tasks/${id}/approvals/${asked.call_id}`;
+    expect((await gateway.call("POST", path, { body: { decision: "approve" } })).status).toBe(200);
+    expect(await ended(gateway, id)).toMatchObject({ status: "failed", error: { code: "internal" } });
+    expect(upstream.calls.map(({ name }) => name)).toEqual(["pay"]);
+    expect(await named()).toEqual([{ table: "tasks", row: `1/${id}` }]);
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+  },
+);
+
+test("a call outside of tasks that was in flight is charged to nobody whom only a row names", async () => {
+  upstream.answer(() => new Promise(() => {}));
+  const client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
+  void client.call("up__pay").catch(() => {});
+  await until(() => upstream.calls.length === 1);
+  await crash((file) =>
+    file.exec("UPDATE tokens SET agent_id = (SELECT id FROM agents WHERE name = 'boss')"),
+  );
+  const lost = (await ledger(gateway)).filter(({ code, phase }) => code === "unknown" && phase === "outcome");
+  expect(lost).toMatchObject([{ agent: "clerk", tool: "up.pay", credits: CREDIT / 4 }]);
+  // The workspace pays.
+  expect(payers()).toEqual([null]);
+});
+
+test("a task that nobody has touched goes on after several crashes, and costs what its entries say", async () => {
+  const { id, open } = await called();
+  await crash(() => {});
+  await until(() => model.requests.length === 3);
+  await crash(() => {});
+  open();
+  expect((await ended(gateway, id)).status).toBe("succeeded");
+  expect(upstream.calls).toHaveLength(2);
+  expect(await named()).toEqual([]);
+  expect([found, await foundNow()]).toEqual([[], []]);
+});
