@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.stop());
 
-test("past 10,000 nobody is asked, until one of them is decided", async () => {
+test("beyond 10,000 nobody is asked until one of them is decided", async () => {
   const { dataDir } = stage.gateway;
   const database = new Database(databasePath(dataDir));
   database.run(
