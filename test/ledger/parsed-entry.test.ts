@@ -20,7 +20,7 @@ describe.each(NOT_ENTRIES)("an entry whose bytes are %p", (bytes) => {
     expect(viewEntry(entry)).toMatchObject({ seq: 5, leaf: entry.leaf.toHex(), action: null });
   });
 
-  test("is passed over by the search for a time", async () => {
+  test("is skipped by the search for a time", async () => {
     const times = ["2026-01-01", "2026-01-02", null, null, null, "2026-01-03", "2026-01-04", null];
     const evidence = {
       size: times.length,
@@ -47,7 +47,7 @@ describe("a complete block with signed bytes that are not JSON", () => {
   });
   afterEach(() => bench.close());
 
-  test("is listed, checked against the index, and no fault", async () => {
+  test("is listed, checked against the index, and not a fault", async () => {
     const database = bench.attacker();
     for (const { name } of database
       .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
