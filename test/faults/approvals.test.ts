@@ -63,7 +63,7 @@ describe("with a full disk", () => {
   });
 });
 
-test("a killed process leaves the question standing: it is answered by the next, and the call made once", async () => {
+test("an approval outlives a killed process: the next process takes the decision, and the call is made once", async () => {
   const directory = tempDir();
   const fake = startFakeModel();
   const tools = startScriptedMcp(["send"]);

@@ -64,7 +64,7 @@ const pending = async () =>
   (await call("GET", "/v1/approvals")).body.data as { task: string; call_id: string }[];
 
 describe.each(JUMPS)("a clock that is set %s", (_, ms) => {
-  test("ends no task that is running: its model has its whole timeout, by the clock that does not jump", async () => {
+  test("ends no running task: its model has its whole timeout by the clock that does not jump", async () => {
     const { script, asked, open } = held({ chunks: ["done"] });
     stage.upstream.script("a", script);
     const id = await dispatch(stage.gateway, { agent: "plain" });
@@ -104,7 +104,7 @@ describe.each(JUMPS)("a clock that is set %s", (_, ms) => {
     expect((await call("GET", "/v1/models")).status).toBe(200);
   });
 
-  test("leaves what was queued and what comes after it in working order", async () => {
+  test("affects neither queued tasks nor later ones", async () => {
     const first = await dispatch(stage.gateway, { agent: "plain" });
     jump(ms);
     const second = await dispatch(stage.gateway, { agent: "plain" });
@@ -114,7 +114,7 @@ describe.each(JUMPS)("a clock that is set %s", (_, ms) => {
 });
 
 describe("what expires by date", () => {
-  test("an approval counts as denied once its day has passed, however it came to pass", async () => {
+  test("an approval counts as denied once its day has passed, even by a jump of the clock", async () => {
     stage.upstream.script("a", ({ body }) =>
       body.messages.at(-1)?.role === "tool"
         ? { chunks: ["done"] }
@@ -134,7 +134,7 @@ describe("what expires by date", () => {
     expect(task.tools_called).toMatchObject([{ status: "denied" }]);
   });
 
-  test("an idempotency key is kept over a clock that is set back, and gone a day later", async () => {
+  test("an idempotency key is kept when the clock is set back, and is gone a day later", async () => {
     const send = async () =>
       (await call("POST", "/v1/tasks", { agent: "plain", prompt: "hi" }, { "idempotency-key": "k" })).body.id;
     const first = await send();
@@ -147,7 +147,7 @@ describe("what expires by date", () => {
     expect(await send()).toBe(second);
   });
 
-  test("a token expires at its date, and a clock that is set back makes it no older", async () => {
+  test("a token expires at its date, also after the clock was set back", async () => {
     const token = await stage.gateway.token({ scopes: ["agents:read"], expires_in: "2h" });
     const status = async () => (await stage.gateway.call("GET", "/v1/agents", { token })).status;
     jump(BACK[1]);
@@ -183,7 +183,7 @@ describe("a schedule", () => {
     ["skip", 0],
     ["once", 1],
   ] as const)(
-    "that lets missed times %s makes %d tasks of the days that a clock jumped over",
+    "whose missed times are set to %s makes %d tasks for the days that the clock jumped over",
     async (missed, made) => {
       const id = await schedule(missed);
       clock.setWall(at(12) + 3 * DAY + 10 * MINUTE);
@@ -192,7 +192,7 @@ describe("a schedule", () => {
     },
   );
 
-  test("does not run a time twice where the clock is set back over it, and goes on after it", async () => {
+  test("does not run twice for one time if the clock is set back past it, and then goes on", async () => {
     const id = await schedule("once");
     clock.setWall(at(13));
     await settled(id, at(14));
@@ -217,7 +217,7 @@ describe("a webhook's next try", () => {
     await until(() => receiver.posted.length === 1);
   });
 
-  test("comes at once where the clock is set forward over it", async () => {
+  test("comes at once if the clock is set forward past it", async () => {
     await until(() => {
       jump(DAY);
       clock.advance(30_000);
@@ -225,7 +225,7 @@ describe("a webhook's next try", () => {
     });
   });
 
-  test("comes when its date does, where the clock is set back", async () => {
+  test("comes at its date if the clock is set back", async () => {
     jump(BACK[1]);
     clock.advance(HOUR);
     expect(receiver.posted).toHaveLength(1);

@@ -110,7 +110,7 @@ test("a stop holds while another program has the store's lock, and is recorded o
 describe("a database that was moved", () => {
   const away = () => `${path}.away`;
 
-  test("takes no call until it is back; stops hold meanwhile, and nothing goes out", async () => {
+  test("takes no call until it is back; meanwhile stops hold, and nothing is sent", async () => {
     const hold = held();
     model.script("a", hold.script);
     await dispatch(gateway, { agent: "plain" });
@@ -134,7 +134,7 @@ describe("a database that was moved", () => {
     expect((await gateway.call("GET", "/v1/agents/plain")).body.status).toBe("stopped");
   });
 
-  test("keeps all that was acknowledged, when the process ends before it is back", async () => {
+  test("keeps all that was acknowledged, even if the process ends before it is back", async () => {
     renameSync(path, away());
     await later(isUnready);
     await gateway.gateway.stop();
@@ -149,7 +149,7 @@ describe("a database that was moved", () => {
   });
 });
 
-test("a database that was deleted takes no call, and is missed by the restart", async () => {
+test("a database that was deleted takes no call, and a restart fails because it is missing", async () => {
   unlinkSync(path);
   await later(isUnready);
   const refused = await gateway.call("GET", "/v1/agents");

@@ -100,7 +100,7 @@ test("a call that needs nobody", async () => {
   expect(upstream.calls).toHaveLength(1);
 });
 
-test("a call that a person had approved: its task says so, as what failed", async () => {
+test("a call that a person had approved: its task says so too, as its error", async () => {
   const agent = { name: "careful", owner: "tests", memory_scope: "a", approvals: ["up.*"] };
   expect((await call("POST", "/v1/agents", agent)).status).toBe(201);
   const token = (await call("POST", "/v1/tokens", { name: "t", agent: "careful" })).body.secret;

@@ -87,7 +87,7 @@ async function firstLetGo(clients: readonly RawClient[]): Promise<RawClient> {
   throw new Error("none of them was let go");
 }
 
-test("fifty readers that take nothing hold up neither the task nor others, cost little, and are let go", async () => {
+test("fifty readers that read nothing delay neither the task nor others, cost little, and are disconnected", async () => {
   const { id, begin } = await longTask();
   const idle = await Promise.all(Array.from({ length: SLOW_READERS }, () => opened(id)));
   const fast = [read(id), read(id)];
@@ -122,7 +122,7 @@ test("fifty readers that take nothing hold up neither the task nor others, cost 
   for (const { socket } of idle) socket.destroy();
 });
 
-test("a reader that takes a little at a time gets the stream whole, and one that leaves unread is in nobody's way", async () => {
+test("a reader that reads a little at a time gets the whole stream, and one that leaves early disturbs nobody", async () => {
   const { id, begin } = await longTask();
   const [trickle, leaver] = [await opened(id), await opened(id)];
   begin();

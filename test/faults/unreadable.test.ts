@@ -84,7 +84,7 @@ async function later(condition: () => boolean | Promise<boolean>): Promise<void>
 const recorded = async (action: string) =>
   (await ledger(gateway)).filter((entry) => entry.action === action && entry.outcome === "succeeded");
 
-test("a task that runs is cancelled", async () => {
+test("a running task is cancelled", async () => {
   const hold = held();
   model.script("a", hold.script);
   const id = await dispatch(gateway, { agent: "plain" });
@@ -99,7 +99,7 @@ test("a task that runs is cancelled", async () => {
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("an agent is stopped, with what it has running and waiting", async () => {
+test("an agent is stopped, with its running and waiting tasks", async () => {
   const hold = held();
   model.script("a", hold.script);
   const ids = [await dispatch(gateway, { agent: "plain" })];
@@ -121,7 +121,7 @@ test("an agent is stopped, with what it has running and waiting", async () => {
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("what only the store knows of is refused: a task that waits, another tenant's, a token never seen", async () => {
+test("what only the store knows is refused: a waiting task, another tenant's task, a token never seen before", async () => {
   const hold = held();
   model.script("a", hold.script);
   const running = await dispatch(gateway, { agent: "plain" });

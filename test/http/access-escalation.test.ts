@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-describe("a token hands out no scope that it does not hold", () => {
+describe("a token grants no scope that it does not have", () => {
   test.each<[string, string[], string[], string | null]>([
     ["admin", ["tokens:write"], ["admin"], "admin"],
     ["another scope", ["tokens:write", "tasks:read"], ["tasks:read", "tasks:write"], "tasks:write"],
@@ -71,7 +71,7 @@ describe("a token that acts as an agent", () => {
     expect(answer.status).toBe(202);
   });
 
-  test("reads, follows and cancels the tasks of its own agent alone", async () => {
+  test("reads, follows and cancels only the tasks of its own agent", async () => {
     for (const [method, tail] of [
       ["GET", ""],
       ["GET", "/events"],
@@ -88,7 +88,7 @@ describe("a token that acts as an agent", () => {
     expect(filtered.body.data).toEqual([]);
   });
 
-  test("neither stops nor resumes an agent, sets no limits, and lists its own agent's tokens alone", async () => {
+  test("neither stops nor resumes an agent, sets no limits, and lists only its own agent's tokens", async () => {
     const scopes = ["approvals:write", "settings:write", "tokens:write"];
     const mine = await gateway.token({ agent: "alpha", scopes, name: "mine" });
     const before = (await gateway.call("GET", "/v1/workspace")).body.limits;
@@ -108,7 +108,7 @@ describe("a token that acts as an agent", () => {
     expect(new Set(data.map((token: { agent: string }) => token.agent))).toEqual(new Set(["alpha"]));
   });
 
-  test("manages its own agent's tokens alone", async () => {
+  test("manages only its own agent's tokens", async () => {
     const issue = (agent: string | undefined) =>
       gateway.call("POST", "/v1/tokens", { token, body: { name: "n", agent, scopes: ["tasks:read"] } });
     expect((await issue("beta")).body.code).toBe("agent_forbidden");
@@ -129,7 +129,7 @@ describe("a token that acts as an agent", () => {
     }
   });
 
-  test("its scopes narrow the agent's tools, and the agent's tools its scopes", async () => {
+  test("its scopes restrict the agent's tools, and the agent's tools restrict its scopes", async () => {
     await gateway.agent("toolless", { tools: [] });
     const cases: [agent: string, scopes: string[], expected: number][] = [
       ["alpha", ["tasks:write"], 403],
@@ -146,7 +146,7 @@ describe("a token that acts as an agent", () => {
     }
   });
 
-  test("dies with its agent, and stays dead when the name is taken again", async () => {
+  test("ends with its agent, and stays invalid when the name is taken again", async () => {
     await gateway.agent("mortal");
     const secret = await gateway.token({ agent: "mortal" });
     expect((await gateway.call("GET", "/v1/tasks", { token: secret })).status).toBe(200);

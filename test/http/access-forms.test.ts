@@ -51,7 +51,7 @@ describe("identifiers are a prefix and a UUIDv7 in 26 Crockford base32 character
     expect(Math.abs(ms - before)).toBeLessThan(60_000);
   });
 
-  test("they sort by time, within a millisecond too, and none comes twice", async () => {
+  test("they sort by time, even within a millisecond, and none repeats", async () => {
     const ids: string[] = [];
     for (let index = 0; index < 50; index++) {
       ids.push((await gateway.call("GET", "/livez")).headers.get("gatehouse-request-id") ?? "");
@@ -120,7 +120,7 @@ describe("an unknown field of a body is refused by its path", () => {
     expect(error).toEqual({ path: refused, message: "is not a known field" });
   });
 
-  test("all of several are named at once, the missing ones too", async () => {
+  test("several are all named at once, including missing ones", async () => {
     const answer = await gateway.call("POST", "/v1/agents", { body: { owner: "", one: 1, two: 2 } });
     const paths = answer.body.errors.map((error: { path: string }) => error.path);
     expect(paths.sort()).toEqual(["/memory_scope", "/name", "/one", "/owner", "/two"]);

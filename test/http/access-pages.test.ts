@@ -35,7 +35,7 @@ async function walk(path: string, limit: number): Promise<Item[]> {
   return items;
 }
 
-describe("walking the pages answers each thing exactly once, in the list's order", () => {
+describe("walking the pages returns each item exactly once, in the list's order", () => {
   const keys = (items: Item[], key: string) => items.map((item) => item[key]);
   const sorted = (values: unknown[]) => [...values].sort();
 
@@ -66,7 +66,7 @@ describe("walking the pages answers each thing exactly once, in the list's order
     expect(new Set(models).size).toBe(models.length);
     expect(keys(await walk("/v1/tiers?", limit), "tier")).toEqual([1, 2]);
   });
-  test("the ledger oldest first, while it grows by each page that is read", async () => {
+  test("the ledger oldest first, while each page read adds an entry", async () => {
     const before = Number((await gateway.call("GET", "/v1/agents")).headers.get("gatehouse-ledger"));
     const seqs = keys(await walk("/v1/ledger?action=agent.create&", 2), "seq");
     expect(seqs).toHaveLength(AGENTS);
@@ -77,7 +77,7 @@ describe("walking the pages answers each thing exactly once, in the list's order
   });
 });
 
-test("what is deleted or made between two pages neither hides nor repeats another", async () => {
+test("an item deleted or created between two pages neither hides nor repeats another", async () => {
   const first = await gateway.call("GET", "/v1/agents?limit=3");
   await gateway.call("DELETE", "/v1/agents/agent-2");
   await gateway.agent("agent-00");
@@ -147,7 +147,7 @@ describe("a query is refused, naming the parameter, for", () => {
     expect([answer.status, answer.body.errors[0].path]).toEqual([422, "/verbose"]);
   });
 
-  test("limits of 1 and of 200 are taken", async () => {
+  test("limits of 1 and of 200 are accepted", async () => {
     for (const list of LISTS) {
       expect((await gateway.call("GET", `${list}?limit=1`)).status).toBe(200);
       expect((await gateway.call("GET", `${list}?limit=200`)).status).toBe(200);

@@ -80,7 +80,7 @@ test("unknown, misformed, expired, revoked and rotated secrets get one and the s
   expect([...answers][0]).toContain('"code":"invalid_token"');
 });
 
-test("the scheme is read in any case, and spaces around the token do no harm", async () => {
+test("the scheme is case-insensitive, and spaces around the token are ignored", async () => {
   for (const authorization of [
     `bearer ${gateway.admin}`,
     `BEARER ${gateway.admin}`,

@@ -29,7 +29,7 @@ const ask = (route: ContractRoute, token: string | undefined) =>
 const SCOPED = ROUTES.flatMap(({ scope, ...route }) => (scope === null ? [] : [{ ...route, scope }]));
 const rows = SCOPED.map((route) => [`${route.method} ${route.path}`, route] as const);
 
-describe("a token with every scope but the one that is needed is refused, and told which", () => {
+describe("a token with every scope except the required one is refused, and told which", () => {
   test.each(rows)("%s", async (_, route) => {
     const answer = await ask(route, without.get(route.scope));
     expect([answer.status, answer.body.code]).toEqual([403, "scope_missing"]);
@@ -62,7 +62,7 @@ test("admin stands for every scope", async () => {
   }
 });
 
-test("tools:* is no other scope, and a scope for reading none for writing", async () => {
+test("tools:* includes no other scope, and a scope for reading none for writing", async () => {
   const tools = await gateway.token({ scopes: ["tools:*"] });
   for (const { method, path, body, scope } of SCOPED) {
     const answer = await gateway.call(method, fill(path), { token: tools, ...(body ? { body } : {}) });
@@ -71,7 +71,7 @@ test("tools:* is no other scope, and a scope for reading none for writing", asyn
 });
 
 describe("every operation of the OpenAPI document needs the scope that it names", () => {
-  test("and each says which, in the contract's words", async () => {
+  test("and each names it, in the contract's words", async () => {
     const { body } = await gateway.call("GET", "/openapi.json");
     let seen = 0;
     for (const [path, item] of Object.entries<Record<string, { description: string }>>(body.paths)) {

@@ -67,7 +67,7 @@ describe("what belongs to another workspace answers 404, as if it were not there
   });
 });
 
-test("lists of one workspace never show what belongs to another", async () => {
+test("lists of one workspace never show another workspace's items", async () => {
   for (const path of ["/v1/agents", "/v1/tasks", "/v1/tasks?agent=ours"]) {
     expect((await gateway.call("GET", path, { token: other })).body.data).toEqual([]);
   }
@@ -79,7 +79,7 @@ test("lists of one workspace never show what belongs to another", async () => {
   expect((await gateway.call("GET", "/v1/workspace", { token: other })).body.name).toBe("other");
 });
 
-test("each workspace has names and a ledger of its own", async () => {
+test("each workspace has its own names and its own ledger", async () => {
   const made = await gateway.call("POST", "/v1/agents", {
     token: other,
     body: { name: "ours", owner: "others", memory_scope: "/" },
@@ -92,7 +92,7 @@ test("each workspace has names and a ledger of its own", async () => {
   expect((await gateway.call("GET", "/v1/agents/ours")).body.owner).toBe("tests");
 });
 
-test("a call that no workspace can be told for is recorded in default", async () => {
+test("a call that belongs to no known workspace is recorded in default", async () => {
   await gateway.call("GET", "/v1/agents", { token: null });
   const found = async (token: string) =>
     (await gateway.call("GET", "/v1/ledger?action=auth.refused", { token })).body.data;
@@ -102,7 +102,7 @@ test("a call that no workspace can be told for is recorded in default", async ()
   ]);
 });
 
-test("the operator's routes are not there for a token, an admin's included", async () => {
+test("the operator's routes do not exist for any token, including an admin's", async () => {
   for (const token of [gateway.admin, other]) {
     const list = await gateway.call("GET", "/operator/workspaces", { token });
     const create = await gateway.call("POST", "/operator/workspaces", { token, body: { name: "more" } });

@@ -34,7 +34,7 @@ const dispatch = (agent: string, tier = 1) =>
 const task = async (id: string) => (await gateway.call("GET", `/v1/tasks/${id}`)).body;
 const entry = async (seq: string | null) => (await gateway.call("GET", `/v1/ledger/${seq}`)).body;
 
-describe("an agent that is not there answers 404 agent_not_found", () => {
+describe("an unknown agent answers 404 agent_not_found", () => {
   test.each([
     ["GET", "/v1/agents/nobody", null],
     ["PATCH", "/v1/agents/nobody", { owner: "x" }],
@@ -49,7 +49,7 @@ describe("an agent that is not there answers 404 agent_not_found", () => {
   });
 });
 
-test("a name is taken once: 409 agent_exists, and the first stays as it was", async () => {
+test("a name can be used once: 409 agent_exists, and the first agent is unchanged", async () => {
   await gateway.agent("taken");
   const body = { name: "taken", owner: "another", memory_scope: "/" };
   const answers = await Promise.all([1, 2, 3].map(() => gateway.call("POST", "/v1/agents", { body })));
@@ -57,7 +57,7 @@ test("a name is taken once: 409 agent_exists, and the first stays as it was", as
   expect(await read("taken")).toMatchObject({ owner: "tests", version: 1 });
 });
 
-test("of ten that create one name at once, one succeeds", async () => {
+test("of ten simultaneous creations of one name, one succeeds", async () => {
   const body = { name: "raced", owner: "x", memory_scope: "/" };
   const answers = await Promise.all(
     Array.from({ length: 10 }, () => gateway.call("POST", "/v1/agents", { body })),
@@ -66,7 +66,7 @@ test("of ten that create one name at once, one succeeds", async () => {
 });
 
 describe("PATCH", () => {
-  test("changes what it names alone, and the version grows with each change", async () => {
+  test("changes only what it names, and the version grows with each change", async () => {
     await gateway.agent("patched", { description: "d", instructions: "i", max_steps: 3, approvals: ["a"] });
     const before = await read("patched");
     clock.advance(1_000);
@@ -107,7 +107,7 @@ describe("PATCH", () => {
     expect((await read("patched")).owner).toBe("new");
   });
 
-  test("of a policy holds from the next dispatch on", async () => {
+  test("of a policy applies from the next dispatch on", async () => {
     await gateway.agent("narrowed");
     expect((await dispatch("narrowed", 1)).status).toBe(202);
     await gateway.call("PATCH", "/v1/agents/narrowed", { body: { tier_policy: { tiers: [2] } } });
@@ -127,7 +127,7 @@ describe("PATCH", () => {
 });
 
 describe("DELETE archives", () => {
-  test("204, then 404, off the list, its name free again and its history there", async () => {
+  test("204, then 404, gone from the list, its name free again and its history kept", async () => {
     await gateway.agent("leaving");
     const id = await finishedTask(gateway, "leaving");
     const gone = await gateway.call("DELETE", "/v1/agents/leaving");
@@ -149,7 +149,7 @@ describe("DELETE archives", () => {
     expect(await read("leaving")).toMatchObject({ owner: "next", version: 1 });
   });
 
-  test("what the agent had running and waiting ends", async () => {
+  test("its running and waiting tasks end", async () => {
     await gateway.agent("removed");
     const ids: string[] = [];
     for (let index = 0; index < 3; index++) ids.push((await dispatch("removed", 2)).body.id);
@@ -192,7 +192,7 @@ describe("the stop button", () => {
     expect((await dispatch("stopped")).status).toBe(202);
   });
 
-  test("pressed twice it is stopped once, and each press is recorded", async () => {
+  test("pressed twice stops it once, and each press is recorded", async () => {
     const first = await gateway.call("POST", "/v1/agents/other/stop");
     const second = await gateway.call("POST", "/v1/agents/other/stop");
     expect([first.body.version, second.body.version]).toEqual([2, 2]);
@@ -226,7 +226,7 @@ describe("the stop button", () => {
     }
   });
 
-  test("refused, it names no decision as made", async () => {
+  test("refused, records no decision as made", async () => {
     const token = await gateway.token({ scopes: ["agents:write"] });
     const answer = await gateway.call("POST", "/v1/agents/other/stop", { token });
     const recorded = await entry(answer.headers.get("gatehouse-ledger"));

@@ -47,7 +47,7 @@ test("three fields suffice; everything else is read back with its default", asyn
   expect(list.body.data).toContainEqual(answer.body);
 });
 
-test("every field can be given, and is read back as it was", async () => {
+test("every field can be given, and is read back unchanged", async () => {
   const fields = {
     owner: 'Team "A" – ünïcode 🏦 \u202eRTL\u202c',
     memory_scope: ["support", "legal/contracts"],
@@ -64,7 +64,7 @@ test("every field can be given, and is read back as it was", async () => {
   expect((await read("whole")).body).toMatchObject(fields);
 });
 
-test("a change of a tier policy changes what it names alone", async () => {
+test("a change of a tier policy changes only what it names", async () => {
   await create({ ...minimal, name: "merged", tier_policy: { tiers: [2], models: { deny: ["y"] } } });
   const change = async (policy: object) =>
     (await gateway.call("PATCH", "/v1/agents/merged", { body: { tier_policy: policy } })).body.tier_policy;
@@ -77,7 +77,7 @@ test("a change of a tier policy changes what it names alone", async () => {
   expect(await change({})).toEqual({ tiers: [1], models: { allow: ["x"], deny: [] } });
 });
 
-test("the ledger says which fields a change gave, what the agent may do, and tells versions apart by a hash", async () => {
+test("the ledger says which fields a change set and what the agent may do, and identifies versions by a hash", async () => {
   await create({ ...minimal, name: "traced", instructions: "secret plan" });
   await gateway.call("PATCH", "/v1/agents/traced", { body: { tools: [], tier_policy: { tiers: [1] } } });
   await gateway.call("DELETE", "/v1/agents/traced");
@@ -107,7 +107,7 @@ test("the ledger says which fields a change gave, what the agent may do, and tel
   expect(JSON.stringify(body)).not.toContain("secret plan");
 });
 
-test("a secret put in a name's place is neither answered nor in the ledger", async () => {
+test("a secret given as a name is neither answered nor recorded", async () => {
   for (const secret of [gateway.admin, `gth_${"a".repeat(49)}`]) {
     const answers = [
       await gateway.call("GET", `/v1/agents/${secret}`),
@@ -126,7 +126,7 @@ test("a secret put in a name's place is neither answered nor in the ledger", asy
   }
 });
 
-describe("what a tier policy leaves out takes its default", () => {
+describe("omitted parts of a tier policy have their defaults", () => {
   const all = { tiers: [1, 2], models: { allow: ["*"], deny: [] } };
   test.each([
     [{}, all],
@@ -293,7 +293,7 @@ describe("other fields are refused", () => {
     expectRefused(await create({ name: "other", ...minimal, [field]: nested }), path);
     expectRefused(await change("minimal", { [field]: nested }), path);
   });
-  test("and an owner of 200 characters is not, whatever they are", async () => {
+  test("but an owner of 200 characters is accepted, whatever they are", async () => {
     for (const [name, owner] of Object.entries({ o1: "x".repeat(200), o2: "😀".repeat(200) })) {
       expect((await create({ name, ...minimal, owner })).body.owner).toBe(owner);
     }

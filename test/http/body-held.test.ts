@@ -120,7 +120,7 @@ describe("a client that leaves in the middle of its body", () => {
   };
 
   test.each(LEAVES)(
-    "and %s is recorded as cancelled, and is no fault of the server",
+    "and %s is recorded as cancelled, and is not a fault of the server",
     async (_name, leave) => {
       for (const length of [1_000, 5 * MIB]) {
         const { socket, sent } = postHalf("/v1/agents", gateway.admin, Buffer.from("{"), length);

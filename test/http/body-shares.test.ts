@@ -31,8 +31,8 @@ const refusalOf = (body: OpenBody, bytes: number): unknown => {
   }
 };
 
-describe("the memory for bodies that are being read", () => {
-  test("is never all one workspace's: it has a cap of its own", () => {
+describe("the memory for incoming bodies", () => {
+  test("is never used up by one workspace, which has a cap of its own", () => {
     const { shares } = open({ whole: 400, perWorkspace: 300 });
     const hog = [100, 100, 100].map((bytes) => holding(shares, 1, bytes));
     expect(refusalOf(shares.open(1), 1)).toMatchObject(FULL);
@@ -41,7 +41,7 @@ describe("the memory for bodies that are being read", () => {
     expect(shares.held).toBe(400);
   });
 
-  test("is taken from the workspace that holds most, its largest body first, by one that has less than an equal share", () => {
+  test("is taken from the workspace with the most, its largest body first, for one below its equal share", () => {
     const { shares } = open({ whole: 400, perWorkspace: 300 });
     const hog = [50, 150, 100].map((bytes) => holding(shares, 1, bytes));
     const other = holding(shares, 2, 100);
@@ -53,7 +53,7 @@ describe("the memory for bodies that are being read", () => {
     expect(refusalOf(hog[1]?.body as OpenBody, 1)).toMatchObject(FULL);
   });
 
-  test("is not taken by one that has its equal share", () => {
+  test("is not taken for one that has its equal share", () => {
     const { shares } = open({ whole: 400, perWorkspace: 300 });
     const hog = holding(shares, 1, 200);
     const other = holding(shares, 2, 200);
@@ -108,7 +108,7 @@ describe("the memory for bodies that are being read", () => {
 });
 
 describe("a body that trickles", () => {
-  test("is given up after two windows at most, whatever came before, and holds nothing then", () => {
+  test("is given up after at most two windows, whatever came before, and then holds nothing", () => {
     const { clock, shares } = open();
     const { body, told } = holding(shares, 1, 500 * KIB);
     body.came(500 * KIB);
@@ -132,7 +132,7 @@ describe("a body that trickles", () => {
     body.close();
   });
 
-  test("is not given up for a loop that stood still: looks are counted, not time", () => {
+  test("is not given up because the event loop stood still: checks are counted, not time", () => {
     const { shares } = open();
     // A clock whose timers fire late: after 60 s only one of them is due.
     const late = new FakeClock();
@@ -187,7 +187,7 @@ describe("reading a body", () => {
     return { body, sent: sent.promise, end: resolve, state };
   }
 
-  test("counts what is held, not what came: parts of one byte take no more than twice their bytes", async () => {
+  test("counts memory held, not bytes received: parts of one byte take at most twice their bytes", async () => {
     const { shares } = open();
     const many = trickle(new Array<number>(20_000).fill(1));
     const reading = readJson(json(many.body), { workspaceId: 1, shares });
@@ -199,7 +199,7 @@ describe("reading a body", () => {
     expect(shares.held).toBe(0);
   });
 
-  test("that comes too slowly ends with 400, and the rest is let go", async () => {
+  test("that arrives too slowly ends with 400, and the rest is discarded", async () => {
     const { clock, shares } = open();
     const slow = trickle([100]);
     const reading = readJson(json(slow.body), { workspaceId: 1, shares });
@@ -209,7 +209,7 @@ describe("reading a body", () => {
     expect([shares.held, slow.state.cancelled]).toEqual([0, true]);
   });
 
-  test("of a workspace that has too much ends with 429 once another one needs the room", async () => {
+  test("of a workspace that has too much ends with 429 once another workspace needs the room", async () => {
     const { shares } = open({ whole: 256 * KIB, perWorkspace: 192 * KIB });
     const hog = trickle([150 * KIB]);
     const held = readJson(json(hog.body), { workspaceId: 1, shares });
@@ -225,7 +225,7 @@ describe("reading a body", () => {
     expect([shares.held, hog.state.cancelled]).toEqual([0, true]);
   });
 
-  test("gives back what it holds however it ends", async () => {
+  test("frees its memory however it ends", async () => {
     const { shares } = open({ whole: 1_000 });
     for (const text of ['{"a":1}', "{", "", `${"[".repeat(101)}`]) {
       await readJson(json(text, text.length), { workspaceId: 1, shares }).catch(() => {});

@@ -73,7 +73,7 @@ test("a connector past the workspace's room has no tools, and says so; the other
   expect(refused?.error).toContain("it offers 50 tools (2.9 MiB). The workspace's other connectors have");
 });
 
-test("an OpenAPI document past the workspace's room is refused with connector_limit", async () => {
+test("an OpenAPI document that exceeds the workspace's room is refused with connector_limit", async () => {
   const description = "d".repeat(3_900);
   const names = Array.from({ length: 900 }, (_, at) => [`/p${at}`, { get: { description, responses: {} } }]);
   const spec = { openapi: "3.1.0", info: { title: "t", version: "1" }, paths: Object.fromEntries(names) };

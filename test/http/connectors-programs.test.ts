@@ -223,7 +223,7 @@ describe("programs that were added before", () => {
     await expectDisabled(gateway.admin, "default");
   });
 
-  test("by the operator, in an earlier version's data, work on, whatever became of the token", async () => {
+  test("by the operator, in an earlier version's data, still work, whatever happened to the token", async () => {
     const tenant = await gateway.workspace("tenant");
     const second = await gateway.call("POST", "/v1/tokens", { body: { name: "second", scopes: ["admin"] } });
     await create({ transport: marking() }, { token: second.body.secret });

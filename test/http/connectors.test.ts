@@ -41,7 +41,7 @@ async function closedPort(): Promise<number> {
   return typeof address === "object" && address ? address.port : 1;
 }
 
-describe("creating is refused, and lets nothing in,", () => {
+describe("creating is refused, and adds nothing,", () => {
   const transport = { type: "stdio", command: "server" };
   test.each<readonly [string, object, string]>([
     ["for a name that is none", { name: "Up", kind: "mcp", transport }, "/name"],
@@ -90,7 +90,7 @@ describe("creating is refused, and lets nothing in,", () => {
     expect([answer.status, answer.body.code]).toEqual([409, "connector_exists"]);
   });
 
-  test("for a name that is taken, also at the same moment, and the first stays", async () => {
+  test("for a name in use, even at the same moment, and the first stays", async () => {
     const name = freshName();
     const answers = await Promise.all([1, 2, 3].map(() => create({ name, kind: "mcp", transport: http() })));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
@@ -110,7 +110,7 @@ describe("creating is refused, and lets nothing in,", () => {
   });
 });
 
-describe("a connector that is not there", () => {
+describe("an unknown connector", () => {
   test.each(["none", "Up", "%00", "a__b", "__proto__", "x".repeat(500)])("%s answers 404", async (name) => {
     for (const [method, path] of [
       ["DELETE", `/v1/connectors/${name}`],
@@ -132,7 +132,7 @@ describe("a connector that is not there", () => {
   });
 });
 
-test("a connector has the contract's fields, at its place, and its tools theirs", async () => {
+test("a connector has the contract's fields, at its Location, and so have its tools", async () => {
   const name = freshName();
   const before = Date.now();
   const answer = await create({ name, kind: "mcp", transport: http() });
@@ -166,7 +166,7 @@ test("a connector has the contract's fields, at its place, and its tools theirs"
   expect((await list()).find((each: { name: string }) => each.name === name)).toEqual(answer.body);
 });
 
-test("the builtin ones are always there, with the contract's tools", async () => {
+test("the builtin connectors always exist, with the contract's tools", async () => {
   const builtin = (await list()).filter(({ kind }: { kind: string }) => kind === "builtin");
   expect(builtin).toMatchObject([
     { name: "time", status: "ready", scopes: ["*"], authorised_by: "system" },
@@ -191,7 +191,7 @@ test("they are listed by name, in pages", async () => {
   }
 });
 
-test("its scopes are kept once each, and hold for its tools", async () => {
+test("its scopes are stored once each, and apply to its tools", async () => {
   const name = freshName();
   const { body } = await create({ name, kind: "mcp", transport: http(), scopes: ["sea*", "sea*"] });
   expect(body.scopes).toEqual(["sea*"]);
@@ -199,7 +199,7 @@ test("its scopes are kept once each, and hold for its tools", async () => {
 });
 
 describe("an upstream that cannot be reached", () => {
-  test("is there all the same, says so naming itself, and harms no other", async () => {
+  test("is still created, reports it with its name, and affects no other", async () => {
     const name = freshName();
     const url = `http://127.0.0.1:${await closedPort()}/mcp`;
     const answer = await create({ name, kind: "mcp", transport: http(url) });
@@ -212,7 +212,7 @@ describe("an upstream that cannot be reached", () => {
     expect((await gateway.call("GET", "/readyz")).status).toBe(200);
   });
 
-  test("by a program that there is not, or that ends at once", async () => {
+  test("because its program does not exist, or ends at once", async () => {
     for (const transport of [
       { type: "stdio", command: "no-such-program-anywhere" },
       { type: "stdio", command: process.execPath, args: ["-e", "process.exit(3)"] },
@@ -224,7 +224,7 @@ describe("an upstream that cannot be reached", () => {
     }
   });
 
-  test("and whose document cannot be had, has no tools until it is refreshed", async () => {
+  test("because its document is unavailable, has no tools until it is refreshed", async () => {
     const name = freshName();
     const spec = {
       openapi: "3.1.0",
@@ -249,7 +249,7 @@ describe("an upstream that cannot be reached", () => {
   });
 });
 
-test("refreshing takes what is offered now, and the ledger has how much it was", async () => {
+test("refreshing adopts the tools offered now, and the ledger records how many", async () => {
   const name = freshName();
   const own = startScriptedMcp(["one"]);
   await create({ name, kind: "mcp", transport: http(own.url) });
@@ -269,7 +269,7 @@ test("refreshing takes what is offered now, and the ledger has how much it was",
   await own.close();
 });
 
-test("deleting takes its tools at once; another may take its name", async () => {
+test("deleting removes its tools at once; another connector may take its name", async () => {
   const name = freshName();
   await create({ name, kind: "mcp", transport: http() });
   const answer = await gateway.call("DELETE", `/v1/connectors/${name}`);
@@ -280,7 +280,7 @@ test("deleting takes its tools at once; another may take its name", async () => 
   expect((await create({ name, kind: "mcp", transport: http() })).status).toBe(201);
 });
 
-test("one that is removed while it is asked for its tools does not come back", async () => {
+test("a connector removed while it is asked for its tools does not come back", async () => {
   const name = freshName();
   const own = startScriptedMcp(["ghost"]);
   await create({ name, kind: "mcp", transport: http(own.url) });
@@ -296,7 +296,7 @@ test("one that is removed while it is asked for its tools does not come back", a
   await own.close();
 });
 
-test("a workspace has 200 of its own at most; one that goes makes room, and another workspace has its own", async () => {
+test("a workspace has at most 200 of its own; a removed one makes room, and other workspaces have their own", async () => {
   const token = await gateway.workspace("full");
   const spec = {
     openapi: "3.1.0",
@@ -315,7 +315,7 @@ test("a workspace has 200 of its own at most; one that goes makes room, and anot
 }, 20_000);
 
 describe("a token that acts as an agent", () => {
-  test("is shown the tools that this agent may use, and whether they need approval by it", async () => {
+  test("sees the tools that this agent may use, and whether its use of them needs approval", async () => {
     const name = freshName();
     await create({ name, kind: "mcp", transport: http() });
     await gateway.agent(`${name}-agent`, { tools: [`${name}.drop`], approvals: [] });
@@ -328,7 +328,7 @@ describe("a token that acts as an agent", () => {
 });
 
 describe("a workspace's connectors", () => {
-  test("are its own: neither seen, refreshed, removed nor called from another, which may use the name", async () => {
+  test("are its own: another can neither see, refresh, remove nor call them, but may use the name", async () => {
     const name = freshName();
     await create({ name, kind: "mcp", transport: http() });
     const token = await gateway.workspace("neighbour");

@@ -40,7 +40,7 @@ test("each form has a strong tag of its own", async () => {
   expect(packed).toBe(`${plain.slice(0, -1)}-gz"`);
 });
 
-describe("a file is sent again to who has", () => {
+describe("a file is sent again to a client that has", () => {
   test.each([
     ["nothing", () => ""],
     ["another one", () => '"other"'],
@@ -63,7 +63,7 @@ describe("a file is sent again to who has", () => {
   });
 });
 
-describe("a file is not sent again to who has", () => {
+describe("a file is not sent again to a client that has", () => {
   test.each([
     ["its tag", (own: string) => own],
     ["its tag as a weak one", (own: string) => `W/${own}`],
@@ -83,7 +83,7 @@ describe("a file is not sent again to who has", () => {
   });
 });
 
-test("that a file is not there is not kept: a later program may have it", async () => {
+test("a missing file is not cached, because a later program may have it", async () => {
   const { status, headers } = await get("/console/assets/nothing.js");
   expect([status, headers.get("cache-control")]).toEqual([404, "no-store"]);
 });

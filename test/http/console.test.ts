@@ -49,14 +49,14 @@ describe("the page", () => {
     },
   );
 
-  test("names nothing but its own files, /docs for who has no scripts, and runs nothing inline", async () => {
+  test("refers only to its own files, and to /docs without scripts, and runs nothing inline", async () => {
     const html = await (await get("/console")).text();
     const elsewhere = namedIn(html).filter((path) => !path.startsWith("/console/assets/"));
     expect(elsewhere).toEqual(["/docs"]);
     expect(html).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=/);
   });
 
-  test("is no call of anybody: it leaves no entry, and takes nothing of a limit", async () => {
+  test("is not anyone's call: it leaves no entry, and does not count against a limit", async () => {
     const newest = async () =>
       (await gateway.call("GET", "/v1/ledger?order=desc&limit=1")).body.data[0].seq as number;
     const before = await newest();
@@ -68,7 +68,7 @@ describe("the page", () => {
 });
 
 describe("every file", () => {
-  test("allows scripts, styles and calls of this server alone, and no text as markup", async () => {
+  test("allows scripts, styles and calls only from this server, and no text as markup", async () => {
     const paths = ["/console", ...(await assetPaths())];
     expect(paths.length).toBeGreaterThan(2);
     for (const path of paths) {
@@ -85,7 +85,7 @@ describe("every file", () => {
     }
   });
 
-  test("is compressed for who takes that, and the same for who does not", async () => {
+  test("is compressed for clients that accept it, and the same for others", async () => {
     for (const path of ["/console", ...(await assetPaths())]) {
       const plain = await get(path, { "accept-encoding": "identity" });
       expect(plain.headers.get("content-encoding")).toBeNull();
@@ -97,7 +97,7 @@ describe("every file", () => {
     }
   });
 
-  test("is kept for ever under a name of its content, and not sent again", async () => {
+  test("is cached for ever under a name derived from its content, and not sent again", async () => {
     for (const path of await assetPaths()) {
       const first = await get(path);
       expect(first.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");

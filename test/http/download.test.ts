@@ -45,7 +45,7 @@ const settle = async () => {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test("two downloads of a workspace and eight of a node go on at once; each gives its place back once", () => {
+test("two downloads per workspace and eight per node run at once; each frees its place once", () => {
   const open = new OpenDownloads();
   const first = open.take(1, "1a");
   open.take(1, "1b");
@@ -59,7 +59,7 @@ test("two downloads of a workspace and eight of a node go on at once; each gives
   expect(() => open.take(1, "1d")).toThrow("cannot run more");
 });
 
-test("what nobody reads is not made: one chunk waits, and it is given up after five minutes", async () => {
+test("unread data is not produced: one chunk waits, and the download is given up after five minutes", async () => {
   const clock = new FakeClock();
   const { seen, chunks, parts } = source();
   const reader = downloadStream(chunks(), { ...parts, clock, signal: never() }).getReader();
@@ -78,7 +78,7 @@ test("what nobody reads is not made: one chunk waits, and it is given up after f
   await expect(reader.read()).rejects.toThrow("read nothing");
 });
 
-test("the place is given back, and the connection is left to others, before the end is seen", async () => {
+test("the place is freed, and the connection left to others, before the end is seen", async () => {
   const { seen, parts } = source();
   async function* two(): AsyncGenerator<Uint8Array, void> {
     yield CHUNK;
@@ -91,7 +91,7 @@ test("the place is given back, and the connection is left to others, before the 
   expect(seen).toMatchObject({ ended: 1, failures: [] });
 });
 
-test("a reader that leaves, and a client that had left before, end the reading and are no failure", async () => {
+test("a reader that leaves, or a client that had already left, ends the download without a failure", async () => {
   const left = source();
   const reader = downloadStream(left.chunks(), {
     ...left.parts,
@@ -151,7 +151,7 @@ async function untilStill(made: () => number): Promise<number> {
   return made();
 }
 
-test("over TCP: a client that reads nothing is given what the connection holds, and no more is made", async () => {
+test("over TCP: a client that reads nothing gets what the connection buffers, and no more is produced", async () => {
   const download = source();
   const { socket, opened, closed } = overTcp(download);
   await opened;
@@ -168,7 +168,7 @@ test("over TCP: a client that reads nothing is given what the connection holds, 
   expect(download.seen).toMatchObject({ made: last, returned: 1, ended: 1, failures: [] });
 });
 
-test("over TCP: what fails in the middle ends without the end mark of the body, and the client can tell", async () => {
+test("over TCP: a failure midway ends without the body's end mark, so the client notices", async () => {
   const download = source({ failsAt: 20 });
   const { opened, closed, received } = overTcp(download);
   await opened;
@@ -182,7 +182,7 @@ test("over TCP: what fails in the middle ends without the end mark of the body, 
   });
 });
 
-test("over TCP: one that fails before its first chunk is no empty answer either", async () => {
+test("over TCP: a failure before the first chunk is not an empty answer either", async () => {
   const download = source({ failsAt: 0 });
   const { closed, received } = overTcp(download);
   await closed;

@@ -140,7 +140,7 @@ describe("413 body_too_large past 10 MiB", () => {
     expect([answer.status, answer.body.owner]).toEqual([200, "whole"]);
   });
 
-  test("who may not ask is told that first", async () => {
+  test("a caller without the right is told that first", async () => {
     const raw = new Uint8Array(LIMIT + 1);
     expect((await gateway.call("POST", "/v1/agents", { raw, token: null })).status).toBe(401);
   });
@@ -209,7 +209,7 @@ describe("JSON of more than 50,000 members is refused before it is parsed", () =
   });
 });
 
-describe("valid JSON that is no good answers 422, however it is built", () => {
+describe("valid JSON with invalid content answers 422, however it is built", () => {
   const filler = "0,".repeat(40_000);
   const cases: readonly [name: string, raw: string][] = [
     ["null", "null"],
@@ -236,13 +236,13 @@ describe("valid JSON that is no good answers 422, however it is built", () => {
     }
   });
 
-  test("a list of 40,000 equal items, which comparing each with each would not end", async () => {
+  test("a list of 40,000 equal items, too many to compare each with each", async () => {
     const body = { agent: "agent", prompt: "x", tools: Array.from({ length: 40_000 }, () => "a") };
     const answer = await gateway.call("POST", "/v1/tasks", { body });
     expect([answer.status, answer.body.errors[0].path]).toEqual([422, "/tools"]);
   });
 
-  test("numbers past every range", async () => {
+  test("numbers beyond every range", async () => {
     for (const value of ["1e400", "-1e400", "1e21", "9007199254740993", "1.0000001", "-0.5", "1e-400"]) {
       for (const raw of [
         `{"agent":"agent","prompt":"x","tier":${value}}`,

@@ -34,7 +34,7 @@ const HOSTILE = [
   "x".repeat(10_000),
 ];
 
-describe("hostile text is stored and answered as text, or refused", () => {
+describe("hostile text is stored and returned as text, or refused", () => {
   test.each(HOSTILE.map((value) => [value.slice(0, 30), value]))("%j", async (_, value) => {
     const name = `h-${Bun.hash(value).toString(36)}`;
     const agent = { name, owner: value.slice(0, 60), memory_scope: "a", description: value.slice(0, 60) };
@@ -175,7 +175,7 @@ const tail = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom("/", "//", "/%00", "/%", "/%E0%A4%A", "/..", "?") },
 );
 
-test("no request of any shape fails here: each answer is below 500, and a refusal is a problem", async () => {
+test("no request of any shape causes a server error: each status is below 500, and a refusal is a problem", async () => {
   const request = fc.record({
     method: fc.constantFrom("GET", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"),
     path: fc.constantFrom(...PATHS),

@@ -77,7 +77,7 @@ describe("a refusal is a problem of RFC 9457 with exactly the contract's fields"
   });
 });
 
-describe("405 lists in Allow what the path takes", () => {
+describe("405 lists the path's methods in Allow", () => {
   test.each([
     ["PUT", "/v1/agents", "GET, HEAD, POST"],
     ["DELETE", "/v1/agents", "GET, HEAD, POST"],
@@ -106,7 +106,7 @@ describe("405 lists in Allow what the path takes", () => {
   });
 });
 
-describe("404 for a path that no method takes", () => {
+describe("404 for a path without methods", () => {
   test.each([
     "/",
     "/v1",
@@ -131,7 +131,7 @@ describe("404 for a path that no method takes", () => {
   });
 });
 
-describe("what a careful client never sends is answered all the same", () => {
+describe("requests that no careful client sends are still answered", () => {
   /** Sends bytes as they are, without a client that might refuse to send them. */
   async function raw(request: string): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();

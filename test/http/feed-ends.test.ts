@@ -25,7 +25,7 @@ async function openedFeed(secret = gateway.admin): Promise<FeedClient> {
   return feed;
 }
 
-describe("a stream ends, and what came with its end is not told", () => {
+describe("a stream ends, and events caused by the same change are not sent", () => {
   test("when its token is revoked", async () => {
     const { id, secret } = await issue({ scopes: ["tokens:write"] });
     const [feed, other] = [await openedFeed(secret), await openedFeed()];
@@ -38,7 +38,7 @@ describe("a stream ends, and what came with its end is not told", () => {
     expect((await gateway.call("GET", "/v1/events", { token: secret })).status).toBe(401);
   });
 
-  test("when the secret that has opened it is no longer good, and not before", async () => {
+  test("when the secret that opened it becomes invalid, and not before", async () => {
     const { id, secret } = await issue({ scopes: ["tools:*"] });
     const old = await openedFeed(secret);
     const first = await gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: { grace: "10m" } });
@@ -55,7 +55,7 @@ describe("a stream ends, and what came with its end is not told", () => {
     await feed.ended;
   });
 
-  test("when its browser signs out, and not another's", async () => {
+  test("when its browser signs out, but not another's", async () => {
     const { secret } = await issue({ scopes: ["agents:read"] });
     const [browser, other] = [await signIn(gateway, secret), await signIn(gateway, secret)];
     /**
@@ -107,7 +107,7 @@ describe("a stream ends, and what came with its end is not told", () => {
   });
 });
 
-test("past 2,000 streams of a workspace none is opened, of tasks or of the feed; one that leaves makes room", async () => {
+test("beyond 2,000 streams of a workspace none is opened, for tasks or the feed; one that leaves makes room", async () => {
   const secret = await gateway.workspace("many");
   const headers = { authorization: `Bearer ${secret}` };
   const ask = (path: string, signal?: AbortSignal) =>

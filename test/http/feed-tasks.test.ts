@@ -22,7 +22,7 @@ const asking = () =>
   stage.upstream.script("a", (_request: unknown, call: number) => (call === 0 ? ASKS : { chunks: ["done"] }));
 const ask = () => dispatch(stage.gateway, { agent: "careful", tools: ["time.now"] });
 
-describe("a call that waits for a person is told of", () => {
+describe("a call that waits for a person is reported", () => {
   test("as pending and then approved, its task as waiting and after each step", async () => {
     const { gateway } = stage;
     const feed = await openFeed(gateway);
@@ -49,7 +49,7 @@ describe("a call that waits for a person is told of", () => {
     feed.leave();
   });
 
-  test("as denied, and as withdrawn where its task ends first", async () => {
+  test("as denied, and as withdrawn if its task ends first", async () => {
     const { gateway } = stage;
     const feed = await openFeed(gateway);
     asking();
@@ -69,7 +69,7 @@ describe("a call that waits for a person is told of", () => {
     feed.leave();
   });
 
-  test("as expired once nobody has decided in time", async () => {
+  test("as expired if nobody decides in time", async () => {
     const clock = new FakeClock();
     const own = await startStage({ clock, tiers: { 1: ["a"] }, more: "approvals: { expire_hours: 1 }" });
     await own.gateway.agent("careful", { approvals: ["time.*"] });
@@ -87,7 +87,7 @@ describe("a call that waits for a person is told of", () => {
   });
 });
 
-test("a failed task is told of with its error's code, and without its words", async () => {
+test("a failed task is reported with its error's code, but without its message", async () => {
   const feed = await openFeed(stage.gateway);
   stage.upstream.script("a", () => ({ status: 500 }));
   const id = await dispatch(stage.gateway, { agent: "plain" });
@@ -96,7 +96,7 @@ test("a failed task is told of with its error's code, and without its words", as
   feed.leave();
 });
 
-test("a budget that is spent is told of to who may change settings, and of an agent to that agent's token", async () => {
+test("a spent budget is reported to callers who may change settings, and an agent's also to its token", async () => {
   const { gateway } = stage;
   await gateway.agent("other");
   await gateway.agent("poor");
@@ -113,7 +113,7 @@ test("a budget that is spent is told of to who may change settings, and of an ag
   for (const client of clients) client.leave();
 });
 
-test("whatever it tells of a task can be read by then", async () => {
+test("whatever it reports about a task can already be read", async () => {
   const { gateway } = stage;
   const feed = await openFeed(gateway);
   const ranks = ["queued", "running", "succeeded"];
@@ -132,7 +132,7 @@ test("whatever it tells of a task can be read by then", async () => {
   feed.leave();
 });
 
-test("1,000 tasks finish beside a reader that reads nothing, which finds each as it is in the end", async () => {
+test("1,000 tasks finish while a reader reads nothing; it then finds each in its final state", async () => {
   const { gateway } = stage;
   const feed = await openFeed(gateway);
   const unread = await gateway.gateway.handle(

@@ -64,8 +64,8 @@ describe("opening it", () => {
   });
 });
 
-describe("it tells of", () => {
-  test("a task, without its texts, and what it tells is committed", async () => {
+describe("it reports", () => {
+  test("a task, without its texts, and only committed changes", async () => {
     const feed = await openFeed(gateway);
     const id = await finishedTask(gateway, "plain", "a very private question");
     const { data } = await feed.saw("task.changed", ({ status }) => status === "succeeded");
@@ -101,7 +101,7 @@ describe("it tells of", () => {
     ]);
   });
 
-  test("an agent by the name of one that was archived, and not of the old one again", async () => {
+  test("an agent with an archived agent's name, and not the old one again", async () => {
     const events = await during(["agent.changed"], async () => {
       await gateway.agent("again");
       await gateway.call("DELETE", "/v1/agents/again");
@@ -130,7 +130,7 @@ describe("it tells of", () => {
     feed.leave();
   });
 
-  test("a connector that comes, and goes", async () => {
+  test("a connector that is added and removed", async () => {
     const spec = {
       ...{ openapi: "3.1.0", info: { title: "Pets", version: "1" } },
       paths: { "/pets": { get: { operationId: "list", responses: { "200": { description: "Pets" } } } } },
@@ -145,7 +145,7 @@ describe("it tells of", () => {
     feed.leave();
   });
 
-  test("tokens that are issued, rotated and revoked, and not which", async () => {
+  test("that tokens were issued, rotated or revoked, but not which", async () => {
     const feed = await openFeed(gateway);
     const { body } = await gateway.call("POST", "/v1/tokens", { body: { name: "x", scopes: ["tools:*"] } });
     await settled(gateway, [feed]);
@@ -205,7 +205,7 @@ describe("it tells of", () => {
   });
 });
 
-describe("it does not tell", () => {
+describe("it does not report", () => {
   test("another workspace", async () => {
     const secret = await gateway.workspace("other");
     const [own, other] = [await openFeed(gateway), await openFeed(gateway, secret)];
@@ -226,7 +226,7 @@ describe("it does not tell", () => {
     other.leave();
   });
 
-  test("a token of an agent what is another agent's, or outside of its memory scope", async () => {
+  test("to an agent's token anything of another agent, or outside its memory scope", async () => {
     await gateway.agent("one", { memory_scope: "one" });
     await gateway.agent("two", { memory_scope: "two" });
     const scopes = ["tasks:read", "vault:read", "agents:read", "tokens:write", "approvals:write"];
@@ -251,7 +251,7 @@ describe("it does not tell", () => {
     for (const client of [feed, admin]) client.leave();
   });
 
-  test("what lies outside of a memory scope once that is narrower, and of what moves out that it is gone", async () => {
+  test("documents outside a memory scope once it is narrowed, and of moved ones only that they are gone", async () => {
     await gateway.agent("narrow", { memory_scope: ["open", "closed"] });
     const feed = await openFeed(gateway, await gateway.token({ agent: "narrow" }));
     const write = async (scope: string, id?: string): Promise<string> => {

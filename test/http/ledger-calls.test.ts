@@ -207,7 +207,7 @@ test("a dispatch leaves an intent, on disk before it is answered, and the task's
   });
 });
 
-test("a call of nobody is anonymous, once for a source and minute, and leaves no trace of what it sent", async () => {
+test("an unauthenticated call is anonymous, recorded once per source and minute, without what it sent", async () => {
   const answer = await gateway.call("GET", "/v1/agents", { token: "gth_not-a-secret-of-ours" });
   const { body } = await gateway.call("GET", "/v1/ledger?action=auth.refused");
   expect(body.data).toHaveLength(1);
@@ -222,7 +222,7 @@ test("a call of nobody is anonymous, once for a source and minute, and leaves no
   expect(JSON.stringify(body)).not.toContain("not-a-secret");
 });
 
-test("probes, documents and paths that are not there leave none", async () => {
+test("probes, documents and unknown paths leave no entry", async () => {
   const before = await last();
   for (const path of ["/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/nothing"]) {
     const answer = await gateway.call("GET", path);

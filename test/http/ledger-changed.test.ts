@@ -112,7 +112,7 @@ describe.each([
     }
   });
 
-  test("hides none from pages in other formats, though it was changed after a list had checked it", async () => {
+  test("hides none from pages in other formats, although it was changed after a list had checked it", async () => {
     gateway = await ledgered.start();
     expect((await gateway.call("GET", "/v1/ledger?action=oversight.deny")).body.data).toHaveLength(4);
     ownConnection(ledgered.path).exec(sql);
@@ -149,7 +149,7 @@ describe.each([
   );
 });
 
-describe("an entry that was changed so that a filter leaves it out", () => {
+describe("an entry that was changed so that a filter excludes it", () => {
   const change = (seq: number) =>
     `UPDATE ledger SET bytes = replace(bytes, 'oversight.deny', 'oversight.nope') WHERE seq = ${seq}`;
 
@@ -167,7 +167,7 @@ describe("an entry that was changed so that a filter leaves it out", () => {
     await until(async () => (await counted("entry_changed")) === 1);
   });
 
-  test("is in no list: its call is refused with 503, and it is named in the ledger", async () => {
+  test("is in no list: the call is refused with 503, and the entry is named in the ledger", async () => {
     const seq = await seqOfDenial();
     await startAfter(change(seq));
     const refused = [
@@ -196,7 +196,7 @@ describe("an entry that was changed so that a filter leaves it out", () => {
     );
   });
 
-  test("nor is one given out whose stored hash is not its own", async () => {
+  test("nor is an entry with a wrong stored hash returned", async () => {
     const seq = await seqOfDenial();
     await startAfter(`UPDATE ledger SET leaf = zeroblob(32) WHERE seq = ${seq}`);
     for (const path of [`/v1/ledger/${seq}`, "/v1/ledger?action=oversight.deny"]) {
@@ -238,7 +238,7 @@ describe("an entry that was changed so that a filter leaves it out", () => {
   });
 });
 
-test("proofs over a changed tree are refused with 503, and the change is named", async () => {
+test("proofs from a changed tree are refused with 503, and the change is named", async () => {
   await startAfter("UPDATE ledger SET leaf = leaf");
   const database = ownConnection(ledgered.path);
   const triggers = database
@@ -251,7 +251,7 @@ test("proofs over a changed tree are refused with 503, and the change is named",
   await until(async () => (await counted("entry_changed")) === 1);
 });
 
-test("an entry that was changed to name an agent gives that agent no proof of it", async () => {
+test("an entry changed to name an agent gives that agent no proof", async () => {
   gateway = await ledgered.start();
   const body = { name: "scout", owner: "Ada", memory_scope: "a" };
   expect((await gateway.call("POST", "/v1/agents", { body })).status).toBe(201);

@@ -45,7 +45,7 @@ function expected(view: EntryView, column: string): string {
   return typeof found === "string" && FORMULA.some((sign) => text.startsWith(sign)) ? `'${text}` : text;
 }
 
-test("a reader of CSV gets back every field of every entry; what begins as a formula has an apostrophe in front", () => {
+test("a CSV reader gets every field of every entry; formulas are prefixed with an apostrophe", () => {
   fc.assert(
     fc.property(fc.array(entry, { maxLength: 5 }), (entries) => {
       const [head, ...rows]: string[][] = parse(csvHeader() + csvRows(entries), { record_delimiter: "\r\n" });
@@ -55,7 +55,7 @@ test("a reader of CSV gets back every field of every entry; what begins as a for
   );
 });
 
-test("what is written is what the library writes, asked for whole rows", () => {
+test("the output equals the library's for whole rows", () => {
   const cell = fc.oneof(value, fc.constant(null), fc.stringMatching(/^[\w.:/ -]{1,6}$/));
   fc.assert(
     fc.property(fc.record(Object.fromEntries(DIRECT.map((name) => [name, cell]))), (direct) => {
@@ -68,7 +68,7 @@ test("what is written is what the library writes, asked for whole rows", () => {
   );
 });
 
-test("columns are the entry's fields in the contract's order, oversight spread, and rows end with CRLF", () => {
+test("columns are the entry's fields in the contract's order, with oversight expanded, and rows end with CRLF", () => {
   const view = viewEntry({
     seq: 7,
     leaf: new Uint8Array(32).fill(255),

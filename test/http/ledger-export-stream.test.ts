@@ -36,7 +36,7 @@ async function restOf(reader: {
   return Buffer.concat(pieces).toString();
 }
 
-test("an export is of the ledger as it was when it was asked for, however slowly it is read", async () => {
+test("an export shows the ledger at the time of the request, however slowly it is read", async () => {
   const started = await startWith(2_000);
   const response = await open(started, "format=ndjson");
   const reader = response.body?.getReader();
@@ -50,7 +50,7 @@ test("an export is of the ledger as it was when it was asked for, however slowly
   expect(own.detail).toEqual({ format: "ndjson", size: own.seq - 1 });
 });
 
-test("a workspace has two exports at once; others have theirs, and one that ends or is left makes room", async () => {
+test("a workspace has two exports at once, and so have others; one that ends or is abandoned makes room", async () => {
   const started = await startWith(2_000);
   const other = await started.workspace("other");
   const first = await open(started, "format=ndjson");
@@ -85,7 +85,7 @@ test("a workspace has two exports at once; others have theirs, and one that ends
 
 const STALLED = 40_000;
 
-test("a client that takes nothing for five minutes is given up, and its connection breaks off", async () => {
+test("a client that reads nothing for five minutes is disconnected", async () => {
   // Far more than the sockets of both sides can buffer, however busy the machine is.
   const started = await startWith(STALLED);
   const stalled = rawRequest(started, { path: "/v1/ledger?format=ndjson" });
@@ -108,7 +108,7 @@ test("a client that takes nothing for five minutes is given up, and its connecti
   expect((await open(started, "format=csv&agent=nobody")).status).toBe(200);
 });
 
-test("a store that cannot be read in the middle breaks the connection off: a part does not look like all", async () => {
+test("a store that fails midway breaks the connection, so a part does not look complete", async () => {
   const started = await startWith(12_000);
   overwritePageOf(join(started.dataDir, "gatehouse.db"), '"seq":9000,');
   for (const format of ["ndjson", "csv"]) {

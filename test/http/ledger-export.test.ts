@@ -82,7 +82,7 @@ describe("refused, and the field is named", () => {
     ]);
   });
 
-  test("an Article 14 export that is refused is recorded as one that was asked for", async () => {
+  test("a refused Article 14 export is recorded as requested", async () => {
     const { headers } = await get("format=article14&order=desc&agent=scout");
     expect(await detailOf(headers)).toMatchObject({
       action: "ledger.export",
@@ -93,7 +93,7 @@ describe("refused, and the field is named", () => {
   });
 });
 
-describe("the format is that of the query, else what the header Accept wants most, else JSON", () => {
+describe("the format is that of the query, else the most preferred of Accept, else JSON", () => {
   const NDJSON = "application/x-ndjson";
   const CSV = "text/csv; charset=utf-8; header=present";
   test.each<[query: string, accept: string, type: string]>([
@@ -116,7 +116,7 @@ describe("the format is that of the query, else what the header Accept wants mos
 });
 
 describe("whole", () => {
-  test("ndjson: the objects that lists have, a line each", async () => {
+  test("ndjson: the same objects as in lists, one per line", async () => {
     const { text, headers } = await get(`format=ndjson&to=${until}`);
     expect(linesOf(text)).toEqual(entries);
     expect(Object.keys(linesOf(text)[0] ?? {})).toEqual(Object.keys(entries[0] ?? {}));
@@ -125,7 +125,7 @@ describe("whole", () => {
     );
   });
 
-  test("csv: a row each, with the same values; a formula has an apostrophe in front", async () => {
+  test("csv: one row each, with the same values; a formula is prefixed with an apostrophe", async () => {
     const { text, headers } = await get(`format=csv&to=${until}&from=2026-01-02T00:00:00%2B01:00`);
     const rows: Record<string, string>[] = parse(text, { columns: true, record_delimiter: "\r\n" });
     expect(rows.map(({ seq, leaf }) => [Number(seq), leaf])).toEqual(
@@ -143,7 +143,7 @@ describe("whole", () => {
     expect(headers.get("content-disposition")).toMatch(/-20260101T230000Z-20260102T\d{6}Z\.csv"$/);
   });
 
-  test("nothing matches: no line in ndjson, the names of the columns in csv", async () => {
+  test("no match: no line in ndjson, only column names in csv", async () => {
     const [ndjson, csv] = await Promise.all([
       get("format=ndjson&agent=nobody"),
       get("format=csv&agent=nobody"),
@@ -152,7 +152,7 @@ describe("whole", () => {
     expect(csv.text).toBe(`${CSV_COLUMNS.join(",")}\r\n`);
   });
 
-  test("the entries of the answer are those that a list has, whatever the filter, the order and the start", async () => {
+  test("the entries are the same as in a list, whatever the filter, order and start", async () => {
     const filter = fc.record(
       {
         agent: fc.constantFrom(...AGENTS, "nobody"),
@@ -195,7 +195,7 @@ describe("whole", () => {
     );
   }, 30_000);
 
-  test("its entry says what was taken away: the format, the filters and the size of the ledger", async () => {
+  test("its entry says what was exported: the format, the filters and the size of the ledger", async () => {
     const query = `format=csv&to=${until}&agent=rare&tier=2&action=model.call&actor=system&date=2026-01-02&order=desc`;
     const { headers } = await get(query);
     const { action, outcome, detail } = await detailOf(headers);

@@ -99,7 +99,7 @@ test("the traffic has what the filters tell apart", () => {
   expect(new Set(entries.map((entry) => entry.ts.slice(0, 10))).size).toBeGreaterThanOrEqual(3);
 });
 
-describe("a single filter answers what filtering in the test answers", () => {
+describe("a single filter finds what filtering in the test finds", () => {
   const cases: readonly Filter[] = [
     { agent: "a" },
     { agent: "nobody" },

@@ -29,7 +29,7 @@ async function swept(entries: number): Promise<Refused[]> {
   return refused();
 }
 
-test("500 calls of nobody from one source leave one entry, then one more with the count of the rest", async () => {
+test("500 unauthenticated calls from one source leave one entry, then one more with the count of the rest", async () => {
   const ledgered: string[] = [];
   for (let index = 0; index < FLOOD; index++) {
     const answer = await gateway.call("GET", "/v1/agents", { token: index % 2 === 0 ? null : "gth_unknown" });
@@ -49,7 +49,7 @@ test("500 calls of nobody from one source leave one entry, then one more with th
   expect(counted(entries)).toBe(FLOOD);
 });
 
-test("a flood over several minutes leaves a few entries a minute, and loses none of the count", async () => {
+test("a flood over several minutes leaves a few entries a minute, and counts every call", async () => {
   const before = await refused();
   for (let minute = 0; minute < 3; minute++) {
     for (let index = 0; index < 40; index++) await gateway.call("GET", "/v1/agents", { token: null });
@@ -62,7 +62,7 @@ test("a flood over several minutes leaves a few entries a minute, and loses none
   expect(counted(after) - counted(before)).toBe(3 * 40);
 });
 
-test("what was only counted is recorded when the program ends", async () => {
+test("calls that were only counted are recorded when the program ends", async () => {
   const again = await startGateway({ clock });
   for (let index = 0; index < 10; index++) await again.call("GET", "/v1/agents", { token: null });
   clock.advance(MINUTE);

@@ -77,7 +77,7 @@ describe("every entry's proof leads to the root that the checkpoint signs", () =
     expect(rootOfInclusion(TREE, leaf, seq - 1, head.size, hashes(body.inclusion))).toEqual(head.root);
   });
 
-  test("also as a tlog-proof, which says the same", async () => {
+  test("and as an equivalent tlog-proof", async () => {
     const { headers, body } = await gateway.call("GET", "/v1/ledger/7/proof", {
       headers: { accept: "text/plain" },
     });
@@ -100,7 +100,7 @@ describe("every entry's proof leads to the root that the checkpoint signs", () =
   );
 });
 
-test("a checkpoint is of the tree of now, as plain text, and reading it is an entry", async () => {
+test("a checkpoint covers the present tree, is plain text, and reading it is recorded", async () => {
   const { status, headers, body } = await gateway.call("GET", "/v1/ledger/checkpoint");
   expect([status, headers.get("content-type")]).toEqual([200, "text/plain; charset=utf-8"]);
   const head = await headOf(body);
@@ -109,8 +109,8 @@ test("a checkpoint is of the tree of now, as plain text, and reading it is an en
   expect(entry).toMatchObject({ action: "ledger.checkpoint", outcome: "succeeded" });
 });
 
-describe("an older checkpoint and a newer one are shown to be of one ledger", () => {
-  test("that of before, and that of now", async () => {
+describe("an older and a newer checkpoint are proved to belong to one ledger", () => {
+  test("the previous one and the present one", async () => {
     const older = await headOf((await gateway.call("GET", "/v1/ledger/checkpoint")).body);
     await gateway.call("GET", "/v1/agents");
     const { body } = await gateway.call("GET", `/v1/ledger/consistency?from=${older.size}`);
@@ -137,7 +137,7 @@ describe("an older checkpoint and a newer one are shown to be of one ledger", ()
   });
 });
 
-test("tenants have trees of their own, and keys of other names", async () => {
+test("tenants have their own trees, and keys with different names", async () => {
   const token = await gateway.workspace("tenant");
   const own = (await gateway.call("GET", "/v1/ledger/key", { token })).body.vkey as string;
   expect(own.split("+")[0]).toBe(vkey.split("+")[0]?.replace(/default$/, "tenant"));
@@ -146,7 +146,7 @@ test("tenants have trees of their own, and keys of other names", async () => {
   expect((await gateway.call("GET", "/v1/ledger/200/proof", { token })).status).toBe(404);
 });
 
-test("a new key: the old one's verifier key stays known, and what is signed is by the new one", async () => {
+test("a new key: the old verifier key stays known, and new signatures are by the new key", async () => {
   const operator = { token: gateway.gateway.operatorSecret, headers: { "gatehouse-operator": "ada" } };
   const rotated = await gateway.call("POST", "/operator/ledger/rotate-key", operator);
   expect(rotated.status).toBe(200);

@@ -82,7 +82,7 @@ test.each(["format=article14", "format=article14&agent=careful"])(
   },
 );
 
-test("what was said of the task is of many kinds, before and after its end", () => {
+test("the task's entries are of many kinds, before and after its end", () => {
   const actions = new Set(named(task).map(({ action }) => action));
   expect([...actions].sort()).toEqual([
     "model.call",
@@ -98,7 +98,7 @@ test("what was said of the task is of many kinds, before and after its end", () 
   ]);
 });
 
-test("every task of the workspace has all of its entries, as looking at all of them finds them", async () => {
+test("every task of the workspace has all of its entries, as found by a full scan", async () => {
   const ids = new Set(all.flatMap(({ task }) => task ?? []));
   expect(ids.size).toBeGreaterThanOrEqual(3);
   for (const id of ids) {
@@ -117,7 +117,7 @@ test("other filters narrow it", async () => {
   expect(await pages(`task=${task}&from=2100-01-01T00:00:00Z`)).toEqual([]);
 });
 
-test("one that is not there, or another workspace's, has none", async () => {
+test("an unknown task, or another workspace's, has none", async () => {
   const elsewhere = await stage.gateway.workspace("elsewhere");
   for (const [id, token] of [["task_none"], ["'"], [task.toUpperCase()], [task, elsewhere]] as const) {
     const { status, body } = await stage.gateway.call("GET", `/v1/ledger?task=${encodeURIComponent(id)}`, {
@@ -136,7 +136,7 @@ describe("the other formats", () => {
     return response.text();
   };
 
-  test("hold the same entries, whole and by the page", async () => {
+  test("contain the same entries, whole and by page", async () => {
     const lines = (await text(`task=${task}&format=ndjson`)).trimEnd().split("\n");
     expect(lines.map((line) => JSON.parse(line)).filter(({ seq }) => seq <= size)).toEqual(named(task));
     const rows: { seq: string; task: string }[] = parse(await text(`task=${task}&format=csv`), {
@@ -149,13 +149,13 @@ describe("the other formats", () => {
     expect(page.map((line) => JSON.parse(line))).toEqual(named(task).slice(0, 2));
   });
 
-  test("hold none where the task is not there", async () => {
+  test("contain none if the task does not exist", async () => {
     expect(await text("task=task_none&format=ndjson")).toBe("");
     expect((await text("task=task_none&format=csv")).trimEnd().split("\n")).toHaveLength(1);
   });
 });
 
-test("the entry of the reading says which task it was of, and is itself of none", async () => {
+test("the read's entry names the task, but does not belong to it", async () => {
   const answer = await stage.gateway.call("GET", `/v1/ledger?task=${task}&limit=1`);
   const seq = answer.headers.get("gatehouse-ledger");
   const { body } = await stage.gateway.call("GET", `/v1/ledger/${seq}`);

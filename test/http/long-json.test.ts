@@ -28,7 +28,7 @@ function parts(length: number): JsonParts & { readonly made: number } {
   };
 }
 
-test("long answers of a workspace are refused past so many at once; short ones never, and places are given back", async () => {
+test("long answers of a workspace are refused beyond a number at once; short ones never are, and places are freed", async () => {
   const bench = await openCallBench();
   const answers = new LongAnswers({ clock: new FakeClock(), log: silentLog });
   const reply = (length: number) =>
@@ -46,7 +46,7 @@ test("long answers of a workspace are refused past so many at once; short ones n
   await bench.close();
 });
 
-test("a long answer is made as it is taken, and is whole", async () => {
+test("a long answer is produced as it is read, and is complete", async () => {
   const bench = await openCallBench();
   const answers = new LongAnswers({ clock: new FakeClock(), log: silentLog });
   const json = parts(64 * MIB);

@@ -94,7 +94,7 @@ describe("a connector to the address that this Gatehouse listens on is refused",
     }
   });
 
-  test("also when only the document names it", async () => {
+  test("even if only the document names it", async () => {
     const gateway = await start();
     const spec = { ...SPEC, servers: [{ url: gateway.url }] };
     const made = await create(gateway, "self", { kind: "openapi", spec });
@@ -105,7 +105,7 @@ describe("a connector to the address that this Gatehouse listens on is refused",
   });
 });
 
-describe("a connector that leads back here by a proxy", () => {
+describe("a connector that leads back here through a proxy", () => {
   test("is refused at its handshake, gets no tools, and writes nothing", async () => {
     const gateway = await start();
     const front = proxy(() => gateway.url);
@@ -117,7 +117,7 @@ describe("a connector that leads back here by a proxy", () => {
     expect(await writtenByLoop(gateway)).toEqual([]);
   });
 
-  test("is refused as well if the proxy takes headers away", async () => {
+  test("is refused even if the proxy removes headers", async () => {
     const gateway = await start();
     const front = proxy(
       () => gateway.url,
@@ -131,7 +131,7 @@ describe("a connector that leads back here by a proxy", () => {
     expect(await writtenByLoop(gateway)).toEqual([]);
   });
 
-  test("gets no tools even from a server between that shakes hands by itself", async () => {
+  test("gets no tools even from a server in between that does its own handshake", async () => {
     const gateway = await start();
     const front = proxy(
       () => gateway.url,
@@ -145,7 +145,7 @@ describe("a connector that leads back here by a proxy", () => {
     expect([made.body.status, made.body.tools]).toEqual(["ready", []]);
   });
 
-  test("cannot have a proxy take its mark away", async () => {
+  test("cannot have its mark removed by a proxy", async () => {
     const gateway = await start();
     const seen: (string | null)[] = [];
     const front = proxy(
@@ -164,7 +164,7 @@ describe("a connector that leads back here by a proxy", () => {
   });
 });
 
-test("a program that leads back here, as gatehouse mcp does, is refused by what its messages say", async () => {
+test("a program that leads back here, as gatehouse mcp does, is refused because of its messages", async () => {
   const gateway = await start();
   const instance = await instanceOf(gateway);
   const said = {
@@ -182,7 +182,7 @@ test("a program that leads back here, as gatehouse mcp does, is refused by what 
   expect(await writtenByLoop(gateway)).toEqual([]);
 });
 
-test("the Gatehouses that a header and a message name are added up, and no hop is forgotten", async () => {
+test("the Gatehouses named by a header and by a message are combined, and no hop is forgotten", async () => {
   const [gateway, next] = [await start(), await start()];
   const seen: string[] = [];
   const front = proxy(
@@ -207,7 +207,7 @@ test("the Gatehouses that a header and a message name are added up, and no hop i
   expect(passed).toMatchObject([{ params: { _meta: { [VIA_META]: way } } }]);
 });
 
-test("a batch that is too long is refused before anybody looks into its messages", async () => {
+test("a batch that is too long is refused before its messages are inspected", async () => {
   const gateway = await start();
   const named = request("ping", { _meta: { [VIA_META]: [await instanceOf(gateway)] } });
   const answer = await post(gateway, Array(101).fill(named));
@@ -257,7 +257,7 @@ describe("two Gatehouses that connect each other", () => {
     expect(await toolsOf(b, "a")).toEqual(builtin.map((name) => `a.${name}`));
   });
 
-  test("know the way of a task's calls by its dispatch, so that no agents call each other in a ring", async () => {
+  test("know the path of a task's calls from its dispatch, so agents cannot call each other in a ring", async () => {
     const model = startFakeModel();
     closing.push(() => model.close());
     model.script("m", ({ body }, index) =>
@@ -277,7 +277,7 @@ describe("two Gatehouses that connect each other", () => {
     expect((await ledger(a)).map(({ action }) => action)).not.toContain("tool.call");
   });
 
-  test("call each other's tools, and refuse a call that has come from themselves", async () => {
+  test("call each other's tools, and refuse a call that came from themselves", async () => {
     const { a, b } = await two();
     const client = await connect(a);
     expect((await client.call("b__time__now")).isError).not.toBe(true);
@@ -309,7 +309,7 @@ describe("/metrics", () => {
   });
 });
 
-test("a webhook that leads back here writes nothing of its own, however often it is posted to", async () => {
+test("a webhook that leads back here writes nothing of its own, however often it is called", async () => {
   let url = "";
   const front = proxy(() => url);
   const gateway = await start(

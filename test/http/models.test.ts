@@ -21,7 +21,7 @@ afterAll(() => gateway.stop());
 
 type Named = { name: string; tier: number; allowed: boolean; models: Named[] };
 
-test("models come by name, with their tiers and prices, and no secret of their provider", async () => {
+test("models are listed by name, with their tiers and prices, and no secret of their provider", async () => {
   const { status, body } = await gateway.call("GET", "/v1/models");
   expect(status).toBe(200);
   expect(body).toEqual({
@@ -48,7 +48,7 @@ test("models come by name, with their tiers and prices, and no secret of their p
   expect(all).not.toContain(URL);
 });
 
-test("tiers come lowest first, each with its route in order", async () => {
+test("tiers are listed lowest first, each with its route in order", async () => {
   const { body } = await gateway.call("GET", "/v1/tiers");
   const shown = body.data.map((each: Named) => [
     each.tier,

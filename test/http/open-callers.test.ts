@@ -76,7 +76,7 @@ function quiet(): EventReader & { isClosed: boolean } {
   return reader;
 }
 
-test("one that is not good is told nothing, nor one that nobody can look up", async () => {
+test("an invalid caller gets nothing, nor does one that cannot be looked up", async () => {
   const revoked = await issue();
   await bench.db.tx((tx) => tokens.revoke(tx, 1, revoked.id));
   expect(await callers.guard(talking(), revoked).next()).toBeNull();
@@ -85,7 +85,7 @@ test("one that is not good is told nothing, nor one that nobody can look up", as
   expect(callers.size).toBe(0);
 });
 
-test("one whose agent is archived is told nothing from then on", async () => {
+test("a caller whose agent is archived gets nothing from then on", async () => {
   await bench.db.run(
     `INSERT INTO agents (id, workspace_id, name, owner, memory_scope, tier_policy, tools, max_steps, status, version,
        created_at, updated_at) VALUES (1, 1, 'clerk', '', '', '', '', 1, 'active', 1, 0, 0)`,
@@ -100,7 +100,7 @@ test("one whose agent is archived is told nothing from then on", async () => {
   expect(await reader.next()).toBeNull();
 });
 
-test("what was read before the token was revoked, and is given after it, is not told", async () => {
+test("data read before the token was revoked is not sent afterwards", async () => {
   const opener = await issue();
   const reader = callers.guard(talking(), opener);
   expect(await reader.next()).toHaveLength(1);
@@ -108,7 +108,7 @@ test("what was read before the token was revoked, and is given after it, is not 
   expect(await reader.next()).toBeNull();
 });
 
-test("nothing is told past its end by the wall clock, whatever timers say", async () => {
+test("nothing is sent after its end by the wall clock, whatever timers say", async () => {
   const opener = await issue(DAY);
   const reader = callers.guard(talking(), opener);
   expect(await reader.next()).toHaveLength(1);
@@ -116,7 +116,7 @@ test("nothing is told past its end by the wall clock, whatever timers say", asyn
   expect(await reader.next()).toBeNull();
 });
 
-test("of many streams of two tokens two looks are made at each change, and none while nothing changes", async () => {
+test("many streams of two tokens cause two lookups per change, and none without changes", async () => {
   const openers = [await issue(), await issue()];
   const readers = openers.flatMap((opener) =>
     Array.from({ length: 50 }, () => callers.guard(talking(), opener)),
@@ -135,7 +135,7 @@ test("of many streams of two tokens two looks are made at each change, and none 
   expect(looks).toBe(4);
 });
 
-test("a stream that is quiet ends at an expiry months away, for which no timer runs longer than timers can", async () => {
+test("a quiet stream ends at an expiry months away, although no timer can run that long", async () => {
   const reader = quiet();
   callers.guard(reader, await issue(90 * DAY));
   await until(() => waits.length > 0);

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { OpenStreams, type StreamPlace } from "../../src/http/open-streams.ts";
 
-test("the oldest stream of the workspace with most ends for one that has fewer", () => {
+test("the oldest stream of the workspace with the most ends for one with fewer", () => {
   const streams = new OpenStreams(4, 4);
   const ended: string[] = [];
   const open = (workspace: number, name: string) => streams.take(workspace).endsBy(() => ended.push(name));
@@ -16,7 +16,7 @@ test("the oldest stream of the workspace with most ends for one that has fewer",
   expect(ended).toEqual(["a", "b"]);
 });
 
-test("a stream whose place was lost before it began ends at its beginning", () => {
+test("a stream that lost its place before it began ends at its beginning", () => {
   const streams = new OpenStreams(2, 2);
   const first = streams.take(1);
   streams.take(1);

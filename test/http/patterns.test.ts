@@ -57,7 +57,7 @@ test.each([
   expect(stage.upstream.requests.length).toBe(before);
 });
 
-test("a policy that an older version stored with what is not a pattern denies every model, and says why", async () => {
+test("a policy that an older version stored with an invalid pattern denies every model, and says why", async () => {
   await create({ name: "older" });
   store("older", "tier_policy", { tiers: null, models: { allow: ["*"], deny: ["none/[a-z]"] } });
   const answer = await dispatch("older");
@@ -65,7 +65,7 @@ test("a policy that an older version stored with what is not a pattern denies ev
   expect(answer.body.detail).toContain('"none/[a-z]"');
 });
 
-test("approvals that an older version stored with what is not a pattern are asked for, whatever is called", async () => {
+test("approvals that an older version stored with an invalid pattern are required for every call", async () => {
   stage.upstream.script("GPT-4o", { toolCalls: [{ name: "time__now", arguments: {} }] });
   await create({ name: "asking" });
   store("asking", "approvals", ["time.[n]ow"]);
@@ -89,7 +89,7 @@ test.each(["TIME.Now", "now", "time__*", "time.no?"])(
   },
 );
 
-test("a token's scope with ? covers one character, and nobody hands out more with it", async () => {
+test("a token's scope with ? covers one character, and grants no more", async () => {
   const holder = await stage.gateway.token({ scopes: ["tokens:write", "tools:time.no?"] });
   const issue = (scope: string) =>
     stage.gateway.call("POST", "/v1/tokens", { token: holder, body: { name: "n", scopes: [scope] } });

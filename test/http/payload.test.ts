@@ -104,7 +104,7 @@ describe("is refused", () => {
     },
   );
 
-  test("with 404 for an entry that never had a text: an agent's creation, a model call, a refused dispatch", async () => {
+  test("with 404 for an entry without a text: an agent's creation, a model call, a refused dispatch", async () => {
     script();
     const task = await run(stage.gateway, TASK);
     await stage.gateway.call("POST", "/v1/tasks", { body: { ...TASK, tier: 9 } });
@@ -118,7 +118,7 @@ describe("is refused", () => {
     expect(payloads()).toEqual(before);
   });
 
-  test("with 404 in another workspace, whose seqs are its own", async () => {
+  test("with 404 in another workspace, which has its own seqs", async () => {
     script();
     const task = await run(stage.gateway, TASK);
     const other = await stage.gateway.workspace("other");
@@ -127,7 +127,7 @@ describe("is refused", () => {
     expect(await read(task.id)).toEqual(task);
   });
 
-  test("to a token that acts as an agent, whatever its scopes and whosever the entry", async () => {
+  test("to a token that acts as an agent, whatever its scopes and whoever's the entry", async () => {
     script();
     const task = await run(stage.gateway, TASK);
     const { dispatch: seq } = await entriesOf(task.id);
@@ -160,8 +160,8 @@ describe("is refused", () => {
   });
 });
 
-describe("of the entry that dispatched a task", () => {
-  test("all of the task's texts are gone from every file, and the task reads back with nulls", async () => {
+describe("of the entry of a task's dispatch", () => {
+  test("all of the task's texts are removed from every file, and the task is read with nulls", async () => {
     script();
     const before = await run(stage.gateway, TASK);
     expect(before).toMatchObject({ status: "succeeded", prompt: PROMPT, output: ANSWER });
@@ -194,7 +194,7 @@ describe("of the entry that dispatched a task", () => {
     }
   });
 
-  test("the entries stay, and the call's own entry names exactly what went", async () => {
+  test("the entries stay, and the call's own entry names exactly what was erased", async () => {
     script();
     const task = await run(stage.gateway, TASK);
     const before = await ledger(stage.gateway);
@@ -214,7 +214,7 @@ describe("of the entry that dispatched a task", () => {
     expect([integrity, chainFaults(rows)]).toEqual([[{ integrity_check: "ok" }], []]);
   });
 
-  test("done again, it is 204 again, and an entry that names nothing", async () => {
+  test("a repetition is 204 again, with an entry that names nothing", async () => {
     script();
     const task = await run(stage.gateway, TASK);
     const { dispatch: seq, call } = await entriesOf(task.id);
@@ -226,7 +226,7 @@ describe("of the entry that dispatched a task", () => {
     expect((await lastErasure())?.detail).toEqual({ payloads: "", reason: "requested", target_seq: call });
   });
 
-  test("a task with more payloads than one entry can name has several, the last of them the call's own", async () => {
+  test("a task with more payloads than one entry can name gets several, the last of them the call's own", async () => {
     const toolCalls = Array.from({ length: 50 }, () => ({
       name: "time__now",
       arguments: { time_zone: ARGUMENT },
@@ -251,7 +251,7 @@ describe("of the entry that dispatched a task", () => {
     expect([left(), payloads()]).toEqual([[], []]);
   });
 
-  test("the texts of other tasks, before it, after it and at the same time, stay", async () => {
+  test("the texts of other tasks, before, after and at the same time, stay", async () => {
     const hold = held({ chunks: ["Early."] });
     scriptAt(0, hold.script, { chunks: ["Late."] });
     const around = await dispatch(stage.gateway, { agent: "scout", prompt: "around" });
@@ -268,7 +268,7 @@ describe("of the entry that dispatched a task", () => {
     expect(await read(later.id)).toEqual(later);
   });
 
-  test("the idempotency key still stands for it, but tells no more what was asked", async () => {
+  test("the idempotency key still works, but no longer reveals the request", async () => {
     const send = (prompt: string) =>
       stage.gateway.call("POST", "/v1/tasks", {
         body: { agent: "scout", prompt },
@@ -302,7 +302,7 @@ describe("of one entry of a task", () => {
     entries = await entriesOf(task.id);
   });
 
-  test("arguments go from the task, its events and the files, and nothing else does", async () => {
+  test("arguments are removed from the task, its events and the files, and nothing else is", async () => {
     expect((await erase(entries.call)).status).toBe(204);
     expect((await lastErasure())?.detail).toEqual({
       payloads: `${entries.call}.input`,
@@ -324,7 +324,7 @@ describe("of one entry of a task", () => {
     ).toBe(ASIDE + ANSWER);
   });
 
-  test("a result goes from the files; no event has it", async () => {
+  test("a result is removed from the files; no event has it", async () => {
     const before = await events(task.id);
     expect((await erase(entries.result)).status).toBe(204);
     expect(payloads()).not.toContainEqual({ seq: entries.result, kind: "output" });
@@ -333,7 +333,7 @@ describe("of one entry of a task", () => {
     expect(await read(task.id)).toEqual(task);
   });
 
-  test("an output goes with all that the model said, and the prompt stays", async () => {
+  test("an output is removed with everything that the model said, and the prompt stays", async () => {
     expect((await erase(entries.finish)).status).toBe(204);
     expect(left({ ANSWER, ASIDE })).toEqual([]);
     const after = await read(task.id);
@@ -343,7 +343,7 @@ describe("of one entry of a task", () => {
     expect(stream.map(({ event }) => event)).not.toContain("output.delta");
   });
 
-  test("what was erased one by one stays erased when the rest goes, in any order", async () => {
+  test("texts erased one by one stay erased when the rest is erased, in any order", async () => {
     for (const seq of [entries.finish, entries.call, entries.result, entries.dispatch]) {
       expect((await erase(seq)).status).toBe(204);
     }
@@ -351,7 +351,7 @@ describe("of one entry of a task", () => {
     expect((await events(task.id)).at(-1)?.data).toEqual(await read(task.id));
   });
 
-  test("all of them erased at the same time leave nothing, and name each payload once", async () => {
+  test("erasing all of them at the same time leaves nothing, and names each payload once", async () => {
     const named = [...Object.values(entries), ...Object.values(entries)].filter(
       (seq) => seq !== entries.model,
     );
@@ -367,7 +367,7 @@ describe("of one entry of a task", () => {
   });
 });
 
-test("a call that an MCP client made itself is erased by its two entries", async () => {
+test("a direct call over MCP is erased by its two entries", async () => {
   const client = await connect(stage.gateway);
   await client.call("time__now", { time_zone: ARGUMENT });
   const calls = (await ledger(stage.gateway)).filter(({ action }) => action === "tool.call");
@@ -383,7 +383,7 @@ test("a call that an MCP client made itself is erased by its two entries", async
   expect(left({ ARGUMENT })).toEqual([]);
 });
 
-test("what the store refused to erase is erased by the next call", async () => {
+test("texts that the store refused to erase are erased by the next call", async () => {
   script();
   const task = await run(stage.gateway, TASK);
   const { dispatch: seq } = await entriesOf(task.id);
@@ -397,7 +397,7 @@ test("what the store refused to erase is erased by the next call", async () => {
   expect(left()).toEqual([]);
 });
 
-test("of 120 tasks that were erased among 160, no text is left anywhere once the store was written anew", async () => {
+test("of 120 erased tasks among 160, no text is left anywhere once the store is rewritten", async () => {
   // Texts of varying length, so the engine moves rows between pages and leaves copies behind.
   const mark = (kind: string, n: number) =>
     `~${kind}${String(n).padStart(3, "0")}~`.repeat(1 + ((n * 7_919) % 60));

@@ -36,7 +36,7 @@ async function ask(method: string, target: string, host?: string): Promise<reado
 
 const NOT_FOUND = [404, "not_found"] as const;
 
-test("a Host that no URL can have opens no other way", async () => {
+test("a Host that is invalid in a URL does not open another way", async () => {
   for (const host of ["[", "]", "%", ":"]) {
     for (const step of ["%2e%2e", "%2E%2e", ".%2e"]) {
       const [status] = await ask("GET", `/x/${step}/v1/agents`, host);
@@ -95,13 +95,13 @@ describe("a path that only normalising would lead to a route is not found", () =
     expect(status === 400 || status === 404).toBe(true);
   });
 
-  test("whatever the host is called", async () => {
+  test("whatever the host's name", async () => {
     for (const host of ["a b", "a/b", "[::1", "x@y"]) {
       expect(await ask("GET", "/x/%2e%2e/v1/agents", host)).toEqual(NOT_FOUND);
     }
   });
 
-  test("and nobody's agents are read by it", async () => {
+  test("and it reads no agents", async () => {
     const before = (await ledger(gateway)).filter(({ action }) => action === "agent.read").length;
     await ask("GET", "/x/%2e%2e/v1/agents");
     const after = (await ledger(gateway)).filter(({ action }) => action === "agent.read").length;
@@ -133,7 +133,7 @@ describe("a path as it is sent is routed as before", () => {
     expect((await ask(method, target))[0]).toBe(status);
   });
 
-  test("an encoded slash stays a part of a name", async () => {
+  test("an encoded slash stays part of a name", async () => {
     expect(
       (await gateway.call("POST", "/v1/agents", { body: { name: "a/b", owner: "o", memory_scope: "a" } }))
         .status,

@@ -3,7 +3,7 @@ import { createMetrics } from "../../src/http/metrics.ts";
 import { systemRoutes } from "../../src/http/routes/system.ts";
 import { FakeClock } from "../support/clock.ts";
 
-test("those who ask for readiness at once, or soon after, share one probe", async () => {
+test("readiness requests at the same time, or soon after, share one probe", async () => {
   let probes = 0;
   let isDraining = false;
   const { promise, resolve } = Promise.withResolvers<readonly string[]>();

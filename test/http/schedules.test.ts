@@ -53,7 +53,7 @@ describe("refused", () => {
   });
 });
 
-test("a token that acts as an agent has to do with that agent's schedules alone", async () => {
+test("a token that acts as an agent can access only that agent's schedules", async () => {
   const { body: others } = await post({ ...GOOD, agent: "other" });
   const token = await gateway.token({ agent: "helper" });
   expect((await post({ ...GOOD, agent: "other" }, token)).body.code).toBe("agent_forbidden");
@@ -68,7 +68,7 @@ test("a token that acts as an agent has to do with that agent's schedules alone"
   expect(moved.body.code).toBe("agent_forbidden");
 });
 
-test("another workspace's is not there", async () => {
+test("another workspace's schedule is not found", async () => {
   const { body } = await post(GOOD);
   const token = await gateway.workspace("elsewhere");
   expect((await gateway.call("GET", `/v1/schedules/${body.id}`, { token })).status).toBe(404);
@@ -76,7 +76,7 @@ test("another workspace's is not there", async () => {
   expect((await gateway.call("DELETE", `/v1/schedules/${body.id}`, { token })).status).toBe(404);
 });
 
-test("made, read, changed, listed and deleted, each on record", async () => {
+test("created, read, changed, listed and deleted, each recorded", async () => {
   const made = await post({ ...GOOD, tier: 1, timezone: "Europe/Berlin", missed: "once" });
   expect(made.status).toBe(201);
   const { id } = made.body;

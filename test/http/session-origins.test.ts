@@ -104,17 +104,17 @@ describe("a request with the cookie is refused, and nothing is done,", () => {
     expect((await gateway.call("GET", "/v1/agents/forged")).status).toBe(404);
   });
 
-  test("and neither the limit nor the session has changed by any of them", async () => {
+  test("and none of them changes the limit or the session", async () => {
     expect((await gateway.call("GET", "/v1/workspace")).body.limits.concurrent_tasks).toBe(60);
     expect((await browser.ask("GET", "/v1/session")).body.session.id).toBe(browser.id);
   });
 
-  test("and it is recorded as nobody's, once a minute for each source", async () => {
+  test("and it is recorded as unauthenticated, once a minute for each source", async () => {
     const { body } = await gateway.call("GET", "/v1/ledger?action=auth.refused&limit=200");
     expect(body.data).toMatchObject([{ actor: "anonymous", outcome: "denied", code: "origin_forbidden" }]);
   });
 
-  test("a preflight is granted to nobody", async () => {
+  test("no preflight is granted", async () => {
     const headers = {
       ...named("cross-site", "https://evil.example"),
       "access-control-request-method": "POST",
@@ -145,7 +145,7 @@ describe("a request with the cookie is served", () => {
     },
   );
 
-  test("and no browser keeps the answer, or takes it for a page", async () => {
+  test("and no browser caches the answer, or treats it as a page", async () => {
     const { headers } = await browser.ask("GET", "/v1/agents");
     expect([headers.get("cache-control"), headers.get("x-content-type-options")]).toEqual([
       "no-store",
@@ -154,7 +154,7 @@ describe("a request with the cookie is served", () => {
   });
 });
 
-describe("signing in from another page is refused, so that nobody is signed in as somebody else", () => {
+describe("signing in from another site's page is refused, so nobody is signed in as somebody else", () => {
   const foreign = FOREIGN.map(([site, origin]) => ({ site, origin }));
   test.each([...foreign, { site: "none", origin: null }, { site: "none", origin: "own" }])(
     "Sec-Fetch-Site: $site, Origin: $origin",
@@ -171,7 +171,7 @@ describe("signing in from another page is refused, so that nobody is signed in a
   );
 
   test.each([...OWN.map(([site, origin]) => ({ site, origin })), { site: null, origin: null }])(
-    "and not from the own page or a program: Sec-Fetch-Site: $site, Origin: $origin",
+    "but not from the server's own page or a program: Sec-Fetch-Site: $site, Origin: $origin",
     async ({ site, origin }) => {
       const answer = await gateway.call("POST", "/v1/session", { headers: named(site, origin) });
       expect(answer.status).toBe(201);
@@ -179,7 +179,7 @@ describe("signing in from another page is refused, so that nobody is signed in a
   );
 });
 
-test("without a public URL for HTTPS, plain HTTP signs in from the network, with a cookie for it", async () => {
+test("without a public HTTPS URL, plain HTTP signs in from the network, with a suitable cookie", async () => {
   const headers = { host: "192.168.1.5:8420", origin: "http://192.168.1.5:8420" };
   const answer = await gateway.call("POST", "/v1/session", { headers });
   expect(answer.status).toBe(201);
@@ -213,7 +213,7 @@ describe("with a public URL", () => {
     expect([answer.status, answer.body.code]).toEqual([403, "origin_forbidden"]);
   });
 
-  test("its origin is the own one, also where the proxy names another host", async () => {
+  test("its origin is accepted, even if the proxy names another host", async () => {
     const origin = "https://gate.example.org";
     expect((await change("gate.example.org", atPublicName(), origin)).status).toBe(200);
     const inside = `__Host-gatehouse_session_8420=${value()}`;
@@ -226,7 +226,7 @@ describe("with a public URL", () => {
     ["a name that only begins like the machine's", "localhost.lan:8420", "http://localhost.lan:8420"],
     ["an address, and no origin is named", "[fe80::1]:8420", null],
     ["a name, and no origin is named", "gate.lan:8420", null],
-  ])("plain HTTP signs nobody in, whose browser would drop the cookie: %s", async (_, host, origin) => {
+  ])("plain HTTP signs nobody in, because browsers would drop the cookie: %s", async (_, host, origin) => {
     const link = await linkFor(published);
     const headers = { host, ...named(null, origin) };
     const open = async () => (await published.call("GET", "/v1/sessions")).body.data.length as number;
@@ -256,12 +256,12 @@ describe("with a public URL", () => {
     expect(answer.headers.get("set-cookie")).toEndWith("; Secure");
   });
 
-  test("and so is the address on the machine itself", async () => {
+  test("and so is the machine's own address", async () => {
     expect((await change(new URL(published.url).host, signedIn.cookie, published.url)).status).toBe(200);
   });
 });
 
-test("whatever headers come with it, a request of a foreign origin changes nothing by the cookie", async () => {
+test("whatever its headers, a request from a foreign origin changes nothing with the cookie", async () => {
   const foreign = fc.oneof(
     fc.constantFrom(
       "https://evil.example",

@@ -24,7 +24,7 @@ afterAll(() => gateway.stop());
 const ask = (headers: Record<string, string>, method = "GET", path = "/v1/session") =>
   gateway.call(method, path, { token: null, headers: { ...OWN_PAGE, ...headers } });
 
-describe("a cookie that is not the session's counts for nothing", () => {
+describe("a cookie that is not a session's is ignored", () => {
   test.each([
     ["none", ""],
     ["another name", "session=SECRET"],
@@ -54,13 +54,13 @@ describe("a cookie that is not the session's counts for nothing", () => {
     expect([answer.status, answer.body.code]).toEqual([401, "unauthenticated"]);
   });
 
-  test("a secret that nobody has is as one that has ended", async () => {
+  test("an unknown secret is treated like one that has ended", async () => {
     const unknown = createSecret(systemRandom, SESSION_PREFIX);
     const answer = await ask({ cookie: `gatehouse_session_${port}=${unknown}` });
     expect([answer.status, answer.body.code]).toEqual([401, "invalid_token"]);
   });
 
-  test("beside others it is found", async () => {
+  test("the right one is found among others", async () => {
     const cookie = `a=b; gatehouse_session_${port}=${secret} ;gatehouse_session_1=x; c`;
     expect((await ask({ cookie })).status).toBe(200);
   });
@@ -74,7 +74,7 @@ describe("an Authorization header wins over the cookie", () => {
     ["Bearer a b", "unauthenticated"],
     ["Bearer gth_unknown", "invalid_token"],
     ["Bearer SESSION", "invalid_token"],
-  ])("%p is refused beside a good one", async (authorization, code) => {
+  ])("%p is refused next to a valid one", async (authorization, code) => {
     const header = authorization.replace("SESSION", secret);
     for (const method of ["GET", "DELETE"]) {
       const answer = await ask({ authorization: header, cookie: browser.cookie }, method);
@@ -83,7 +83,7 @@ describe("an Authorization header wins over the cookie", () => {
     expect((await browser.ask("GET", "/v1/session")).status).toBe(200);
   });
 
-  test("a token is who calls, and signing out by it leaves the session as it is", async () => {
+  test("a token determines the caller, and signing out with it leaves the session unchanged", async () => {
     const token = await gateway.token({ name: "reader", scopes: ["tasks:read"] });
     const headers = { authorization: `Bearer ${token}`, cookie: browser.cookie };
     const answer = await ask(headers);
@@ -92,7 +92,7 @@ describe("an Authorization header wins over the cookie", () => {
     expect((await browser.ask("GET", "/v1/session")).status).toBe(200);
   });
 
-  test("the operator's headers do nothing for a cookie", async () => {
+  test("the operator's headers have no effect with a cookie", async () => {
     const headers = { "gatehouse-operator": "root", "gatehouse-workspace": "other", cookie: browser.cookie };
     expect((await ask(headers)).body).toMatchObject({ workspace: "default", token: { name: "admin" } });
     expect((await ask(headers, "GET", "/operator/workspaces")).status).toBe(404);
@@ -100,7 +100,7 @@ describe("an Authorization header wins over the cookie", () => {
   });
 });
 
-describe("no cookie counts", () => {
+describe("cookies are ignored", () => {
   test.each(["/mcp", "/mcp/sse"])("at %s", async (path) => {
     for (const method of ["GET", "POST", "DELETE"]) {
       const answer = await ask(
@@ -117,14 +117,14 @@ describe("no cookie counts", () => {
     expect([answer.status, answer.body.code]).toEqual([401, "unauthenticated"]);
   });
 
-  test("for signing in: no session makes another", async () => {
+  test("for signing in: a session cannot create another", async () => {
     const answer = await browser.ask("POST", "/v1/session");
     expect([answer.status, answer.body.code]).toEqual([401, "unauthenticated"]);
   });
 });
 
 describe("signing in", () => {
-  test("is refused to the operator, who has no token", async () => {
+  test("is refused for the operator, who has no token", async () => {
     const answer = await gateway.call("POST", "/v1/session", {
       token: gateway.gateway.operatorSecret,
       headers: { "gatehouse-operator": "ada" },
@@ -132,12 +132,12 @@ describe("signing in", () => {
     expect([answer.status, answer.body.code]).toEqual([401, "invalid_token"]);
   });
 
-  test("takes no fields", async () => {
+  test("accepts no fields", async () => {
     const answer = await gateway.call("POST", "/v1/session", { body: { hours: 1_000 } });
     expect([answer.status, answer.body.code]).toEqual([422, "validation_failed"]);
   });
 
-  test("answers who it is, with a cookie that no script reads and no other site sends", async () => {
+  test("returns the caller, with a cookie that no script can read and no other site can send", async () => {
     const answer = await gateway.call("POST", "/v1/session", { headers: OWN_PAGE });
     expect(answer.body).toMatchObject({ workspace: "default", token: { name: "admin" }, scopes: ["admin"] });
     expect(answer.headers.get("set-cookie")).toMatch(
@@ -168,7 +168,7 @@ describe("signing in", () => {
     ["a proxy that says so", { "x-forwarded-proto": "https" }, "443", "__Host-gatehouse_session"],
     ["another port of it", { "x-forwarded-proto": "https" }, "8443", "__Host-gatehouse_session_8443"],
     ["several proxies", { "x-forwarded-proto": "HTTPS, http" }, "443", "__Host-gatehouse_session"],
-  ])("over HTTPS sets a cookie for HTTPS alone: %s", async (_, forwarded, at, name) => {
+  ])("over HTTPS sets a cookie only for HTTPS: %s", async (_, forwarded, at, name) => {
     const host = at === "443" ? "gate.example.org" : `gate.example.org:${at}`;
     const headers = { ...OWN_PAGE, ...forwarded, host };
     const answer = await gateway.call("POST", "/v1/session", { headers });
@@ -182,7 +182,7 @@ describe("signing in", () => {
     expect((await again({ "x-forwarded-proto": "http" })).status).toBe(401);
   });
 
-  test("signing out forgets the cookie by the name that it has, and may be asked for again", async () => {
+  test("signing out clears the cookie under its own name, and may be repeated", async () => {
     const signedIn = await signIn(gateway);
     const out = await signedIn.ask("DELETE", "/v1/session");
     expect([out.status, out.headers.get("set-cookie")]).toEqual([
@@ -208,7 +208,7 @@ describe("a one-time link", () => {
   };
   const REFUSED = [401, "invalid_token", "Bearer", false];
 
-  test("is refused when nobody has made it, or cut short", async () => {
+  test("is refused if unknown or truncated", async () => {
     expect(await refusal(redeem(createSecret(systemRandom, LINK_PREFIX)))).toEqual(REFUSED);
     expect(await refusal(redeem((await linkFor(gateway)).slice(0, -1)))).toEqual(REFUSED);
   });
@@ -222,7 +222,7 @@ describe("a one-time link", () => {
     expect(await refusal(redeem(link))).toEqual(REFUSED);
   });
 
-  test("is good for nothing else, and still good after that was tried", async () => {
+  test("is valid for nothing else, and still valid after such attempts", async () => {
     const link = await linkFor(gateway);
     for (const [method, path] of [
       ["GET", "/v1/session"],
@@ -243,7 +243,7 @@ describe("a one-time link", () => {
     expect((await redeem(link)).status).toBe(201);
   });
 
-  test("signs in once: of ten at once, one", async () => {
+  test("signs in once: one of ten simultaneous attempts", async () => {
     const link = await linkFor(gateway);
     const answers = await Promise.all(Array.from({ length: 10 }, () => redeem(link)));
     expect(answers.map(({ status }) => status).sort()).toEqual([
@@ -256,7 +256,7 @@ describe("a one-time link", () => {
     expect(entry.body).toMatchObject({ action: "session.create", detail: { by: "link" } });
   });
 
-  test("is refused once its token's secret is another, and good until then where that has a grace", async () => {
+  test("is refused once its token's secret is replaced, but valid during a grace period", async () => {
     const operator = { "gatehouse-operator": "ada", "gatehouse-workspace": "turning" };
     const asked = { token: gateway.gateway.operatorSecret, headers: operator };
     await gateway.workspace("turning");
@@ -279,7 +279,7 @@ describe("a one-time link", () => {
     expect((await redeem(await linkFor(gateway, "turning"))).status).toBe(201);
   });
 
-  test("is made for no token that names a person, whose decisions would be made in that name", async () => {
+  test("is not created for a token that names a person, because decisions would carry that name", async () => {
     const secret = await gateway.workspace("people");
     const operator = { "gatehouse-operator": "bob", "gatehouse-workspace": "people" };
     const asked = { token: gateway.gateway.operatorSecret, headers: operator };
@@ -310,7 +310,7 @@ describe("a one-time link", () => {
     expect(none.body.detail).toContain("gatehouse token create --name admin --scope admin --workspace brief");
   });
 
-  test("is made for the newest admin token of its workspace that acts as no agent and has not expired", async () => {
+  test("is created for its workspace's newest valid admin token that does not act as an agent", async () => {
     await gateway.agent("helper");
     const other = await gateway.workspace("elsewhere");
     const issue = (name: string, more: object) =>
@@ -334,7 +334,7 @@ describe("a one-time link", () => {
     ["http://gate.lan", "http://gate.lan"],
     ["https://gate.example.org/gatehouse", "local"],
     ["https://gate.example.org/gatehouse/", "local"],
-  ])("begins at the root of a host: with the public URL %s at %s", async (url, base) => {
+  ])("starts at the root of a host: with the public URL %s at %s", async (url, base) => {
     const published = await startGateway({ yaml: `public_url: ${url}` });
     const asked = { token: published.gateway.operatorSecret, headers: { "gatehouse-operator": "ada" } };
     const { body } = await published.call("POST", "/operator/console-links", asked);
@@ -357,7 +357,7 @@ describe("a one-time link", () => {
     expect(JSON.stringify(body)).not.toContain(link);
   });
 
-  test("of a hundred and one that wait, the oldest is good no more", async () => {
+  test("of a hundred and one pending links, the oldest is no longer valid", async () => {
     const links: string[] = [];
     for (let count = 0; count < 101; count++) links.push(await linkFor(gateway));
     const [oldest = "", next = ""] = links;

@@ -107,7 +107,7 @@ describe("a stream of a task's events ends without the task's end, and another o
     await expectEnded([gone], stay);
   });
 
-  test("when the grace of its rotated secret is over, and a session of it", async () => {
+  test("when the grace of its rotated secret is over, and so is a session of it", async () => {
     const { id, secret } = await issue();
     const browser = await signIn(stage.gateway, secret);
     const old = [await read(bearer(secret)), await read({ cookie: browser.cookie, ...OWN_PAGE })];
@@ -149,7 +149,7 @@ describe("a stream of a task's events ends without the task's end, and another o
     expect(await status(bearer(secret))).toBe(401);
   });
 
-  test("when it has dispatched the task itself, which goes on", async () => {
+  test("even if it dispatched the task itself, which goes on", async () => {
     const { id, secret } = await issue();
     const dispatched = { method: "POST", body: JSON.stringify({ agent: "owner", prompt: "go on" }) };
     const reading = await read(bearer(secret), dispatched, "/v1/tasks?stream=true");

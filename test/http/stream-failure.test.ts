@@ -25,7 +25,7 @@ function readerOf(texts: readonly string[]) {
 
 const ENDS = { expire: () => {}, ended: () => {} };
 
-test("a reader that fails ends the stream, so that the client can take it up again", async () => {
+test("a reader that fails ends the stream, so the client can resume it", async () => {
   const source = readerOf(["id: 1\n\n"]);
   const response = eventStream(source.reader, new AbortController().signal, {}, new FakeClock(), ENDS);
   source.fail(new Error("disk"));
@@ -33,7 +33,7 @@ test("a reader that fails ends the stream, so that the client can take it up aga
   expect(source.closed()).toBeGreaterThan(0);
 });
 
-test("a client that has left ends the reading, also one that left before it began", async () => {
+test("a client that has left ends the reading, even one that left before it began", async () => {
   for (const isEarly of [true, false]) {
     const source = readerOf([]);
     const control = new AbortController();
@@ -45,7 +45,7 @@ test("a client that has left ends the reading, also one that left before it bega
   }
 });
 
-test("a stream that was cancelled survives the keep-alive that was due", async () => {
+test("a cancelled stream survives a pending keep-alive", async () => {
   const clock = new FakeClock();
   const source = readerOf(["id: 1\n\n"]);
   const response = eventStream(source.reader, new AbortController().signal, {}, clock, ENDS);

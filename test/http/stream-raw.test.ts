@@ -19,7 +19,7 @@ const headersOf = (head: string) => {
 };
 const dispatchBody = JSON.stringify({ agent: "plain", prompt: "hi" });
 
-test("a task that waits in the queue shows an open stream at once: headers, a comment and task.created", async () => {
+test("a queued task's stream opens at once: headers, a comment and task.created", async () => {
   const { gateway, upstream } = stage;
   const hold = held();
   upstream.script("a", hold.script);
@@ -97,7 +97,7 @@ test("the bytes of a stream are exactly the frames, in order, and then the serve
   }
 });
 
-test("a client that leaves changes nothing for the task or for others", async () => {
+test("a client that leaves affects neither the task nor others", async () => {
   const { gateway, upstream } = stage;
   const hold = held({ chunks: ["one ", "two"] });
   upstream.script("a", hold.script);

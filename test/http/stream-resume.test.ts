@@ -31,7 +31,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-describe("a position is refused that is", () => {
+describe("a position is refused if it is", () => {
   test.each([
     ["negative", { "last-event-id": "-1" }, ""],
     ["no number", { "last-event-id": "abc" }, ""],
@@ -52,7 +52,7 @@ describe("a position is refused that is", () => {
   });
 });
 
-test("ids count from 1 without a gap, task.created is the first and task.finished the last", () => {
+test("ids count from 1 without gaps, from task.created to task.finished", () => {
   expect(whole.map(({ id }) => id)).toEqual(whole.map((_event, index) => index + 1));
   expect(outline(whole)).toEqual([
     ...["task.created", "task.started", "output.delta", "tool.call", "tool.result"],
@@ -70,15 +70,15 @@ async function expectRests(id: string, events: readonly ReadEvent[]): Promise<vo
   }
 }
 
-test("of a finished task, each position gives exactly the rest", () => expectRests(finished, whole));
+test("each position of a finished task returns exactly the rest", () => expectRests(finished, whole));
 
-test("the query goes before the header, and an empty header is the beginning", async () => {
+test("the query takes precedence over the header, and an empty header means the beginning", async () => {
   const [last] = await allEvents(await openEvents(gateway, finished, { "last-event-id": "2" }, "?after=9"));
   expect(last).toEqual(whole[9]);
   expect(await allEvents(await openEvents(gateway, finished, { "last-event-id": "" }))).toEqual(whole);
 });
 
-test("while a task runs, each position gives the rest as it comes, to 32 readers the same bytes", async () => {
+test("while a task runs, each position returns the rest as it arrives, the same bytes for 32 readers", async () => {
   const hold = held({ chunks: ["x", "y", "z"] });
   upstream.script("a", hold.script);
   const id = await dispatch(gateway, { agent: "plain" });
@@ -98,7 +98,7 @@ test("while a task runs, each position gives the rest as it comes, to 32 readers
   expect((await ended(gateway, id)).output).toBe("xyz");
 });
 
-test("after a restart, a finished task's events are what they were", async () => {
+test("after a restart, a finished task's events are unchanged", async () => {
   await gateway.stop();
   gateway = await startGateway({ yaml, dataDir });
   // The environment's admin token has changed; the helper sends its own.

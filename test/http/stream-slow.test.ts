@@ -24,7 +24,7 @@ async function slow(id: string): Promise<RawClient> {
   return client;
 }
 
-test("readers that do not read hold up neither the task nor others, and cost no copy of the stream each", async () => {
+test("readers that do not read delay neither the task nor others, and do not each cost a copy of the stream", async () => {
   const { gateway, upstream } = stage;
   const { promise: start, resolve: begin } = Promise.withResolvers<void>();
   const chunks = Array.from({ length: CHUNKS }, () => CHUNK);
@@ -59,7 +59,7 @@ test("readers that do not read hold up neither the task nor others, and cost no 
   expect(text.match(/^id: \d+$/gm)?.length).toBe(events.length);
 }, 60_000);
 
-test("a reader that comes late and does not read is not in the way of a restart of reading", async () => {
+test("a late reader that does not read does not prevent others from resuming", async () => {
   const { gateway } = stage;
   const { data } = (await gateway.call("GET", "/v1/tasks?limit=1")).body;
   const clients = await Promise.all(Array.from({ length: 8 }, () => slow(data[0].id)));

@@ -55,16 +55,16 @@ describe("metrics", () => {
           expect([status, headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
         }
       });
-      test("are refused to a token with every scope but admin, which is named", async () => {
+      test("are refused to a token with every scope except admin, which is named", async () => {
         const answer = await ask(await gateway.token({ scopes: [...NAMED_SCOPES, "tools:*"] }));
         expect([answer.status, answer.body.code]).toEqual([403, "scope_missing"]);
         expect(answer.body.detail).toContain("admin");
       });
-      test("are refused to an admin of another workspace, since they are about all of them", async () => {
+      test("are refused to another workspace's admin, because they cover all workspaces", async () => {
         const answer = await ask(await otherAdmin);
         expect([answer.status, answer.body.code]).toEqual([403, "operator_only"]);
       });
-      test("are an admin's, and the call is recorded", async () => {
+      test("are available to an admin, and the call is recorded", async () => {
         const answer = await ask(gateway.admin);
         expect(answer.status).toBe(200);
         const seq = answer.headers.get("gatehouse-ledger");
@@ -73,7 +73,7 @@ describe("metrics", () => {
       });
     },
   );
-  test("from this machine are anybody's, in Prometheus's text format", async () => {
+  test("are available to anyone on this machine, in Prometheus's text format", async () => {
     const { status, body, headers } = await gateway.call("GET", "/metrics", { token: null });
     expect(status).toBe(200);
     expect(headers.get("content-type")).toStartWith("text/plain; version=0.0.4");
@@ -139,7 +139,7 @@ describe("/openapi.json", () => {
     }
   });
 
-  test("tells query parameters and headers, beside the parameters of the path", () => {
+  test("lists query parameters and headers as well as path parameters", () => {
     const names = (path: string) => document.paths[path]?.get?.parameters?.map(({ name }) => name);
     expect(names("/v1/agents")).toEqual(["limit", "cursor"]);
     expect(names("/v1/tasks/{id}/events")).toEqual(["id", "after", "Last-Event-ID"]);
@@ -148,7 +148,7 @@ describe("/openapi.json", () => {
     );
   });
 
-  test("has no reference that leads nowhere", () => {
+  test("has no broken reference", () => {
     for (const [, reference] of JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)) {
       let place: unknown = document;
       for (const key of (reference ?? "").replace(/^#\//, "").split("/")) {
@@ -158,13 +158,13 @@ describe("/openapi.json", () => {
     }
   });
 
-  test("hides what is the operator's alone", () => {
+  test("hides the operator's routes", () => {
     expect(JSON.stringify(document)).not.toContain("/operator");
   });
 });
 
 describe("/docs", () => {
-  test("is a page that loads from this server alone", async () => {
+  test("is a page that loads only from this server", async () => {
     const page = await gateway.call("GET", "/docs", { token: null });
     expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");

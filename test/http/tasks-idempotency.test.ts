@@ -20,7 +20,7 @@ const post = (key: string, body: unknown = BODY, more: { token?: string; raw?: s
   stage.gateway.call("POST", "/v1/tasks", { body, ...more, headers: { "idempotency-key": key } });
 const count = async () => (await stage.gateway.call("GET", "/v1/tasks?limit=200")).body.data.length;
 
-describe("a key is refused that is", () => {
+describe("a key is refused if it is", () => {
   test.each([
     ["empty", ""],
     ["too long", "k".repeat(256)],
@@ -51,7 +51,7 @@ describe("a key is refused that is", () => {
   });
 });
 
-test("the same key and body answer the first task's id, and say so, whatever has become of the task", async () => {
+test("the same key and body return the first task's id as a replay, whatever has become of the task", async () => {
   const first = await post("again");
   expect(first.headers.get("idempotency-replayed")).toBeNull();
   await ended(stage.gateway, first.body.id);
@@ -69,7 +69,7 @@ test("the same key and body answer the first task's id, and say so, whatever has
   expect([await count(), stage.upstream.requests.length]).toEqual([before, asked]);
 });
 
-test("the order of a body's keys and its white space make no other body", async () => {
+test("the order of keys and white space do not make a different body", async () => {
   const first = await post("order");
   const raw = `{ "metadata": {"b":"2", "a":"1"},\n "prompt": "h\\u0069", "agent":"plain" }`;
   const answer = await post("order", undefined, { raw });
@@ -89,7 +89,7 @@ test("a refused request does not use up its key", async () => {
   expect((await post("spent")).status).toBe(202);
 });
 
-test("50 posts at once with one key make exactly one task", async () => {
+test("50 simultaneous posts with one key create exactly one task", async () => {
   const before = await count();
   const body = { ...BODY, prompt: "in a rush" };
   const answers = await Promise.all(Array.from({ length: 50 }, () => post("rush", body)));

@@ -83,20 +83,20 @@ const FILTERS: [query: string, indexes: number[]][] = [
   ["?status=queued&agent=one", [4]],
 ];
 
-test.each(FILTERS)("the list %s holds what it asks for, newest first", async (...[query, indexes]) => {
+test.each(FILTERS)("the list %s contains what it asks for, newest first", async (...[query, indexes]) => {
   const { data, next_cursor } = await list(query);
   expect(data.map(({ id }) => id)).toEqual(named(...indexes));
   expect(next_cursor).toBeNull();
 });
 
-test("a listed task reads as the task itself, tools and all", async () => {
+test("a listed task equals the task itself, including tools", async () => {
   const { data } = await list();
   for (const task of data) {
     expect(task).toEqual((await stage.gateway.call("GET", `/v1/tasks/${task.id}`)).body);
   }
 });
 
-test.each([1, 2, 4, 5, 6, 200])("pages of %d hold every task once", async (limit) => {
+test.each([1, 2, 4, 5, 6, 200])("pages of %d contain every task once", async (limit) => {
   const seen: string[] = [];
   let cursor: string | null = null;
   let pages = 0;
@@ -110,7 +110,7 @@ test.each([1, 2, 4, 5, 6, 200])("pages of %d hold every task once", async (limit
   expect(pages).toBe(Math.ceil(6 / limit));
 });
 
-test("a token that acts as an agent sees, streams and cancels that agent's tasks alone", async () => {
+test("a token that acts as an agent sees, streams and cancels only that agent's tasks", async () => {
   expect((await list("", bound)).data.map(({ id }) => id)).toEqual(named(5));
   expect((await list("?agent=one", bound)).data).toEqual([]);
   const [mine = "", theirs = ""] = named(5, 2);
@@ -125,7 +125,7 @@ test("a token that acts as an agent sees, streams and cancels that agent's tasks
   expect((await stage.gateway.call("GET", `/v1/tasks/${mine}`, { token: bound })).status).toBe(200);
 });
 
-test("another workspace's tasks are not there", async () => {
+test("another workspace's tasks are not found", async () => {
   expect((await list("", foreign)).data).toEqual([]);
   for (const id of ids) {
     for (const [method, path] of [
@@ -139,7 +139,7 @@ test("another workspace's tasks are not there", async () => {
   }
 });
 
-test("ids that are none answer 404", async () => {
+test("invalid ids answer 404", async () => {
   for (const id of [
     "x",
     "task_",

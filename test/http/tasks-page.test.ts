@@ -21,7 +21,7 @@ const list = async (query: string, token = gateway.admin) => {
   return body as { data: { id: string; prompt: string }[]; next_cursor: string | null };
 };
 
-test("a page ends where its texts would be too much, and the next one goes on", async () => {
+test("a page ends when its texts become too large, and the next one continues", async () => {
   await gateway.agent("long");
   const ids: string[] = [];
   for (let index = 0; index < 9; index++) {
@@ -57,7 +57,7 @@ test("one task above the budget is a page of its own", async () => {
   expect(ids).toEqual([]);
 });
 
-test("a name that was taken again lists the tasks of both agents, and to the new one's token its own alone", async () => {
+test("a reused name lists the tasks of both agents, but only its own for the new one's token", async () => {
   const ids: string[] = [];
   await gateway.agent("again");
   for (let index = 0; index < 3; index++) ids.unshift(await finishedTask(gateway, "again"));

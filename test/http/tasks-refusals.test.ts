@@ -113,7 +113,7 @@ describe("a dispatch is refused for", () => {
     expect(upstream.requests.length).toBe(asked);
   });
 
-  test("a workspace that has spent its month, and goes on once the budget is raised or taken away", async () => {
+  test("a workspace that has spent its monthly budget, until the budget is raised or removed", async () => {
     const { gateway } = stage;
     const post = () => gateway.call("POST", "/v1/tasks", { token: spent, body: ok });
     const budget = (credits_per_month: number | null) =>
@@ -131,7 +131,7 @@ describe("a dispatch is refused for", () => {
     expect((await post()).status).toBe(202);
   });
 
-  test("another agent than the one the token acts as, whether or not that one exists", async () => {
+  test("a different agent from the token's own, whether or not it exists", async () => {
     const { gateway } = stage;
     const token = await gateway.token({ agent: "plain" });
     for (const agent of ["low", "nobody"]) {
@@ -152,7 +152,7 @@ test.each([
   ["one character", "x"],
   ["1,000,000 characters", "x".repeat(1_000_000)],
   ["1,000,000 characters outside the basic plane", "😀".repeat(1_000_000)],
-])("a prompt of %s is taken", async (_name, prompt) => {
+])("a prompt of %s is accepted", async (_name, prompt) => {
   const { gateway } = stage;
   stage.upstream.script("a", { chunks: ["ok"] });
   const task = await ended(gateway, await dispatch(gateway, { agent: "plain", prompt }));
@@ -160,12 +160,12 @@ test.each([
   expect(task.prompt === prompt).toBe(true);
 });
 
-test("16 metadata pairs are taken and read back", async () => {
+test("16 metadata pairs are accepted and read back", async () => {
   const task = await run(stage.gateway, { agent: "plain", metadata: pairs(16) });
   expect(task.metadata).toEqual(pairs(16));
 });
 
-test("no refusal has spent a credit: the spender's one task stands alone", async () => {
+test("no refusal has cost a credit: only the spender's one task has", async () => {
   const spending = (await ledger(stage.gateway)).filter(({ credits = 0 }) => credits > 0);
   expect(spending.map(({ action, agent, phase }) => [action, agent, phase])).toEqual([
     ["model.call", "spender", "outcome"],

@@ -43,11 +43,11 @@ describe("a token works until it expires, to the millisecond", () => {
     expect(await works(secret)).toBe(false);
   });
 
-  test("0s is over at once", async () => {
+  test("0s expires at once", async () => {
     expect(await works((await issue({ expires_in: "0s" })).secret)).toBe(false);
   });
 
-  test("without an expiry it goes on", async () => {
+  test("without an expiry it stays valid", async () => {
     const { secret } = await issue();
     clock.setWall(clock.now() + 20 * 365 * 86_400_000);
     expect(await works(secret)).toBe(true);
@@ -60,7 +60,7 @@ describe("rotating", () => {
     ["a grace that is a number", { grace: 10 }],
     ["a negative grace", { grace: "-1m" }],
     ["a grace past the calendar's end", { grace: "999999999w" }],
-  ])("is refused for %s, and the secret stays as it is", async (_, body) => {
+  ])("is refused for %s, and the secret stays valid", async (_, body) => {
     const { id, secret } = await issue();
     const answer = await rotate(id, body);
     expect([answer.status, answer.body.errors[0].path]).toEqual([422, "/grace"]);
@@ -81,7 +81,7 @@ describe("rotating", () => {
     expect([await works(secret), await works(answer.body.secret)]).toEqual([false, true]);
   });
 
-  test("with a grace of 10m lets the old secret work so long and no longer", async () => {
+  test("with a grace of 10m lets the old secret work for exactly that long", async () => {
     const { id, secret } = await issue();
     const { body } = await rotate(id, { grace: "10m" });
     clock.advance(10 * MINUTE - 1);
@@ -90,7 +90,7 @@ describe("rotating", () => {
     expect([await works(secret), await works(body.secret)]).toEqual([false, true]);
   });
 
-  test("again within the grace leaves two secrets at most", async () => {
+  test("again within the grace leaves at most two secrets", async () => {
     const { id, secret } = await issue();
     const second = (await rotate(id, { grace: "10m" })).body.secret;
     const third = (await rotate(id, { grace: "10m" })).body.secret;
@@ -114,7 +114,7 @@ describe("rotating", () => {
 });
 
 describe("revoking", () => {
-  test("ends a token at once, its secret in grace too, and takes it off the list", async () => {
+  test("ends a token at once, including its secret in grace, and removes it from the list", async () => {
     const { id, secret } = await issue();
     const second = (await rotate(id, { grace: "10m" })).body.secret;
     expect([await works(secret), await works(second)]).toEqual([true, true]);
@@ -124,7 +124,7 @@ describe("revoking", () => {
     expect(await listed(id)).toBeUndefined();
   });
 
-  test("twice, or rotating what is revoked, answers 404", async () => {
+  test("twice, or rotating a revoked token, answers 404", async () => {
     const { id } = await issue();
     await gateway.call("DELETE", `/v1/tokens/${id}`);
     expect((await gateway.call("DELETE", `/v1/tokens/${id}`)).body.code).toBe("not_found");
@@ -133,7 +133,7 @@ describe("revoking", () => {
 });
 
 describe("last_used_at", () => {
-  test("is null at first, then the time of the last call, refused ones of a known token included", async () => {
+  test("is null at first, then the time of the last call, including refused ones", async () => {
     const { id, secret } = await issue();
     expect((await listed(id)).last_used_at).toBeNull();
     clock.advance(1_234);
@@ -145,7 +145,7 @@ describe("last_used_at", () => {
     expect((await listed(id)).last_used_at).toBe(new Date(clock.now()).toISOString());
   });
 
-  test("lasts once housekeeping has been", async () => {
+  test("persists once housekeeping has run", async () => {
     const { id, secret } = await issue();
     await works(secret);
     const used = new Date(clock.now()).toISOString();

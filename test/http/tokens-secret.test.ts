@@ -52,7 +52,7 @@ test("a secret is shown once: no later answer, list or ledger entry repeats it",
   expect(answers.join()).not.toContain("gth_");
 });
 
-test("the log holds no secret, and would hide one that reached it", () => {
+test("the log contains no secret, and would hide one that reached it", () => {
   for (const secret of [...secrets, gateway.admin]) {
     for (const line of lines) expect(line).not.toContain(secret);
   }
@@ -65,7 +65,7 @@ test("the log holds no secret, and would hide one that reached it", () => {
   for (const secret of secrets) expect(written).not.toContain(secret);
 });
 
-test("the database's files hold a secret's SHA-256 and never the secret, nor its random part", () => {
+test("the database's files contain a secret's SHA-256, but never the secret or its random part", () => {
   const files = readdirSync(gateway.dataDir).filter((name) => /\.db|sqlite/.test(name));
   expect(files.length).toBeGreaterThan(0);
   const bytes = Buffer.concat(files.map((name) => readFileSync(join(gateway.dataDir, name))));

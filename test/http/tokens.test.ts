@@ -54,7 +54,7 @@ describe("issuing is refused for", () => {
   });
 });
 
-test("issuing answers every field of the contract and the secret, at its place", async () => {
+test("issuing returns every field of the contract and the secret, with its Location", async () => {
   const answer = await issue({
     name: "CI",
     scopes: ["tasks:read", "tools:github.search_*", "tasks:read"],
@@ -113,7 +113,7 @@ test("a secret is gth_, 43 base62 characters and their CRC-32 in six more", asyn
   expect(seen.size).toBe(20);
 });
 
-describe("what is not a token of the workspace answers 404", () => {
+describe("anything but a token of the workspace answers 404", () => {
   test.each([
     "tok_0",
     "task_01m7xzhqw9enjb8typxj8ze7zz",
@@ -131,7 +131,7 @@ describe("what is not a token of the workspace answers 404", () => {
   });
 });
 
-test("a token is not read one by one: the path takes DELETE alone", async () => {
+test("a single token cannot be read: the path accepts only DELETE", async () => {
   const answer = await gateway.call("GET", "/v1/tokens/tok_0");
   expect([answer.status, answer.headers.get("allow")]).toEqual([405, "DELETE"]);
 });

@@ -66,25 +66,25 @@ describe("a call is refused, recorded and sent nowhere", () => {
     expect(refusal(await callTool(name))).toEqual([422, "unknown_tool"]);
   });
 
-  test("without a scope for it: 403 tool_forbidden, whatever else the token may", async () => {
+  test("without a scope for it: 403 tool_forbidden, whatever the token's other scopes", async () => {
     const token = await gateway.token({ scopes: ["tasks:write", "connectors:write", "tools:up.send"] });
     expect(refusal(await callTool("up.echo", {}, token))).toEqual([403, "tool_forbidden"]);
   });
 
-  test("where the token's agent may not use it: 403 tool_forbidden", async () => {
+  test("if the token's agent may not use it: 403 tool_forbidden", async () => {
     await gateway.agent("clerk", { tools: ["up.send"] });
     const token = await gateway.token({ agent: "clerk", scopes: ["tools:*"] });
     expect(refusal(await callTool("up.echo", {}, token))).toEqual([403, "tool_forbidden"]);
   });
 
-  test("where the agent is stopped, or the workspace: 409", async () => {
+  test("if the agent or the workspace is stopped: 409", async () => {
     await gateway.agent("clerk");
     const token = await gateway.token({ agent: "clerk", scopes: ["tools:*"] });
     await gateway.call("POST", "/v1/agents/clerk/stop");
     expect(refusal(await callTool("up.echo", {}, token))).toEqual([409, "agent_stopped"]);
   });
 
-  test("with arguments that do not fit: 422 that names each field", async () => {
+  test("with invalid arguments: 422 that names each field", async () => {
     const answer = await callTool("up.send", { times: "often" });
     expect(refusal(answer)).toEqual([422, "validation_failed"]);
     expect(answer.body.errors.map(({ path }: { path: string }) => path).sort()).toEqual([
@@ -98,14 +98,14 @@ describe("a call is refused, recorded and sent nowhere", () => {
     ]);
   });
 
-  test("where there is nothing left to pay it with: 402", async () => {
+  test("if the budget is spent: 402", async () => {
     await gateway.agent("clerk", { budget: { credits_per_day: 0 }, approvals: [] });
     const token = await gateway.token({ agent: "clerk", scopes: ["tools:*"] });
     expect(refusal(await callTool("up.send", { to: "all" }, token))).toEqual([402, "credits_exhausted"]);
   });
 });
 
-test("a body that is none, or has more than arguments, is 422 or 400, and nothing is sent", async () => {
+test("an invalid body, or one with more than arguments, is 422 or 400, and nothing is sent", async () => {
   const path = "/v1/tools/up.echo/call";
   const cases: [raw: string, status: number, code: string][] = [
     ["{", 400, "invalid_json"],
@@ -120,8 +120,8 @@ test("a body that is none, or has more than arguments, is 422 or 400, and nothin
   expect(upstream.calls).toEqual([]);
 });
 
-describe("what the tool answered", () => {
-  test("comes as MCP has it, and the arguments went to it as they are", async () => {
+describe("the tool's answer", () => {
+  test("is returned in MCP's form, and the arguments are passed on unchanged", async () => {
     const input = { deep: [{ a: 1, "": null }], "ä/~": "<script>" };
     upstream.answer(() => ({ content: [{ type: "text", text: "hi" }], structuredContent: { said: "hi" } }));
     const answer = await callTool("up.echo", input);
@@ -138,7 +138,7 @@ describe("what the tool answered", () => {
     expect(answer.headers.get("ratelimit")).toStartWith('"requests";r=');
   });
 
-  test("is what an MCP client is answered, with the same evidence but for its channel", async () => {
+  test("equals an MCP client's, with the same evidence apart from the channel", async () => {
     const client = await connect(gateway);
     const overMcp = await client.call("up__echo", { a: 1 });
     const { body, headers } = await callTool("up.echo", { a: 1 });
@@ -154,7 +154,7 @@ describe("what the tool answered", () => {
     expect(entries[2]?.seq).toBe(Number(headers.get("gatehouse-ledger")));
   });
 
-  test("is `failed` where it says so, and where its connector cannot be reached", async () => {
+  test("is `failed` if it says so, or if its connector cannot be reached", async () => {
     upstream.answer(() => ({ ...text(`no such key: ${SECRET}`), isError: true }));
     const said = await callTool("up.echo");
     expect([said.status, said.body.status]).toEqual([200, "failed"]);
@@ -166,7 +166,7 @@ describe("what the tool answered", () => {
     expect(lost.body.content[0].text).not.toBe("");
   });
 
-  test("needs no body where the tool needs no arguments", async () => {
+  test("needs no body if the tool needs no arguments", async () => {
     const token = await gateway.token({ scopes: ["tools:time.*"] });
     const answer = await gateway.call("POST", "/v1/tools/time.now/call", { token });
     expect([answer.status, answer.body.status]).toEqual([200, "succeeded"]);
@@ -182,7 +182,7 @@ describe("what the tool answered", () => {
   });
 });
 
-test("past the request limit a call is 429, and sent nowhere", async () => {
+test("beyond the request limit a call is 429, and not sent", async () => {
   const limits = { requests_per_minute: 3, enforcement: "enforced" };
   await gateway.call("PATCH", "/v1/workspace", { body: { limits } });
   const statuses: number[] = [];
@@ -192,7 +192,7 @@ test("past the request limit a call is 429, and sent nowhere", async () => {
   clock.advance(60_000);
 });
 
-test("a client that goes away ends its call: the upstream is told, and it is recorded as cancelled", async () => {
+test("a client that leaves ends its call: the upstream is notified, and it is recorded as cancelled", async () => {
   const begun = gate();
   upstream.answer(() => {
     begun.open();
@@ -212,7 +212,7 @@ test("a client that goes away ends its call: the upstream is told, and it is rec
   expect((await toolCalls()).at(-1)).toMatchObject({ phase: "outcome", outcome: "cancelled", code: null });
 });
 
-describe("a call that a person has to approve", () => {
+describe("a call that needs a person's approval", () => {
   let token: string;
   beforeEach(async () => {
     await gateway.agent("careful", { approvals: ["up.send"] });
@@ -238,14 +238,14 @@ describe("a call that a person has to approve", () => {
     return { task: `/v1/tasks/${task}`, id: task, path: `/v1/tasks/${task}/approvals/${found.call_id}` };
   }
 
-  test("is not made where it is denied", async () => {
+  test("is not made if it is denied", async () => {
     const { task, path } = await ask();
     await gateway.call("POST", path, { body: { decision: "deny", reason: "not on Sundays" } });
     await until(async () => (await gateway.call("GET", task, { token })).body.status === "cancelled");
     expect(upstream.calls).toEqual([]);
   });
 
-  test("is not waited for, and its answer is its task's once it is approved", async () => {
+  test("does not wait, and its answer is its task's once it is approved", async () => {
     const left = spyOn(CallAnswers.prototype, "leave");
     const { id, task, path } = await ask();
     // Nobody would ever collect the answer that is kept for the waiting caller.
@@ -262,7 +262,7 @@ describe("a call that a person has to approve", () => {
   });
 });
 
-test("what is another workspace's is an unknown tool there", async () => {
+test("another workspace's tool is unknown", async () => {
   const other = await gateway.workspace("other");
   expect(refusal(await callTool("up.echo", {}, other))).toEqual([422, "unknown_tool"]);
   await addConnector(gateway, "up", upstream.url, { token: other });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test("with the bucket empty the stop button and cancel still work, and are counted", async () => {
+test("with an empty bucket the stop button and cancel still work, and are counted", async () => {
   const stop = await gateway.call("POST", "/v1/agents/agent/stop");
   expect([stop.status, stop.body.status]).toEqual([200, "stopped"]);
   expect(stop.headers.get("gatehouse-limit-exceeded")).toBe("requests");
@@ -28,7 +28,7 @@ test("with the bucket empty the stop button and cancel still work, and are count
   expect((await gateway.call("POST", "/v1/agents/agent/resume")).status).toBe(429);
 });
 
-test("and browsers are signed in and out, and see that they are, but do nothing else", async () => {
+test("and browsers can sign in and out and see their session, but nothing else", async () => {
   const { admin } = gateway;
   const signedIn = await gateway.call("POST", "/v1/session");
   expect([signedIn.status, signedIn.headers.get("gatehouse-limit-exceeded")]).toEqual([201, "requests"]);
@@ -49,7 +49,7 @@ test("and so does the operator of this machine", async () => {
   expect((await gateway.call("GET", "/v1/workspace", operator)).status).toBe(200);
 });
 
-test("a refused stream counts: with nothing left it is 429, and leaves no entry", async () => {
+test("a refused stream counts: with an empty bucket it is 429, and leaves no entry", async () => {
   const entries = async () => {
     const operator = { token: gateway.gateway.operatorSecret, headers: { "gatehouse-operator": "ada" } };
     const { body } = await gateway.call("GET", "/v1/ledger?order=desc&limit=1", operator);

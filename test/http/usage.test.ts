@@ -67,7 +67,7 @@ describe("it is refused", () => {
     ["to=9999-12-31T23:59:59Z&from=2026-05-05T00:00:00Z", "/from"],
     ["agent=", "/agent"],
     ["page=2", "/page"],
-  ])("where the query is %s, which names %s", async (query, path) => {
+  ])("if the query is %s, naming %s", async (query, path) => {
     const answer = await stage.gateway.call("GET", `/v1/usage?${query}`);
     expect([answer.status, answer.body.code, answer.body.errors?.[0]?.path]).toEqual([
       422,
@@ -76,14 +76,14 @@ describe("it is refused", () => {
     ]);
   });
 
-  test("not at the limits: a thousand steps, and the oldest that is kept", async () => {
+  test("but not at the limits: a thousand steps, and the oldest one kept", async () => {
     expect((await usage("?from=2026-03-25T08:00:00Z&to=2026-05-05T23:30:00Z")).slots).toHaveLength(1_000);
     const oldest = await usage("?step=5m&from=2026-05-03T23:50:00Z&to=2026-05-04T03:00:00Z");
     expect(oldest.slots[0]).toBe("2026-05-03T23:50:00.000Z");
     expect((await usage("?step=1d&from=2025-03-31T00:00:00Z")).slots).toHaveLength(401);
   });
 
-  test("for an agent that there is not, and for another than the token's", async () => {
+  test("for an unknown agent, and for one that is not the token's", async () => {
     const unknown = await stage.gateway.call("GET", "/v1/usage?agent=nobody");
     expect([unknown.status, unknown.body.code]).toEqual([404, "agent_not_found"]);
     const token = await stage.gateway.token({ agent: "clerk", scopes: ["ledger:read"] });
@@ -92,7 +92,7 @@ describe("it is refused", () => {
   });
 });
 
-test("where nothing was used every count is 0, and no latency is known", async () => {
+test("without use every count is 0, and no latency is known", async () => {
   const { slots, ...found } = await usage("?step=1d");
   expect(slots).toEqual(["2026-05-04T00:00:00.000Z", "2026-05-05T00:00:00.000Z"]);
   expect(found).toMatchObject({
@@ -120,7 +120,7 @@ test("where nothing was used every count is 0, and no latency is known", async (
   });
 });
 
-describe("with tasks over the borders of slots", () => {
+describe("with tasks across slot boundaries", () => {
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
   const tasks: any[] = [];
 
@@ -186,7 +186,7 @@ describe("with tasks over the borders of slots", () => {
     expect(totals.tools).toEqual({ calls: 6, failed: 0, denied: 2, unknown: 0 });
   });
 
-  test("credits are told by agent, by model and by tool, greatest first", async () => {
+  test("credits are listed by agent, by model and by tool, greatest first", async () => {
     const { credits } = await usage();
     const of = (agent: string) => tasks.filter((task) => task.agent === agent);
     const spent = (agent: string) => sum(of(agent).map((task) => micros(task.credits_consumed)));
@@ -217,7 +217,7 @@ describe("with tasks over the borders of slots", () => {
     }
   });
 
-  test("what a model made up is no tool's name in the statistics", () => {
+  test("a tool's name that a model invented is not in the statistics", () => {
     const file = new Database(databasePath(stage.gateway.dataDir), { readonly: true });
     const rows = file.query("SELECT * FROM usage_counts").all();
     const slots = file.query("SELECT facts FROM usage_slots").all();
@@ -226,7 +226,7 @@ describe("with tasks over the borders of slots", () => {
     expect(JSON.stringify([rows, slots])).toContain("time.now");
   });
 
-  test("one agent's is asked for by name, and is all that a token of it sees", async () => {
+  test("one agent's use can be requested by name, and is all that its token sees", async () => {
     const token = await stage.gateway.token({ agent: "clerk", scopes: ["ledger:read"] });
     const all = await usage("?step=5m");
     const clerk = await usage("?step=5m&agent=clerk");
@@ -255,14 +255,14 @@ describe("with tasks over the borders of slots", () => {
     expect(agent.status).toBe(404);
   });
 
-  test("an archived agent's stays under its name", async () => {
+  test("an archived agent's use stays under its name", async () => {
     const before = await usage("?step=5m&agent=scribe");
     expect((await stage.gateway.call("DELETE", "/v1/agents/scribe")).status).toBe(204);
     expect(await usage("?step=5m&agent=scribe")).toEqual(before);
     expect((await usage()).credits.by_agent.top[0].name).toBe("scribe");
   });
 
-  test("a client's calls outside of tasks are counted, at once where they cost something", async () => {
+  test("a client's calls outside tasks are counted, at once if they cost something", async () => {
     const before = (await usage()).totals;
     const client = await connect(stage.gateway, { token: await stage.gateway.token({ scopes: ["admin"] }) });
     expect((await client.call("time__now")).isError).toBeUndefined();
@@ -278,7 +278,7 @@ describe("with tasks over the borders of slots", () => {
     expect((await usage()).totals.tools.denied).toBe(before.tools.denied + 1);
   });
 
-  test("a client's calls that are refused are counted as denied, under no name that the client made up", async () => {
+  test("a client's refused calls are counted as denied, but not under a name that the client invented", async () => {
     const { call, token } = stage.gateway;
     const denied = async () => {
       const entries = await ledger(stage.gateway);
@@ -316,7 +316,7 @@ describe("with tasks over the borders of slots", () => {
     expect(rows).toContainEqual({ name: "time.now" });
   });
 
-  test("what was counted is moved to slots by the gateway itself, and says the same", async () => {
+  test("the gateway itself moves counts to slots, without changing them", async () => {
     const before = await usage("?step=1h&to=2026-05-06T01:00:00Z");
     clock.advance(HOUR);
     const open = () => {
@@ -329,7 +329,7 @@ describe("with tasks over the borders of slots", () => {
     expect(await usage("?step=1h&to=2026-05-06T01:00:00Z")).toEqual(before);
   });
 
-  test("reading it is one entry, which says what was read", async () => {
+  test("reading it makes one entry, which says what was read", async () => {
     const from = "2026-05-05T22:30:00Z";
     await stage.gateway.call("GET", `/v1/usage?from=${from}&agent=clerk`);
     const entries = (await ledger(stage.gateway)).filter(({ action }) => action === "usage.read");

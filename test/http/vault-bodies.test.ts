@@ -149,11 +149,11 @@ describe.each([
     ["a text", '"query"', 422],
     ["no JSON", "{", 400],
     ["nothing at all", "", 400],
-  ])("%s for a body is refused", async (_, raw, status) => {
+  ])("%s as a body is refused", async (_, raw, status) => {
     expect((await gateway.call("POST", path, { raw })).status).toBe(status);
   });
 
-  test("a number past all numbers is refused", async () => {
+  test("a number out of range is refused", async () => {
     const raw =
       '{"query":"a","title":"T","text":"x","scope":"a","metadata":{"k":1e400},"filter":{"k":1e400}}';
     expect((await gateway.call("POST", path, { raw })).status).toBe(422);
@@ -165,7 +165,7 @@ describe.each([
   });
 });
 
-test("nothing of all that was written", async () => {
+test("none of these was written", async () => {
   const { body } = await gateway.call("GET", "/v1/vault/documents");
   expect(body.data).toEqual([]);
   expect((await gateway.call("POST", "/v1/vault/search", { body: { query: "text" } })).body.results).toEqual(
@@ -187,7 +187,7 @@ describe("a body", () => {
   });
 });
 
-describe("what is at the edge of its limit is taken", () => {
+describe("values at their limit are accepted", () => {
   test.each<[string, object]>([
     ["a title of 1,000 characters", { title: "a".repeat(1_000) }],
     ["a source of 2,000 characters", { source_uri: "a".repeat(2_000) }],
@@ -232,7 +232,7 @@ describe("GET and DELETE of a document", () => {
     "x".repeat(4_000),
     "DOC_01arz3ndektsv4rrffq69g5fav",
   ];
-  test.each(ids)("%s is not there", async (id) => {
+  test.each(ids)("%s is not found", async (id) => {
     for (const method of ["GET", "DELETE"]) {
       const { status, body } = await gateway.call(method, `/v1/vault/documents/${id}`);
       expect([status, body.code]).toEqual([404, "not_found"]);

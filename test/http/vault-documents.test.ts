@@ -19,7 +19,7 @@ const search = async (body: object) => (await searchIn(gateway, body)).results;
 const DOCUMENT_ID = /^doc_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 describe("writing", () => {
-  test("answers the document as it will be read, without its text", async () => {
+  test("returns the document as it will be read, without its text", async () => {
     const { status, headers, body } = await write({
       text: "Refunds are paid.",
       source_uri: "https://example.test/refunds",
@@ -45,7 +45,7 @@ describe("writing", () => {
     expect((await read(body.id)).body).toEqual({ ...body, text: "Refunds are paid." });
   });
 
-  test("the same id again takes its place: 200, created_at stays, old words go, new words come", async () => {
+  test("with the same id replaces it: 200, created_at stays, old words are gone, new words are found", async () => {
     const scope = "replaced";
     const first = await write({ text: "An armadillo sleeps.", title: "Burrow", scope, metadata: { v: 1 } });
     const { id, created_at, created_by } = first.body;
@@ -76,7 +76,7 @@ describe("writing", () => {
     expect((await read(id)).body.text).toBe("A wildebeest runs.");
   });
 
-  test("a replaced document may move: the scope that it leaves does not find it any more", async () => {
+  test("a replaced document may move: its former scope no longer finds it", async () => {
     const { id } = (await write({ text: "A pangolin curls up.", scope: "from" })).body;
     expect((await write({ id, text: "A pangolin curls up.", scope: "to" })).status).toBe(200);
     for (const mode of MODES) {
@@ -88,7 +88,7 @@ describe("writing", () => {
     expect([await list("from"), await list("to")]).toEqual([0, 1]);
   });
 
-  test("many writers of one id at once: one is there in the end, whole, and one has made it", async () => {
+  test("many simultaneous writers of one id: one complete document remains, and one writer created it", async () => {
     const id = "doc_01arz3ndektsv4rrffq69g5fa0";
     const words = ["alder", "beech", "cedar", "dogwood", "elm", "fir"];
     const answers = await Promise.all(
@@ -106,7 +106,7 @@ describe("writing", () => {
     ).toEqual([text]);
   });
 
-  test("whoever searches while it is replaced sees one version of it", async () => {
+  test("a search during a replacement sees one version of it", async () => {
     const id = "doc_01arz3ndektsv4rrffq69g5fa1";
     // Long enough to be written in several slices.
     const version = (number: number) =>
@@ -128,7 +128,7 @@ describe("writing", () => {
     await writing;
   }, 30_000);
 
-  test("a document that cannot be read leaves the one of its id as it was", async () => {
+  test("an unreadable document leaves the existing one with its id unchanged", async () => {
     const { body } = await write({ text: "It stays." });
     const before = (await read(body.id)).body;
     const bad = { id: body.id, text: undefined, content_type: "application/pdf", content_base64: "aGVsbG8=" };
@@ -140,7 +140,7 @@ describe("writing", () => {
 });
 
 describe("deleting", () => {
-  test("takes it out of reads, lists, searches and filters; its id may be written anew", async () => {
+  test("removes it from reads, lists, searches and filters; its id may be used again", async () => {
     const scope = "deleted";
     const { body } = await write({ text: "An okapi hides.", scope, metadata: { okapi: true } });
     expect((await gateway.call("DELETE", `/v1/vault/documents/${body.id}`)).status).toBe(204);
@@ -156,7 +156,7 @@ describe("deleting", () => {
     expect((await write({ id: body.id, text: "Another one.", scope })).status).toBe(201);
   });
 
-  test("of many documents takes those, and no other", async () => {
+  test("of many documents removes those, and no others", async () => {
     const scope = "mowed";
     const ids: string[] = [];
     for (let at = 0; at < 20; at++)
@@ -209,7 +209,7 @@ describe("start and end", () => {
     await gateway.call("DELETE", `/v1/vault/documents/${written.body.id}`);
   }
 
-  test("are exact for texts of any characters, over the edges of pages", async () => {
+  test("are exact for texts of any characters, across page boundaries", async () => {
     const text = fc
       .tuple(
         fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 40 }),
@@ -226,13 +226,10 @@ describe("start and end", () => {
     );
   }, 60_000);
 
-  test.each([0, 1])(
-    "are exact where a pair of surrogates stands across a page's edge (%i)",
-    async (shift) => {
-      // 8,192 code units per page: the emoji begin at even or odd positions.
-      await expectExact(`${"n".repeat(shift)}${"😀".repeat(9_000)} needle ${"😀".repeat(400)}`, "pairs");
-    },
-  );
+  test.each([0, 1])("are exact if a surrogate pair crosses a page boundary (%i)", async (shift) => {
+    // 8,192 code units per page: the emoji begin at even or odd positions.
+    await expectExact(`${"n".repeat(shift)}${"😀".repeat(9_000)} needle ${"😀".repeat(400)}`, "pairs");
+  });
 
   test("are exact in every passage of a long document", async () => {
     const paragraphs = Array.from({ length: 400 }, (_, at) =>
@@ -250,7 +247,7 @@ describe("start and end", () => {
   });
 });
 
-test("every type of document is read, found, and answered with its text", async () => {
+test("every type of document is read, found, and returned with its text", async () => {
   for (const [content_type, text, word] of [
     ["text/markdown", "# Heading\n\nA *lemur* leaps.", "lemur"],
     ["text/html", "<h1>Heading</h1><p>A <b>gibbon</b> swings.</p><script>hidden()</script>", "gibbon"],

@@ -86,13 +86,13 @@ describe("a caller with a boundary is answered the same for every id that it doe
     }
   });
 
-  test("and what lies outside is as it was", async () => {
+  test("and documents outside are unchanged", async () => {
     const { body } = await gateway.call("GET", `/v1/vault/documents/${elsewhere}`);
     expect([body.title, body.text, body.scope]).toEqual(["Theirs", "A secret.", "legal"]);
   });
 });
 
-test("a caller with a boundary replaces and moves what it sees, under the id that it was given", async () => {
+test("a caller with a boundary replaces and moves visible documents, with their assigned ids", async () => {
   const made = await post(narrowed, {});
   expect(made.status).toBe(201);
   const { id } = made.body;

@@ -266,7 +266,7 @@ describe("a token needs its scope", () => {
     expect(await entryOf(answer)).toMatchObject({ action, outcome: "denied", code: "scope_missing" });
   });
 
-  test("an agent's token reads, and does not write, where nothing else is said", async () => {
+  test("an agent's token reads, but does not write, by default", async () => {
     const plain = await gateway.token({ agent: "agent" });
     expect((await gateway.call("GET", "/v1/vault/documents", { token: plain })).status).toBe(200);
     const written = await gateway.call("POST", "/v1/vault/documents", { token: plain, body });
@@ -274,7 +274,7 @@ describe("a token needs its scope", () => {
   });
 });
 
-test("no text, title, question, source or metadata is in any entry, of a task's search neither", async () => {
+test("no text, title, query, source or metadata is in any entry, not even for a task's search", async () => {
   const asking = { agent: "agent", prompt: `Where is the ${TEXT} of ${QUERY}?`, tools: ["vault.search"] };
   const made = await gateway.call("POST", "/v1/vault/documents", { body });
   expect(made.status).toBe(201);

@@ -49,7 +49,7 @@ const idsWhere = (keep: (at: number) => boolean) => ids.filter((_, at) => keep(a
 const scopeOf = (at: number) => SCOPES[at % SCOPES.length] as string;
 
 describe("the list of documents", () => {
-  test("is newest first, and holds no text", async () => {
+  test("is newest first, and contains no text", async () => {
     const { data, next_cursor } = await list("");
     expect(data.map(({ id }) => id)).toEqual(ids.toReversed());
     expect(next_cursor).toBeNull();
@@ -84,7 +84,7 @@ describe("the list of documents", () => {
     expect(found).toEqual(idsWhere((at) => (expected as readonly string[]).includes(scopeOf(at))));
   });
 
-  test("?source_uri= shows what comes from there alone", async () => {
+  test("?source_uri= shows only documents from there", async () => {
     const uri = encodeURIComponent("https://example.test/3");
     expect(await pages(2, `&source_uri=${uri}`)).toEqual(idsWhere((at) => at % 6 === 3));
     expect(await pages(2, `&source_uri=${uri}&scope=legal`)).toEqual(
@@ -93,7 +93,7 @@ describe("the list of documents", () => {
     expect(await pages(2, "&source_uri=https://example.test/")).toEqual([]);
   });
 
-  test("a page's cursor still leads on when its last document is deleted", async () => {
+  test("a page's cursor still works when its last document is deleted", async () => {
     const body = { title: "Soon gone", text: "x", scope: "gone" };
     const made: string[] = [];
     for (let at = 0; at < 3; at++)

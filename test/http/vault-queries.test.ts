@@ -31,7 +31,7 @@ async function expectHarmless(query: string): Promise<void> {
   }
 }
 
-describe("no query fails, and none leads outside", () => {
+describe("no query fails, and none reaches outside", () => {
   test.each([
     ["one quote", '"'],
     ["quotes that do not close", '"refund'],
@@ -97,7 +97,7 @@ describe("no query fails, and none leads outside", () => {
     await expectHarmless(query);
   });
 
-  test("whatever a generator thinks of", async () => {
+  test("whatever a generator produces", async () => {
     const text = fc.oneof(
       fc.string({ unit: "binary", minLength: 1, maxLength: 200 }),
       fc.string({ unit: "grapheme-composite", minLength: 1, maxLength: 60 }),
@@ -115,7 +115,7 @@ describe("no query fails, and none leads outside", () => {
   }, 60_000);
 });
 
-test("what words there are between all that is found", async () => {
+test("words between other characters are found", async () => {
   const found = async (query: string) => {
     const { results } = await search(gateway, { query, mode: "keyword" }, token);
     return results.map(({ text }) => INSIDE.indexOf(text));
@@ -131,7 +131,7 @@ test("what words there are between all that is found", async () => {
   expect(await found("nothing of the kind")).toEqual([]);
 });
 
-test("half of a surrogate pair is no text", async () => {
+test("half of a surrogate pair is not text", async () => {
   const raw = '{"query":"\\ud800"}';
   const answer = await gateway.call("POST", "/v1/vault/search", { token, raw });
   expect([answer.status, answer.body.code]).toEqual([400, "invalid_json"]);

@@ -78,7 +78,7 @@ describe("refused", () => {
     expect([status, body.errors?.[0].path]).toEqual([422, path]);
   });
 
-  test("for an agent that is not there, or is not the token's own", async () => {
+  test("for an agent that is unknown, or not the token's own", async () => {
     const unknown = await gateway.call("GET", "/v1/vault/scopes?agent=nobody");
     expect([unknown.status, unknown.body.code]).toEqual([404, "agent_not_found"]);
     await gateway.agent("one");
@@ -89,11 +89,11 @@ describe("refused", () => {
 });
 
 describe("the list of scopes", () => {
-  test("is by path, each with what lies in itself, and without those that are empty", async () => {
+  test("is ordered by path, with each scope's own contents, and without empty ones", async () => {
     expect(await list()).toEqual({ data: expected(...EVERY), next_cursor: null });
   });
 
-  test("counts what is replaced once, and by its last writing", async () => {
+  test("counts a replaced document once, by its last version", async () => {
     const { id } = await write(gateway, { scope: "replaced", text: "Long before." });
     clock.advance(1_000);
     await write(gateway, { id, scope: "replaced", text: "Now." });
@@ -114,7 +114,7 @@ describe("the list of scopes", () => {
     [["a", "a/c"], "a", "a/c", "a/c/d"],
     [["a/empty"]],
     [["nowhere"]],
-  ])("shows what the memory %j covers, by one or by twos", async (memory, ...seen) => {
+  ])("shows what the memory %j covers, in pages of one or two", async (memory, ...seen) => {
     await gateway.agent("reader", { memory_scope: memory });
     const token = await gateway.token({ agent: "reader", scopes: AGENT_SCOPES });
     for (const [query, as] of [
@@ -136,7 +136,7 @@ describe("the list of scopes", () => {
     await gateway.call("DELETE", "/v1/agents/reader");
   });
 
-  test("is of one workspace", async () => {
+  test("covers one workspace", async () => {
     const elsewhere = await gateway.workspace("elsewhere");
     expect((await list("", elsewhere)).data).toEqual([]);
     await write(gateway, { scope: "theirs", text: "Theirs." }, elsewhere);
@@ -144,7 +144,7 @@ describe("the list of scopes", () => {
     expect((await list()).data).toEqual(expected(...EVERY));
   });
 
-  test("leaves one entry, which names the agent where one is asked for", async () => {
+  test("leaves one entry, which names the agent if one is given", async () => {
     await gateway.agent("asked");
     const answer = await gateway.call("GET", "/v1/vault/scopes?agent=asked");
     const { body } = await gateway.call("GET", `/v1/ledger/${answer.headers.get("gatehouse-ledger")}`);

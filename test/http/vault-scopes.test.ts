@@ -150,7 +150,7 @@ describe("a list's ?scope=", () => {
   });
 });
 
-test("an agent can be given no boundary that is empty, and 32 paths at most", async () => {
+test("an agent's boundary must not be empty, and has at most 32 paths", async () => {
   for (const [memory_scope, status] of [
     [[], 422],
     [Array.from({ length: 33 }, (_, at) => `s${at}`), 422],

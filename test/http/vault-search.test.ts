@@ -20,7 +20,7 @@ const sentence = (at: number, word: string) =>
   `${word} ${Array.from({ length: 30 }, (_, index) => `t${at}x${index * 7 + at}`).join(" ")}.`;
 
 describe("an answer", () => {
-  test("holds what the contract names, and nothing else", async () => {
+  test("contains exactly what the contract names", async () => {
     const metadata = { team: "support" };
     const id = await write("shape", "Refunds take a week.", {
       source_uri: "https://example.test/r",
@@ -55,7 +55,7 @@ describe("an answer", () => {
     });
   });
 
-  test.each(MODES)("says that it searched in mode %s, and its scores fall", async (mode) => {
+  test.each(MODES)("reports the mode %s, and its scores decrease", async (mode) => {
     const scope = `mode-${mode}`;
     for (let at = 0; at < 12; at++) await write(scope, sentence(at, "keeper ".repeat(1 + (at % 4)).trim()));
     const { results, mode: used } = await ask({ query: "keeper", mode, scopes: [scope], top_k: 12 });
@@ -65,7 +65,7 @@ describe("an answer", () => {
     expect(results).toHaveLength(12);
   });
 
-  test("of nothing found is empty", async () => {
+  test("without results is empty", async () => {
     for (const mode of MODES) {
       expect(await search({ query: "anything", mode, scopes: ["nobody/here"] })).toEqual([]);
     }
@@ -77,18 +77,18 @@ describe("top_k", () => {
     for (let at = 0; at < 115; at++) await write("crowd", sentence(at, "member"));
   });
 
-  test.each([1, 2, 10, 99, 100])("of %i answers so many, whatever the mode", async (top_k) => {
+  test.each([1, 2, 10, 99, 100])("of %i returns that many, whatever the mode", async (top_k) => {
     for (const mode of MODES) {
       const found = idsOf(await search({ query: "member", mode, scopes: ["crowd"], top_k }));
       expect([found.length, new Set(found).size]).toEqual([top_k, top_k]);
     }
   });
 
-  test("is ten where nothing is said", async () => {
+  test("is ten by default", async () => {
     expect(await search({ query: "member", scopes: ["crowd"] })).toHaveLength(10);
   });
 
-  test("a smaller one answers the beginning of a larger one", async () => {
+  test("a smaller one returns the beginning of a larger one", async () => {
     for (const mode of MODES) {
       const many = idsOf(await search({ query: "member t5x5 t7x7", mode, scopes: ["crowd"], top_k: 60 }));
       const few = idsOf(await search({ query: "member t5x5 t7x7", mode, scopes: ["crowd"], top_k: 5 }));
@@ -127,7 +127,7 @@ describe("a filter", () => {
     ["a number as text", { text: "2021" }],
     ["a value that one document has", { rare: "yes" }],
     ["a key that every object has", { constructor: "own" }],
-  ])("by %s finds the documents that have it, and no other", async (_, filter) => {
+  ])("by %s finds exactly the documents that have it", async (_, filter) => {
     const expected = [...byMetadata].filter(([, metadata]) =>
       Object.entries(filter).every(([name, value]) => (metadata as Record<string, unknown>)[name] === value),
     );
@@ -158,7 +158,7 @@ describe("a filter", () => {
     }
   });
 
-  test("finds a rare value by vectors alone, however far from the question it lies", async () => {
+  test("finds a rare value with vectors only, however unlike the question it is", async () => {
     const [found, ...more] = await search({
       query: "common",
       mode: "vector",
@@ -168,7 +168,7 @@ describe("a filter", () => {
     expect([found?.metadata, more]).toEqual([expect.objectContaining({ rare: "yes" }), []]);
   });
 
-  test("never reaches past the boundary", async () => {
+  test("never reaches beyond the boundary", async () => {
     await write("elsewhere", "common and rare", { metadata: { rare: "yes" } });
     for (const mode of MODES) {
       const found = await search({ query: "common unlike", mode, scopes: [scope], filter: { rare: "yes" } });
@@ -185,7 +185,7 @@ describe("folding", () => {
   const same =
     "The refund of a parcel that was lost on its way is paid within fourteen days of the complaint.";
 
-  test("a text that two documents hold is answered once; the other is named", async () => {
+  test("a text in two documents is returned once, and the other document is named", async () => {
     const first = await write("folded", same);
     const second = await write("folded", same);
     const third = await write(
@@ -208,7 +208,7 @@ describe("folding", () => {
     expect(idsOf(await search({ query: "refund", scopes: ["folded"], top_k: 1 }))).toEqual([second]);
   });
 
-  test("a duplicate that lies outside is not named", async () => {
+  test("a duplicate outside the boundary is not named", async () => {
     await write("twin/a", same);
     await write("twin/b", same);
     const [inside] = await search({ query: "refund", scopes: ["twin/a"], explain: true });
@@ -227,7 +227,7 @@ describe("folding", () => {
     expect(await search({ query: "contract fee", scopes: ["facts"], top_k: 100 })).toHaveLength(60);
   });
 
-  test("one document does not crowd out the others, and shows more where there is nothing else", async () => {
+  test("one document does not crowd out others, but shows more if there is nothing else", async () => {
     const long = Array.from({ length: 12 }, (_, at) => sentence(at, "volcano ".repeat(5)).repeat(6)).join(
       "\n\n",
     );
@@ -251,7 +251,7 @@ describe("folding", () => {
 });
 
 describe("recency", () => {
-  test("orders the newer first of those that fit equally, and halves with each half-life", async () => {
+  test("puts the newer of equal matches first, and halves with each half-life", async () => {
     const ids: string[] = [];
     for (const at of [1, 2, 3]) {
       ids.push(await write("aged", sentence(at, "price list shop")));
@@ -284,7 +284,7 @@ describe("max_chars", () => {
     for (let at = 0; at < 6; at++) await write("budget", sentence(at, "coin"));
   });
 
-  test("is what all passages hold together at most; they are whole", async () => {
+  test("limits all passages together; they are complete", async () => {
     const whole = await search({ query: "coin", scopes: ["budget"] });
     const lengths = whole.map(({ text }) => text.length);
     for (const max_chars of [lengths[0] ?? 0, 300, 500, 1_000, 100_000]) {
@@ -296,7 +296,7 @@ describe("max_chars", () => {
     }
   });
 
-  test("cuts the first passage where it alone is too long, and says where", async () => {
+  test("cuts the first passage if it alone is too long, and says where", async () => {
     for (const max_chars of [5, 20, 60]) {
       const [found, ...more] = await search({ query: "coin", scopes: ["budget"], max_chars });
       expect(more).toEqual([]);
@@ -309,7 +309,7 @@ describe("max_chars", () => {
 });
 
 describe("typing errors", () => {
-  test("a word that nobody wrote counts as the nearest that somebody did, and explain says so", async () => {
+  test("an unknown word counts as the nearest known one, and explain says so", async () => {
     const id = await write("typed", "The warranty covers the hinges of the cabinet.");
     for (const query of ["waranty", "warrenty", "warrantyy", "awrranty"]) {
       const answer = await ask({ query, mode: "keyword", scopes: ["typed"], explain: true });
@@ -320,7 +320,7 @@ describe("typing errors", () => {
     expect(known.explain).toEqual({ corrected: {} });
   });
 
-  test("a stop word is not what a word was meant for", async () => {
+  test("a stop word is never the correction", async () => {
     await write("typed/stops", "It is now or not at all with them.", { title: "Untitled" });
     for (const query of ["nothing", "notd", "thenm"]) {
       expect(await search({ query, mode: "keyword", scopes: ["typed/stops"] })).toEqual([]);

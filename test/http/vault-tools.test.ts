@@ -46,7 +46,7 @@ async function call(name: string, args: object): Promise<Called> {
 }
 
 describe("builtin/extractive with vault.search", () => {
-  test("quotes and cites what lies in the agent's memory, and never what lies outside", async () => {
+  test("quotes and cites what is in the agent's memory, and never anything outside", async () => {
     await write(`${agent}/own`, "Refunds are paid within fourteen days.", "Returns");
     await write(`${agent}/other`, "Refunds are never paid, says the board.", "Minutes");
     await write(`${agent}/ownx`, "Refunds are paid in gold.", "Rumours");
@@ -62,7 +62,7 @@ describe("builtin/extractive with vault.search", () => {
     }
   });
 
-  test("finds nothing where everything lies outside", async () => {
+  test("finds nothing if everything is outside", async () => {
     await write(`${agent}-x`, "Refunds are never paid, says the board.", "Minutes");
     const task = await run(stage.gateway, { agent, tier: 2, prompt: "refunds", tools: ["vault.search"] });
     expect(task.status).toBe("succeeded");
@@ -71,7 +71,7 @@ describe("builtin/extractive with vault.search", () => {
 });
 
 describe("vault.search", () => {
-  test("answers passages of the agent's memory alone", async () => {
+  test("returns only passages from the agent's memory", async () => {
     const own = await write(`${agent}/own/deep`, "The heron stands in the reeds.");
     await write(`${agent}/ownx`, "The heron stands outside.");
     for (const mode of ["hybrid", "keyword", "vector"]) {
@@ -100,13 +100,13 @@ describe("vault.search", () => {
     ["another agent", { query: "a", agent: "other" }],
     ["an empty query", { query: "" }],
     ["too many results", { query: "a", top_k: 101 }],
-  ])("with %s is denied before it is done", async (_, args) => {
+  ])("with %s is denied before it runs", async (_, args) => {
     const { status, told } = await call("vault.search", args);
     expect(status).toBe("denied");
     expect(told).toContain("not valid");
   });
 
-  test("sees the memory that the agent has at the moment of the call", async () => {
+  test("sees the agent's memory at the moment of the call", async () => {
     await write(`${agent}/own`, "The egret is old.");
     const fresh = await write(`${agent}/later`, "The egret is new.");
     const seen: string[][] = [];
@@ -131,7 +131,7 @@ describe("vault.search", () => {
 });
 
 describe("vault.read", () => {
-  test("reads a document of the agent's memory, in parts where asked", async () => {
+  test("reads a document in the agent's memory, in parts if requested", async () => {
     const id = await write(`${agent}/own`, `${"0123456789".repeat(3_000)}😀end`, "Digits");
     const whole = await call("vault.read", { document_id: id });
     expect(whole.answer).toMatchObject({ id, title: "Digits", start: 0, end: 20_000, next_start: 20_000 });
@@ -144,7 +144,7 @@ describe("vault.read", () => {
     expect(past.answer).toMatchObject({ text: "", next_start: null });
   });
 
-  test("fails for what lies outside as for what there is not, in the same words", async () => {
+  test("fails with the same message for documents outside and for unknown ones", async () => {
     const outside = await write(`${agent}/ownx`, "A secret.", "Secret");
     const never = outside.replace(/.{6}$/, "000000");
     const [one, other] = [
@@ -158,7 +158,7 @@ describe("vault.read", () => {
 });
 
 describe("vault.write", () => {
-  test("writes into the agent's memory, and what it wrote is found from then on", async () => {
+  test("writes into the agent's memory, and the document can be found from then on", async () => {
     const { status, answer, task } = await call("vault.write", {
       title: "Learnt",
       text: "The bittern booms.",
@@ -175,7 +175,7 @@ describe("vault.write", () => {
     expect(JSON.stringify(entries)).not.toContain("bittern");
   });
 
-  test("writes where it is told to, inside", async () => {
+  test("writes to a given scope inside", async () => {
     const { answer } = await call("vault.write", {
       title: "T",
       text: "A rail.",
@@ -199,7 +199,7 @@ describe("vault.write", () => {
     },
   );
 
-  test("replaces a document inside, and is refused for one outside, which stays as it is", async () => {
+  test("replaces a document inside, and is refused for one outside, which is unchanged", async () => {
     const own = await write(`${agent}/own`, "The stork is old.");
     const replaced = await call("vault.write", { id: own, title: "New", text: "The stork is new." });
     expect([replaced.status, replaced.answer.id]).toEqual(["succeeded", own]);
@@ -230,7 +230,7 @@ describe("vault.write", () => {
   });
 });
 
-describe("who may not use a vault tool is told so before anything runs", () => {
+describe("a caller without the right to a vault tool is told before anything runs", () => {
   test.each(TOOLS)("%s by the agent's globs", async (tool) => {
     await stage.gateway.agent(`${agent}-narrow`, { tools: ["time.*"] });
     const body = { agent: `${agent}-narrow`, prompt: "hi", tools: [tool] };
@@ -243,7 +243,7 @@ describe("who may not use a vault tool is told so before anything runs", () => {
     ["vault.search", "tools:vault.write"],
     ["vault.read", "tools:time.*"],
     ["vault.read", "tools:vault.r"],
-  ])("%s by a token with %s alone", async (tool, scope) => {
+  ])("%s by a token with only %s", async (tool, scope) => {
     const token = await stage.gateway.token({
       agent,
       scopes: ["tasks:write", "vault:read", "vault:write", scope],
@@ -253,13 +253,13 @@ describe("who may not use a vault tool is told so before anything runs", () => {
     expect([answer.status, answer.body.code]).toEqual([403, "tool_forbidden"]);
   });
 
-  test("a tool of the vault that there is not is unknown", async () => {
+  test("a nonexistent vault tool is unknown", async () => {
     const body = { agent, prompt: "hi", tools: ["vault.delete"] };
     const answer = await stage.gateway.call("POST", "/v1/tasks", { body });
     expect([answer.status, answer.body.code]).toEqual([422, "unknown_tool"]);
   });
 });
 
-test("every intent has its one outcome, after all of this", async () => {
+test("afterwards every intent has exactly one outcome", async () => {
   expect(unsettled(await ledger(stage.gateway))).toEqual([]);
 });

@@ -68,7 +68,7 @@ test("a document that takes too long is refused as too complex, and the next one
   expect(read.status).toBe(201);
 });
 
-test("a workspace that has as many documents waiting as it may is told so, and another one is not", async () => {
+test("a workspace with the most waiting documents is told so, but not another one", async () => {
   gateway = await startGateway({ yaml: `${LONG}limits: { requests_per_minute: 10000 }\n` });
   const other = await gateway.workspace("other");
   // One is being read, and 64 wait.
@@ -83,7 +83,7 @@ test("a workspace that has as many documents waiting as it may is told so, and a
   expect(answered()).toBe(0);
 });
 
-test("a client that leaves while its document waits has written nothing, and was refused nothing", async () => {
+test("a client that leaves while its document waits has written nothing and was not refused", async () => {
   gateway = await startGateway({ yaml: `${LONG}limits: { requests_per_minute: 10000 }\n` });
   const answered = sendAll(1, ENDLESS);
   // By the time this is answered, the document is the first of its workspace's.

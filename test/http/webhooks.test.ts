@@ -26,7 +26,7 @@ async function deliveries(token = gateway.admin) {
   return body.data.filter(({ type }: { type: string }) => type === "task.finished");
 }
 
-test("a finished task is told of without its texts, signed with the secret of webhook.key", async () => {
+test("a finished task is reported without its texts, signed with the secret of webhook.key", async () => {
   const id = await finishedTask(gateway, "helper", "the secret plan");
   await until(() => receiver.posted.length === 1);
   const [posted] = receiver.posted;
@@ -40,7 +40,7 @@ test("a finished task is told of without its texts, signed with the secret of we
   new Verifier(readFileSync(path, "utf8").trim()).verify(posted?.text ?? "", posted?.headers ?? {});
 });
 
-test("the log of deliveries is of one's own workspace, and shows nothing of the receiver's secrets", async () => {
+test("the log of deliveries covers the caller's own workspace, and shows none of the receiver's secrets", async () => {
   receiver.answers.push(() => new Response("s3cret", { status: 500 }));
   await finishedTask(gateway, "helper");
   await until(async () => (await deliveries())[0]?.attempts === 1);
@@ -62,7 +62,7 @@ test("the log of deliveries is of one's own workspace, and shows nothing of the 
   expect(again.status).toBe(404);
 });
 
-test("a delivery is posted again when it is asked for, under the same id, on record", async () => {
+test("a delivery is sent again on request, with the same id, and this is recorded", async () => {
   await finishedTask(gateway, "helper");
   await until(async () => (await deliveries())[0]?.status === "delivered");
   const [{ id }] = await deliveries();
@@ -86,7 +86,7 @@ describe("the settings", () => {
     return body;
   };
 
-  test("name the receiver without what may be a credential, and what is posted to it", async () => {
+  test("name the receiver, without possible credentials, and the types of notices", async () => {
     const body = await read();
     expect(body).toEqual({
       configured: true,
@@ -96,7 +96,7 @@ describe("the settings", () => {
     expect(JSON.stringify(body)).not.toMatch(/s3cret|hook|path/);
   });
 
-  test("say where there is none, or that it has no path", async () => {
+  test("say if there is none, or that it has no path", async () => {
     for (const [yaml, expected] of [
       ["", { configured: false, url: null, events: [] }],
       ['notify: { webhook: "http://127.0.0.1:9/" }', { configured: true, url: "http://127.0.0.1:9" }],

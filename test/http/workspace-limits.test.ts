@@ -29,7 +29,7 @@ function refill(): void {
   clock.advance(2 * MINUTE - (clock.now() % MINUTE));
 }
 
-describe("every counted response says what is left, exactly", () => {
+describe("every counted response says exactly what is left", () => {
   test("at 600 a minute, refilled with 10 a second", async () => {
     refill();
     const policy = '"requests";q=600;w=60';
@@ -46,7 +46,7 @@ describe("every counted response says what is left, exactly", () => {
     expect(headers(await ask()).limit).toBe('"requests";r=599;t=1');
   });
 
-  test("refusals count too, those for want of a scope and those for a bad body", async () => {
+  test("refusals count too, for a missing scope and for a bad body", async () => {
     refill();
     const token = await gateway.token({ scopes: ["tasks:read"] });
     expect(headers(await ask(token)).limit).toBe('"requests";r=598;t=1');
@@ -54,7 +54,7 @@ describe("every counted response says what is left, exactly", () => {
     expect([bad.status, headers(bad).limit]).toEqual([400, '"requests";r=597;t=1']);
   });
 
-  test("streams, probes, unknown paths and calls of nobody neither count nor say anything", async () => {
+  test("streams, probes, unknown paths and unauthenticated calls neither count nor report limits", async () => {
     refill();
     const task = await finishedTask(gateway, "agent");
     const uncounted = [
@@ -79,7 +79,7 @@ describe("every counted response says what is left, exactly", () => {
 });
 
 describe("soft", () => {
-  test("serves what is over the limit, says so, and writes one entry a minute", async () => {
+  test("serves calls over the limit, says so, and writes one entry a minute", async () => {
     refill();
     await set({ requests_per_minute: 5, enforcement: "soft" });
     refill();
@@ -116,7 +116,7 @@ describe("soft", () => {
     expect(theirs.body.data).toEqual([]);
   });
 
-  test("and the metrics count each request that was over", async () => {
+  test("and the metrics count each request over the limit", async () => {
     const { body } = await gateway.call("GET", "/metrics");
     expect(body).toMatch(/gatehouse_limit_exceeded_total\{workspace="default",limit="requests"\} \d\d/);
   });
@@ -144,7 +144,7 @@ describe("enforced", () => {
     expect((await ask()).status).toBe(429);
   });
 
-  test("holds for reading and writing alike, and for every token of the workspace", async () => {
+  test("applies to reading and writing alike, and to every token of the workspace", async () => {
     const calls: readonly [method: string, path: string, body: object | null][] = [
       ["GET", "/v1/ledger", null],
       ["POST", "/v1/tasks", { agent: "agent", prompt: "x" }],
@@ -159,7 +159,7 @@ describe("enforced", () => {
     ).toBe(401);
   });
 
-  test("lets streams through, and another workspace", async () => {
+  test("lets streams through, and other workspaces", async () => {
     const stream = await gateway.call("POST", "/v1/tasks?stream=true", {
       body: { agent: "agent", prompt: "x" },
     });
@@ -179,7 +179,7 @@ describe("enforced", () => {
     expect(headers(await ask()).limit).toBe('"requests";r=5;t=10');
   });
 
-  test("new limits hold from the next request on", async () => {
+  test("new limits apply from the next request on", async () => {
     refill();
     const changed = await set({ requests_per_minute: 3 });
     expect(headers(changed).policy).toBe('"requests";q=6;w=60');

@@ -51,7 +51,7 @@ const decisions = async (token?: string) =>
   (await ledger(gateway, token)).filter(({ action }) => action.startsWith("oversight."));
 
 describe("who may not", () => {
-  test.each([STOP, RESUME])("%s needs approvals:write, and is no agent's", async (path) => {
+  test.each([STOP, RESUME])("%s needs approvals:write, and not an agent's token", async (path) => {
     expect((await gateway.call("POST", path, { token: null })).body.code).toBe("unauthenticated");
     const token = await gateway.token({ scopes: ["agents:write", "tasks:write", "settings:write"] });
     const refused = await gateway.call("POST", path, { token });
@@ -71,7 +71,7 @@ describe("who may not", () => {
   });
 });
 
-test("a stop cancels what runs, waits and is asked of people, and refuses all that is new, until a resume", async () => {
+test("a stop cancels running and waiting work and open questions, and refuses new work until a resume", async () => {
   await gateway.agent("careful", { approvals: ["*"] });
   upstream.script("answers", (_request, call) =>
     call === 0 ? { toolCalls: [{ name: "time__now", arguments: {} }] } : { chunks: ["done"] },
@@ -131,7 +131,7 @@ test("a stop cancels what runs, waits and is asked of people, and refuses all th
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("an agent that is made while its workspace is stopped is answered as stopped, and as active once it is resumed", async () => {
+test("an agent created in a stopped workspace is shown as stopped, and as active once it is resumed", async () => {
   const made = (name: string) =>
     gateway.call("POST", "/v1/agents", { body: { name, owner: "tests", memory_scope: "support" } });
   expect((await gateway.call("POST", STOP)).status).toBe(200);
@@ -143,7 +143,7 @@ test("an agent that is made while its workspace is stopped is answered as stoppe
   expect((await made("later")).body.status).toBe("active");
 });
 
-describe("calls that clients make themselves over MCP", () => {
+describe("direct calls of clients over MCP", () => {
   let mcp: ScriptedMcp;
   const called = gate();
   beforeEach(async () => {
@@ -152,7 +152,7 @@ describe("calls that clients make themselves over MCP", () => {
   });
   afterEach(() => mcp.close());
 
-  test("are ended and refused, of agents and of those who act as none", async () => {
+  test("are ended and refused, with and without an agent", async () => {
     const never = gate();
     mcp.answer(async () => {
       called.open();
@@ -183,7 +183,7 @@ describe("calls that clients make themselves over MCP", () => {
   });
 });
 
-test("another workspace works on, and a stop of the node ends both, each with an entry of its own", async () => {
+test("another workspace continues, and a stop of the node ends both, each with its own entry", async () => {
   const other = await gateway.workspace("other");
   const call = (path: string, body: object) => gateway.call("POST", path, { token: other, body });
   await call("/v1/agents", { name: "there", owner: "x", memory_scope: "/" });
@@ -225,7 +225,7 @@ test("another workspace works on, and a stop of the node ends both, each with an
   expect(await run(gateway, { agent: "one" })).toMatchObject({ status: "succeeded" });
 });
 
-test("it holds where nothing can be written, also for all workspaces, and is recorded late", async () => {
+test("it takes effect when nothing can be written, even for all workspaces, and is recorded late", async () => {
   const other = await gateway.workspace("other");
   const id = await dispatch(gateway, { agent: "one" });
   await until(() => upstream.requests.length === 1);
@@ -256,7 +256,7 @@ test("it holds where nothing can be written, also for all workspaces, and is rec
   }
 });
 
-test("a flood that has taken the workspace's requests does not keep a stop out", async () => {
+test("a flood that used up the workspace's requests does not prevent a stop", async () => {
   await gateway.call("PATCH", "/v1/workspace", { body: { limits: { requests_per_minute: 1 } } });
   await gateway.call("GET", "/v1/agents");
   expect((await gateway.call("GET", "/v1/agents")).status).toBe(429);

@@ -46,11 +46,11 @@ describe("PATCH is refused for", () => {
   });
 });
 
-test("a workspace is read back whole, with the node's limits at first", async () => {
+test("a workspace is read back completely, with the node's limits at first", async () => {
   expect(await read()).toEqual(DEFAULT);
 });
 
-describe("PATCH changes the part that it names", () => {
+describe("PATCH changes the part that it names,", () => {
   const cases: readonly [body: object, shown: object][] = [
     [{}, {}],
     [{ limits: {} }, {}],
@@ -67,7 +67,7 @@ describe("PATCH changes the part that it names", () => {
       { limits: DEFAULT.limits },
     ],
   ];
-  test("alone, step by step", async () => {
+  test("and no other, step by step", async () => {
     let expected = { ...DEFAULT };
     for (const [body, shown] of cases) {
       const parts = shown as { limits?: object; budget?: object };
@@ -83,7 +83,7 @@ describe("PATCH changes the part that it names", () => {
   });
 });
 
-test("a budget of nothing refuses the next dispatch, and none lets it through again", async () => {
+test("a budget of zero refuses the next dispatch, and removing it lets it through again", async () => {
   await gateway.agent("agent");
   const dispatch = () => gateway.call("POST", "/v1/tasks", { body: { agent: "agent", prompt: "x" } });
   await change({ budget: { credits_per_month: 0 } });
@@ -93,7 +93,7 @@ test("a budget of nothing refuses the next dispatch, and none lets it through ag
   expect((await dispatch()).status).toBe(202);
 });
 
-test("limits outlive the process, and what a workspace has not set follows the node", async () => {
+test("limits survive a restart, and unset ones follow the node", async () => {
   await change({ limits: { requests_per_minute: 77 } });
   await gateway.gateway.stop();
   const again = await startGateway({ dataDir: gateway.dataDir, yaml: "limits: { concurrent_tasks: 5 }\n" });

@@ -8,7 +8,7 @@ const MADE = Date.UTC(2026, 4, 1, 12);
 const SINCE = new Date(MADE).toISOString();
 const idAt = (prefix: "task" | "req", ms: number) => createIds({ now: () => ms }, systemRandom)(prefix);
 
-test("an id says in which millisecond it was made, as text that sorts", () => {
+test("an id contains the millisecond of its creation, as text that sorts", () => {
   for (const ms of [0, 1, MADE - 1, MADE, 2 ** 48 - 1]) {
     expect(idTime(idAt("task", ms))).toBe(idTimeOf(ms));
     expect(idTimeOf(ms) < idTimeOf(ms + 1) || ms === 2 ** 48 - 1).toBe(true);

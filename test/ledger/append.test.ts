@@ -20,7 +20,7 @@ afterEach(() => bench.close());
 const field = (bytes: string, name: string) => (JSON.parse(bytes) as Record<string, unknown>)[name];
 
 describe("many at once", () => {
-  test("are numbered without a gap and chained, each workspace's for itself", async () => {
+  test("are numbered without gaps and chained, separately for each workspace", async () => {
     const jobs = Array.from({ length: 900 }, (_, index) => {
       const workspace = index % 3 === 0 ? 2 : 1;
       if (index % 5 > 0) return bench.ledger.record(workspace, draft({ task: `${index}` }));
@@ -35,7 +35,7 @@ describe("many at once", () => {
     }
   });
 
-  test("answer each caller the number of its own entry", async () => {
+  test("return to each caller the number of its own entry", async () => {
     const seqs = await Promise.all(
       Array.from({ length: 100 }, (_, n) => bench.ledger.record(1, draft({ task: `t${n}` }))),
     );
@@ -43,7 +43,7 @@ describe("many at once", () => {
     for (const [n, seq] of seqs.entries()) expect(field(rows[seq - 1]?.bytes ?? "{}", "task")).toBe(`t${n}`);
   });
 
-  test("of which one can't be encoded fail in that one alone", async () => {
+  test("fail only for an entry that can't be encoded", async () => {
     const jobs = [draft(), draft({ credits: 0.5 }), draft()].map((each) => bench.ledger.record(1, each));
     const settled = await Promise.allSettled(jobs);
     expect(settled.map((each) => each.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
@@ -52,7 +52,7 @@ describe("many at once", () => {
   });
 });
 
-test("a number that a failed transaction had goes to the next, whatever fails when", async () => {
+test("a failed transaction's number goes to the next, whatever fails when", async () => {
   const step = fc.record({
     workspace: fc.constantFrom(1, 2),
     entries: fc.integer({ min: 1, max: 3 }),
@@ -92,7 +92,7 @@ test("a number that a failed transaction had goes to the next, whatever fails wh
 });
 
 describe("times", () => {
-  test("never go backwards, also when the clock does and when a later start goes on", async () => {
+  test("never go backwards, even when the clock does or a later start continues", async () => {
     const start = bench.clock.now();
     await bench.ledger.record(1, draft());
     bench.clock.setWall(start - 3_600_000);
@@ -152,7 +152,7 @@ describe("texts", () => {
   });
 });
 
-test("what can't be written is refused, and what comes after it takes the number", async () => {
+test("an entry that can't be written is refused, and the next one takes its number", async () => {
   await bench.ledger.record(1, draft());
   const pages = await bench.db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
   await bench.db.tx((tx) => tx.get(`PRAGMA max_page_count = ${(pages?.page_count ?? 0) + 1}`));

@@ -75,7 +75,7 @@ describe("a block's bits", () => {
     });
   });
 
-  test("say of every entry what it is, whatever it is", () => {
+  test("describe every entry correctly, whatever it is", () => {
     fc.assert(
       fc.property(fc.array(entry, { maxLength: BLOCK }), (entries) => {
         const found = blockBits(entries);
@@ -90,7 +90,7 @@ describe("a block's bits", () => {
   });
 });
 
-test("whatever is in a block, the entries that have all keys of one set are found in its bits, and no others", () => {
+test("whatever is in a block, its bits find exactly the entries that have all given keys", () => {
   fc.assert(
     fc.property(
       fc.array(entry, { minLength: BLOCK, maxLength: BLOCK }),
@@ -110,7 +110,7 @@ test("whatever is in a block, the entries that have all keys of one set are foun
   );
 });
 
-test("the memory for checked blocks has a cap, at which the first ones are forgotten", () => {
+test("the memory for checked blocks is capped, and the oldest are forgotten", () => {
   const blocks = new CheckedBlocks(100_000);
   const block = { root: new Uint8Array(32), bits: blockBits([{ agent: "a", action: "b" }]) };
   for (let number = 0; number < 10_000; number++) {

@@ -21,7 +21,7 @@ async function append(...notes: string[]): Promise<string> {
   return readFileSync(path, "utf8");
 }
 
-test("part of a note that a killed process left is kept apart from the next note", async () => {
+test("a killed process's partial note is separated from the next note", async () => {
   writeFileSync(path, "first\n\nsec");
   expect(await append("third\n")).toBe("first\n\nsec\n\nthird\n\n");
 });

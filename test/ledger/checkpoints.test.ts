@@ -110,7 +110,7 @@ async function settled(workspaceId: number, wanted: readonly number[]): Promise<
   expect(await stored(workspaceId)).toEqual([...wanted]);
 }
 
-test("one every so many entries, at these sizes also where entries come in large groups", async () => {
+test("one every given number of entries, at the same sizes even if entries come in large groups", async () => {
   await append(7);
   await settled(1, []);
   await append(1);
@@ -128,7 +128,7 @@ test("more than one transaction takes", async () => {
   );
 });
 
-test("one every so many seconds where there is something new, and none where there is not", async () => {
+test("one every given number of seconds if there is something new, and otherwise none", async () => {
   await append(3);
   clock.advance(9_999);
   await settled(1, []);
@@ -143,7 +143,7 @@ test("one every so many seconds where there is something new, and none where the
   await settled(1, [3, 11]);
 });
 
-test("the end signs the rest; a start goes on from there", async () => {
+test("the end signs the rest; a start continues from there", async () => {
   await append(5);
   await open.checkpoints.stop();
   expect(await stored()).toEqual([5]);
@@ -154,7 +154,7 @@ test("the end signs the rest; a start goes on from there", async () => {
   await settled(1, [5, 13]);
 });
 
-test("entries that were not signed when the process died are, at the next start", async () => {
+test("entries unsigned when the process died are signed at the next start", async () => {
   await append(3);
   const { checkpoints } = open;
   await start();
@@ -180,7 +180,7 @@ test("the file gets each of them, of all workspaces", async () => {
   ]);
 });
 
-test("a file that can't be written is said once, and gets what it missed as soon as it can", async () => {
+test("an unwritable file is reported once, and gets the missing notes as soon as possible", async () => {
   const said: string[] = [];
   const log: Log = {
     ...silentLog,
@@ -204,7 +204,7 @@ test("a file that can't be written is said once, and gets what it missed as soon
   ]);
 });
 
-test("a full disk under the file holds nothing else up", async () => {
+test("a full disk under the file blocks nothing else", async () => {
   const said: string[] = [];
   const file = new CheckpointFile("/dev/full", { ...silentLog, error: (message) => void said.push(message) });
   file.append(["one\n"]);
@@ -227,7 +227,7 @@ test("a rule other than the default is recorded, once for each change", async ()
   ]);
 });
 
-test("what stands in the file stays", async () => {
+test("existing content of the file stays", async () => {
   await open.checkpoints.stop();
   writeFileSync(filePath(), "kept\n");
   await start();
@@ -236,7 +236,7 @@ test("what stands in the file stays", async () => {
   expect(readFileSync(filePath(), "utf8")).toStartWith("kept\n");
 });
 
-test("a ledger that is not the one that was signed is not signed again: the start is refused", async () => {
+test("a ledger that differs from the signed one is not signed again: the start is refused", async () => {
   await append(20);
   await open.checkpoints.stop();
   await db.run("DROP TRIGGER ledger_no_update");

@@ -11,7 +11,7 @@ import { chainFaults, draft, type LedgerBench, openLedger } from "./support.ts";
 
 const HOUR_MS = 3_600_000;
 
-describe("of an entry that erased nothing, or does not say so in this form, nothing is read", () => {
+describe("nothing is read from an entry that erased nothing, or that has another form", () => {
   const erase = { action: "payload.erase", outcome: "succeeded", seq: 20 };
   const expire = { action: "payload.expire", outcome: "succeeded", seq: 20 };
   test.each<[string, object]>([
@@ -44,7 +44,7 @@ describe("of an entry that erased nothing, or does not say so in this form, noth
     ["a place under the other action", { ...erase, detail: { up_to: 4 } }],
   ])("%s", (_, entry) => expect(parseErasure(entry)).toBeNull());
 
-  test("what is written is read: names, none of them, and a place", () => {
+  test("what was written is read: names, no names, and a place", () => {
     const payloads: ErasedPayload[] = [
       { seq: 12, kind: "output" },
       { seq: 3, kind: "output" },
@@ -81,7 +81,7 @@ describe("in a ledger", () => {
     erasePayloads(bench, workspace, payloads, record, cause);
   const all = (seqs: readonly number[]) => seqs.map((seq) => ({ seq, kind: "input" }) as const);
 
-  test("each transaction that erases is recorded with what it erased, and with nothing that was gone", async () => {
+  test("each erasing transaction is recorded with what it erased, and nothing that was already gone", async () => {
     const seqs: number[] = [];
     for (let n = 0; n < 150; n++) seqs.push(await write({ input: `text ${n}` }));
     await erase(all(seqs.slice(0, 3)));
@@ -102,7 +102,7 @@ describe("in a ledger", () => {
     expect(await accounts(bench.db)).toEqual([]);
   });
 
-  test("what the entry cannot be written for is not erased either", async () => {
+  test("nothing is erased if the entry cannot be written", async () => {
     const seqs = [await write({ input: "one" }), await write({ input: "two" })];
     const file = bench.own;
     file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
@@ -142,7 +142,7 @@ describe("property: whatever is erased in whatever order", () => {
     fc.record({ do: fc.constant("expire" as const), breakOff: fc.option(fc.nat(3)) }),
   );
 
-  test("each missing text is named by a record or older than one, all others are there, and the chain holds", async () => {
+  test("each missing text is named by a record or older than one, all others exist, and the chain holds", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 12 }), async (steps) => {
         const bench = await openLedger();
@@ -180,7 +180,7 @@ describe("property: whatever is erased in whatever order", () => {
     );
   }, 120_000);
 
-  test("and expiring takes all that is older than its days, and nothing younger", async () => {
+  test("and expiry erases everything older than its days, and nothing younger", async () => {
     const ages = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(ages, async (hours) => {

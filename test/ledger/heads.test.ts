@@ -337,7 +337,7 @@ describe("a start refuses", () => {
     expect(readFileSync(join(copy.dataDir, "ledger.key"), "utf8")).toBe(key);
   });
 
-  test("to replace a key that was lost, when somebody has continued a ledger", async () => {
+  test("to replace a lost key if somebody has continued a ledger", async () => {
     const vandal = new Vandal(copy);
     appendForged(vandal);
     vandal.close();
@@ -370,7 +370,7 @@ describe("the head", () => {
     return parseHead(row?.note ?? "").size;
   }
 
-  test("is of what is on disk at any moment, in all workspaces, also of one that was just made", async () => {
+  test("matches what is on disk at any moment, in all workspaces, even in a new one", async () => {
     const gateway = await start();
     const other = await gateway.workspace("other");
     for (let step = 0; step < 5; step++) {
@@ -393,7 +393,7 @@ describe("the head", () => {
     await gateway.stop();
   });
 
-  test("of a directory from before is signed once, which is an entry in each ledger", async () => {
+  test("of an older directory is signed once, which adds an entry to each ledger", async () => {
     const fixture = readFileSync(join(import.meta.dir, "../store/fixtures/v1.sql"), "utf8");
     const old = new Database(path);
     old.exec(fixture);
@@ -450,7 +450,7 @@ describe("the head", () => {
     ]);
   });
 
-  test("of a directory that was copied, or restored with its key, is good; an older database is refused with a newer key", async () => {
+  test("of a copied directory, or one restored with its key, is valid; an older database is refused with a newer key", async () => {
     const gateway = await start();
     await read(gateway);
     await gateway.stop();
@@ -477,7 +477,7 @@ describe("the head", () => {
   test.each<[string, () => void]>([
     ["was removed", () => rmSync(path)],
     ["was emptied", () => writeFileSync(path, "")],
-  ])("of a database that %s is missed: a new ledger takes a new key", async (_, remove) => {
+  ])("of a database that %s is missing: a new ledger needs a new key", async (_, remove) => {
     const gateway = await start();
     await read(gateway);
     await gateway.stop();

@@ -60,7 +60,7 @@ async function signersNow(keys: LedgerKeys, verifierKeys: readonly string[]): Pr
 }
 
 describe("a key that can't be used is refused", () => {
-  test("gone, when ledgers were signed with it", async () => {
+  test("missing, after ledgers were signed with it", async () => {
     await open();
     rmSync(file());
     await expect(open()).rejects.toThrow(/ledger\.key is missing/);
@@ -86,14 +86,14 @@ describe("a key that can't be used is refused", () => {
     await expect(open()).rejects.toThrow(/does not contain a key/);
   });
 
-  test("one that others may read", async () => {
+  test("one that others can read", async () => {
     await open();
     chmodSync(file(), 0o640);
     await expect(open()).rejects.toThrow(/is accessible to other users/);
   });
 });
 
-test("the first start makes it, for its owner alone, and each later one finds it", async () => {
+test("the first start creates it, for its owner only, and each later start finds it", async () => {
   const keys = await open();
   expect(statSync(file()).mode & 0o777).toBe(0o600);
   const { current, former } = keys.verifierKeys("default");
@@ -105,7 +105,7 @@ test("the first start makes it, for its owner alone, and each later one finds it
   expect(await signersNow(again, [current])).toEqual([0]);
 });
 
-test("each workspace's key has a name of its own: what one signed is nobody else's", async () => {
+test("each workspace's key has its own name, so no signature counts for another workspace", async () => {
   const keys = await open();
   const other = keys.verifierKeys("other").current;
   expect(await signersNow(keys, [other])).toEqual([]);
@@ -142,7 +142,7 @@ describe("a rotation", () => {
     expect(keys.verifierKeys("default").former).toEqual([before.current]);
   });
 
-  test("beside others is one after the other: every key that was in force is known", async () => {
+  test("at the same time as others runs after them: every key once in force is known", async () => {
     const keys = await open();
     const before = keys.verifierKeys("default").current;
     const changes: { from: string; to: string }[] = [];
@@ -157,7 +157,7 @@ describe("a rotation", () => {
     expect(await signersNow(keys, [current])).toEqual([0]);
   });
 
-  test("whose new key has no name yet does not lose it to the next", async () => {
+  test("whose new key is not named yet does not lose it to the next", async () => {
     const keys = await open();
     const oldFile = readFileSync(file());
     await keys.rotate(async () => {});
@@ -168,7 +168,7 @@ describe("a rotation", () => {
     expect((await open()).verifierKeys("default").current).toBe(current);
   });
 
-  test("that was on disk when the process died is finished by the next start", async () => {
+  test("that had reached the disk when the process died is completed by the next start", async () => {
     const keys = await open();
     const oldFile = readFileSync(file());
     await keys.rotate(async () => {});
@@ -185,7 +185,7 @@ describe("a rotation", () => {
 describe("a lost key", () => {
   const replacing = () => openLedgerKeys({ ...parts(), replaceLost: true });
 
-  test("is replaced where that is asked for, and stored heads are held against the old one until then", async () => {
+  test("is replaced on request, and until then stored heads are checked against the old one", async () => {
     const before = (await open()).verifierKeys("default").current;
     rmSync(file());
     const keys = await replacing();
@@ -238,7 +238,7 @@ describe("a lost key", () => {
   });
 });
 
-test("the file says that heads were signed, once they are, and so does that of the next key", async () => {
+test("the file records that heads were signed, and so does the next key's", async () => {
   const keys = await open();
   expect([keys.use, (await open()).use]).toEqual(["none", "none"]);
   keys.markSigned();
@@ -249,7 +249,7 @@ test("the file says that heads were signed, once they are, and so does that of t
   expect((await open()).use).toBe("node_head");
 });
 
-test("a key file that cannot be marked is a warning at each start, and no start fails", async () => {
+test("a key file that cannot be marked causes a warning at each start, but no failure", async () => {
   const warnings: string[] = [];
   const start = async () => {
     await db.close();

@@ -58,7 +58,7 @@ async function withoutCache(): Promise<void> {
   bench.attacker().exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-describe("an entry that was changed past SQLite in a block that was checked is in no list:", () => {
+describe("an entry changed behind SQLite's back in a checked block is in no list:", () => {
   beforeEach(async () => {
     expect((await find({ action: DENY })).map(({ seq }) => seq)).toEqual(DENIALS);
     expect(overwrite(`"action":"${DENY}"`, '"action":"oversight.nope"')).toBeGreaterThanOrEqual(2);
@@ -75,12 +75,12 @@ describe("an entry that was changed past SQLite in a block that was checked is i
     expect(bench.faults).toContain(`entry_changed ${DENIALS[0]}`);
   });
 
-  test("by the action that it never had: it is not there", async () => {
+  test("by an action that it never had: it is not found", async () => {
     expect(await find({ action: "oversight.nope" })).toEqual([]);
   });
 });
 
-test("an entry in the last block, which is not complete, is checked by each list that comes to it", async () => {
+test("an entry in the last, incomplete block is checked by each list that reaches it", async () => {
   const last = `"task":"t${ENTRIES}"`;
   expect((await bench.lists.entry(1, ENTRIES))?.bytes).toContain(last);
   expect(overwrite(last, '"task":"t999"')).toBeGreaterThanOrEqual(1);
@@ -99,7 +99,7 @@ test("an index that was changed after its blocks were checked hides nothing", as
   expect((await find({ action: DENY })).map(({ seq }) => seq)).toEqual(DENIALS);
 });
 
-test("a tile that was changed after its block was checked does not keep true entries from a list", async () => {
+test("a tile changed after its block was checked does not hide true entries from a list", async () => {
   bench
     .attacker()
     .exec("UPDATE ledger_tiles SET hashes = randomblob(length(hashes)) WHERE level = 0 AND tile = 0");

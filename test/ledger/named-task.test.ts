@@ -78,7 +78,7 @@ function expected({ task, agent, action }: Wanted, by: "asc" | "desc"): number[]
   return by === "asc" ? found : found.toReversed();
 }
 
-test("the entries name the tasks in all the ways that are looked for", () => {
+test("the entries name the tasks in all the ways being searched for", () => {
   expect(all).toHaveLength(ENTRIES);
   expect(tasks.every(({ dispatchSeq }) => dispatchSeq > 0)).toBe(true);
   for (const action of ["payload.erase", "task.cancel"]) {
@@ -88,7 +88,7 @@ test("the entries name the tasks in all the ways that are looked for", () => {
 });
 
 describe("the entries of a task", () => {
-  test("that is not there are none, whatever stands beside it", async () => {
+  test("that does not exist are none, whatever the other filters", async () => {
     const none = { entries: [], next: null };
     expect(await bench.lists.find(1, { task: null }, { order: "asc", limit: 10 })).toEqual(none);
     expect(await bench.lists.find(1, { task: null, agent: "a0" }, { order: "desc", limit: 10 })).toEqual(
@@ -96,7 +96,7 @@ describe("the entries of a task", () => {
     );
   });
 
-  test("are found page by page, each once, however little a page may look", async () => {
+  test("are found page by page, each once, however little a page may search", async () => {
     await fc.assert(
       fc.asyncProperty(wanted, order, fc.constantFrom(1, 2, 64), async (wanted, order, looks) => {
         const seqs: number[] = [];
@@ -117,7 +117,7 @@ describe("the entries of a task", () => {
     );
   });
 
-  test("are read whole, of any span", async () => {
+  test("are read completely, in any span", async () => {
     const seq = fc.integer({ min: 1, max: ENTRIES });
     await fc.assert(
       fc.asyncProperty(wanted, order, fc.tuple(seq, seq), async (wanted, order, ends) => {
@@ -133,13 +133,13 @@ describe("the entries of a task", () => {
     );
   });
 
-  test("before it was dispatched are not looked for", async () => {
+  test("before its dispatch are not searched for", async () => {
     const late = tasks.at(-1) as NamedTask;
     const { entries } = await bench.lists.find(1, { task: late }, { order: "asc", limit: 1, looks: 1 });
     expect(entries.map(({ seq }) => seq)).toEqual([late.dispatchSeq]);
   });
 
-  test("are those of the workspace that is asked for", async () => {
+  test("are those of the requested workspace", async () => {
     const page = { order: "asc", limit: 200 } as const;
     const task = { id: idOf(0), agent: "a0", dispatchSeq: 1 };
     const seqsIn = async (workspace: number) =>

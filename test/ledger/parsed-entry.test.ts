@@ -20,7 +20,7 @@ describe.each(NOT_ENTRIES)("an entry whose bytes are %p", (bytes) => {
     expect(viewEntry(entry)).toMatchObject({ seq: 5, leaf: entry.leaf.toHex(), action: null });
   });
 
-  test("is passed over by the search for a time", async () => {
+  test("is skipped by the search for a time", async () => {
     const times = ["2026-01-01", "2026-01-02", null, null, null, "2026-01-03", "2026-01-04", null];
     const evidence = {
       size: times.length,

@@ -79,19 +79,19 @@ test("a foreign write is recorded within a second, in each ledger, once", async 
   expect(entries(2)).toHaveLength(2);
 });
 
-test("looks at once share one look", async () => {
+test("simultaneous checks share one check", async () => {
   write();
   await Promise.all([watch.look(), watch.look(), watch.look()]);
   expect(entries(1)).toHaveLength(1);
 });
 
-test("what happens in the last second is seen at the end", async () => {
+test("changes in the last second are seen at the end", async () => {
   write();
   await watch.stop();
   expect(entries(1)).toHaveLength(1);
 });
 
-test("behind an entry that others put in nothing is appended: that is told of, and other ledgers go on", async () => {
+test("nothing is appended after a foreign entry: it is reported, and other ledgers continue", async () => {
   await bench.ledger.record(1, draft());
   const [last] = bench.rows();
   const forged = {
@@ -130,7 +130,7 @@ describe("while nothing can be written", () => {
   const refuse = () =>
     attacker.exec("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
 
-  test("what was seen waits, in order, and says how late it is", async () => {
+  test("findings wait, in order, and say how late they are", async () => {
     refuse();
     await watch.look();
     bench.clock.advance(10_000);
@@ -152,7 +152,7 @@ describe("while nothing can be written", () => {
     expect(noticed).toHaveLength(3);
   });
 
-  test("a thousand events are kept at most; the others are in the log and the metrics", async () => {
+  test("at most a thousand findings are kept; the others are in the log and the metrics", async () => {
     refuse();
     for (let events = 0; events < 1_010; events++) {
       write();
@@ -166,7 +166,7 @@ describe("while nothing can be written", () => {
   });
 });
 
-test("hundreds of workspaces are told in some transactions", async () => {
+test("hundreds of workspaces are notified in a few transactions", async () => {
   workspaces = Array.from({ length: 300 }, (_, index) => index + 1);
   for (const id of workspaces.slice(2)) {
     await bench.db.tx(async (tx) => {
@@ -183,7 +183,7 @@ describe("a database that is", () => {
   const away = () => `${bench.path}.away`;
   const others = () => bench.ledger.record(1, draft());
 
-  test("moved: the last entry that it takes says so, and is in its own file; then calls are refused", async () => {
+  test("moved: its last entry says so, in its own file; then calls are refused", async () => {
     await others();
     renameSync(bench.path, away());
     bench.clock.advance(1_000);
@@ -208,7 +208,7 @@ describe("a database that is", () => {
     expect(noticed).toEqual(["file_moved", "file_moved"]);
   });
 
-  test("deleted: nothing is recorded where nobody would find it, and the log has it once", async () => {
+  test("deleted: nothing is recorded where nobody would find it, and it is logged once", async () => {
     await others();
     unlinkSync(bench.path);
     for (let seconds = 0; seconds < 5; seconds++) await watch.look();

@@ -16,7 +16,7 @@ const agentTools = async (request: object) => {
   return (await client.toolNames()).filter((name) => name.startsWith("agents__"));
 };
 
-describe("who is shown which agents", () => {
+describe("who sees which agents", () => {
   test.each([
     ["without tasks:write none", { scopes: ["tasks:read", "agents:read", "tools:*"] }, []],
     ["of an agent, without tasks:write, none", { agent: "second", scopes: ["tools:*"] }, []],
@@ -28,7 +28,7 @@ describe("who is shown which agents", () => {
   });
 });
 
-describe("is refused, and runs nothing:", () => {
+describe("refused, and nothing runs:", () => {
   test.each([
     ["a token without tasks:write", { scopes: ["tools:*"] }, "agents__second", "scope_missing", -32_003],
     ["another agent's token", { agent: "first-line" }, "agents__second", "agent_forbidden", -32_003],
@@ -71,7 +71,7 @@ describe("is refused, and runs nothing:", () => {
   });
 });
 
-test("an agent answers with its output, and what it did is a task like others", async () => {
+test("an agent answers with its output, and its work is a task like others", async () => {
   stage.upstream.script("a", { chunks: ["It is ", "done."] });
   const token = await stage.gateway.token({ agent: "first-line" });
   const client = await connect(stage.gateway, { token });
@@ -97,7 +97,7 @@ test("an agent answers with its output, and what it did is a task like others", 
   ]);
 });
 
-test("it is offered the tools that agent and caller share, and no other", async () => {
+test("it is offered exactly the tools that agent and caller share", async () => {
   const asked = async (token: object, name: string) => {
     const before = stage.upstream.requests.length;
     const client = await connect(stage.gateway, { token: await stage.gateway.token(token) });
@@ -114,7 +114,7 @@ test("it is offered the tools that agent and caller share, and no other", async 
   ).toEqual(["vault__read"]);
 });
 
-test("agents whose names would be the same over MCP stay two", async () => {
+test("agents whose names would be the same over MCP stay distinct", async () => {
   await stage.gateway.agent("same-name");
   await stage.gateway.agent("same_name");
   stage.upstream.script("a", { chunks: ["Done."] });
@@ -130,7 +130,7 @@ test("agents whose names would be the same over MCP stay two", async () => {
   }
 });
 
-test("a failed task is an answer that says why", async () => {
+test("a failed task is answered with the reason", async () => {
   stage.upstream.script("a", { status: 500 });
   const client = await connect(stage.gateway);
   const answer = await client.call("agents__second", { prompt: "hi" });
@@ -139,7 +139,7 @@ test("a failed task is an answer that says why", async () => {
   expect(answer.content[0].text).not.toBe("");
 });
 
-test("progress says what the task does, and grows", async () => {
+test("progress reports what the task does, and increases", async () => {
   stage.upstream.script("a", (_request, index) =>
     index === 0 ? { toolCalls: [{ name: "time__now", arguments: {} }] } : { chunks: ["Done."] },
   );
@@ -160,10 +160,10 @@ test("progress says what the task does, and grows", async () => {
   expect(told.map(({ progress }) => progress)).toEqual([1, 2, 3, 4, 5]);
 });
 
-describe("a task behind a call that waits", () => {
+describe("a task behind a waiting call", () => {
   const running = async () => (await stage.gateway.call("GET", "/v1/tasks?limit=1")).body.data[0];
 
-  test("is cancelled where the client cancels the call, and the model is hung up on", async () => {
+  test("is cancelled if the client cancels the call, and the model's call is closed", async () => {
     const hold = held();
     stage.upstream.script("a", hold.script);
     const client = await connect(stage.gateway);
@@ -180,7 +180,7 @@ describe("a task behind a call that waits", () => {
     hold.open();
   });
 
-  test("goes on where the client only goes away", async () => {
+  test("continues if the client only disconnects", async () => {
     const hold = held({ chunks: ["Done all the same."] });
     stage.upstream.script("a", hold.script);
     const client = await connect(stage.gateway);
@@ -194,7 +194,7 @@ describe("a task behind a call that waits", () => {
     await until(async () => (await running()).status === "succeeded");
   });
 
-  test("is answered with where a person cancels it elsewhere", async () => {
+  test("is reported to the client if a person cancels it elsewhere", async () => {
     const hold = held();
     stage.upstream.script("a", hold.script);
     const client = await connect(stage.gateway);
@@ -214,7 +214,7 @@ describe("a task behind a call that waits", () => {
   });
 });
 
-test("tasks over REST are what they were, and every intent has its outcome", async () => {
+test("tasks over REST are unchanged, and every intent has its outcome", async () => {
   stage.upstream.script("a", { chunks: ["Done."] });
   const task = await run(stage.gateway, { agent: "second" });
   expect(task.status).toBe("succeeded");

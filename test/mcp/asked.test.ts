@@ -87,7 +87,7 @@ test("a denied call is not made: the answer says why, and the task is cancelled,
   });
 });
 
-test("a call that was shown for another connector of the same name is shown again, and made where it was approved for", async () => {
+test("a call shown for a replaced connector of the same name is shown again, and made where it was approved", async () => {
   const asking = await ask();
   const other = startScriptedMcp(["send"]);
   await gateway.call("DELETE", "/v1/connectors/up");
@@ -101,7 +101,7 @@ test("a call that was shown for another connector of the same name is shown agai
   await other.close();
 });
 
-test("one that nobody decides on counts as denied after a day", async () => {
+test("an undecided call counts as denied after a day", async () => {
   const asking = await ask();
   clock.advance(24 * HOUR + 10_000);
   const { result } = await answerOf(asking);
@@ -111,7 +111,7 @@ test("one that nobody decides on counts as denied after a day", async () => {
   expect((await view(asking.task)).status).toBe("cancelled");
 });
 
-test("an approved call goes its usual way, and its client gets the tool's whole answer", async () => {
+test("an approved call is made as usual, and its client gets the tool's whole answer", async () => {
   const answer = { content: [{ type: "text", text: "sent" }], structuredContent: { sent: 2 } };
   upstream.answer(() => answer);
   const asking = await ask({ to: "all" });
@@ -152,7 +152,7 @@ test("an approved call goes its usual way, and its client gets the tool's whole 
   ] as never);
 });
 
-test("a tool that fails is answered as it says, and its task has failed", async () => {
+test("a failing tool's answer is passed on, and its task has failed", async () => {
   upstream.answer(() => ({ ...text("no such address"), isError: true }));
   const asking = await ask();
   await decide(asking.path, { decision: "approve" });
@@ -183,8 +183,8 @@ test("progress comes at once, every ten seconds, and with the decision", async (
   expect(numbers).toEqual(numbers.toSorted((a: number, b: number) => a - b));
 });
 
-describe("who stops waiting:", () => {
-  test("a client that cancels takes the question back", async () => {
+describe("the wait ends:", () => {
+  test("a client that cancels withdraws the question", async () => {
     const asking = await ask();
     await client.tell("notifications/cancelled", { requestId: asking.id });
     await until(async () => (await view(asking.task)).status === "cancelled");
@@ -199,7 +199,7 @@ describe("who stops waiting:", () => {
     } as object);
   });
 
-  test("a client that goes away leaves the question standing, and the task makes the call", async () => {
+  test("a client that disconnects leaves the question open, and the task makes the call", async () => {
     const asking = await ask();
     asking.stream.leave();
     expect(await client.end()).toBe(200);
@@ -228,7 +228,7 @@ describe("who stops waiting:", () => {
   });
 });
 
-test("it waits over a restart, and is made by the task alone", async () => {
+test("it waits across a restart, and is then made only by the task", async () => {
   const asking = await ask();
   const { dataDir, admin } = gateway;
   await gateway.gateway.stop();

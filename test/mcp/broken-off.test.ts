@@ -44,7 +44,7 @@ const cancelling = (requestId: number) => ({
   params: { requestId },
 });
 
-describe("an agent's call that is out", () => {
+describe("an agent's call in flight", () => {
   const asked = () => request("tools/call", { name: "agents__plain", arguments: { prompt: "hi" } });
   let upstream: FakeModel;
   let gateway: TestGateway;
@@ -100,7 +100,7 @@ describe("an agent's call that is out", () => {
   }
 
   describe.each(WAYS)("by %s", (_, ask) => {
-    test("has its task cancelled where the client cancels it", async () => {
+    test("has its task cancelled if the client cancels it", async () => {
       const hold = held();
       upstream.script("a", hold.script);
       const { id, secret } = await issue();
@@ -116,7 +116,7 @@ describe("an agent's call that is out", () => {
       stream.leave();
     });
 
-    test("has its task go on after a restart", async () => {
+    test("has its task continue after a restart", async () => {
       const hold = held();
       upstream.script("a", hold.script);
       const { stream } = await ask((await issue()).secret);
@@ -129,7 +129,7 @@ describe("an agent's call that is out", () => {
       hold.open();
     });
 
-    test("has its task go on where the token is revoked", async () => {
+    test("has its task continue if the token is revoked", async () => {
       const hold = held({ chunks: ["Done all the same."] });
       upstream.script("a", hold.script);
       const { id, secret } = await issue();
@@ -141,7 +141,7 @@ describe("an agent's call that is out", () => {
       await wentOn("Done all the same.");
     });
 
-    test("has its task go on where the client drops its stream", async () => {
+    test("has its task continue if the client drops its stream", async () => {
       const hold = held({ chunks: ["Done unheard."] });
       upstream.script("a", hold.script);
       const { stream } = await ask((await issue()).secret);
@@ -153,7 +153,7 @@ describe("an agent's call that is out", () => {
     });
   });
 
-  test("has its task go on where the older transport's session has ended with its stream", async () => {
+  test("has its task continue if the older transport's session ends with its stream", async () => {
     const hold = held({ chunks: ["Done unheard."] });
     upstream.script("a", hold.script);
     const { stream, send } = await connectOlder(gateway, (await issue()).secret);
@@ -168,7 +168,7 @@ describe("an agent's call that is out", () => {
   });
 });
 
-describe("an upstream's call that is out", () => {
+describe("an upstream's call in flight", () => {
   let gateway: TestGateway;
   let upstream: ScriptedMcp;
   let clock: FakeClock;
@@ -190,7 +190,7 @@ describe("an upstream's call that is out", () => {
     return Number(/^gatehouse_mcp_sessions (\d+)$/m.exec(body)?.[1]);
   };
 
-  test("leaves nothing open where the SDK's client cancels it, and that client learns that nothing more comes", async () => {
+  test("leaves nothing open if the SDK's client cancels it, and that client learns that nothing more follows", async () => {
     upstream.answer(() => new Promise(() => {}));
     const wire = watchedFetch();
     const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
@@ -227,7 +227,7 @@ describe("an upstream's call that is out", () => {
     });
   });
 
-  test("that is refused leaves nothing open in the SDK's client either", async () => {
+  test("that is refused also leaves nothing open in the SDK's client", async () => {
     const wire = watchedFetch();
     const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
       requestInit: { headers: { authorization: `Bearer ${gateway.admin}` } },
@@ -245,7 +245,7 @@ describe("an upstream's call that is out", () => {
   });
 
   describe("in a batch", () => {
-    test("has its answer for a client that lost the stream after another's", async () => {
+    test("keeps its answer for a client that lost the stream after another answer", async () => {
       const gate = Promise.withResolvers<object>();
       upstream.answer(({ input }) => (input.which === "b" ? gate.promise : text("the answer of a")));
       const client = await connect(gateway, { version: "2025-03-26" });
@@ -286,7 +286,7 @@ describe("an upstream's call that is out", () => {
       (await ledger(gateway)).some(({ phase, outcome }) => phase === "outcome" && outcome === "succeeded");
 
     test.each(ORDERS)(
-      "may be cancelled %s: that one has its answer, and the POST ends",
+      "may be cancelled %s: the other one is answered, and the POST ends",
       async (_, inOrder) => {
         const gate = Promise.withResolvers<object>();
         upstream.answer(({ input }) => (input.which === "b" ? gate.promise : new Promise(() => {})));
@@ -306,38 +306,41 @@ describe("an upstream's call that is out", () => {
     );
   });
 
-  describe("holds its id:", () => {
+  describe("reserves its id:", () => {
     const WAYS: readonly [string, (client: Client, older: Older, body: unknown) => Promise<number>][] = [
       ["Streamable HTTP", async (client, _, body) => (await client.post(body)).status],
       ["HTTP+SSE", async (_, { send }, body) => (await send(body)).status],
     ];
 
-    test.each(WAYS)("another request of it is refused by %s, and the first is answered", async (by, send) => {
-      const gate = Promise.withResolvers<object>();
-      upstream.answer(() => gate.promise);
-      const client = await connect(gateway);
-      const older = await connectOlder(gateway, gateway.admin);
-      const first = slow("first");
-      const isOlder = by === "HTTP+SSE";
-      const stream = isOlder ? older.stream : watch(await client.open(first));
-      if (isOlder) expect((await older.send(first)).status).toBe(202);
-      await until(() => upstream.calls.length === 1);
-      for (const body of [
-        { ...request("tools/list"), id: first.id },
-        { ...slow("second"), id: first.id },
-        { ...request("ping"), id: first.id },
-        [request("ping"), { ...slow("second"), id: first.id }],
-      ]) {
-        expect(await send(client, older, body)).toBe(400);
-      }
-      gate.resolve(text("the first"));
-      const { data } = await stream.saw(({ data }) => data.includes("the first"));
-      expect(JSON.parse(data).id).toBe(first.id);
-      expect(upstream.calls).toHaveLength(1);
-      // The id can be used again.
-      expect([200, 202]).toContain(await send(client, older, { ...request("ping"), id: first.id }));
-      older.stream.leave();
-    });
+    test.each(WAYS)(
+      "another request with it is refused by %s, and the first is answered",
+      async (by, send) => {
+        const gate = Promise.withResolvers<object>();
+        upstream.answer(() => gate.promise);
+        const client = await connect(gateway);
+        const older = await connectOlder(gateway, gateway.admin);
+        const first = slow("first");
+        const isOlder = by === "HTTP+SSE";
+        const stream = isOlder ? older.stream : watch(await client.open(first));
+        if (isOlder) expect((await older.send(first)).status).toBe(202);
+        await until(() => upstream.calls.length === 1);
+        for (const body of [
+          { ...request("tools/list"), id: first.id },
+          { ...slow("second"), id: first.id },
+          { ...request("ping"), id: first.id },
+          [request("ping"), { ...slow("second"), id: first.id }],
+        ]) {
+          expect(await send(client, older, body)).toBe(400);
+        }
+        gate.resolve(text("the first"));
+        const { data } = await stream.saw(({ data }) => data.includes("the first"));
+        expect(JSON.parse(data).id).toBe(first.id);
+        expect(upstream.calls).toHaveLength(1);
+        // The id can be used again.
+        expect([200, 202]).toContain(await send(client, older, { ...request("ping"), id: first.id }));
+        older.stream.leave();
+      },
+    );
 
     test.each(WAYS)("twice in one batch it is refused by %s, and nothing is called", async (_, send) => {
       const client = await connect(gateway, { version: "2025-03-26" });

@@ -23,7 +23,7 @@ const ids = (answer: { structuredContent: { results: { document_id: string }[] }
   answer.structuredContent.results.map(({ document_id }) => document_id).sort();
 
 describe("vault.search", () => {
-  test("shows nothing outside of the agent's memory, whatever scopes it is asked for", async () => {
+  test("shows nothing outside the agent's memory, whatever the requested scopes", async () => {
     const outside = await write(gateway, { text: "The heron is outside.", scope: "clerk/ownx" });
     const inside = await write(gateway, { text: "The heron is inside.", scope: "clerk/own/deep" });
     for (const scopes of [undefined, ["/"], ["clerk"], ["clerk/own"]]) {
@@ -35,14 +35,14 @@ describe("vault.search", () => {
     expect(ids(await all.call("vault__search", { query: "heron" }))).toEqual([outside.id, inside.id].sort());
   });
 
-  test("answers as text what it answers as structure", async () => {
+  test("returns the same as text and as structure", async () => {
     const answer = await all.call("vault__search", { query: "heron" });
     expect(JSON.parse(answer.content[0].text)).toEqual(answer.structuredContent);
   });
 });
 
 describe("vault.read", () => {
-  test("fails for what lies outside as for what there is not, in the same words", async () => {
+  test("fails with the same message for documents outside and for unknown ones", async () => {
     const { id } = await write(gateway, { text: "A secret.", scope: "clerk/ownx" });
     const never = id.replace(/.{6}$/, "000000");
     const said = new Set<string>();
@@ -63,7 +63,7 @@ describe("vault.write", () => {
     expect((await search(gateway, { query: "crake", mode: "keyword" })).results).toEqual([]);
   });
 
-  test("writes inside, in the token's name, and what it wrote is found", async () => {
+  test("writes inside, in the token's name, and the document can be found", async () => {
     const { structuredContent } = await own.call("vault__write", { title: "T", text: "The bittern booms." });
     expect(structuredContent.scope).toBe("clerk/own");
     expect(ids(await own.call("vault__search", { query: "bittern" }))).toEqual([structuredContent.id]);
@@ -86,14 +86,14 @@ describe("vault.write", () => {
 });
 
 describe("time.now", () => {
-  test("answers the time, and what is wrong with a time zone", async () => {
+  test("returns the time, or what is wrong with a time zone", async () => {
     expect((await own.call("time__now")).structuredContent.now).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/);
     const wrong = await own.call("time__now", { time_zone: "Mars/Olympus" });
     expect([wrong.isError, wrong.content[0].text]).toEqual([true, expect.stringContaining("Mars/Olympus")]);
   });
 });
 
-test("no other workspace's documents are in reach", async () => {
+test("other workspaces' documents cannot be reached", async () => {
   await write(gateway, { text: "The egret is ours.", scope: "egret" });
   const other = await connect(gateway, { token: await gateway.workspace("other") });
   expect(ids(await other.call("vault__search", { query: "egret" }))).toEqual([]);

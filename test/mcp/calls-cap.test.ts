@@ -11,7 +11,7 @@ const BATCH = 100;
 /** One connector accepts fewer calls than a workspace may have in flight. */
 const CONNECTORS = 5;
 
-test("past 1,000 the next is refused and sent nowhere; another workspace's is made; what ends makes room", async () => {
+test("beyond 1,000 the next is refused and not sent; another workspace's is made; an ended call makes room", async () => {
   const gateway = await startGateway({ yaml: "limits: { requests_per_minute: 1000000 }\n" });
   const transport = { type: "stdio", command: process.execPath, args: [FAKE_STDIO] };
   for (let made = 0; made < CONNECTORS; made++) {

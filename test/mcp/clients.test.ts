@@ -86,7 +86,7 @@ describe.each(WAYS)("%s", (_, open) => {
     await client.close();
   });
 
-  test("is told that tools have changed", async () => {
+  test("is notified that tools have changed", async () => {
     const client = new Client({ name: "tests", version: "1" });
     const told = Promise.withResolvers<void>();
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => told.resolve());
@@ -102,7 +102,7 @@ describe.each(WAYS)("%s", (_, open) => {
     await more.close();
   });
 
-  test("is refused what the token may not, with the code", async () => {
+  test("is refused what the token may not do, with the code", async () => {
     const client = new Client({ name: "tests", version: "1" });
     await client.connect(asTransport(open().transport));
     const call = client.callTool({ name: "up__none", arguments: {} });
@@ -112,12 +112,12 @@ describe.each(WAYS)("%s", (_, open) => {
 });
 
 describe("the older transport", () => {
-  test("refuses a client without a good token", async () => {
+  test("refuses a client without a valid token", async () => {
     const client = new Client({ name: "tests", version: "1" });
     await expect(client.connect(asTransport(older("gth_none")))).rejects.toThrow("401");
   });
 
-  test("names an endpoint that another token cannot use, and takes nothing that is no message", async () => {
+  test("names an endpoint that another token cannot use, and accepts only messages", async () => {
     const abort = new AbortController();
     const response = await fetch(`${gateway.url}/mcp/sse`, { headers: headers(), signal: abort.signal });
     expect(response.headers.get("content-type")).toBe("text/event-stream");

@@ -15,7 +15,7 @@ afterAll(() => gateway.stop());
 
 const PATHS = ["/mcp", "/mcp/sse"] as const;
 
-describe.each(PATHS)("without a good token %s answers 401 to", (path) => {
+describe.each(PATHS)("without a valid token %s answers 401 to", (path) => {
   test.each(["POST", "GET", "DELETE"])("%s, whatever else is wrong with it", async (method) => {
     const tokens = { none: null, unknown: createSecret(systemRandom), foreign: "sk-abc" };
     for (const [kind, token] of Object.entries(tokens)) {
@@ -30,7 +30,7 @@ describe.each(PATHS)("without a good token %s answers 401 to", (path) => {
     }
   });
 
-  test("a body that has not come to its end yet", async () => {
+  test("an incomplete body", async () => {
     const { promise: sent, resolve: end } = Promise.withResolvers<void>();
     const raw = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(new Uint8Array(10)),
@@ -45,7 +45,7 @@ describe.each(PATHS)("without a good token %s answers 401 to", (path) => {
   });
 });
 
-describe("a page of another site is refused before its token is looked at", () => {
+describe("another site's page is refused before its token is checked", () => {
   test.each([["https://evil.example"], ["null"], ["http://localhost"], [""]])("%p", async (origin) => {
     for (const path of PATHS) {
       for (const method of ["POST", "GET", "DELETE"]) {
@@ -57,7 +57,7 @@ describe("a page of another site is refused before its token is looked at", () =
     }
   });
 
-  test("and its own page is served", async () => {
+  test("but the server's own page is served", async () => {
     const answer = await post(gateway, hello(), { headers: { origin: gateway.url } });
     expect(answer.status).toBe(200);
   });
@@ -100,7 +100,7 @@ describe("a body is refused", () => {
     }
   });
 
-  test("with what was wrong in the ledger, by whom", async () => {
+  test("with the reason and the caller in the ledger", async () => {
     const entries = await ledger(gateway);
     const codes = entries.filter(({ action }) => action === "session.use").map(({ code }) => code);
     expect(new Set(codes)).toEqual(new Set(["invalid_json", "unsupported_media_type", "body_too_large"]));
@@ -153,7 +153,7 @@ describe("without a session", () => {
   });
 });
 
-describe("a session that is not the caller's is not there", () => {
+describe("a session that is not the caller's is not found", () => {
   async function refusals(id: string, token: string): Promise<unknown[]> {
     const headers = { "mcp-session-id": id, accept: "application/json, text/event-stream" };
     const body = request("tools/list");
@@ -173,7 +173,7 @@ describe("a session that is not the caller's is not there", () => {
     return found.filter((each) => JSON.stringify(each).includes('404,"not_found"') === false);
   }
 
-  test("one that there never was", async () => {
+  test("one that never existed", async () => {
     expect(await refusals("none", gateway.admin)).toEqual([]);
   });
 
@@ -187,7 +187,7 @@ describe("a session that is not the caller's is not there", () => {
     expect(await refusals(id, await gateway.workspace("other"))).toEqual([]);
   });
 
-  test("one that was ended, and one of the other transport", async () => {
+  test("one that has ended, and one of the other transport", async () => {
     const client = await connect(gateway);
     const asOlder = await post(gateway, request("ping"), { path: `/mcp/sse?sessionId=${client.id}` });
     expect(asOlder.status).toBe(404);
@@ -195,7 +195,7 @@ describe("a session that is not the caller's is not there", () => {
     expect(await refusals(client.id, gateway.admin)).toEqual([]);
   });
 
-  test("and its owner works on in it, whoever else asked for it, and for its headers alone", async () => {
+  test("and its owner can still use it, whoever else asked for it", async () => {
     const client = await connect(gateway);
     const headers = { authorization: `Bearer ${gateway.admin}`, "mcp-session-id": client.id };
     for (const path of PATHS) {
@@ -206,7 +206,7 @@ describe("a session that is not the caller's is not there", () => {
   });
 });
 
-describe("what a client may ask of this server's authorisation is told as JSON that there is none", () => {
+describe("a client asking for this server's authorisation metadata is told in JSON that there is none", () => {
   test.each([
     "/.well-known/oauth-protected-resource",
     "/.well-known/oauth-protected-resource/mcp",

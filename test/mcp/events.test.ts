@@ -13,7 +13,7 @@ async function replay(events: SessionEvents, after: string): Promise<{ stream: s
   return { stream, sent };
 }
 
-test("what all sessions keep has a limit, and is given back", async () => {
+test("all sessions' stored events have a limit, and are freed", async () => {
   const memory = new EventMemory();
   const sessions = Array.from({ length: 300 }, (_, at) => new SessionEvents(memory, at % 3));
   for (const session of sessions) await session.storeEvent("a", answer(1, "x".repeat(250_000)));
@@ -26,7 +26,7 @@ test("what all sessions keep has a limit, and is given back", async () => {
   expect(memory.held).toBe(0);
 });
 
-test("one workspace's sessions leave half of it to others", async () => {
+test("one workspace's sessions leave half of it for others", async () => {
   const memory = new EventMemory();
   const hog = Array.from({ length: 300 }, () => new SessionEvents(memory, 1));
   for (const session of hog) await session.storeEvent("a", answer(1, "x".repeat(250_000)));
@@ -39,7 +39,7 @@ test("one workspace's sessions leave half of it to others", async () => {
   expect(memory.held).toBe(0);
 });
 
-test("what is nested deeply is counted whole", async () => {
+test("deeply nested messages are counted completely", async () => {
   const events = new SessionEvents(new EventMemory(), 1);
   let deep: object = { text: "x".repeat(200_000) };
   for (let level = 0; level < 50; level++) deep = { deep };
@@ -48,7 +48,7 @@ test("what is nested deeply is counted whole", async () => {
 });
 
 describe("a resumed stream", () => {
-  test("is refused for an event that there never was, or is kept no more", async () => {
+  test("is refused for an event that never existed, or is no longer stored", async () => {
     const events = new SessionEvents(new EventMemory(), 1);
     await events.storeEvent("a", answer(1));
     for (const id of ["2", "0", "", "-1", "1 ", "one"]) {
@@ -59,7 +59,7 @@ describe("a resumed stream", () => {
     await expect(replay(events, "1")).rejects.toThrow("no longer available");
   });
 
-  test("gets what its own stream said after that event, in order, and of no other stream", async () => {
+  test("gets its own stream's later events, in order, and no other stream's", async () => {
     const events = new SessionEvents(new EventMemory(), 1);
     await events.storeEvent("a", answer(1));
     await events.storeEvent("b", answer(2));
@@ -80,8 +80,8 @@ describe("a resumed stream", () => {
   });
 });
 
-describe("what is kept", () => {
-  test("of answers that are too large is nothing, and the others stay", async () => {
+describe("the store of events", () => {
+  test("drops answers that are too large, and keeps the others", async () => {
     const events = new SessionEvents(new EventMemory(), 1);
     await events.storeEvent("a", answer(1));
     const id = await events.storeEvent("a", answer(2, "x".repeat(256 * 1024)));
@@ -90,7 +90,7 @@ describe("what is kept", () => {
     expect(await events.getStreamIdForEventId("1")).toBe("a");
   });
 
-  test("has its limits, whatever is stored, and ids never repeat", async () => {
+  test("respects its limits, whatever is stored, and ids never repeat", async () => {
     const text = fc.integer({ min: 0, max: 100_000 });
     await fc.assert(
       fc.asyncProperty(fc.array(text, { maxLength: 120 }), async (lengths) => {

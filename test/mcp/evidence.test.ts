@@ -31,7 +31,7 @@ interface McpEntry extends Entry {
 const byMcp = async () =>
   (await ledger(gateway)).filter((entry) => (entry as McpEntry).channel === "mcp") as McpEntry[];
 
-test("each request has its entries, by the token, over the channel mcp", async () => {
+test("each request has its entries, by the token, with the channel mcp", async () => {
   const issued = await gateway.call("POST", "/v1/tokens", { body: { name: "t", agent: "plain" } });
   const { id } = await write(gateway, { text: "A text." });
   const client = await connect(gateway, { token: issued.body.secret });
@@ -60,7 +60,7 @@ test("each request has its entries, by the token, over the channel mcp", async (
   expect(entries[0]?.detail).toEqual({ protocol: "2025-11-25", client: "tests 1" });
 });
 
-test("a call's outcome refers to its intent; what went in and out is there as hashes alone", async () => {
+test("a call's outcome refers to its intent, with input and output only as hashes", async () => {
   const client = await connect(gateway);
   upstream.answer(() => text("the answer is 4711"));
   const answer = await client.call("up__echo", { question: "what is 4711" });
@@ -89,7 +89,7 @@ test.each([
   expect((await byMcp()).at(-1)).toMatchObject({ action: "tool.call", phase: "outcome", outcome, code });
 });
 
-test("an upstream that has gone is an outcome, and the connector is shown as unreachable", async () => {
+test("a lost upstream is recorded as an outcome, and the connector is shown as unreachable", async () => {
   await upstream.close();
   const client = await connect(gateway);
   const answer = await client.call("up__echo");
@@ -101,7 +101,7 @@ test("an upstream that has gone is an outcome, and the connector is shown as unr
   expect([shown.status, typeof shown.error]).toEqual(["unreachable", "string"]);
 });
 
-test("arguments that do not fit are denied, with what was sent as a hash", async () => {
+test("invalid arguments are denied, and recorded as a hash", async () => {
   upstream.list([{ name: "echo", inputSchema: { type: "object", required: ["text"] } }]);
   await gateway.call("POST", "/v1/connectors/up/refresh");
   const client = await connect(gateway);
@@ -116,7 +116,7 @@ test("arguments that do not fit are denied, with what was sent as a hash", async
   expect(last?.input_hash).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("what a client names does not get into the evidence where it is no tool's name, or looks like a secret", async () => {
+test("a name from a client is not recorded if it is not a tool's name, or looks like a secret", async () => {
   const client = await connect(gateway);
   const secret = await gateway.token({ scopes: ["tasks:read"] });
   for (const name of [secret, `up.${secret}`, "two words", "x".repeat(500), "<script>"]) {
@@ -131,7 +131,7 @@ test("what a client names does not get into the evidence where it is no tool's n
   expect(JSON.stringify(entries)).not.toContain(secret);
 });
 
-describe("where the ledger cannot be written", () => {
+describe("if the ledger cannot be written", () => {
   let file: Database;
   beforeEach(() => {
     file = ownConnection(gateway.dataDir);
@@ -142,7 +142,7 @@ describe("where the ledger cannot be written", () => {
     file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
   const empty = () => file.run("DROP TRIGGER full");
 
-  test("nothing is dispatched, listed or opened, and each answer says why", async () => {
+  test("nothing is dispatched, listed or opened, and each answer gives the reason", async () => {
     const client = await connect(gateway);
     const { id } = await write(gateway, { text: "A text." });
     fill();
@@ -171,7 +171,7 @@ describe("where the ledger cannot be written", () => {
     expect((await gateway.call("GET", "/v1/tasks")).body.data).toEqual([]);
   });
 
-  test("before an outcome, the answer says so, and that it was made; the next start reports it", async () => {
+  test("before an outcome, the answer says so and that the call was made; the next start reports it", async () => {
     const gate = Promise.withResolvers<object>();
     upstream.answer(() => gate.promise);
     const client = await connect(gateway);

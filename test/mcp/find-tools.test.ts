@@ -39,13 +39,13 @@ describe("finding tools", () => {
     expect((await found(query)).sort()).toEqual([...expected].sort());
   });
 
-  test("puts first what shares most, and a word of the name before one of the description", async () => {
+  test("ranks by shared words, and a word of the name before one of the description", async () => {
     expect((await found("create an issue"))[0]).toBe("github.create_issue");
     expect((await found("open"))[0]).toBe("github.searchOpenIssues");
     expect((await found("search documents"))[0]).toBe("vault.search");
   });
 
-  test("answers as many as it may, equals in the order of their names", async () => {
+  test("returns as many as allowed, with equals in the order of their names", async () => {
     const many = Array.from({ length: 30 }, (_, at) =>
       tool(`up.same_${String(at).padStart(2, "0")}`, "alike"),
     );
@@ -57,7 +57,7 @@ describe("finding tools", () => {
     expect(await findTools([tool("up.wetter", "Sagt, ob es Regen gibt: дождь")], "дождь")).toHaveLength(1);
   });
 
-  test("answers fewer where they are long, and always one", async () => {
+  test("returns fewer if they are long, but always one", async () => {
     const long = (length: number) =>
       Array.from({ length: 20 }, (_, at) => ({
         ...tool(`up.long_${String(at).padStart(2, "0")}`, "alike"),

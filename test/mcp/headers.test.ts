@@ -42,7 +42,7 @@ describe("Accept", () => {
     expect(batch.messages).toHaveLength(2);
   });
 
-  test("that is missing takes anything", async () => {
+  test("that is missing accepts anything", async () => {
     const body = JSON.stringify(hello());
     const client = rawRequest(gateway, { method: "POST", path: "/mcp", body });
     expect(await client.head()).toContain("200 OK");
@@ -50,7 +50,7 @@ describe("Accept", () => {
     client.socket.destroy();
   });
 
-  test("of anything opens the stream of a session, of JSON alone does not", async () => {
+  test("of anything opens a session's stream, of only JSON does not", async () => {
     const client = await connect(gateway);
     const refused = await gateway.call("GET", "/mcp", {
       headers: { accept: "application/json", "mcp-session-id": client.id },
@@ -63,7 +63,7 @@ describe("Accept", () => {
 });
 
 describe("a version", () => {
-  test.each(VERSIONS)("%s is spoken when it is asked for", async (version) => {
+  test.each(VERSIONS)("%s is used on request", async (version) => {
     for (const path of ["/mcp", "/mcp/sse"]) {
       const client = await connect(gateway, { version, path });
       expect(client.version).toBe(version);
@@ -72,7 +72,7 @@ describe("a version", () => {
     }
   });
 
-  test("that nobody knows is answered with the newest", async () => {
+  test("that is unknown is answered with the newest", async () => {
     for (const version of ["2030-01-01", "1", ""]) {
       const { last } = await post(gateway, hello(version));
       expect(last.result.protocolVersion).toBe("2025-11-25");
@@ -94,7 +94,7 @@ describe("a version", () => {
 });
 
 describe("a batch", () => {
-  test("is answered whole, each request by its id; notifications in it are not", async () => {
+  test("is answered completely, each request by its id; its notifications are not", async () => {
     const client = await connect(gateway, { version: "2025-03-26" });
     const asked = [request("tools/list"), request("ping"), request("no/such")];
     const answer = await client.post([...asked, { jsonrpc: "2.0", method: "notifications/x" }]);
@@ -102,7 +102,7 @@ describe("a batch", () => {
     expect(answer.messages.find(({ error }) => error)?.error.code).toBe(-32_601);
   });
 
-  test("of more than 100 is refused before any of it is done", async () => {
+  test("of more than 100 is refused before any of it runs", async () => {
     const client = await connect(gateway);
     const answer = await client.post(Array.from({ length: 101 }, () => request("tools/list")));
     expect([answer.status, answer.last.error.code]).toEqual([400, -32_600]);
@@ -111,7 +111,7 @@ describe("a batch", () => {
 });
 
 describe("every answer carries", () => {
-  test("its request id, what is left of the limit, and what the session is called", async () => {
+  test("its request id, the rest of the limit, and the session's id", async () => {
     const client = await connect(gateway);
     const answer = await client.post(request("tools/list"));
     expect(answer.headers.get("gatehouse-request-id")).toStartWith("req_");
@@ -123,7 +123,7 @@ describe("every answer carries", () => {
     expect(pinged.headers.get("ratelimit")).toBeNull();
   });
 
-  test("where its evidence is: a session's beginning in a header, each call's in _meta", async () => {
+  test("the place of its evidence: a session's start in a header, each call's in _meta", async () => {
     const hi = await post(gateway, hello());
     const seq = Number(hi.headers.get("gatehouse-ledger"));
     const entry = await gateway.call("GET", `/v1/ledger/${seq}`);
@@ -134,7 +134,7 @@ describe("every answer carries", () => {
     expect(listed.body).toMatchObject({ action: "tool.list", channel: "mcp", phase: "single" });
   });
 
-  test("the refusal's code and request id, where it is one", async () => {
+  test("the refusal's code and request id, if it is one", async () => {
     const client = await connect(gateway);
     const answer = await client.post(request("tools/call", { name: "none.there" }));
     expect(answer.last.error).toMatchObject({ code: -32_602, data: { code: "unknown_tool" } });
@@ -142,7 +142,7 @@ describe("every answer carries", () => {
   });
 });
 
-test("a session's id cannot be guessed, and is unlike any other", async () => {
+test("a session's id is unguessable and unique", async () => {
   const ids = new Set<string>();
   for (let opened = 0; opened < 5; opened++) {
     const { id } = await connect(gateway);
@@ -152,7 +152,7 @@ test("a session's id cannot be guessed, and is unlike any other", async () => {
   expect(ids.size).toBe(5);
 });
 
-describe("a Host header that is none is refused, and is no fault of the server", () => {
+describe("an invalid Host header is refused, and is not a fault of the server", () => {
   test.each(["a b", "[::", "%", "x/y?z"])("%p", async (host) => {
     const { hostname, port } = new URL(gateway.url);
     for (const path of ["/mcp", "/mcp/sse", "/mcp/sse?sessionId=x"]) {
@@ -170,7 +170,7 @@ describe("a Host header that is none is refused, and is no fault of the server",
   });
 });
 
-test("an answer that is long in coming is sent as a stream that is open already", async () => {
+test("a slow answer is sent as a stream that is already open", async () => {
   const client = await connect(gateway);
   const response = await postOpen(gateway, request("ping"), { headers: { "mcp-session-id": client.id } });
   expect(response.headers.get("content-type")).toBe("text/event-stream");

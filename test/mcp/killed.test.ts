@@ -41,7 +41,7 @@ async function openSession(server: ServerProcess): Promise<Record<string, string
   return { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
 }
 
-test("its outcome is unknown, once, and the ledger holds", async () => {
+test("its outcome is recorded once as unknown, and the ledger holds", async () => {
   const options = { cwd: directory.path };
   const first = await serve([], options);
   const transport = { type: "http", url: upstream.url };
@@ -76,7 +76,7 @@ test("its outcome is unknown, once, and the ledger holds", async () => {
   expect(upstream.calls).toHaveLength(1);
 }, 60_000);
 
-test("a server that is told to stop ends the calls that are out, and has their outcomes on disk", async () => {
+test("a server told to stop ends the calls in flight, and has their outcomes on disk", async () => {
   const options = { cwd: directory.path };
   const server = await serve([], options);
   const before = upstream.calls.length;

@@ -27,7 +27,7 @@ const left = (answer: { headers: Headers }) =>
   Number(/r=(\d+)/.exec(answer.headers.get("ratelimit") ?? "")?.[1]);
 
 describe("enforced", () => {
-  test("past the limit a request is 429 and dispatches nothing; a ping and what stops work are served", async () => {
+  test("beyond the limit a request is 429 and dispatches nothing; a ping and calls that stop work are served", async () => {
     await limit(5, "enforced");
     let answer = await client.post(request("tools/list"));
     for (let made = 0; made < 10 && answer.status === 200; made++)
@@ -50,7 +50,7 @@ describe("enforced", () => {
     expect(await client.toolNames()).toContain("time__now");
   });
 
-  test("what is refused counts, so that wrong requests are no way past it", async () => {
+  test("refused requests count too, so wrong requests do not evade the limit", async () => {
     await limit(5, "enforced");
     const statuses = new Set<number>();
     for (let made = 0; made < 12; made++) {
@@ -68,7 +68,7 @@ describe("enforced", () => {
 });
 
 describe("soft", () => {
-  test("past the limit everything is served and marked, and one entry says so", async () => {
+  test("beyond the limit everything is served and marked, and one entry says so", async () => {
     await limit(5, "soft");
     let answer = await client.post(request("tools/list"));
     for (let made = 0; made < 10; made++) answer = await client.post(request("tools/list"));

@@ -53,7 +53,7 @@ async function listener(token: object, path = "/mcp"): Promise<Listener> {
   };
 }
 
-test("a connector that comes, changes and goes is told to who may use it, and to nobody else", async () => {
+test("adding, changing and removing a connector notifies exactly those who may use it", async () => {
   const all = await listener({ scopes: ["admin"] });
   const own = await listener({ agent, scopes: ["tools:up.*"] });
   const others = await listener({ agent, scopes: ["tools:vault.*"] });
@@ -78,7 +78,7 @@ test("a connector that comes, changes and goes is told to who may use it, and to
   expect(foreignStream.events.filter(CHANGED)).toEqual([]);
 });
 
-test("a tool that changed in its description or schema alone is told of as well", async () => {
+test("a change of only a tool's description or schema is notified too", async () => {
   upstream.list([{ name: "one", description: "Old.", inputSchema: { type: "object" } }]);
   await addConnector(gateway, "up", upstream.url);
   const { told } = await listener({ scopes: ["admin"] });
@@ -93,7 +93,7 @@ test("a tool that changed in its description or schema alone is told of as well"
   await gateway.call("DELETE", "/v1/connectors/up");
 });
 
-test("an agent whose tools change is told, and one that changes in something else is not", async () => {
+test("an agent whose tools change is notified, but not one that changes otherwise", async () => {
   const own = await listener({ agent, scopes: ["tools:*"] });
   await gateway.agent(`${agent}-other`);
   const other = await listener({ agent: `${agent}-other`, scopes: ["tools:*"] });
@@ -105,7 +105,7 @@ test("an agent whose tools change is told, and one that changes in something els
   expect([await own.told(2), await other.told(0)]).toEqual([2, 0]);
 });
 
-test("an agent that comes or goes is told to who may give it tasks", async () => {
+test("adding or removing an agent notifies those who may give it tasks", async () => {
   const may = await listener({ scopes: ["tasks:write"] });
   const mayNot = await listener({ scopes: ["tools:*"] });
   await gateway.agent(`${agent}-new`);
@@ -114,7 +114,7 @@ test("an agent that comes or goes is told to who may give it tasks", async () =>
   expect([await may.told(2), await mayNot.told(0)]).toEqual([2, 0]);
 });
 
-test("changes that come together are told once", async () => {
+test("simultaneous changes are notified once", async () => {
   const { told } = await listener({ scopes: ["admin"] });
   await addConnector(gateway, "up", upstream.url);
   await gateway.agent(`${agent}-a`);
@@ -123,7 +123,7 @@ test("changes that come together are told once", async () => {
   await gateway.call("DELETE", "/v1/connectors/up");
 });
 
-test("in search mode the two tools are what they were, whatever comes", async () => {
+test("in search mode the two tools are unchanged, whatever else changes", async () => {
   const { told } = await listener({ scopes: ["admin"], tools_mode: "search" });
   await addConnector(gateway, "up", upstream.url);
   expect(await told(0)).toBe(0);

@@ -19,7 +19,7 @@ describe("a name over MCP", () => {
     expect(shown([name])).toEqual([expected]);
   });
 
-  test("that is too long ends in a part of its hash", () => {
+  test("that is too long ends with part of its hash", () => {
     const name = `github.${"x".repeat(100)}`;
     const [made = ""] = shown([name]);
     expect(made).toMatch(/^github__x{47}_[0-9a-f]{8}$/);
@@ -32,8 +32,8 @@ describe("a name over MCP", () => {
   });
 });
 
-describe("of names that are the same once made safe", () => {
-  test("the one that needed no change keeps its own", () => {
+describe("of names that become equal when made safe", () => {
+  test("the one that needs no change keeps its form", () => {
     const [dashed, clean, dotted] = shown(["up.get-it", "up.get_it", "up.get.it"]);
     expect(clean).toBe("up__get_it");
     expect(dashed).toMatch(/^up__get_it_[0-9a-f]{8}$/);
@@ -41,14 +41,14 @@ describe("of names that are the same once made safe", () => {
     expect(dashed).not.toBe(dotted);
   });
 
-  test("each gets its hash where none is clean, in whatever order they come", () => {
+  test("each gets its hash if none is clean, in any order", () => {
     const names = ["up.get-it", "up.get.it"];
     const made = shown(names);
     expect(made.every((name) => /^up__get_it_[0-9a-f]{8}$/.test(name ?? ""))).toBe(true);
     expect(shown([...names].reverse())).toEqual([...made].reverse());
   });
 
-  test("one that is named like another's hash does not take its place", () => {
+  test("one named like another's hash does not take its place", () => {
     const [hashed = ""] = shown(["up.get-it", "up.get.it"]);
     const thief = hashed.replace("__", ".");
     const made = shown(["up.get-it", "up.get.it", thief]);
@@ -57,7 +57,7 @@ describe("of names that are the same once made safe", () => {
   });
 });
 
-test("a dotted name and what is shown lead to the same tool; anything else to none", () => {
+test("a dotted name and the shown name lead to the same tool; anything else to none", () => {
   const names = toolNames(["up.get-it", "up.get_it"]);
   expect(names.inward("up.get-it")).toBe("up.get-it");
   expect(names.inward("up__get_it")).toBe("up.get_it");
@@ -78,7 +78,7 @@ const dotted = fc.tuple(connector, tool).map(([left, right]) => `${left}.${right
 const dottedNames = fc.uniqueArray(dotted, { maxLength: 40 });
 
 describe("for any set of names", () => {
-  test("what is shown is safe, 64 at most, unlike any other, and leads back", () => {
+  test("shown names are safe, unique, at most 64 characters, and reversible", () => {
     fc.assert(
       fc.property(dottedNames, (names) => {
         const made = toolNames(names);
@@ -91,7 +91,7 @@ describe("for any set of names", () => {
     );
   });
 
-  test("clean names that fit keep their own", () => {
+  test("clean names that fit keep their form", () => {
     fc.assert(
       fc.property(dottedNames, (names) => {
         const made = toolNames(names);

@@ -68,13 +68,13 @@ const TAKEN: readonly Case[] = [
   ["a local name beside a public URL", PROXIED, "127.0.0.1:8420", null],
 ];
 
-describe("refused is", () => {
+describe("refused:", () => {
   test.each(REFUSED.map((each) => [each[0], each] as const))("%s", (_, each) => {
     expect(judge(each)).toBe("origin_forbidden");
   });
 });
 
-describe("taken is", () => {
+describe("accepted:", () => {
   test.each(TAKEN.map((each) => [each[0], each] as const))("%s", (_, each) => {
     expect(judge(each)).toBe("taken");
   });

@@ -30,7 +30,7 @@ const called = (name: string, input: object, more: object = {}) =>
   request("tools/call", { name, arguments: input, ...more });
 
 describe("progress of an upstream", () => {
-  test("is not sent to who did not ask for it", async () => {
+  test("is not sent to a client that did not ask for it", async () => {
     const client = await connect(gateway);
     const { messages } = await client.post(called("child__progress", { steps: 3 }));
     expect(messages).toHaveLength(1);
@@ -56,7 +56,7 @@ describe("progress of an upstream", () => {
 });
 
 describe("a call that is cancelled", () => {
-  test("is told to its upstream, ends its POST, and has its outcome", async () => {
+  test("notifies its upstream, ends its POST, and has its outcome", async () => {
     const client = await connect(gateway);
     const asked = called("child__progress", { steps: 1, hang: true }, { _meta: { progressToken: 1 } });
     const stream = watch(await client.open(asked));
@@ -74,7 +74,7 @@ describe("a call that is cancelled", () => {
     expect(outcome).toMatchObject({ phase: "outcome", outcome: "cancelled" });
   });
 
-  test("is not another one's, whatever its id", async () => {
+  test("is never another client's, whatever its id", async () => {
     const { promise, resolve } = Promise.withResolvers<object>();
     upstream.answer(() => promise);
     const client = await connect(gateway);
@@ -113,7 +113,7 @@ async function hasOutcome(tool: string): Promise<boolean> {
 }
 
 describe("a client whose connection broke", () => {
-  test("gets the answer that it missed, and no answer of another call", async () => {
+  test("gets the answer that it missed, and no other call's", async () => {
     const gates = [Promise.withResolvers<object>(), Promise.withResolvers<object>()] as const;
     upstream.answer(({ input }) => gates[input.which === 0 ? 0 : 1].promise);
     const client = await connect(gateway);
@@ -134,7 +134,7 @@ describe("a client whose connection broke", () => {
     resumed.leave();
   });
 
-  test("gets it also where it comes back before there is an answer", async () => {
+  test("gets it even if it returns before there is an answer", async () => {
     const gate = Promise.withResolvers<object>();
     upstream.answer(() => gate.promise);
     const client = await connect(gateway);
@@ -151,7 +151,7 @@ describe("a client whose connection broke", () => {
     resumed.leave();
   });
 
-  test("is refused what was never sent, and another session's events", async () => {
+  test("is refused unsent events, and another session's", async () => {
     const client = await connect(gateway);
     const other = await connect(gateway);
     await client.call("time__now");

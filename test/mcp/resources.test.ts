@@ -45,7 +45,7 @@ describe("without vault:read", () => {
   });
 });
 
-describe("what there is not, or lies outside, is answered in the same words", () => {
+describe("unknown resources and those outside are refused with the same message", () => {
   test("for an agent's token", async () => {
     await gateway.agent("bounded", { memory_scope: "bounded/own" });
     const client = await connect(gateway, { token: await gateway.token({ agent: "bounded" }) });
@@ -83,7 +83,7 @@ describe("what there is not, or lies outside, is answered in the same words", ()
   });
 });
 
-test("a resource shows its document, and its text is what the vault holds", async () => {
+test("a resource shows its document, with the vault's text", async () => {
   const text = "# Returns\n\nWithin fourteen days.";
   const { id } = await write(gateway, {
     title: "Returns",
@@ -110,7 +110,7 @@ test("a resource shows its document, and its text is what the vault holds", asyn
   expect(templates.resourceTemplates[0].uriTemplate).toBe("vault://{document_id}");
 });
 
-test("a memory scope that has changed holds at the next call", async () => {
+test("a changed memory scope applies at the next call", async () => {
   await gateway.agent("moved", { memory_scope: "moved/old" });
   const client = await connect(gateway, { token: await gateway.token({ agent: "moved" }) });
   const before = await write(gateway, { text: "Old.", scope: "moved/old" });
@@ -123,7 +123,7 @@ test("a memory scope that has changed holds at the next call", async () => {
   );
 });
 
-test("more than a page of documents come in pages, each once, newest first", async () => {
+test("documents beyond a page are listed in pages, each once, newest first", async () => {
   const written: string[] = [];
   for (let made = 0; made < 205; made++) {
     written.push((await write(gateway, { text: `Page ${made}.`, scope: "pages" })).id);
@@ -136,7 +136,7 @@ test("more than a page of documents come in pages, each once, newest first", asy
   }
 }, 20_000);
 
-test("for any boundary, what is listed and read is what lies inside, and nothing else", async () => {
+test("for any boundary, exactly the documents inside are listed and read", async () => {
   const root = "any";
   const SCOPES = ["a", "a/b", "a/b/c", "ab", "a/bc", "b", "b/a", "c.d", "c", "c-d"].map(
     (scope) => `${root}/${scope}`,

@@ -85,7 +85,7 @@ describe("a refusal names its entry in the ledger:", () => {
   });
 });
 
-test("a removed agent's handshake that was half sent leaves other tokens of its scopes their tools", async () => {
+test("a removed agent's half-sent handshake leaves the tools of other tokens with its scopes", async () => {
   await gateway.agent("leaver");
   const scopes = ["tools:*"];
   const leaver = await gateway.token({ agent: "leaver", scopes });
@@ -118,7 +118,7 @@ test("a removed agent's handshake that was half sent leaves other tokens of its 
   ]);
 });
 
-describe("tools that changed while a client listened to nothing", () => {
+describe("tools that changed while a client was not listening", () => {
   const change = async () => {
     await addConnector(gateway, "more", upstream.url);
     clock.advance(GATHERED_MS);
@@ -128,7 +128,7 @@ describe("tools that changed while a client listened to nothing", () => {
     clock.advance(GATHERED_MS);
   };
 
-  test("are told of when it begins to listen, once", async () => {
+  test("are notified once, when it begins to listen", async () => {
     const client = await connect(gateway);
     await change();
     const stream = await client.listen();
@@ -139,7 +139,7 @@ describe("tools that changed while a client listened to nothing", () => {
     stream.leave();
   });
 
-  test("and changed back, are not told of", async () => {
+  test("and changed back, are not notified", async () => {
     const client = await connect(gateway);
     await change();
     await changeBack();
@@ -151,7 +151,7 @@ describe("tools that changed while a client listened to nothing", () => {
     await changeBack();
   });
 
-  test("and that others alone may use, are not told of", async () => {
+  test("and that only others may use, are not notified", async () => {
     const client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
     await change();
     const stream = await listenQuietly(client);
@@ -181,7 +181,7 @@ describe("arguments that are nested 500,000 levels deep", () => {
     ["of a builtin tool", "time__now"],
     ["of an upstream's tool", "up__one"],
     ["of an agent", "agents__clerk"],
-  ])("%s are refused in plain words, and the server goes on", async (_, name) => {
+  ])("%s are refused with a plain message, and the server continues", async (_, name) => {
     const client = await connect(gateway);
     const raw = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":{"a":${deep}}}}`;
     const { status, last } = await client.post(null, { raw });
@@ -205,7 +205,7 @@ const IDLE_CALLER: Caller = {
   role: null,
 };
 
-describe("where a node has as many sessions as it may have, of five workspaces", () => {
+describe("when a node has its maximum of sessions, from five workspaces", () => {
   const PER_WORKSPACE = 2_000;
   const WORKSPACES = [1, 2, 3, 4, 5];
 
@@ -250,7 +250,7 @@ describe("where a node has as many sessions as it may have, of five workspaces",
   const endedOf = (sessions: Sessions, all: readonly Session[]): string[] =>
     all.filter(({ id, workspaceId, actor }) => !sessions.find(id, workspaceId, actor)).map(({ id }) => id);
 
-  test("a sixth's client gets in while all are in use, and the quietest of a workspace with most makes way", async () => {
+  test("a sixth's client gets in while all are in use, and the quietest of a workspace with the most is closed", async () => {
     const { sessions, all } = full(1);
     sessions.makeRoom(6);
     expect(endedOf(sessions, all)).toEqual(["session-0"]);
@@ -270,7 +270,7 @@ describe("where a node has as many sessions as it may have, of five workspaces",
     await sessions.stop();
   });
 
-  test("a sixth's client gets in, and the one that has been idle longest makes way", async () => {
+  test("a sixth's client gets in, and the session idle the longest is closed", async () => {
     const { sessions, all } = full(0);
     sessions.makeRoom(6);
     expect(sessions.size).toBe(9_999);

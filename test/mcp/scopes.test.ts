@@ -57,7 +57,7 @@ async function judge(
   return { listed: shown.includes(tool), mcp, rest: task.body.code ?? "taken" };
 }
 
-describe("a tool is refused, and is not listed,", () => {
+describe("a tool is refused and not listed:", () => {
   const forbidden = { listed: false, mcp: "tool_forbidden", rest: "tool_forbidden" };
   const unknown = { listed: false, mcp: "unknown_tool", rest: "unknown_tool" };
 
@@ -97,7 +97,7 @@ describe("a tool is refused, and is not listed,", () => {
   });
 });
 
-describe("a tool is called, and is listed,", () => {
+describe("a tool is called and listed", () => {
   test.each([
     ["by all", "up.search_code", { scopes: ["tools:*"] }],
     ["by its name", "up.search_code", { scopes: ["tools:up.search_code"], tools: ["up.search_code"] }],
@@ -107,14 +107,14 @@ describe("a tool is called, and is listed,", () => {
     expect(await judge(tool, rights)).toEqual({ listed: true, mcp: "called", rest: "taken" });
   });
 
-  test("by its dotted name and by the one that is shown, and is the same", async () => {
+  test("by its dotted name and by its shown name, which are the same tool", async () => {
     const client = await connect(gateway);
     for (const name of ["up.search_code", "up__search_code"]) {
       expect((await client.call(name, { a: 1 })).content[0].text).toBe('search_code {"a":1}');
     }
   });
 
-  test("by names of their own where two would be the same", async () => {
+  test("under distinct names if two would be the same", async () => {
     const client = await connect(gateway);
     const { tools } = await client.ask("tools/list");
     const named = (title: string) => tools.find((tool: { title: string }) => tool.title === title).name;
@@ -131,7 +131,7 @@ describe("a tool is called, and is listed,", () => {
   });
 });
 
-test("nothing is sent for arguments that do not fit, and the caller reads what is wrong", async () => {
+test("nothing is sent for invalid arguments, and the caller reads what is wrong", async () => {
   const client = await connect(gateway);
   const before = upstream.calls.length;
   for (const input of [{}, { n: "1" }, { n: 1.5 }]) {
@@ -151,7 +151,7 @@ test("nothing is sent for arguments that do not fit, and the caller reads what i
   }
 });
 
-test("a destructive tool waits for a person where an agent calls it, and for nobody where it need not", async () => {
+test("a destructive tool waits for a person if an agent calls it, and otherwise not", async () => {
   const client = await connect(gateway, { token: await gateway.token({ agent }) });
   const waits = async (tool: string) => {
     const before = upstream.calls.length;
@@ -171,7 +171,7 @@ test("a destructive tool waits for a person where an agent calls it, and for nob
   await waits("up__search_code");
 });
 
-test("a tool shows what its upstream says of it", async () => {
+test("a tool shows its upstream's description", async () => {
   const client = await connect(gateway);
   const { tools } = await client.ask("tools/list");
   expect(tools.find(({ name }: { name: string }) => name === "up__wipe")).toEqual({
@@ -197,7 +197,7 @@ test("each refusal is in the ledger with its code and tool, by the token that as
   ]);
 });
 
-test("a listing of more than a thousand tools comes in pages, each tool once", async () => {
+test("more than a thousand tools are listed in pages, each tool once", async () => {
   const big = startScriptedMcp(Array.from({ length: 700 }, (_, at) => `tool_${at}`));
   await addConnector(gateway, "big", big.url);
   await addConnector(gateway, "bigger", big.url);

@@ -36,13 +36,13 @@ test("two tools are listed", async () => {
   expect(await client.toolNames()).toEqual(["call_tool", "find_tools"]);
 });
 
-test("the token says so, and others do not", async () => {
+test("the token shows the mode, and others do not", async () => {
   const { body } = await gateway.call("GET", "/v1/tokens");
   expect(body.data.map((token: { tools_mode?: string }) => token.tools_mode)).toEqual(["search", undefined]);
 });
 
 describe("finding", () => {
-  test("answers what the caller may use, and nothing of what it may not", async () => {
+  test("returns only what the caller may use", async () => {
     const answer = await client.call("find_tools", { query: "issue of a repository" });
     expect(answer.structuredContent.tools).toEqual([
       {
@@ -83,7 +83,7 @@ describe("calling", () => {
     ["what there is not", "github__none", "unknown_tool"],
     ["itself", "call_tool", "unknown_tool"],
     ["an agent without tasks:write", "agents__narrow", "scope_missing"],
-  ])("%s is refused as by its own name", async (_, name, code) => {
+  ])("%s is refused as if called by its own name", async (_, name, code) => {
     const before = upstream.calls.length;
     const wrapped = await client.refusal("tools/call", { name: "call_tool", arguments: { name } });
     expect(wrapped.data.code).toBe(code);
@@ -94,7 +94,7 @@ describe("calling", () => {
     expect(upstream.calls.length).toBe(before);
   });
 
-  test("a tool answers as by its own name, and the ledger names it", async () => {
+  test("a tool answers as if called by its own name, and the ledger names it", async () => {
     const input = { title: "It rains" };
     const wrapped = await client.call("call_tool", { name: "github__create_issue", arguments: input });
     const own = await client.call("github__create_issue", input);

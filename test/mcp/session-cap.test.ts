@@ -32,7 +32,7 @@ async function open(): Promise<string> {
   return response.headers.get("mcp-session-id") ?? "";
 }
 
-test("past 2,000 of a workspace the one that is idle longest makes way, and none that listens", async () => {
+test("beyond 2,000 of a workspace the session idle the longest is closed, and none that is listening", async () => {
   const listening = await connect(gateway);
   const stream = await listening.listen();
   clock.advance(1_000);

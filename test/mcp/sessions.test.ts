@@ -42,7 +42,7 @@ describe("a session without a stream", () => {
     expect((await client.post(request("ping"))).status).toBe(404);
   });
 
-  test("is kept by a call that takes longer than that", async () => {
+  test("is kept alive by a call that takes longer than that", async () => {
     await addConnector(gateway, "up", upstream.url);
     const gate = Promise.withResolvers<object>();
     upstream.answer(() => gate.promise);
@@ -59,7 +59,7 @@ describe("a session without a stream", () => {
 });
 
 describe("a session with a stream", () => {
-  test("lives as long as that is open", async () => {
+  test("lives as long as the stream is open", async () => {
     const client = await connect(gateway);
     const stream = await client.listen();
     for (let hours = 0; hours < 3; hours++) {
@@ -69,7 +69,7 @@ describe("a session with a stream", () => {
     stream.leave();
   });
 
-  test("is swept five minutes after it was lost, and not before", async () => {
+  test("is swept five minutes after the stream was lost, and not before", async () => {
     const client = await connect(gateway);
     const stream = await client.listen();
     clock.advance(60 * MINUTE);
@@ -90,7 +90,7 @@ describe("a session with a stream", () => {
     expect((await client.post(request("ping"))).status).toBe(404);
   });
 
-  test("of the older transport ends with it", async () => {
+  test("of the older transport ends with the stream", async () => {
     const abort = new AbortController();
     const headers = { authorization: `Bearer ${gateway.admin}` };
     const stream = watch(await fetch(`${gateway.url}/mcp/sse`, { headers, signal: abort.signal }), abort);
@@ -119,7 +119,7 @@ test("a stream shows at once that it is open", async () => {
   stream.leave();
 });
 
-test("a handshake that is refused leaves no session behind", async () => {
+test("a refused handshake leaves no session behind", async () => {
   for (let tries = 0; tries < 5; tries++) {
     expect((await gateway.call("POST", "/mcp", { body: request("initialize") })).status).toBe(400);
     expect((await gateway.call("POST", "/mcp", { body: [request("initialize")] })).status).toBe(400);

@@ -19,7 +19,7 @@ function open() {
   return { clock, transport, reader, next, closed: () => closed };
 }
 
-test("what is no message is refused, and reaches nobody", () => {
+test("anything but a message is refused, and reaches nobody", () => {
   const { transport } = open();
   const heard: unknown[] = [];
   transport.onmessage = (message) => void heard.push(message);
@@ -31,7 +31,7 @@ test("what is no message is refused, and reaches nobody", () => {
   expect(heard).toEqual([MESSAGE]);
 });
 
-test("the endpoint comes first, as an absolute URL, then the messages, and comments in between", async () => {
+test("the endpoint comes first, as an absolute URL, then messages, with comments in between", async () => {
   const { clock, transport, next } = open();
   expect(await next()).toBe(`event: endpoint\ndata: ${ENDPOINT}\n\n`);
   await transport.send(MESSAGE);
@@ -40,7 +40,7 @@ test("the endpoint comes first, as an absolute URL, then the messages, and comme
   expect(await next()).toBe(": keep-alive\n\n");
 });
 
-test("a client that leaves ends it once, and its timer; nothing can be sent any more", async () => {
+test("a client that leaves ends it once, with its timer; nothing more can be sent", async () => {
   const { clock, transport, reader, closed } = open();
   await reader.cancel();
   expect(closed()).toBe(1);
@@ -50,7 +50,7 @@ test("a client that leaves ends it once, and its timer; nothing can be sent any 
   await expect(transport.send(MESSAGE)).rejects.toThrow("disconnected");
 });
 
-test("ended from here, the stream is over after what was sent", async () => {
+test("ended by the server, the stream is over after what was sent", async () => {
   const { transport, reader, next, closed } = open();
   await next();
   await transport.send(MESSAGE);
@@ -60,7 +60,7 @@ test("ended from here, the stream is over after what was sent", async () => {
   expect(closed()).toBe(1);
 });
 
-test("a client that takes nothing is cut once 32 MiB wait for it", async () => {
+test("a client that reads nothing is disconnected once 32 MiB are queued", async () => {
   const { transport, closed } = open();
   const large = { ...MESSAGE, params: { text: "x".repeat(8 * 1024 * 1024) } };
   for (let sent = 0; sent < 4; sent++) await transport.send(large);

@@ -50,7 +50,7 @@ const dispatched = async () =>
   (await ledger(gateway)).filter(({ action, phase }) => action === "task.dispatch" && phase === "intent")
     .length;
 
-test("past 1,000 in a workspace no agent is given a task any more, and another workspace's may wait", async () => {
+test("beyond 1,000 in a workspace no agent gets another task, but another workspace's clients may wait", async () => {
   const client = await connect(gateway, { version: "2025-03-26" });
   const out: Promise<unknown>[] = [];
   for (let sent = 0; sent < WAITS_PER_WORKSPACE; sent += BATCH) {
@@ -87,7 +87,7 @@ test("past 1,000 in a workspace no agent is given a task any more, and another w
   expect((await client.call("agents__plain", { prompt: "hi" })).content[0].text).toBe("there is room");
 });
 
-test("who waits for an agent when the process stops is told so, and which task goes on after the start", async () => {
+test("a client waiting for an agent when the process stops is told so, with the task that continues", async () => {
   const { admin } = gateway;
   const client = await connect(gateway);
   const stream = watch(await client.open(request("tools/call", ASK_AGENT)));

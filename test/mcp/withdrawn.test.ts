@@ -48,7 +48,7 @@ async function hang(client: Awaited<ReturnType<typeof connect>>) {
 
 const cancelled = () => upstream.heard.filter((method) => method === "notifications/cancelled").length;
 
-test("a token that was revoked is refused at once, and its streams and calls end, the upstream being told", async () => {
+test("a revoked token is refused at once, and its streams and calls end, with the upstream notified", async () => {
   const { id, secret } = await issue();
   const client = await connect(gateway, { token: secret });
   const stream = await client.listen();
@@ -107,7 +107,7 @@ test("the older transport's stream ends when its token expires", async () => {
   await stream.ended;
 });
 
-test("a stream that a rotated secret reads ends with its grace", async () => {
+test("a rotated secret's stream ends with its grace", async () => {
   clock.advance(7_000);
   const { id, secret } = await issue();
   const client = await connect(gateway, { token: secret });
@@ -145,7 +145,7 @@ test("a rotated secret is refused, and its session ends with it; in its grace bo
   expect((await with_(again.id, graced.body.secret)).status).toBe(200);
 });
 
-test("tools that an agent has lost are refused in a session that was open before", async () => {
+test("tools that an agent has lost are refused in an already open session", async () => {
   const client = await connect(gateway, { token: (await issue()).secret });
   expect((await client.call("up__echo", { text: "hi" })).content[0].text).toBe("hi");
   await gateway.call("PATCH", `/v1/agents/${agent}`, { body: { tools: ["time.*"] } });
@@ -156,7 +156,7 @@ test("tools that an agent has lost are refused in a session that was open before
   expect((await client.call("up__echo", { text: "hi" })).content[0].text).toBe("hi");
 });
 
-test("an agent that was stopped has its calls ended and is refused new ones, until it is resumed", async () => {
+test("a stopped agent's calls end and new ones are refused, until it is resumed", async () => {
   const client = await connect(gateway, { token: (await issue()).secret });
   const admin = await connect(gateway);
   const own = await hang(client);
@@ -179,7 +179,7 @@ test("an agent that was stopped has its calls ended and is refused new ones, unt
   await other.ended;
 });
 
-test("an agent that was removed takes its tokens with it, and their streams", async () => {
+test("removing an agent ends its tokens and their streams", async () => {
   const client = await connect(gateway, { token: (await issue()).secret });
   const stream = await client.listen();
   const call = await hang(client);
@@ -188,7 +188,7 @@ test("an agent that was removed takes its tokens with it, and their streams", as
   expect((await client.post(request("tools/list"))).status).toBe(401);
 });
 
-test("a session that is ended breaks off its calls", async () => {
+test("ending a session breaks off its calls", async () => {
   const client = await connect(gateway);
   const call = await hang(client);
   const before = cancelled();
@@ -198,7 +198,7 @@ test("a session that is ended breaks off its calls", async () => {
   expect((await client.post(request("ping"))).status).toBe(404);
 });
 
-test("a connector that was removed fails what is out, and its tools are unknown from then on", async () => {
+test("removing a connector fails its calls in flight, and its tools are unknown from then on", async () => {
   const second = startFakeMcp();
   await addConnector(gateway, "gone", second.url);
   const client = await connect(gateway);

@@ -88,7 +88,7 @@ describe("the token of an agent that took a freed name sees", () => {
     }
   });
 
-  test.each(Object.entries(WAYS))("none of them in %s, which has the own task's", async (_, read) => {
+  test.each(Object.entries(WAYS))("none of them in %s, which has its own task's", async (_, read) => {
     const seen = await read();
     expect(seen.filter((seq) => late.includes(seq))).toEqual([]);
     const own = (await entries(`?task=${ownTask}`, gateway.admin)).map(({ seq }) => seq);

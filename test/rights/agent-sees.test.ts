@@ -80,7 +80,7 @@ const seqsOf = (entries: readonly Entry[]) =>
   entries.filter(({ actor }) => actor !== `token:${tokenId}`).map(({ seq }) => seq);
 
 describe("agents", () => {
-  test("the list has its own alone, on one page", async () => {
+  test("the list has only its own, on one page", async () => {
     const { body } = await get("/v1/agents");
     expect(body.data.map(({ name }: { name: string }) => name)).toEqual(["own"]);
     expect(body.next_cursor).toBeNull();
@@ -88,7 +88,7 @@ describe("agents", () => {
     expect((await get(`/v1/agents?cursor=${after}`)).body.data).toEqual([]);
   });
 
-  test("another one is not there, as one that never was", async () => {
+  test("another agent is not found, like one that never existed", async () => {
     const [foreign, none] = [await get(`/v1/agents/${FOREIGN}`), await get("/v1/agents/nobody")];
     expect([foreign.status, foreign.body.code]).toEqual([404, "agent_not_found"]);
     expect([none.status, none.body.code]).toEqual([404, "agent_not_found"]);
@@ -98,7 +98,7 @@ describe("agents", () => {
 });
 
 describe("the ledger", () => {
-  test("a day before the agent existed has no entries, and no bundle; what is recorded is what was asked for", async () => {
+  test("a day before the agent existed has no entries and no bundle; the request is recorded as it was", async () => {
     for (const format of ["json", "ndjson", "csv"]) {
       const { status, headers } = await get(`/v1/ledger?date=2020-01-01&limit=5&format=${format}`);
       expect([format, status, headers.get("gatehouse-next-cursor")]).toEqual([format, 200, null]);
@@ -131,7 +131,7 @@ describe("the ledger", () => {
     "&action=task.dispatch",
     "&tier=1",
     `&date=${new Date().toISOString().slice(0, 10)}`,
-  ])("with %s it has what of that is the agent's", async (query) => {
+  ])("with %s it has the agent's part of that", async (query) => {
     expect(seqsOf(await all(`?x=${query}`.replace("x=&", ""))).toSorted()).toEqual(
       (await expected(query)).toSorted(),
     );
@@ -172,7 +172,7 @@ describe("the ledger", () => {
     if (format === "ndjson") expect(entries.map((line) => JSON.parse(line).seq)).toEqual(await expected());
   });
 
-  test("each entry by its number, and its proof, is there exactly if it is about its agent", async () => {
+  test("each entry and its proof can be read by number exactly if it is about its agent", async () => {
     const made = (await expected())[0] ?? 0;
     const about = await all("?agent=own&order=asc", gateway.admin);
     const listed = new Set(about.map(({ seq }) => seq).filter((seq) => seq >= made));
@@ -185,7 +185,7 @@ describe("the ledger", () => {
     expect(listed.size).toBeGreaterThan(10);
   });
 
-  test("heads, keys and proofs between heads are hashes, and there", async () => {
+  test("heads, keys and proofs between heads are only hashes, and can be read", async () => {
     for (const path of ["checkpoint", "key", "consistency?from=1"]) {
       const answer = await get(`/v1/ledger/${path}`);
       expect(answer.status).toBe(200);
@@ -226,7 +226,7 @@ describe("an Article 14 bundle", () => {
     ],
     ["of an action", async () => "&action=task.dispatch"],
     ["from before its agent was there", async () => "&from=2020-01-01T00:00:00.000Z"],
-  ])("%s verifies, counts what it withholds, and holds nothing of others", async (_, query) => {
+  ])("%s verifies, counts what it withholds, and contains nothing of others", async (_, query) => {
     const blob = await bundle(await query());
     const { vkey } = (await get("/v1/ledger/key")).body;
     expect(await verify(blob, trustIn(vkey))).toMatchObject({ verdict: "holds", findings: [] });
@@ -254,7 +254,7 @@ describe("an Article 14 bundle", () => {
     );
   });
 
-  test("has the entries of the period and no others of its agent", async () => {
+  test("has exactly its agent's entries of the period", async () => {
     const { middle } = await times();
     const { files } = await Unpacked.of(await bundle(`&from=${middle}`));
     const entries = new TextDecoder()
@@ -272,7 +272,7 @@ describe("an Article 14 bundle", () => {
     expect(lines).toHaveLength(3);
   });
 
-  test("is not made of another agent: signed, that it has no entries would be a lie", async () => {
+  test("is not made for another agent: signing that it has no entries would be a lie", async () => {
     for (const agent of [FOREIGN, "nobody"]) {
       const answer = await get(`/v1/ledger?format=article14&agent=${agent}`);
       expect([answer.status, answer.body.code]).toEqual([404, "agent_not_found"]);
@@ -294,7 +294,7 @@ test("no read of the API has anything of another agent", async () => {
   }
 });
 
-test("over MCP it is offered its own agent alone", async () => {
+test("over MCP it is offered only its own agent", async () => {
   const client = await connect(gateway, { token });
   const { tools } = await client.ask("tools/list");
   const { resources } = await client.ask("resources/list");
@@ -309,7 +309,7 @@ test("over MCP it is offered its own agent alone", async () => {
   }
 });
 
-test("the feed tells it of its own agent alone", async () => {
+test("the feed reports only its own agent", async () => {
   const abort = new AbortController();
   const response = await fetch(`${gateway.url}/v1/events`, {
     headers: { authorization: `Bearer ${token}` },

@@ -45,7 +45,7 @@ test.each(cases)("%s breaks off once its token was %s", async (format, _, end) =
   await expect(rest()).rejects.toThrow("The token is unknown, expired or revoked.");
 });
 
-test("one goes on though another token was revoked", async () => {
+test("one continues although another token was revoked", async () => {
   const other = await gateway.call("POST", "/v1/tokens", {
     body: { name: "other", scopes: ["ledger:read"] },
   });

@@ -125,7 +125,7 @@ test("whatever the order, no entry of a token succeeds behind the one by which i
   );
 }, 120_000);
 
-test("of many calls that share a sync with the revocation, those behind it in the group are refused", async () => {
+test("of many calls that share a sync with the revocation, those after it in the group are refused", async () => {
   for (let round = 0; round < 20; round++) {
     const calls = Array.from({ length: 40 }, (_, index) => ({
       call: index % CALLS.length,

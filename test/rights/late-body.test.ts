@@ -80,7 +80,7 @@ describe("a body that comes after its token was revoked is refused, and nothing 
     expect(await entriesOf(token.id)).toEqual(["denied invalid_token"]);
   });
 
-  test("a key for repetition is not used up by it", async () => {
+  test("an idempotency key is not used up by it", async () => {
     const token = await issue();
     const headers = { "idempotency-key": "late" };
     const body = { agent: "steady", prompt: "hello" };
@@ -93,7 +93,7 @@ describe("a body that comes after its token was revoked is refused, and nothing 
   });
 });
 
-describe("so is one whose token has ended in another way", () => {
+describe("so is one whose token has ended otherwise", () => {
   const late = async ({ id, secret }: Issued, end: () => Promise<unknown>) => {
     const body = { query: "refund" };
     const call = sendHead(gateway, { path: "/v1/vault/search", token: secret, body });
@@ -129,20 +129,20 @@ describe("so is one whose token has ended in another way", () => {
     expectRefused(await late(token, () => gateway.call("DELETE", "/v1/agents/leaving")));
   });
 
-  test("a token rotated with a grace period that goes on is served", async () => {
+  test("a token rotated with a continuing grace period is served", async () => {
     const token = await issue();
     const body = { grace: "10m" };
     const answer = await late(token, () => gateway.call("POST", `/v1/tokens/${token.id}/rotate`, { body }));
     expect(answer.status).toBe(200);
   });
 
-  test("a token is served though others were revoked", async () => {
+  test("a token is served although others were revoked", async () => {
     const [token, other] = [await issue(), await issue()];
     expect((await late(token, () => revoke(other))).status).toBe(200);
   });
 });
 
-describe("so is a browser's, whose session has ended", () => {
+describe("so is a browser's if its session has ended", () => {
   const ends: readonly [string, (session: string, token: Issued) => Promise<unknown>][] = [
     ["by somebody else", (session) => gateway.call("DELETE", `/v1/sessions/${session}`)],
     ["with its token", (_, token) => revoke(token)],
@@ -167,7 +167,7 @@ describe("so is a browser's, whose session has ended", () => {
   });
 });
 
-describe("over MCP, a message that comes after its token was revoked", () => {
+describe("over MCP, a message that arrives after its token was revoked", () => {
   test("begins no session", async () => {
     const token = await issue();
     const late = sendHead(gateway, { path: "/mcp", token: token.secret, body: hello() });
@@ -202,7 +202,7 @@ describe("over MCP, a message that comes after its token was revoked", () => {
   });
 });
 
-test("the operator's own calls on this machine have no token to lose", async () => {
+test("the operator's own calls on this machine need no token", async () => {
   const headers = { "gatehouse-operator": "ada" };
   const late = sendHead(gateway, {
     path: "/v1/vault/search",

@@ -45,7 +45,7 @@ describe("revoking and ending sessions takes what the token holds", () => {
     expect([await works(strong), (await browser.ask("GET", "/v1/session")).status]).toEqual([true, 200]);
   });
 
-  test("of an agent's token, though it acts as the same agent", async () => {
+  test("of an agent's token, although it acts as the same agent", async () => {
     const weak = await issue({ agent: "clerk", scopes: ["tokens:write"] });
     const strong = await issue({ agent: "clerk", scopes: ["tokens:write", "ledger:read"] });
     expectMissing(
@@ -64,7 +64,7 @@ describe("revoking and ending sessions takes what the token holds", () => {
     }
   });
 
-  test("whoever signed in may sign out, whatever the token holds", async () => {
+  test("a signed-in browser may sign out, whatever its token's rights", async () => {
     const browser = await signIn(gateway, (await issue({ scopes: ["admin"] })).secret);
     expect((await browser.ask("DELETE", "/v1/session")).status).toBe(204);
   });
@@ -89,7 +89,7 @@ describe("a token for a person", () => {
   test.each<[string, object]>([
     ["another person", { person: "Bob" }],
     ["the same person in another role", { person: "Ada", role: "head" }],
-  ])("is not taken over by rotating that of %s without admin", async (_, more) => {
+  ])("is not taken over by rotating the token of %s without admin", async (_, more) => {
     const { secret } = await issue({ ...held, person: "Ada", role: "clerk" });
     const theirs = await issue({ ...wanted, ...more });
     expectMissing(await post(`/v1/tokens/${theirs.id}/rotate`, {}, secret), "admin");
@@ -113,7 +113,7 @@ describe("a token for a person", () => {
     },
   );
 
-  test("of nobody's is rotated by itself, by the token that issued it, and by an admin", async () => {
+  test("without a person is rotated by itself, by its issuer, and by an admin", async () => {
     const own = await issue(held);
     const made = (await post("/v1/tokens", { ...wanted }, own.secret)).body as Issued;
     const { secret: admin } = await issue({ scopes: ["admin"] });
@@ -161,7 +161,7 @@ describe("a token that expires issues none that outlives it", () => {
   const hour = 3_600_000;
   const issuing = { scopes: ["tokens:write", "tasks:read"] };
 
-  test("not one that says so", async () => {
+  test("not one that requests it", async () => {
     const { secret } = await issue({ ...issuing, expires_in: "1h" });
     const made = await post(
       "/v1/tokens",
@@ -171,7 +171,7 @@ describe("a token that expires issues none that outlives it", () => {
     expect([made.status, made.body.errors?.[0]?.path]).toEqual([422, "/expires_in"]);
   });
 
-  test("nor one that says nothing: it ends with its issuer", async () => {
+  test("nor one without an expiry: it ends with its issuer", async () => {
     const issuer = await issue({ ...issuing, expires_in: "1h" });
     const made = await post("/v1/tokens", { name: "same", scopes: ["tasks:read"] }, issuer.secret);
     const { expires_at } = issuer as Issued & { readonly expires_at: string };
@@ -189,7 +189,7 @@ describe("a token that expires issues none that outlives it", () => {
     expect([own.status, await works(own.body)]).toEqual([200, true]);
   });
 
-  test("a shorter one is issued as it was asked for", async () => {
+  test("a shorter one is issued as requested", async () => {
     const { secret } = await issue({ ...issuing, expires_in: "2h" });
     const made = await post(
       "/v1/tokens",
@@ -228,7 +228,7 @@ describe("a replaced secret in its grace period", () => {
     expect(await works(present)).toBe(true);
   });
 
-  test("rotates and issues no other token that outlives it, also by a session", async () => {
+  test("neither rotates nor issues another token that outlives it, even through a session", async () => {
     const { until, old, browser } = await inGrace();
     const lasting = await issue(issuing);
     expect((await post(`/v1/tokens/${lasting.id}/rotate`, {}, old)).status).toBe(422);
@@ -243,7 +243,7 @@ describe("a replaced secret in its grace period", () => {
     }
   });
 
-  test("takes nothing from the new one, nor from a session without a rotation", async () => {
+  test("does not restrict the new one, nor a session without a rotation", async () => {
     const { present } = await inGrace();
     const wanted = { name: "lasting", scopes: ["tasks:read"] };
     const browser = await signIn(gateway, (await issue(issuing)).secret);
@@ -256,7 +256,7 @@ describe("a replaced secret in its grace period", () => {
   });
 });
 
-describe("where two people have to approve", () => {
+describe("if two people have to approve", () => {
   let stage: ApprovalStage;
   beforeAll(async () => {
     stage = await startApprovals({ approvals_required: 2 });
@@ -292,7 +292,7 @@ describe("where two people have to approve", () => {
     );
   });
 
-  test("two tokens that name no person approve nothing, and may deny", async () => {
+  test("two tokens without a person approve nothing, but may deny", async () => {
     const asked = await stage.ask();
     for (const name of ["one", "two"]) {
       const answer = await stage.decide(asked.path, approve, await token({ name }));

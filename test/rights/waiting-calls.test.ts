@@ -103,7 +103,7 @@ describe("a call of a tool that waits for its budget", () => {
     expect(await entriesOf(token)).toEqual(["tool.call single denied invalid_token"]);
   });
 
-  test("over MCP ends with its session and is not sent", async () => {
+  test("over MCP ends with its session, and is not sent", async () => {
     const token = await issue({ agent: "clerk" });
     const { first } = await reserve();
     const client = await connect(stage.gateway, { token: token.secret });
@@ -118,8 +118,8 @@ describe("a call of a tool that waits for its budget", () => {
   });
 });
 
-describe("what is made while somebody else is asked", () => {
-  test("a connector whose document is still being read is not let in", async () => {
+describe("a change that waits for an upstream", () => {
+  test("a connector whose document is still being read is not added", async () => {
     const token = await issue();
     const [asked, document] = [gate(), gate()];
     const server = Bun.serve({
@@ -148,7 +148,7 @@ describe("what is made while somebody else is asked", () => {
     await server.stop(true);
   });
 
-  test("the tools of a connector that is asked anew are not taken", async () => {
+  test("a refreshed connector's tools are not adopted", async () => {
     const token = await issue();
     upstream.list(["paid", "slow", "new"]);
     const open = upstream.holdLists();
@@ -182,7 +182,7 @@ describe("what is made while somebody else is asked", () => {
     expect(await entriesOf(token)).toEqual(["vault.write single denied invalid_token"]);
   });
 
-  test("nor is one by a call of vault.write that was sent before", async () => {
+  test("nor is one of an earlier call of vault.write", async () => {
     const token = await issue();
     const vectors = gate();
     embeddings.script({ gate: vectors.opened });
@@ -230,7 +230,7 @@ describe("a task whose token has ended", () => {
     expect(stage.upstream.requests).toHaveLength(1);
   });
 
-  test("calls no tool that its model asks for after that", async () => {
+  test("calls no tool that its model asks for afterwards", async () => {
     const token = await issue();
     const hold = held({ toolCalls: [{ name: "up__paid", arguments: {} }] });
     stage.upstream.script("a", hold.script);
@@ -245,7 +245,7 @@ describe("a task whose token has ended", () => {
     expect(upstream.calls).toEqual([]);
   });
 
-  test("makes no call that a person approves after that", async () => {
+  test("makes no call that a person approves afterwards", async () => {
     await stage.gateway.call("PATCH", "/v1/agents/plain", { body: { approvals: ["up.*"] } });
     const token = await issue({ agent: "plain" });
     const asked = await stage.gateway.call("POST", "/v1/tools/up.paid/call", { token: token.secret });
@@ -265,7 +265,7 @@ describe("a task whose token has ended", () => {
     expect(upstream.calls).toEqual([]);
   });
 
-  test("goes on where the token was only rotated, and where the operator dispatched it", async () => {
+  test("continues if the token was only rotated, or if the operator dispatched it", async () => {
     const token = await issue();
     const hold = held();
     stage.upstream.script("a", hold.script);

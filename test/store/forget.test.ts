@@ -33,7 +33,7 @@ afterEach(async () => {
 const holders = () =>
   readdirSync(directory.path).filter((name) => readFileSync(join(directory.path, name)).includes(SECRET));
 
-test("forgetting empties the log, and the store goes on", async () => {
+test("forgetting empties the log, and the store continues", async () => {
   await db.run("DELETE FROM payloads");
   expect(holders()).not.toEqual([]);
   expect(await db.forget()).toBe(true);
@@ -41,7 +41,7 @@ test("forgetting empties the log, and the store goes on", async () => {
   expect(await db.run("UPDATE meta SET value = 'x' WHERE key = 'ready'")).toBe(1);
 });
 
-test("a reader in the middle of something is waited for", async () => {
+test("forgetting waits for a busy reader", async () => {
   const reader = new Database(path, { readonly: true });
   reader.exec("BEGIN");
   reader.query("SELECT count(*) FROM payloads").get();
@@ -55,7 +55,7 @@ test("a reader in the middle of something is waited for", async () => {
   reader.close();
 });
 
-test("a reader that stays is told of, and holds up no writer", async () => {
+test("a reader that stays is reported, and blocks no writer", async () => {
   const reader = new Database(path, { readonly: true });
   reader.exec("BEGIN");
   reader.query("SELECT count(*) FROM payloads").get();
@@ -67,7 +67,7 @@ test("a reader that stays is told of, and holds up no writer", async () => {
   expect(holders()).toEqual([]);
 });
 
-test("is refused by a store that was closed, which leaves one file", async () => {
+test("a closed store refuses to forget, and leaves one file", async () => {
   await db.run("DELETE FROM payloads");
   await db.close();
   expect(await outcomes([db.forget()])).toEqual(["StoreUnavailable"]);
@@ -103,7 +103,7 @@ function targetOf(fd: string): string {
   }
 }
 
-test("a store is written anew where it is small enough, with all that it had", async () => {
+test("a small enough store is rewritten, with everything in it", async () => {
   await db.run("DELETE FROM payloads");
   await db.run("UPDATE meta SET value = 'kept' WHERE key = 'ready'");
   expect(await db.rewrite(1)).toBe(false);
@@ -113,7 +113,7 @@ test("a store is written anew where it is small enough, with all that it had", a
   expect(await db.run("UPDATE meta SET value = 'on' WHERE key = 'ready'")).toBe(1);
 });
 
-test("a store that somebody writes for a moment is written anew after them", async () => {
+test("a store that is briefly being written is rewritten afterwards", async () => {
   const writer = new Database(path);
   writer.exec("BEGIN IMMEDIATE");
   const rewriting = db.rewrite(1_000_000_000);
@@ -123,7 +123,7 @@ test("a store that somebody writes for a moment is written anew after them", asy
   expect(await rewriting).toBe(true);
 });
 
-test("a store that somebody reads is written anew beside them, and empties the log when they leave", async () => {
+test("a store that is being read is rewritten at the same time, and the log is emptied when the reader leaves", async () => {
   const reader = new Database(path, { readonly: true });
   reader.exec("BEGIN");
   expect(reader.query("SELECT count(*) AS n FROM payloads").get()).toEqual({ n: 1 });

@@ -21,7 +21,7 @@ function insert(k: number, v?: string): Promise<number> {
 }
 
 describe("a job that fails", () => {
-  test("by throwing takes back all of its own writes and none of its neighbours'", async () => {
+  test("by throwing rolls back all of its own writes and none of its neighbours'", async () => {
     const jobs = [
       insert(1),
       bench.group.submit(async (tx) => {
@@ -39,7 +39,7 @@ describe("a job that fails", () => {
     expect(bench.commits()).toBe(1);
   });
 
-  test("by a broken constraint says so, and is not taken for a broken store", async () => {
+  test("by violating a constraint says so, and is not mistaken for a broken store", async () => {
     await insert(1);
     const [first, second, third] = await outcomes([insert(2), insert(1), insert(3)]);
     expect([first, third]).toEqual([1, 1]);
@@ -47,7 +47,7 @@ describe("a job that fails", () => {
     expect(bench.rows().map((row) => row.k)).toEqual([1, 2, 3]);
   });
 
-  test("without a savepoint of its own leaves its neighbours alone as well", async () => {
+  test("without its own savepoint also leaves its neighbours alone", async () => {
     const single = (k: number) =>
       bench.group.submit((tx) => tx.run(put(k).sql, put(k).params), { single: true });
     const results = await outcomes([single(1), single(1), single(2)]);
@@ -55,7 +55,7 @@ describe("a job that fails", () => {
     expect(bench.rows().map((row) => row.k)).toEqual([1, 2]);
   });
 
-  test("with wrong SQL fails alone", async () => {
+  test("with wrong SQL fails only itself", async () => {
     const broken = bench.group.submit((tx) => tx.run("INSERT INTO nowhere VALUES (1)"), {});
     const results = await outcomes([insert(1), broken, insert(2)]);
     expect(results[1]).toContain("no such table");
@@ -81,7 +81,7 @@ describe("many at once", () => {
     expect(bench.commits()).toBe(5);
   });
 
-  test("each sees what those before it wrote, in the order they came", async () => {
+  test("each sees the writes of earlier ones, in order of arrival", async () => {
     const seen = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
         bench.group.submit(async (tx) => {
@@ -94,8 +94,8 @@ describe("many at once", () => {
   });
 });
 
-describe("who is told", () => {
-  test("of a commit: after it is on disk, before the job's own promise, in order", async () => {
+describe("notifications", () => {
+  test("of a commit: once it is on disk, before the job's own promise, in order", async () => {
     const told: string[] = [];
     const job = bench.group.submit(async (tx) => {
       await tx.run(put(1).sql, put(1).params);
@@ -107,7 +107,7 @@ describe("who is told", () => {
     expect(told).toEqual(["first, 1 on disk", "second", "resolved"]);
   });
 
-  test("of a rollback: last registered first, and nobody of a commit", async () => {
+  test("of a rollback: last registered first, and none of a commit", async () => {
     const told: string[] = [];
     const job = bench.group.submit(async (tx) => {
       tx.onCommit(() => told.push("committed"));
@@ -136,7 +136,7 @@ describe("who is told", () => {
   });
 });
 
-describe("a transaction that was kept beyond its end", () => {
+describe("a transaction used after its end", () => {
   test.each([
     ["after success", async () => "done"],
     [
@@ -183,7 +183,7 @@ test("a reader sees nothing of a transaction until it is committed", async () =>
   expect(seen).toEqual([0, 2]);
 });
 
-test("past twenty thousand that wait, the next is refused and the others are not lost", async () => {
+test("beyond twenty thousand waiting jobs, the next is refused and the others are not lost", async () => {
   const jobs = Array.from({ length: 20_001 }, () => bench.group.submit(async () => "done", { single: true }));
   const results = await outcomes(jobs);
   expect(results.filter((each) => each === "done")).toHaveLength(20_000);
@@ -191,7 +191,7 @@ test("past twenty thousand that wait, the next is refused and the others are not
   expect(await insert(1)).toBe(1);
 });
 
-test("ending waits for everything that was asked for, and takes nothing more", async () => {
+test("closing waits for all requested work, and accepts nothing more", async () => {
   let ended = 0;
   for (let index = 0; index < 600; index++) void insert(index).then(() => ended++);
   const end = bench.group.end();

@@ -34,7 +34,7 @@ async function holder(): Promise<{ got: string; kill(): Promise<void> }> {
 }
 
 describe("the lock of a data directory", () => {
-  test("is refused to a second process, and free at once when its holder is killed", async () => {
+  test("is refused to a second process, and is free as soon as its holder is killed", async () => {
     const first = await holder();
     expect(first.got).toBe("locked");
     expect(lockDirectory(directory.path)).toBeNull();
@@ -47,7 +47,7 @@ describe("the lock of a data directory", () => {
     mine?.release();
   });
 
-  test("is refused to a second holder in one process, and given back by the first", () => {
+  test("is refused to a second holder in one process, and returned by the first", () => {
     const first = lockDirectory(directory.path);
     expect(lockDirectory(directory.path)).toBeNull();
     // The refused attempt opened and closed the file, which must not have released the lock.
@@ -74,12 +74,12 @@ describe("the lock of a data directory", () => {
 });
 
 describe("the data directory", () => {
-  test("that cannot be made is the operator's to mend", () => {
+  test("that cannot be created is reported to the operator", () => {
     writeFileSync(join(directory.path, "file"), "");
     expect(() => prepareDirectory(join(directory.path, "file", "data"))).toThrow(OperatorError);
   });
 
-  test("that is made is its owner's alone, parents too; one that is there stays as it is", () => {
+  test("that is created belongs only to its owner, and so do its parents; an existing one is unchanged", () => {
     const made = join(directory.path, "a", "b");
     prepareDirectory(made);
     expect(statSync(made).mode & 0o777).toBe(0o700);
@@ -103,7 +103,7 @@ describe("what the running server leaves for the command line", () => {
     expect(readRuntime(directory.path)).toBeNull();
   });
 
-  test("is read as it was written, by its owner alone, until it is removed", () => {
+  test("is read as it was written, only by its owner, until it is removed", () => {
     writeRuntime(directory.path, { ...RUNTIME, pid: 6 });
     writeRuntime(directory.path, RUNTIME);
     expect(readRuntime(directory.path)).toEqual(RUNTIME);

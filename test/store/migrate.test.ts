@@ -95,7 +95,7 @@ function damage(file: string): Buffer {
 }
 
 describe("migrating", () => {
-  test("takes an empty file to this program's version, and the second time changes nothing", async () => {
+  test("brings an empty file to this program's version, and the second time changes nothing", async () => {
     for (let time = 0; time < 2; time++) {
       const db = openSqlite(path);
       expect(await db.get("SELECT COUNT(*) AS ready FROM meta")).toEqual({ ready: 1 });
@@ -107,7 +107,7 @@ describe("migrating", () => {
     database.close();
   });
 
-  test("runs only the steps that are missing, in order", () => {
+  test("runs only the missing steps, in order", () => {
     const database = new Database(path);
     migrate(database, [ONE]);
     database.exec("UPDATE one SET x = 5");
@@ -117,7 +117,7 @@ describe("migrating", () => {
     database.close();
   });
 
-  test("that fails leaves version, schema and rows as they were, and can be done again", () => {
+  test("that fails leaves version, schema and rows unchanged, and can be repeated", () => {
     const database = new Database(path);
     migrate(database, [ONE]);
     expect(() => migrate(database, [ONE, TWO, BROKEN])).toThrow("nowhere");

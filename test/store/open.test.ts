@@ -39,22 +39,22 @@ describe("the writer", () => {
     expect(Object.values(row ?? {})).toEqual([value]);
   });
 
-  test("writes ahead to a log", async () => {
+  test("uses a write-ahead log", async () => {
     expect(await db.tx((tx) => tx.get("PRAGMA journal_mode"))).toEqual({ journal_mode: "wal" });
   });
 
-  test("refuses what a foreign key forbids", async () => {
+  test("enforces foreign keys", async () => {
     const orphan = db.run("INSERT INTO task_events VALUES (1, 'task_0', 1, 1, x'')");
     expect((await outcomes([orphan]))[0]).toContain("FOREIGN KEY constraint failed");
   });
 
-  test("takes no writable_schema: the file's own definitions can't be edited through it", async () => {
+  test("refuses writable_schema: the file's own definitions can't be edited through it", async () => {
     await db.tx((tx) => tx.get("PRAGMA writable_schema = ON"));
     const edit = db.run("UPDATE sqlite_schema SET sql = '' WHERE name = 'ledger_no_update'");
     expect((await outcomes([edit]))[0]).toContain("may not be modified");
   });
 
-  test("overwrites what is deleted, in the file and once closed in no log either", async () => {
+  test("overwrites deleted data in the file, and once closed leaves none in a log", async () => {
     const secret = "the-cellar-key-is-under-the-third-stone";
     await keep(1, secret.repeat(50));
     await db.run("DELETE FROM payloads");
@@ -67,11 +67,11 @@ describe("the writer", () => {
 });
 
 describe("the reader", () => {
-  test("waits inside SQLite, where it holds the event loop, for a moment only", async () => {
+  test("waits only briefly inside SQLite, where it blocks the event loop", async () => {
     expect(Object.values((await db.get<Record<string, number>>("PRAGMA busy_timeout")) ?? {})).toEqual([20]);
   });
 
-  test("says that the store is unavailable where the engine cannot read, and names its own faults as they are", async () => {
+  test("reports an unavailable store if the engine cannot read, and its own faults as they are", async () => {
     const path = join(directory.path, "gatehouse.db");
     for (let seq = 1; seq < 200; seq++) await keep(seq, "x".repeat(3_000));
     await db.close();
@@ -91,7 +91,7 @@ describe("the reader", () => {
     expect((await outcomes([db.all("DELETE FROM meta")]))[0]).toContain("readonly database");
   });
 
-  test("lets go of what it has read: it sees the next commit, and the log can be written back", async () => {
+  test("releases what it has read: it sees the next commit, and the log can be written back", async () => {
     await keep(1, "a");
     await keep(2, "b");
     // There are more rows than this reads. A statement left open would keep the reader at this moment.
@@ -104,7 +104,7 @@ describe("the reader", () => {
   });
 });
 
-describe("texts come back as they went in", () => {
+describe("texts are returned unchanged", () => {
   test.each([
     ["empty", "", ""],
     ["a zero inside", "a\0b", "a\0b"],
@@ -117,16 +117,16 @@ describe("texts come back as they went in", () => {
   });
 });
 
-test("parameters are numbered: one may stand twice, and out of order", async () => {
+test("parameters are numbered: one may be used twice, and out of order", async () => {
   expect(await db.get("SELECT $2 || $1 || $2 AS text", ["a", "b"])).toEqual({ text: "bab" });
 });
 
-test("more different statements than are kept prepared still run", async () => {
+test("more different statements than the cache holds still run", async () => {
   for (let index = 0; index < 600; index++)
     expect(await db.get(`SELECT ${index} AS n`)).toEqual({ n: index });
 });
 
-test("closing waits for what was asked for, and refuses what comes after", async () => {
+test("closing waits for requested work, and refuses later work", async () => {
   const jobs = Array.from({ length: 300 }, (_, index) => keep(index, "x"));
   const closed = db.close();
   expect(await outcomes(jobs)).toEqual(Array(300).fill(1));

@@ -77,7 +77,7 @@ function copyWith(...endings: readonly string[]): string {
   return join(copied, "gatehouse.db");
 }
 
-describe("leaves every file as it was, and sees what was committed:", () => {
+describe("leaves every file unchanged, and sees committed data:", () => {
   test("no server has it open", async () => {
     await stop();
     const before = everythingIn(folder);
@@ -121,7 +121,7 @@ describe("leaves every file as it was, and sees what was committed:", () => {
 });
 
 describe("while others write,", () => {
-  test("beside a server it reads what was there at one moment, and says that there is more", async () => {
+  test("next to a server it reads one snapshot, and reports that there is more", async () => {
     const database = openReadOnly(path);
     await note("two");
     expect([...database.rows<{ key: string }>(KEYS)]).toEqual([{ key: "one" }]);
@@ -134,7 +134,7 @@ describe("while others write,", () => {
     await note("three");
   });
 
-  test("where there was no server when it began, it says that what it reads may not be of one moment", async () => {
+  test("if no server ran when it began, it reports that it may not have read one snapshot", async () => {
     await stop();
     const database = openReadOnly(path);
     expect({ isShared: database.isShared, hasChanged: database.hasChanged() }).toEqual({
@@ -147,7 +147,7 @@ describe("while others write,", () => {
   });
 });
 
-describe("what cannot be read is said, and whether it is damaged:", () => {
+describe("unreadable data is reported, and whether it is damaged:", () => {
   test.each([
     ["a file that is none", (file: string) => writeFileSync(file, "hello".repeat(1_000)), true],
     ["a folder", (file: string) => mkdirSync(file), false],
@@ -177,7 +177,7 @@ describe("what cannot be read is said, and whether it is damaged:", () => {
   });
 });
 
-test("several can go through the same rows at once, and one that is left early can be closed", async () => {
+test("several can iterate over the same rows at once, and one that stops early can be closed", async () => {
   await note("two");
   const database = openReadOnly(path);
   const [first, second] = [database.rows<{ key: string }>(KEYS), database.rows<{ key: string }>(KEYS)];
@@ -194,7 +194,7 @@ test("several can go through the same rows at once, and one that is left early c
   database.close();
 });
 
-test("nothing can be written through it, and it names what it reads", () => {
+test("nothing can be written through it, and it names its file", () => {
   const database = openReadOnly(path);
   expect(() => database.get("DELETE FROM meta RETURNING key")).toThrow();
   expect([database.isOurs, database.schemaVersion]).toEqual([true, SCHEMA_VERSION]);
@@ -204,7 +204,7 @@ test("nothing can be written through it, and it names what it reads", () => {
   database.close();
 });
 
-test("the schema of each version is the one before and more", () => {
+test("each version's schema extends the previous one", () => {
   const names = (version: number) => schemaOf(version).map(({ name }) => name);
   for (let version = 1; version < NEWEST_SCHEMA; version++) {
     expect(names(version + 1)).toEqual(expect.arrayContaining(names(version)));

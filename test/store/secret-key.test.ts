@@ -75,12 +75,12 @@ describe("refused", () => {
     },
   );
 
-  test("something that is no file", () => {
+  test("something that is not a file", () => {
     mkdirSync(path(), { mode: 0o700 });
     expect(thrown().message).toBe(`the key file ${path()} is not a file`);
   });
 
-  test("a directory that is not there", () => {
+  test("a missing directory", () => {
     rmSync(dataDir, { recursive: true });
     expect(thrown().message).toBe(`the key file ${path()} cannot be created (ENOENT)`);
   });
@@ -101,14 +101,14 @@ describe("a master key", () => {
     expect(key.from).toBe("setting");
   });
 
-  test("stands for the file, which is neither read nor made", () => {
+  test("replaces the file, which is neither read nor created", () => {
     openSecretKey({ masterKey: bytes.toString("hex"), dataDir });
     expect(existsSync(path())).toBe(false);
     writeFileSync(path(), "no key");
     expect(openSecretKey({ masterKey: bytes.toString("hex"), dataDir }).id).toEqual(hex.id);
   });
 
-  test("is printed by nothing", () => {
+  test("is never printed", () => {
     const shown = `${inspect(hex, { depth: 9, showHidden: true })}${JSON.stringify(hex)}`;
     for (const encoding of ["hex", "base64", "base64url", "latin1"] as const) {
       expect(shown).not.toContain(bytes.toString(encoding).slice(0, 20));
@@ -118,7 +118,7 @@ describe("a master key", () => {
 });
 
 describe("the key file", () => {
-  test("is made once, for its owner alone, and read from then on", () => {
+  test("is created once, for its owner only, and read from then on", () => {
     const first = openSecretKey({ masterKey: undefined, dataDir });
     const content = readFileSync(path(), "utf8");
     expect(content).toMatch(/^[A-Za-z0-9+/]{43}=\n$/);
@@ -130,21 +130,21 @@ describe("the key file", () => {
     expect(again.from).toBe("file");
   });
 
-  test("holds what the random source gave", () => {
+  test("contains what the random source gave", () => {
     const random = (target: Uint8Array) => target.set(bytes);
     const made = openSecretKey({ masterKey: undefined, dataDir, random });
     expect(readFileSync(path(), "utf8").trim()).toBe(bytes.toString("base64"));
     expect(made.id).toEqual(openSecretKey({ masterKey: bytes.toString("hex"), dataDir }).id);
   });
 
-  test("is made anew where a process died before it was whole", () => {
+  test("is created again if a process died before it was complete", () => {
     writeFileSync(`${path()}.new`, "half a k", { mode: 0o644 });
     openSecretKey({ masterKey: undefined, dataDir });
     expect(statSync(path()).mode & 0o777).toBe(0o600);
     expect(readdirSync(dataDir)).toEqual(["secrets.key"]);
   });
 
-  test("is taken as somebody wrote it: hex, with spaces around", () => {
+  test("is accepted as written by hand: hex, with spaces around it", () => {
     writeFileSync(path(), `  ${bytes.toString("hex")}\r\n`, { mode: 0o400 });
     const expected = openSecretKey({ masterKey: bytes.toString("hex"), dataDir });
     expect(openSecretKey({ masterKey: undefined, dataDir }).id).toEqual(expected.id);

@@ -24,7 +24,7 @@ const TOOLS = [
   { name: "least", description: "", inputSchema: { type: "object" }, destructive: true },
 ];
 
-test("tools that an earlier version stored are the same, in their order, with text for schemas", () => {
+test("tools stored by an earlier version are the same, in order, with schemas as text", () => {
   const database = new Database(":memory:");
   const step = MIGRATIONS.indexOf(TOOL_SCHEMAS_AS_TEXT);
   migrate(database, MIGRATIONS.slice(0, step));

@@ -29,7 +29,7 @@ function limitPages(more: number): void {
 }
 
 describe("a full disk", () => {
-  test("refuses the group, keeps nothing of it, and lasts no longer than it is full", async () => {
+  test("refuses the group, keeps nothing of it, and fails only while it is full", async () => {
     await insert(1);
     limitPages(2);
     expect(await outcomes([insert(2), insert(3, BIG), insert(4)])).toEqual(Array(3).fill("StoreUnavailable"));
@@ -39,7 +39,7 @@ describe("a full disk", () => {
     expect(bench.rows().map((row) => row.k)).toEqual([1, 2, 3]);
   });
 
-  test("is no success for a job that overlooks it", async () => {
+  test("is not a success for a job that ignores it", async () => {
     limitPages(2);
     const careless = bench.group.submit(async (tx) => {
       await tx.run("INSERT INTO t (k, v) VALUES (2, $1)", [BIG]).catch(() => {});
@@ -49,7 +49,7 @@ describe("a full disk", () => {
     expect(bench.rows()).toEqual([]);
   });
 
-  test("is told to the neighbours of a job that takes it for a refusal of its own", async () => {
+  test("is reported to the neighbours of a job that mistakes it for its own failure", async () => {
     limitPages(2);
     const mistaken = bench.group.submit(async (tx) => {
       await tx.run("INSERT INTO t (k, v) VALUES (2, $1)", [BIG]).catch(() => {
@@ -79,7 +79,7 @@ describe("a foreign process that holds the write lock", () => {
 
   afterEach(() => foreign.close());
 
-  test("is waited for without holding up the event loop", async () => {
+  test("is waited for without blocking the event loop", async () => {
     // If SQLite itself waited, it would block the event loop for this long at each attempt.
     expect(bench.writer.get<object>("PRAGMA busy_timeout")).toEqual({ timeout: 0 });
     const written = insert(1);
@@ -91,7 +91,7 @@ describe("a foreign process that holds the write lock", () => {
     expect(await written).toBe(1);
   });
 
-  test("holds up no reader", async () => {
+  test("blocks no reader", async () => {
     const written = insert(1);
     expect(bench.rows()).toEqual([]);
     foreign.exec("COMMIT");

@@ -73,7 +73,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
 
   const admin = () => ({ token: note(sql, "admin token") });
 
-  test("comes to the same schema as an empty one", async () => {
+  test("gets the same schema as an empty one", async () => {
     const fresh = tempDir();
     const path = join(fresh.path, "gatehouse.db");
     await openSqlite(path, { seals: SEALS }).close();
@@ -81,7 +81,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
     fresh.remove();
   });
 
-  test("keeps its tokens: the rotated one's new secret, and no longer the old one", async () => {
+  test("keeps its tokens: the rotated one's new secret, but not the old one", async () => {
     expect((await gateway.call("GET", "/v1/agents", admin())).status).toBe(200);
     const agent = { token: note(sql, "agent token") };
     expect((await gateway.call("GET", "/v1/tasks", agent)).status).toBe(200);
@@ -91,7 +91,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
     );
   });
 
-  test("shows its tokens all tools over MCP, and has no connectors but the builtin ones", async () => {
+  test("shows its tokens all tools over MCP, and has only the builtin connectors", async () => {
     const client = await connect(gateway, admin());
     expect(await client.toolNames()).toContain("agents__helper");
     expect(await client.toolNames()).toContain("time__now");
@@ -99,7 +99,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
     expect(body.data.map(({ name }: { name: string }) => name)).toEqual(["time", "vault"]);
   });
 
-  test("keeps its agents and forgets none that was archived", async () => {
+  test("keeps its agents, including archived ones", async () => {
     const agents = await gateway.call("GET", "/v1/agents", admin());
     expect(agents.body.data.map((agent: { name: string }) => agent.name)).toEqual(["helper"]);
     expect(agents.body.data[0]).toMatchObject({
@@ -125,7 +125,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
     expect(events.at(-1)).toMatchObject({ event: "task.finished", data: body });
   });
 
-  test("answers an idempotency key of the day before with the same task", async () => {
+  test("answers the previous day's idempotency key with the same task", async () => {
     const again = await gateway.call("POST", "/v1/tasks", {
       ...admin(),
       headers: { "Idempotency-Key": "key-1" },
@@ -141,7 +141,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
     expect(again.body.id).toBe(note(sql, "finished"));
   });
 
-  test("takes up the task that ran when the process died", async () => {
+  test("resumes the task that ran when the process died", async () => {
     const headers = { authorization: `Bearer ${admin().token}` };
     const response = await fetch(`${gateway.url}/v1/tasks/${note(sql, "running")}/events`, { headers });
     expect((await allEvents(response)).at(-1)).toMatchObject({
@@ -150,7 +150,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
     });
   });
 
-  test("keeps every entry of the ledger to the byte, and goes on behind the last", async () => {
+  test("keeps every entry of the ledger to the byte, and continues after the last", async () => {
     const database = new Database(join(directory.path, "gatehouse.db"), { readonly: true });
     const entries = database.query("SELECT * FROM ledger ORDER BY workspace_id, seq").all();
     database.close();

@@ -50,7 +50,7 @@ const libraries = () => readdirSync(directory.path).filter((name) => name.starts
 const original = readFileSync(getLoadablePath());
 
 describe("the library", () => {
-  test("is written once, for its owner alone, and loaded into both connections", async () => {
+  test("is written once, for its owner only, and loaded into both connections", async () => {
     const db = open();
     expect(db.vectors.problem).toBeNull();
     const [name = "", ...others] = libraries();
@@ -68,7 +68,7 @@ describe("the library", () => {
     ["an empty file", (path: string) => writeFileSync(path, "")],
     ["the library, for all to write", (path: string) => writeAs(path, 0o777)],
     ["a link to one that others may change", (path: string) => link(path)],
-  ])("replaces %s of its name", async (_, tamper) => {
+  ])("replaces %s with its name", async (_, tamper) => {
     open();
     const path = join(directory.path, libraries()[0] ?? "");
     await opened.pop()?.close();
@@ -82,14 +82,14 @@ describe("the library", () => {
     expect(libraries()).toHaveLength(1);
   });
 
-  test("is not written over what a dead process left half-written", () => {
+  test("is not written over a dead process's half-written file", () => {
     const hash = new Bun.CryptoHasher("sha256").update(original).digest("hex").slice(0, 16);
     writeFileSync(join(directory.path, `vec0-${hash}.so.${process.pid}`), "half");
     expect(open().vectors.problem).toBeNull();
     expect(libraries()).toEqual([`vec0-${hash}.so`]);
   });
 
-  test("says which folder it cannot be written into, and words are still searched", async () => {
+  test("reports the folder that it cannot be written to, and words can still be searched", async () => {
     writeFileSync(join(directory.path, "file"), "");
     const db = open(join(directory.path, "file"));
     expect(db.vectors.path).toBeNull();
@@ -97,7 +97,7 @@ describe("the library", () => {
     expect(await db.get("SELECT count(*) AS n FROM vault_chunks")).toEqual({ n: 0 });
   });
 
-  test("leaves nothing behind where its place is taken by a folder", () => {
+  test("leaves nothing behind if a folder has its name", () => {
     const hash = new Bun.CryptoHasher("sha256").update(original).digest("hex").slice(0, 16);
     mkdirSync(join(directory.path, `vec0-${hash}.so`));
     expect(open().vectors.problem).toContain("cannot be written");
@@ -203,7 +203,7 @@ describe("a partition of vectors", () => {
     return sparse.length;
   }
 
-  test("gives up a block with its last vector, but fills none except the newest", async () => {
+  test("frees a block with its last vector, but fills none except the newest", async () => {
     const keys = await add(BLOCK * 10);
     await drop(keys.filter((_, index) => index % BLOCK !== 0));
     expect(await blocks()).toBe(10);
@@ -215,7 +215,7 @@ describe("a partition of vectors", () => {
     expect(await blocks()).toBe(1 + 1);
   });
 
-  test("is brought together when more than half of its places are free, and only then", async () => {
+  test("is compacted when more than half of its places are free, and only then", async () => {
     const keys = await add(BLOCK * 40);
     await add(50, 2);
     await drop(keys.filter((_, index) => index % 2 === 1));
@@ -228,7 +228,7 @@ describe("a partition of vectors", () => {
     expect(await tidy()).toBe(0);
   });
 
-  test("stays bounded and whole over many rounds of coming and going", async () => {
+  test("stays bounded and complete over many rounds of adding and removing", async () => {
     let live: number[] = [];
     for (let round = 0; round < 60; round++) {
       live.push(...(await add(40)));
@@ -241,7 +241,7 @@ describe("a partition of vectors", () => {
     await expectWhole();
   });
 
-  test("does not get back what is deleted while it is moved", async () => {
+  test("does not get back vectors deleted while it is compacted", async () => {
     const keys = await add(BLOCK * 8);
     await drop(keys.filter((_, index) => index % 16 !== 0));
     const sparse = await sparsePassages(db, space, 1);

@@ -80,7 +80,7 @@ async function elsewhere(sql: string): Promise<string> {
   return (await new Response(child.stdout).text()).trim();
 }
 
-describe("our own work is none of it", () => {
+describe("our own work is not a disturbance", () => {
   const own: Readonly<Record<string, () => Promise<unknown>>> = {
     write: () => write(String(Math.random())),
     "write in parallel": () => Promise.all([write("a"), write("b"), value()]),
@@ -123,7 +123,7 @@ describe("our own work is none of it", () => {
   });
 });
 
-describe("what another connection commits", () => {
+describe("another connection's commit", () => {
   test.each([
     ["a row", FOREIGN_INSERT],
     ["a trigger", "CREATE TRIGGER mine BEFORE DELETE ON ledger BEGIN SELECT 1; END"],
@@ -137,7 +137,7 @@ describe("what another connection commits", () => {
     expect(await db.disturbances()).toEqual([]);
   });
 
-  test("in another process as well", async () => {
+  test("is seen from another process as well", async () => {
     expect(await elsewhere(FOREIGN_INSERT)).toBe("done");
     expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 1 }]);
   });
@@ -283,7 +283,7 @@ const MOVES: readonly Move[] = [
 ];
 
 describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: move, undo }) => {
-  test("takes nothing more, still answers, and says so once", async () => {
+  test("accepts nothing more, still answers, and reports it once", async () => {
     move();
     const [first, ...others] = await db.disturbances();
     expect(first).toEqual(moved(file, change) as never);
@@ -308,7 +308,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: m
   });
 
   if (undo) {
-    test("goes on when it is in its place again", async () => {
+    test("continues when it is back in its place", async () => {
       move();
       await db.disturbances();
       undo();
@@ -319,7 +319,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: m
   }
 });
 
-test("what was committed last is in the file that was moved, once its log is emptied", async () => {
+test("the last commit is in the moved file once its log is emptied", async () => {
   renameSync(path, away());
   await db.disturbances();
   await db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
@@ -345,7 +345,7 @@ test("closing removes no log of another database that took its place", async () 
   db = openSqlite(path, { seals: SEALS });
 });
 
-test("looking keeps SQLite's locks: no other process can have the file to itself", async () => {
+test("checking keeps SQLite's locks: no other process can have the file to itself", async () => {
   for (let looks = 0; looks < 3; looks++) await db.disturbances();
   expect(await elsewhere("PRAGMA locking_mode = EXCLUSIVE; SELECT * FROM meta")).toBe("SQLITE_BUSY");
   expect(await db.disturbances()).toEqual([]);

@@ -30,7 +30,7 @@ describe("agents take turns, and each agent's tasks keep their order", () => {
     });
   }
 
-  test("one that was taken out of the middle, the beginning or the end leaves no gap", () => {
+  test("a task removed from the middle, the beginning or the end leaves no gap", () => {
     for (const [gone, served] of [
       ["a2", "a1 b1 a3"],
       ["a1", "a2 b1 a3"],
@@ -46,21 +46,21 @@ describe("agents take turns, and each agent's tasks keep their order", () => {
     }
   });
 
-  test("an agent that had its turn is behind one that comes anew", () => {
+  test("an agent that had its turn is behind a newly arrived one", () => {
     const turns = turnsOf("a1 a2 b1 b2");
     expect(turns.take()?.taskId).toBe("a1");
     turns.add(task("c1"));
     expect(takeAll(turns)).toBe("b1 a2 c1 b2");
   });
 
-  test("a task that waits already keeps its place, and is served once", () => {
+  test("a task that is already waiting keeps its place, and is served once", () => {
     const turns = turnsOf("a1 b1 a2 a1");
     expect(turns.size).toBe(3);
     expect(takeAll(turns)).toBe("a1 b1 a2");
   });
 });
 
-test("whatever comes and goes: order is kept, no agent is passed over twice, nothing is lost or served twice", () => {
+test("whatever arrives and leaves: order is kept, no agent is skipped twice, nothing is lost or served twice", () => {
   const step = fc.record({
     kind: fc.constantFrom("add", "add", "add", "take", "take", "remove"),
     agent: fc.constantFrom("a", "b", "c", "d"),

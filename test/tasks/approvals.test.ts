@@ -77,7 +77,7 @@ test("a denied call is not made, and the model is told why", async () => {
   expect([again.status, again.body.code]).toEqual([409, "approval_decided"]);
 });
 
-test("a task that waits is cancelled at once", async () => {
+test("a waiting task is cancelled at once", async () => {
   const id = await dispatch(stage.gateway, { agent: "careful", tools: ["time.now"] });
   const approval = await asked();
   const cancelled = await stage.gateway.call("POST", `/v1/tasks/${id}/cancel`);

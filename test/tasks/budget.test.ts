@@ -19,7 +19,7 @@ const post = async (agent: string) => {
 };
 const month = async () => (await stage.gateway.call("GET", "/v1/workspace")).body.usage.credits_this_month;
 
-test("an agent's budget is of its day (UTC), and of that agent alone", async () => {
+test("an agent's budget covers its day (UTC) and only that agent", async () => {
   const { gateway } = stage;
   await gateway.agent("daily", { budget: { credits_per_day: 1.5 } });
   await gateway.agent("free");
@@ -34,7 +34,7 @@ test("an agent's budget is of its day (UTC), and of that agent alone", async () 
   expect((await run(gateway, { agent: "daily" })).status).toBe("succeeded");
 });
 
-test("a raised budget counts at once, and so does one that is taken away", async () => {
+test("raising or removing a budget takes effect at once", async () => {
   const { gateway } = stage;
   await gateway.agent("raised", { budget: { credits_per_day: 1 } });
   await run(gateway, { agent: "raised" });
@@ -46,7 +46,7 @@ test("a raised budget counts at once, and so does one that is taken away", async
   expect((await run(gateway, { agent: "raised" })).status).toBe("succeeded");
 });
 
-test("a workspace's budget is of its month (UTC), over all agents", async () => {
+test("a workspace's budget covers its month (UTC), over all agents", async () => {
   const { gateway } = stage;
   await gateway.agent("one");
   await gateway.agent("two");

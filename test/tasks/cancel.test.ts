@@ -56,7 +56,7 @@ describe("a cancel is refused", () => {
   });
 });
 
-test("a running task is cancelled: the upstream is hung up, the events end with it, the next one runs", async () => {
+test("a running task is cancelled: the upstream call is closed, the events end, the next task runs", async () => {
   const { gateway, upstream } = stage;
   const hold = held({ chunks: ["half"] });
   upstream.script("a", hold.script);
@@ -101,7 +101,7 @@ test("a queued task is cancelled: it never starts, never reaches the upstream an
   expect(upstream.requests.length).toBe(asked);
 });
 
-test("many cancels at once end a task once, queued or running", async () => {
+test("many simultaneous cancels end a task once, queued or running", async () => {
   const { gateway, upstream } = stage;
   const hold = held();
   upstream.script("a", hold.script);
@@ -122,7 +122,7 @@ test("many cancels at once end a task once, queued or running", async () => {
   }
 });
 
-test("the stop button cancels what its agent has queued and running, and nothing of others", async () => {
+test("the stop button cancels its agent's queued and running tasks, and no others", async () => {
   const { gateway, upstream } = stage;
   await gateway.agent(`${agent}-other`);
   const hold = held();
@@ -175,7 +175,7 @@ test("removing an agent cancels its tasks", async () => {
   expect((await ended(gateway, id)).status).toBe("cancelled");
 });
 
-test("after all of it every intent has exactly one outcome, and no slot is held", async () => {
+test("afterwards every intent has exactly one outcome, and no slot is held", async () => {
   expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   const { usage } = (await stage.gateway.call("GET", "/v1/workspace")).body;
   expect([usage.tasks_running, usage.tasks_queued]).toEqual([0, 0]);

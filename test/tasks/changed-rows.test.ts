@@ -98,7 +98,7 @@ describe("a task that nobody has dispatched", () => {
     },
   );
 
-  test("with the rows of one that has ended is not run again, and says what the ledger says", async () => {
+  test("with the rows of an ended task is not run again, and agrees with the ledger", async () => {
     const { id } = await run(gateway, { agent: "plain" });
     const asked = upstream.requests.length;
     await crash((file) =>
@@ -108,7 +108,7 @@ describe("a task that nobody has dispatched", () => {
     expect(upstream.requests.length).toBe(asked);
   });
 
-  test("with the row that it had before it ended, seal and all, is not run again", async () => {
+  test("with its row from before it ended, including the seal, is not run again", async () => {
     const { id, open } = await waiting();
     const file = new Database(databasePath(gateway.dataDir), { readonly: true });
     const before = rowOf(file, id);
@@ -157,7 +157,7 @@ describe("a task that waits ends as failed, in the name of who dispatched it, if
   });
 });
 
-test("tasks that nobody has touched go on after a crash, queued and running", async () => {
+test("untouched tasks continue after a crash, queued and running", async () => {
   const { id } = await waiting();
   upstream.script("a", { chunks: ["done"] });
   await crash(() => {});

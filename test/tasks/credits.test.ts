@@ -116,7 +116,7 @@ test("steps and failed attempts add up, in the task, the ledger and the workspac
   });
 });
 
-test("an attempt of which nothing came costs nothing", async () => {
+test("an attempt without any output costs nothing", async () => {
   stage.upstream.script("free", { status: 500 });
   script("cent", 1000, 0);
   const task = await run(stage.gateway, { agent: "plain", tier: 7 });
@@ -126,7 +126,7 @@ test("an attempt of which nothing came costs nothing", async () => {
   });
 });
 
-test("an upstream that counts nothing is estimated, a cancelled one for what it was asked and what had come", async () => {
+test("without counts usage is estimated, and a cancelled call is charged for its request and partial answer", async () => {
   const { gateway, upstream } = stage;
   upstream.script("cent", { chunks: ["1234", "56789"], usage: null });
   const estimated = await run(gateway, { agent: "plain", tier: 2, prompt: "12345678" });
@@ -151,7 +151,7 @@ test("an upstream that counts nothing is estimated, a cancelled one for what it 
   await until(() => upstream.requests.at(-1)?.aborted === true);
 });
 
-test("a budget stops the next step of a task, and the task says so", async () => {
+test("a spent budget stops a task's next step, and the task says so", async () => {
   const { gateway, upstream } = stage;
   await gateway.agent("poor", { budget: { credits_per_day: 0.01 } });
   upstream.script("cent", {

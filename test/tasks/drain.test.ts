@@ -70,8 +70,8 @@ test("an idle server is drained at once", async () => {
   expect([answer.status, answer.body]).toEqual([503, { status: "unavailable", failing: ["draining"] }]);
 });
 
-describe("while what is out goes on", () => {
-  test("nobody gets new work in, over REST or MCP; who reads, cancels and stops is served", async () => {
+describe("while work in progress continues", () => {
+  test("new work is refused over REST and MCP; reads, cancels and stops are served", async () => {
     const [first, second] = [held(), held()];
     upstream.script(
       "a",
@@ -108,7 +108,7 @@ describe("while what is out goes on", () => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("a task ends where its answer was the last, and its stream says so", async () => {
+  test("a task ends if its answer was the last, and its stream says so", async () => {
     const hold = held({ chunks: ["the ", "answer"] });
     upstream.script("a", hold.script);
     const id = await dispatch(gateway, body);
@@ -120,7 +120,7 @@ describe("while what is out goes on", () => {
     expect((await events).at(-1)).toMatchObject({ event: "task.finished", data: { output: "the answer" } });
   });
 
-  test("a task that would go on is given back after the answer, and after each call of a tool", async () => {
+  test("a task that would continue is requeued after an answer, and after each tool call", async () => {
     const slow = gate();
     mcp.answer(async () => {
       await slow.opened;
@@ -170,7 +170,7 @@ describe("while what is out goes on", () => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("who cancels or stops a task that was given back ends it, before and after the next start", async () => {
+  test("cancelling or stopping a requeued task ends it, before and after the next start", async () => {
     const [slow, hold] = [gate(), held()];
     mcp.answer(async () => {
       await slow.opened;
@@ -209,7 +209,7 @@ describe("while what is out goes on", () => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("a task that waits because its provider asked for it is not waited for", async () => {
+  test("a task waiting at its provider's request does not delay the drain", async () => {
     upstream.script("a", (_request, call) =>
       call === 0 ? { status: 429, headers: { "retry-after": "9" } } : { chunks: ["done"] },
     );
@@ -240,7 +240,7 @@ describe("while what is out goes on", () => {
   });
 });
 
-test("what is out longer than drain_seconds is broken off, and saved as it is", async () => {
+test("work that exceeds drain_seconds is broken off, and saved as it is", async () => {
   const hold = held({ chunks: ["half of "] });
   upstream.script("a", hold.script);
   const id = await dispatch(gateway, body);
@@ -258,7 +258,7 @@ test("what is out longer than drain_seconds is broken off, and saved as it is", 
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("a task accepted in the moment of the drain is not lost", async () => {
+test("a task accepted at the moment of the drain is not lost", async () => {
   const accepted = Promise.all(Array.from({ length: 50 }, () => gateway.call("POST", "/v1/tasks", { body })));
   const { over } = drain();
   const answers = await accepted;
@@ -270,7 +270,7 @@ test("a task accepted in the moment of the drain is not lost", async () => {
   expect((await gateway.call("GET", "/v1/tasks?limit=200")).body.data.length).toBe(taken.length);
 });
 
-test("what a person decides meanwhile is done by the next start", async () => {
+test("decisions made during a drain are carried out by the next start", async () => {
   await gateway.agent("careful", { approvals: ["*"] });
   upstream.script("a", (_request, call) =>
     call === 0 ? { toolCalls: [{ name: "files__slow", arguments: {} }] } : { chunks: ["done"] },

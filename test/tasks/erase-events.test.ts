@@ -101,7 +101,7 @@ const ROWS: readonly [string, ErasedTexts, readonly (typeof TEXTS)[number][]][] 
 ];
 
 describe.each([1, 2, 3, 10])("in blocks of %d", (perBlock) => {
-  test.each(ROWS)("%s is erased, all else stays in its place", async (_, texts, left) => {
+  test.each(ROWS)("%s is erased, and everything else stays in place", async (_, texts, left) => {
     await store(perBlock);
     const before = await stored();
     let changes = 0;
@@ -125,7 +125,7 @@ describe.each([1, 2, 3, 10])("in blocks of %d", (perBlock) => {
   });
 });
 
-test("property: whatever is erased one after the other, what is left is what none of them took", async () => {
+test("property: whatever is erased in turn, exactly the texts that no erasure named are left", async () => {
   const texts = fc.constantFrom(...ROWS);
   await fc.assert(
     fc.asyncProperty(
@@ -144,7 +144,7 @@ test("property: whatever is erased one after the other, what is left is what non
   );
 });
 
-test("arguments that another kind of event shows go as well", async () => {
+test("arguments in other kinds of events are erased too", async () => {
   const asked = { call_id: "call_1", tool: "x", arguments: { a: "argument of call_1" } };
   await bench.db.tx((tx) =>
     saveEvents(tx, 1, TASK.id, 2, [encodeFrame(2, "approval.required" as TaskEventName, asked as never)]),
@@ -153,7 +153,7 @@ test("arguments that another kind of event shows go as well", async () => {
   expect((await stored()).at(-1)?.data).toEqual({ ...asked, arguments: null });
 });
 
-describe("a reader that was on its way while the task ran", () => {
+describe("a reader that was reading while the task ran", () => {
   /** A reader that had read this many events from memory before the task ended and was erased. */
   async function readerAfter(
     read: number,
@@ -175,7 +175,7 @@ describe("a reader that was on its way while the task ran", () => {
   }
 
   test.each([1, 2, 5, 9])(
-    "and had read %d, reads no erased text any more, and goes on to the end",
+    "and had read %d, reads no more erased text, and continues to the end",
     async (read) => {
       const { reader, hub } = await readerAfter(read);
       await eraseEvents(bench.db, TASK, ALL_TEXTS);
@@ -188,7 +188,7 @@ describe("a reader that was on its way while the task ran", () => {
     },
   );
 
-  test("reads on undisturbed where another task's texts are erased", async () => {
+  test("is not disturbed if another task's texts are erased", async () => {
     const { reader, hub } = await readerAfter(2);
     hub.erased("task_2");
     expect(textsIn(await drain(reader))).toContain("the answer");

@@ -82,7 +82,7 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.constant({ kind: "turn" as const }) },
 );
 
-test("each reader gets every event after its position once, in order, whatever is stored and let go meanwhile", async () => {
+test("each reader gets every event after its position once, in order, whatever is stored and dropped from memory", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 2, max: 20 }),
@@ -117,7 +117,7 @@ test("each reader gets every event after its position once, in order, whatever i
   );
 });
 
-test("a task that waits holds nothing in memory that is stored", async () => {
+test("a waiting task keeps no stored events in memory", async () => {
   const id = await newTask();
   const log = new TaskEventHub(bench.db).open(id, 2);
   for (let n = 0; n < 10; n++) log.publish("output.reset", {});

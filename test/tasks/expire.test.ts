@@ -94,7 +94,7 @@ function script(model: FakeModel = upstream): void {
 }
 
 describe("after 180 days", () => {
-  test("what is older is gone, what is younger stays, and one entry says up to where", async () => {
+  test("older texts are gone, younger ones stay, and one entry says up to where", async () => {
     script();
     await start();
     const old = [await task("first heron"), await task("second heron")];
@@ -140,7 +140,7 @@ describe("after 180 days", () => {
     expect(await faults()).toEqual(SOUND);
   });
 
-  test("nothing is recorded where nothing was left to erase", async () => {
+  test("nothing is recorded if nothing was left to erase", async () => {
     script();
     await start();
     const { id } = await task("a heron");
@@ -153,7 +153,7 @@ describe("after 180 days", () => {
     expect(await expired()).toEqual([]);
   });
 
-  test("each workspace's are its own", async () => {
+  test("each workspace has its own entries", async () => {
     script();
     await start();
     const other = await gateway.workspace("other");
@@ -177,7 +177,7 @@ describe("after 180 days", () => {
   });
 });
 
-test("the days are those of the configuration, and a start that serves looks at once", async () => {
+test("the configured days apply, and a server checks at its start", async () => {
   script();
   await start("ledger: { payload_days: 3 }\n");
   const old = await task("an egret");
@@ -193,7 +193,7 @@ test("the days are those of the configuration, and a start that serves looks at 
   expect(await read(young.id)).toEqual(young);
 });
 
-test("a task that has not finished keeps what came since its dispatch, and its texts go when they are old", async () => {
+test("an unfinished task keeps everything since its dispatch, and its texts expire later by their age", async () => {
   script();
   await start();
   // A model may be silent for an hour at most, so expiry has to look before that.
@@ -237,7 +237,7 @@ test("a task that has not finished keeps what came since its dispatch, and its t
   expect(await faults()).toEqual(SOUND);
 });
 
-test("of a task that went on for long, arguments go before what came later", async () => {
+test("in a long task, arguments expire before later texts", async () => {
   await start();
   const hold = held({ toolCalls: [{ name: "time__now", arguments: { time_zone: "Asia/Famagusta" } }] });
   upstream.script("a", (call, index) => {
@@ -266,7 +266,7 @@ test("of a task that went on for long, arguments go before what came later", asy
   expect(await faults()).toEqual(SOUND);
 });
 
-test("what a task said that failed, or was cancelled, goes with its end, though no payload has it", async () => {
+test("the text of a failed or cancelled task expires with its end, although it has no payload", async () => {
   await start();
   const hold = held({ chunks: ["Half a sentence on herons "] });
   upstream.script("a", hold.script);
@@ -291,7 +291,7 @@ test("what a task said that failed, or was cancelled, goes with its end, though 
   expect(await faults()).toEqual(SOUND);
 });
 
-test("what the store refuses in the middle is erased an hour later, and recorded as one run", async () => {
+test("texts that the store refuses to erase are erased an hour later, and recorded as one run", async () => {
   upstream.script("a", { chunks: ["Fine."] });
   await start();
   for (let n = 0; n < 80; n++) await run(gateway, { agent: "scout", prompt: `heron number ${n}` });
@@ -325,7 +325,7 @@ test("what the store refuses in the middle is erased an hour later, and recorded
   expect(await faults()).toEqual(SOUND);
 });
 
-test("a run that somebody made up erases nothing, and no entry vouches for what he has erased himself", async () => {
+test("an invented run erases nothing, and no entry vouches for texts erased by hand", async () => {
   const bench = await openLedger();
   for (let n = 0; n < 3; n++) {
     await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: `text ${n}` }));
@@ -349,8 +349,8 @@ test("a run that somebody made up erases nothing, and no entry vouches for what 
   await bench.close();
 });
 
-describe("a process that dies on its way", () => {
-  test("between any two transactions leaves a store that accounts for everything, and the next run ends it", async () => {
+describe("a process that dies midway", () => {
+  test("between any two transactions leaves a consistent store, and the next run completes the work", async () => {
     const bench = await openLedger();
     try {
       for (let n = 0; n < 300; n++) {
@@ -391,7 +391,7 @@ describe("a process that dies on its way", () => {
     }
   });
 
-  test("after its entry, and before the files lose the texts, leaves that to the next start", async () => {
+  test("after its entry, but before the files lose the texts, leaves that to the next start", async () => {
     script();
     await start();
     for (let n = 0; n < 60; n++) await task(`a heron of ${n}`);
@@ -415,7 +415,7 @@ describe("a process that dies on its way", () => {
     expect(await faults()).toEqual(SOUND);
   });
 
-  test("killed while it starts, again and again, has erased each text once and says so", async () => {
+  test("killed repeatedly while starting, erases each text once and records it", async () => {
     script();
     // A server with the system's clock must find these texts old.
     clock.setWall(Date.now() - 300 * DAY_MS);

@@ -13,7 +13,7 @@ const anyText = fc.oneof(
 );
 
 describe("a frame", () => {
-  test("is the bytes of the standard, of exactly three lines and an empty one, whatever the text", () => {
+  test("has the standard's bytes, exactly three lines and an empty one, whatever the text", () => {
     fc.assert(
       fc.property(anyText, fc.integer({ min: 1 }), (text, id) => {
         const frame = decode(encodeFrame(id, "output.delta", { text }));
@@ -40,7 +40,7 @@ test("a block, cut after any id, is exactly the frames that follow", () => {
   );
 });
 
-test("deltas hold whole characters, and together the same text, however it was cut", () => {
+test("deltas contain whole characters, and together the same text, however it was cut", () => {
   const unit = fc.constantFrom("\ud83d", "\ude00", "😀", "a", "");
   fc.assert(
     fc.property(fc.array(fc.array(unit).map((units) => units.join(""))), (deltas) => {
@@ -58,7 +58,7 @@ describe("an event log", () => {
   const texts = (frames: readonly Uint8Array[]) =>
     frames.map((frame) => /"text":"(\w*)"/.exec(decode(frame))?.[1]);
 
-  test("gives what comes after any id, and nothing after one that is still to come", () => {
+  test("returns what follows any id, and nothing for a future id", () => {
     const log = new EventLog(7);
     for (const text of ["a", "b", "c"]) log.publish("output.delta", { text });
     expect([log.nextId, log.savedUpTo]).toEqual([10, 6]);
@@ -74,7 +74,7 @@ describe("an event log", () => {
     }
   });
 
-  test("wakes each waiting reader once, and none that has left: at the end of the turn, or as it ends", async () => {
+  test("wakes each waiting reader once, and none that has left, at the end of the turn or when it ends", async () => {
     const log = new EventLog(2);
     const woken: string[] = [];
     log.onChange(() => woken.push("stays"));
@@ -92,7 +92,7 @@ describe("an event log", () => {
 
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-  test("joins the text of one turn into a frame, which comes with the turn's end or before another event", async () => {
+  test("joins the text of one turn into one frame, sent at the turn's end or before another event", async () => {
     const log = new EventLog(2);
     for (const text of ["a", "b"]) log.publishText(text);
     expect(log.after(1)).toEqual([]);
@@ -104,7 +104,7 @@ describe("an event log", () => {
     expect(texts(log.after(1))).toEqual(["ab", "c", undefined, "d"]);
   });
 
-  test("makes no frame greater than a block, whatever comes at once", () => {
+  test("makes no frame larger than a block, however much arrives at once", () => {
     const log = new EventLog(2);
     for (let index = 0; index < 200; index++) log.publishText("\u0001".repeat(1_000));
     log.flush();
@@ -112,7 +112,7 @@ describe("an event log", () => {
     expect(log.after(1).length).toBe(25);
   });
 
-  test("makes few frames of many small deltas, each in a turn of its own, and loses nothing", async () => {
+  test("makes few frames of many small deltas in separate turns, and loses nothing", async () => {
     const log = new EventLog(2);
     const deltas = 60_000;
     for (let index = 0; index < deltas; index++) {
@@ -125,7 +125,7 @@ describe("an event log", () => {
     expect(length).toBe(deltas);
   });
 
-  test("takes nothing more once it has ended", () => {
+  test("accepts nothing more once it has ended", () => {
     const log = new EventLog(2);
     log.close(encodeFrame(2, "task.finished", {}));
     expect([log.closed, log.after(1).length]).toEqual([true, 1]);
@@ -133,7 +133,7 @@ describe("an event log", () => {
   });
 });
 
-test("blocks hold every frame in order, and no block of several is above 64 KiB", () => {
+test("blocks contain every frame in order, and no block of several exceeds 64 KiB", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 90_000 }), { maxLength: 40 }), (sizes) => {
       const frames = sizes.map((size, index) => new Uint8Array(size).fill(index));

@@ -72,7 +72,7 @@ function inTurns(tasks: Iterable<Accepted>): string[] {
   return Array.from({ length: longest }, (_, turn) => lines.flatMap((line) => line[turn]?.id ?? [])).flat();
 }
 
-test("10,000 tasks may wait: the next is refused, a restart takes all of them up in turns, a stop ends them", async () => {
+test("10,000 tasks may wait: the next is refused, a restart resumes all of them in turn, a stop ends them", async () => {
   // One agent after another, so that taking turns differs from the order of arrival.
   const share = (LIMIT + 1) / AGENTS.length;
   let count = 0;

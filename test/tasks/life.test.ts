@@ -38,7 +38,7 @@ const KEYS = [
 ];
 const ID = /^task_[0-9a-hjkmnp-tv-z]{26}$/i;
 
-test("a dispatch answers 202 with its place, and the task reads whole from queued to succeeded", async () => {
+test("a dispatch answers 202 with its Location, and the task can be read from queued to succeeded", async () => {
   const { gateway, upstream } = stage;
   const [asked, end] = [gate(), gate()];
   upstream.script("a", () => {
@@ -69,7 +69,7 @@ test("a dispatch answers 202 with its place, and the task reads whole from queue
   });
 });
 
-test("without a tier, the lowest that the policy allows is taken", async () => {
+test("without a tier, the lowest that the policy allows is used", async () => {
   stage.upstream.script("b", { chunks: ["b"] });
   expect(await run(stage.gateway, { agent: "high" })).toMatchObject({ tier: 3, model: "up/b", output: "b" });
 });
@@ -153,7 +153,7 @@ describe("the next model is tried after", () => {
   });
 });
 
-test.each([400, 413, 422])("%d is the request's own fault and is not tried again", async (status) => {
+test.each([400, 413, 422])("%d is the request's own fault and is not retried", async (status) => {
   const { gateway, upstream } = stage;
   upstream.script("a", { status });
   const before = upstream.requests.length;
@@ -180,7 +180,7 @@ test("when all models fail, the task is failed as model_unavailable; when all ar
   expect(silent).toMatchObject({ status: "failed", error: { code: "timeout" } });
 });
 
-test("what an upstream says of its failure shows nowhere: not in task, events, ledger or log", async () => {
+test("an upstream's own error text shows nowhere: not in task, events, ledger or log", async () => {
   const { gateway, upstream } = stage;
   const error = { error: { message: `bad key ${SECRET}`, status: 500 } };
   const bytes = new TextEncoder().encode(`data: ${JSON.stringify(error)}\n\n`);

@@ -84,7 +84,7 @@ describe("a model", () => {
 });
 
 describe("a tool's answer", () => {
-  test("that is nested too deeply is a failed call, in a task and outside of one", async () => {
+  test("that is nested too deeply is a failed call, inside and outside of tasks", async () => {
     upstream.answer(() => ({ content: [], structuredContent: deepValue(2_000) }));
     const { gateway } = stage;
     const direct = await gateway.call("POST", "/v1/tools/up.echo/call", { body: { arguments: {} } });
@@ -138,7 +138,7 @@ describe("over MCP", () => {
     expect([status, last.error.data.code]).toEqual([400, "nested_too_deep"]);
   });
 
-  test("the bridge answers such a line itself, under its id, and carries the next", async () => {
+  test("the bridge answers such a line itself, with its id, and forwards the next", async () => {
     const { gateway } = stage;
     const input = new PassThrough();
     const output = new PassThrough();

@@ -80,7 +80,7 @@ test("soft: all run past 60, with one limit.exceeded entry a minute", async () =
   for (const id of ids) expect((await ended(gateway, id)).status).toBe("succeeded");
 });
 
-test("soft: past the node's own ceiling tasks queue", async () => {
+test("soft: beyond the node's own ceiling tasks queue", async () => {
   const { post, release, running, usage, gateway } = await start({ limits: { running_tasks_per_node: 2 } });
   const ids = [await post("p0"), await post("p1"), await post("p2")];
   await running(2);
@@ -166,7 +166,7 @@ test("a changed limit takes effect without a restart", async () => {
   for (const id of ids) await ended(gateway, id);
 });
 
-test("failures of every kind give their slots back", async () => {
+test("failures of every kind free their slots", async () => {
   const { running, usage, gateway, upstream } = await start({
     limits: { concurrent_tasks: 2, enforcement: "enforced" },
   });

@@ -63,7 +63,7 @@ const whole = () => {
 };
 
 describe("with payloads", () => {
-  test("the results, all that the task said and asked for after them, and its events are gone from the file", async () => {
+  test("the results, everything that the task said and requested afterwards, and its events are gone from the file", async () => {
     const { id } = await quaggas();
     script();
     const before = await run(stage.gateway, { agent: "finder", tools: TOOLS, prompt: "Where is it?" });
@@ -116,7 +116,7 @@ describe("with payloads", () => {
     }
   });
 
-  test("the ledger holds, says what was erased and for whom, and what was not quoted is kept", async () => {
+  test("the ledger holds and says what was erased and for whom, and unquoted texts are kept", async () => {
     const { id } = await quaggas();
     const other = await write(stage.gateway, { title: "Other", text: "Nothing of that kind." });
     script();
@@ -161,7 +161,7 @@ describe("with payloads", () => {
     expect((await allEvents(await openEvents(stage.gateway, task.id))).at(-1)?.data).toEqual(body);
   });
 
-  test("many tasks and large results are gone through in slices", async () => {
+  test("many tasks and large results are processed in slices", async () => {
     const { id } = await write(stage.gateway, {
       title: "Large",
       text: `${MARK}. ${"crate after crate ".repeat(4_000)}`,
@@ -179,7 +179,7 @@ describe("with payloads", () => {
     expect(body.data.filter(({ output }: { output: string | null }) => output === null)).toHaveLength(12);
   });
 
-  test("what a running task holds is erased at its end, and the ledger says that it is pending", async () => {
+  test("a running task's quotes are erased at its end, and the ledger says that this is pending", async () => {
     const { id } = await quaggas();
     const hold = held({ chunks: [ANSWER] });
     steps(searches, hold.script);
@@ -206,7 +206,7 @@ describe("with payloads", () => {
     whole();
   });
 
-  test("what was not finished is taken up by the next start", async () => {
+  test("unfinished erasures are completed by the next start", async () => {
     const { id } = await quaggas();
     const hold = held({ chunks: [ANSWER] });
     steps(searches, hold.script);
@@ -233,7 +233,7 @@ describe("with payloads", () => {
   });
 });
 
-test("what the store refused to erase is erased by the next start, in the middle of a task too", async () => {
+test("what the store refused to erase is erased by the next start, even in the middle of a task", async () => {
   const { id } = await quaggas();
   script();
   const task = await run(stage.gateway, { agent: "finder", tools: TOOLS });
@@ -255,7 +255,7 @@ test("what the store refused to erase is erased by the next start, in the middle
   stage = { ...stage, stop: () => stage.upstream.close() };
 });
 
-test("without payloads they stay, with their age", async () => {
+test("without payloads the quotes stay until they expire", async () => {
   const { id } = await quaggas();
   script();
   const task = await run(stage.gateway, { agent: "finder", tools: TOOLS });

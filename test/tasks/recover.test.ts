@@ -71,7 +71,7 @@ describe.each([
   ["stopped", "UPDATE agents SET status = 'stopped' WHERE name = 'careful'"],
   ["archived", "UPDATE agents SET archived_at = 1 WHERE name = 'careful'"],
 ])("a task that waits for a person, and whose agent was %s before the process died", (_name, change) => {
-  test("is cancelled at the start, and nobody is asked any more", async () => {
+  test("is cancelled at the start, and the question is withdrawn", async () => {
     await gateway.agent("careful", { approvals: ["up.*"] });
     await gateway.agent("other", { approvals: ["up.*"] });
     const gone = await ask("careful");
@@ -98,7 +98,7 @@ describe.each([
   });
 });
 
-test("of a workspace that was stopped, all that waits is cancelled at the start", async () => {
+test("all waiting tasks of a stopped workspace are cancelled at the start", async () => {
   await gateway.agent("careful", { approvals: ["up.*"] });
   const { id } = await ask("careful");
   await crash("UPDATE workspaces SET status = 'stopped'");

@@ -63,7 +63,7 @@ describe("tasks of one workspace that hang in their models", () => {
     });
   });
 
-  test("all get their turn when those before them have their answers", async () => {
+  test("all get their turn once earlier ones have their answers", async () => {
     const { gateway } = stage;
     const hold = held({ chunks: ["done"] });
     stage.upstream.script("a", hold.script);
@@ -75,7 +75,7 @@ describe("tasks of one workspace that hang in their models", () => {
   });
 });
 
-test("an embedded model needs no request: its tasks run while all are taken", async () => {
+test("an embedded model needs no request: its tasks run while all requests are in use", async () => {
   await stage.stop();
   stage = await startStage({
     tiers: { 1: ["a"], 2: ["builtin/extractive"] },

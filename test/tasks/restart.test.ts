@@ -87,7 +87,7 @@ const WAYS = [
 ] as const;
 
 describe.each(WAYS)("after %s", (_name, again) => {
-  test("what waited runs, and what ran without tools is run again under ids above all that were sent", async () => {
+  test("waiting tasks run, and a task without tool calls runs again, with event ids above all that were sent", async () => {
     const hold = held({ chunks: ["lost ", "words"] });
     upstream.script("a", hold.script);
     const first = await dispatch(gateway, { agent: "plain" });
@@ -119,7 +119,7 @@ describe.each(WAYS)("after %s", (_name, again) => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("what had called a tool goes on from there, and calls it no second time", async () => {
+  test("a task that had called a tool continues from there, and does not call it twice", async () => {
     const hold = held({ chunks: ["after the tool"] });
     upstream.script("a", (request, call) => {
       if (call === 0) return { toolCalls: [{ name: "time__now", arguments: {} }] };
@@ -143,7 +143,7 @@ describe.each(WAYS)("after %s", (_name, again) => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("an idempotency key still answers the first task", async () => {
+  test("an idempotency key still returns the first task", async () => {
     upstream.script("a", { chunks: ["ok"] });
     // The environment's first token is different after each start.
     const token = await gateway.token({ scopes: ["tasks:write", "tasks:read"] });
@@ -157,7 +157,7 @@ describe.each(WAYS)("after %s", (_name, again) => {
   });
 });
 
-test("a task that sees the process die three times is not tried again", async () => {
+test("a task during which the process died three times is not retried", async () => {
   const holds = Array.from({ length: 3 }, () => held({ chunks: ["x"] }));
   upstream.script("a", (request, call) => {
     const script = holds[call]?.script;
@@ -188,7 +188,7 @@ test("orderly stops do not count against a task, however many", async () => {
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("tasks whose agent was stopped are cancelled, though the process died before it came to them", async () => {
+test("tasks of a stopped agent are cancelled, although the process died before it could do so", async () => {
   const hold = held();
   upstream.script("a", hold.script);
   const ids = [await dispatch(gateway, { agent: "plain" }), await dispatch(gateway, { agent: "plain" })];
@@ -203,7 +203,7 @@ test("tasks whose agent was stopped are cancelled, though the process died befor
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("a stop ends open streams without a task.finished that is not true", async () => {
+test("a stop ends open streams without a false task.finished", async () => {
   const hold = held({ chunks: ["half"] });
   upstream.script("a", hold.script);
   const id = await dispatch(gateway, { agent: "plain" });
@@ -215,7 +215,7 @@ test("a stop ends open streams without a task.finished that is not true", async 
   expect((await ended(gateway, id)).output).toBe("whole");
 });
 
-test("ids are not used again where the next process dies before the task's first call", async () => {
+test("ids are not reused if the next process dies before the task's first call", async () => {
   const mcp = startScriptedMcp(["slow"]);
   try {
     mcp.answer(() => new Promise(() => {}));
@@ -258,7 +258,7 @@ test("ids are not used again where the next process dies before the task's first
   }
 });
 
-test("nor where process after process dies before it has begun", async () => {
+test("nor if process after process dies before the task has begun", async () => {
   const hold = held();
   upstream.script("a", hold.script);
   await dispatch(gateway, { agent: "plain" });

@@ -63,7 +63,7 @@ function bench(rules: Rules = {}) {
 const task = (workspaceId: number, taskId: string, agentId = 1): Queued => ({ workspaceId, taskId, agentId });
 
 describe("the queue of a workspace", () => {
-  test("is full at its limit, counting places that are only reserved, and gives them back once", () => {
+  test("is full at its limit, including reserved places, which are returned only once", () => {
     const { scheduler } = bench({ queueLimit: 2, concurrentTasks: 1 });
     scheduler.enqueue(task(1, "running"));
     scheduler.enqueue(task(1, "waiting"));
@@ -96,7 +96,7 @@ describe("the queue of a workspace", () => {
   });
 });
 
-test("past the limit, soft runs and tells each time; enforced lets wait", () => {
+test("beyond the limit, soft runs tasks and reports each time; enforced lets them wait", () => {
   const soft = bench({ concurrentTasks: 2, enforcement: "soft" });
   for (const id of ["1", "2", "3", "4"]) soft.scheduler.enqueue(task(1, id));
   expect([soft.started.length, soft.over()]).toEqual([4, 2]);
@@ -105,7 +105,7 @@ test("past the limit, soft runs and tells each time; enforced lets wait", () => 
   expect([enforced.started.length, enforced.over()]).toEqual([2, 0]);
 });
 
-test("the node's ceiling holds for soft workspaces too", async () => {
+test("the node's ceiling applies to soft workspaces too", async () => {
   const { scheduler, started, end, over } = bench({
     nodeCeiling: 3,
     concurrentTasks: 2,
@@ -132,7 +132,7 @@ test("a changed limit takes effect at once, up and down", async () => {
   expect(started.length).toBe(5);
 });
 
-test("workspaces take turns where slots come free one at a time", async () => {
+test("workspaces take turns when slots become free one at a time", async () => {
   const { scheduler, started, end } = bench({ nodeCeiling: 1 });
   for (const id of ["a1", "a2", "a3", "a4"]) scheduler.enqueue(task(1, id));
   for (const id of ["b1", "b2"]) scheduler.enqueue(task(2, id));
@@ -170,7 +170,7 @@ test("agents of a workspace take turns within the workspace's turn", async () =>
   expect(started).toEqual(["a1", "a2", "x1", "b1", "x2", "a3", "b2"]);
 });
 
-test("of many that come at once nobody is started before the last one has a place", () => {
+test("of many simultaneous tasks none starts before the last one has a place", () => {
   const { scheduler, started } = bench({ concurrentTasks: 3 });
   scheduler.enqueueAll([
     ...["a1", "a2", "a3"].map((id) => task(1, id, 1)),
@@ -179,7 +179,7 @@ test("of many that come at once nobody is started before the last one has a plac
   expect(started).toEqual(["a1", "b1", "a2"]);
 });
 
-test("who waits and who runs is told by agent and by workspace", async () => {
+test("waiting and running tasks are counted by agent and by workspace", async () => {
   const { scheduler, end } = bench({ concurrentTasks: 2 });
   for (const id of ["a1", "a2", "a3"]) scheduler.enqueue(task(1, id, 1));
   for (const id of ["b1", "b2"]) scheduler.enqueue(task(1, id, 2));
@@ -207,7 +207,7 @@ test("who waits and who runs is told by agent and by workspace", async () => {
   expect(now()).toMatchObject({ waiting: [["b1"], ["x3"], []], running: [["a2", "a3"], ["x1", "x2"], []] });
 });
 
-test("a stopped scheduler keeps who waits, and who comes, in their places", async () => {
+test("a stopped scheduler keeps waiting and new tasks in their places", async () => {
   const { scheduler, started, end, limit } = bench({ concurrentTasks: 1 });
   for (const id of ["1", "2"]) scheduler.enqueue(task(1, id));
   const stopped = scheduler.stop();
@@ -220,7 +220,7 @@ test("a stopped scheduler keeps who waits, and who comes, in their places", asyn
   await stopped;
 });
 
-test("a workspace at its own limit does not hold up another", () => {
+test("a workspace at its own limit does not block another", () => {
   const { scheduler, started } = bench({ concurrentTasks: 1 });
   for (const id of ["a1", "a2"]) scheduler.enqueue(task(1, id));
   scheduler.enqueue(task(2, "b1"));
@@ -241,7 +241,7 @@ test("a stopped scheduler starts nothing more and waits for what runs", async ()
   expect([started, scheduler.waiting(1), scheduler.totalRunning]).toEqual([["1"], 1, 0]);
 });
 
-test("whatever comes, limits hold, nobody waits where there is room, and no slot is lost", async () => {
+test("whatever arrives, limits hold, nobody waits while there is room, and no slot is lost", async () => {
   const step = fc.record({
     kind: fc.constantFrom("enqueue", "enqueue", "end", "remove", "reserve", "limit"),
     workspace: fc.integer({ min: 1, max: 3 }),

@@ -34,7 +34,7 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("a stop ends the streams of tasks that wait, and the next start runs them", async () => {
+test("a stop ends the streams of waiting tasks, and the next start runs them", async () => {
   const hold = held();
   upstream.script("a", hold.script);
   await dispatch(gateway, { agent: "plain" });
@@ -48,7 +48,7 @@ test("a stop ends the streams of tasks that wait, and the next start runs them",
   expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output: "done" });
 });
 
-test("a cancel whose end cannot be written holds up no stop, and the next start tells the truth", async () => {
+test("a cancel whose end cannot be written does not delay a stop, and the next start tells the truth", async () => {
   const hold = held();
   upstream.script("a", hold.script);
   await dispatch(gateway, { agent: "plain" });
@@ -66,7 +66,7 @@ test("a cancel whose end cannot be written holds up no stop, and the next start 
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("a call that was denied keeps no task from being run again: it was never made", async () => {
+test("a denied call does not prevent its task from running again, because it was never made", async () => {
   const hold = held({ chunks: ["half"] });
   upstream.script("a", (request, call) => {
     if (call === 0) return { toolCalls: [{ name: "no_such_tool", arguments: {} }] };

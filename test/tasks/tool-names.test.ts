@@ -56,7 +56,7 @@ describe("a tool that a model makes up is denied, its task names it, and the led
     expect([bytes().includes(trace), bytes().includes(JSON.stringify(name))]).toEqual([false, false]);
   });
 
-  test("of a name longer than a tool's may be the task shows the beginning", async () => {
+  test("a name longer than permitted is shown by its beginning in the task", async () => {
     const name = "long ".repeat(100);
     const { task, calls } = await callOnce(name);
     expect(task.tools_called).toMatchObject([{ tool: name.slice(0, 128), status: "denied" }]);
@@ -64,7 +64,7 @@ describe("a tool that a model makes up is denied, its task names it, and the led
     expect(bytes().includes("long long")).toBe(false);
   });
 
-  test("of a secret that a cut would part nothing is left", async () => {
+  test("nothing is left of a secret that a cut would split", async () => {
     const { task, calls } = await callOnce(`${"x".repeat(113)}${SECRET}`);
     expect(task.tools_called[0]?.tool).toBe(`${"x".repeat(113)}gth_[redacted]`);
     expect(calls).toMatchObject([{ outcome: "denied", tool: null }]);
@@ -72,7 +72,7 @@ describe("a tool that a model makes up is denied, its task names it, and the led
   });
 });
 
-test("what can be a tool's name is named, though there is no such tool", async () => {
+test("a possible tool's name is shown, although no such tool exists", async () => {
   const { task, calls } = await callOnce("rm_rf");
   expect(task.tools_called).toMatchObject([{ tool: "rm_rf", status: "denied" }]);
   expect(calls).toMatchObject([{ phase: "single", outcome: "denied", code: "unknown_tool", tool: "rm_rf" }]);

@@ -90,7 +90,7 @@ describe("a tool call", () => {
   });
 });
 
-test("a task calls no tool that is not listed, though its agent may use all", async () => {
+test("a task calls no unlisted tool, although its agent may use all", async () => {
   ask({ name: "time__now", arguments: {} });
   const before = stage.upstream.requests.length;
   const task = await run(stage.gateway, { agent: "plain" });
@@ -102,7 +102,7 @@ test("a task calls no tool that is not listed, though its agent may use all", as
   ]);
 });
 
-test("calls are listed in the order in which they were made, with ids of their own", async () => {
+test("calls are listed in the order in which they were made, each with its own id", async () => {
   const zones = ["Asia/Tokyo", "nowhere", "America/Lima"];
   ask(...zones.map((time_zone) => ({ name: "time__now", arguments: { time_zone } })));
   const task = await run(stage.gateway, { agent: "plain", tools: ["time.now"] });
@@ -115,7 +115,7 @@ test("calls are listed in the order in which they were made, with ids of their o
   expect(new Set(called.map(({ id }) => id)).size).toBe(3);
 });
 
-test.each([1, 3])("max_steps %d ends a task that asks for tools for ever", async (max_steps) => {
+test.each([1, 3])("max_steps %d ends a task that never stops asking for tools", async (max_steps) => {
   const { gateway, upstream } = stage;
   await gateway.agent(`loop-${max_steps}`, { max_steps });
   upstream.script("a", { toolCalls: [{ name: "time__now", arguments: {} }] });

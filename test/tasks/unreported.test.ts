@@ -82,7 +82,7 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
     },
   );
 
-  test("and what was not believed is not learned: the next call reserves no more than before", async () => {
+  test("and is not learned from: the next call reserves no more than before", async () => {
     const budget = { credits_per_day: 1_000 };
     await stage.gateway.agent("saver", { budget });
     const reserved = async (usage: string): Promise<unknown> => {
@@ -118,7 +118,7 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
     expect((await outcomesOf(task.id))[0]?.detail?.usage).toBe("estimated");
   });
 
-  test("what is text in place of a number breaks the answer off, and what had come is charged", async () => {
+  test("text in place of a number breaks off the answer, and the partial answer is charged", async () => {
     stage.upstream.script("paid", answering(counts('"many"', '"more"')));
     const task = await run(stage.gateway, { agent: "plain", tier: 2, prompt: PROMPT });
     expect(task).toMatchObject({ status: "succeeded", model: "up/spare", credits_consumed: 0.005 });
@@ -129,7 +129,7 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
   });
 });
 
-test("a small count that can be true is taken as reported, and one of what came from a cache is not forgotten", async () => {
+test("a small but plausible count is taken as reported, including a count of cached tokens", async () => {
   stage.upstream.script("paid", answering(counts("1", "1")));
   const small = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
   expect(small.usage).toMatchObject({ input_tokens: 1, output_tokens: 1 });
@@ -140,8 +140,8 @@ test("a small count that can be true is taken as reported, and one of what came 
   expect(task.usage).toMatchObject({ input_tokens: 900, output_tokens: 800 });
 });
 
-describe("what failed is charged", () => {
-  test("nothing when the provider refuses it, and the ledger does not call that reported", async () => {
+describe("a failed call is charged", () => {
+  test("nothing if the provider refuses it, and the ledger does not call that reported", async () => {
     stage.upstream.script("paid", { status: 500 });
     const task = await run(stage.gateway, { agent: "plain", tier: 2, prompt: PROMPT });
     const [refused] = await outcomesOf(task.id);
@@ -163,7 +163,7 @@ describe("what failed is charged", () => {
     });
   });
 
-  test("what was sent and had come when it is cancelled", async () => {
+  test("its request and partial answer if it is cancelled", async () => {
     const hold = held({ chunks: ["1234", "5678"] });
     stage.upstream.script("paid", hold.script);
     const id = await dispatch(stage.gateway, { agent: "plain", prompt: PROMPT });

@@ -52,7 +52,7 @@ test("a model call whose outcome could not be written is settled and charged by 
   expect((await stage.gateway.call("GET", "/v1/workspace")).body.usage.credits_this_month).toBe(3);
 });
 
-test("a tool call whose outcome could not be written has one that says so", async () => {
+test("a tool call whose outcome could not be written gets an outcome that says so", async () => {
   stage.upstream.script("a", { toolCalls: [{ name: "time__now", arguments: {} }] });
   refuse("no_result", "UPDATE OF duration_ms ON tool_calls", "full");
   const task = await run(stage.gateway, { agent: "plain", tools: ["time.now"] });
@@ -66,7 +66,7 @@ test("a tool call whose outcome could not be written has one that says so", asyn
   });
 });
 
-test("an end that is refused for what is in it is written as a failure without it", async () => {
+test("an end that is refused because of its content is written as a failure without it", async () => {
   const { gateway, upstream } = stage;
   const hold = held({ chunks: ["hello"] });
   upstream.script("a", hold.script);
@@ -84,7 +84,7 @@ test("an end that is refused for what is in it is written as a failure without i
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("counts that no model can have are estimated instead, and the task succeeds", async () => {
+test("impossible counts are replaced by an estimate, and the task succeeds", async () => {
   for (const count of [2 ** 53 - 1, 1_000_000_001, -1, 1.5]) {
     stage.upstream.script("a", {
       chunks: ["12345678"],
@@ -98,7 +98,7 @@ test("counts that no model can have are estimated instead, and the task succeeds
   }
 });
 
-test("a task whose start cannot be written is ended as interrupted once it can", async () => {
+test("a task whose start cannot be written ends as interrupted once it can", async () => {
   refuse("no_start", "UPDATE OF attempts ON tasks", "full");
   expect(await run(stage.gateway, { agent: "plain" })).toMatchObject({
     status: "failed",

@@ -71,7 +71,7 @@ describe("a model", () => {
   });
 });
 
-test("a tool's answer with too many members is a failed call, in a task and outside of one", async () => {
+test("a tool's answer with too many members is a failed call, inside and outside of tasks", async () => {
   upstream.answer(() => ({ content: [], structuredContent: JSON.parse(integers(MOST / 2)) }));
   const { gateway } = stage;
   const direct = await gateway.call("POST", "/v1/tools/up.echo/call", { body: { arguments: {} } });
@@ -104,7 +104,7 @@ describe("over MCP", () => {
     expect((await client.post(null, { raw: call(wide(9_000)) })).last.result.isError).toBeUndefined();
   });
 
-  test("the bridge answers such a line itself, under its id, and carries the next", async () => {
+  test("the bridge answers such a line itself, with its id, and forwards the next", async () => {
     const { gateway } = stage;
     const input = new PassThrough();
     const output = new PassThrough();

@@ -54,7 +54,7 @@ async function twoOfDifferentAge(older: number, newer: number): Promise<{ old: s
 
 const ask = (more: object) => search(gateway, { query: "quagga", recency: { half_life: "10d" }, ...more });
 
-describe("recency lifts no older document above a newer one that is as near or nearer", () => {
+describe("recency lifts no older document above a newer one that is at least as similar", () => {
   const PAIRS = [
     [0.9, 0.9],
     [0.3, 0.5],
@@ -83,17 +83,17 @@ describe("recency lifts no older document above a newer one that is as near or n
   test.each(PAIRS)("of %d and %d", expectNewerFirst);
   // All of these score 0, and among equal scores the older key comes first.
   for (const [older, newer] of BELOW_ZERO) {
-    test(`of ${older} and ${newer}, both away from the question`, () => expectNewerFirst(older, newer));
+    test(`of ${older} and ${newer}, both unlike the question`, () => expectNewerFirst(older, newer));
   }
 });
 
-test("recency puts a newer document before an older one that is a little nearer", async () => {
+test("recency puts a newer document before an older one that is slightly more similar", async () => {
   const { old, fresh } = await twoOfDifferentAge(0.9, 0.8);
   expect(idsOf((await ask({ mode: "vector", recency: undefined })).results)).toEqual([old, fresh]);
   expect(idsOf((await ask({ mode: "vector" })).results)).toEqual([fresh, old]);
 });
 
-describe("a hybrid search that finds one document alone", () => {
+describe("a hybrid search that finds only one document", () => {
   test.each([
     ["shares a word with the question", "quagga near 0.40"],
     ["shares none, and is near", "heron near 0.90"],
@@ -107,7 +107,7 @@ describe("a hybrid search that finds one document alone", () => {
     expect(filtered.results[0]?.score).toBeGreaterThan(0);
   });
 
-  test("which is as near as another one, scores both", async () => {
+  test("which is as similar as another one, scores both", async () => {
     for (const text of ["heron near 0.30 in the reeds", "kettle near 0.30 on the stove"]) {
       await write(gateway, { title: text.slice(0, 6), text });
     }

@@ -74,7 +74,7 @@ function countOf(sql: string): number {
 }
 
 describe("deleting", () => {
-  test("takes text, title, source, metadata, scope, vectors and terms out of every file", async () => {
+  test("removes text, title, source, metadata, scope, vectors and terms from every file", async () => {
     const { id } = await write(gateway, marked());
     await search(gateway, { query: MARKS.text });
     const needles = traces(id);
@@ -109,7 +109,7 @@ describe("deleting", () => {
       expect(countOf(`SELECT count(*) AS n FROM ${table}`)).toBe(0);
   });
 
-  test("does so while others search all the time", async () => {
+  test("does so while others search continuously", async () => {
     await others(20, "busy");
     const { id } = await write(gateway, marked());
     const needles = traces(id);
@@ -126,7 +126,7 @@ describe("deleting", () => {
     await Promise.all(searching);
   });
 
-  test("leaves nothing in what the ledger says of it", async () => {
+  test("leaves nothing in the ledger's entries about it", async () => {
     const { id } = await write(gateway, marked());
     await search(gateway, { query: MARKS.text });
     await gateway.call("GET", `/v1/vault/documents/${id}`);
@@ -139,7 +139,7 @@ describe("deleting", () => {
     expect(body.data.map((entry: { action: string }) => entry.action)).toContain("vault.delete");
   });
 
-  test("keeps a scope for as long as a document is in it, also one that comes at the same time", async () => {
+  test("keeps a scope for as long as it has a document, even one added at the same time", async () => {
     const [first, second] = await Promise.all([
       write(gateway, marked()),
       write(gateway, marked({ title: "Another" })),
@@ -159,7 +159,7 @@ describe("deleting", () => {
     expect(countOf("SELECT count(*) AS n FROM vault_scopes")).toBe(0);
   });
 
-  test("of most of a scope brings its vectors together, in the background", async () => {
+  test("of most of a scope compacts its vectors in the background", async () => {
     const ids: string[] = [];
     for (let n = 0; n < 40; n++) {
       ids.push((await write(gateway, { title: `Doc ${n}`, text: longText(`doc${n}`, 16) })).id);
@@ -179,7 +179,7 @@ describe("deleting", () => {
     expect(vaultFaults(databasePath(gateway.dataDir))).toEqual([]);
   });
 
-  test("is done by the next start where the store failed in the middle, and tried again before", async () => {
+  test("is retried if the store failed midway, and otherwise done by the next start", async () => {
     const { id } = await write(gateway, marked());
     const needles = traces(id);
     const file = writable();
@@ -197,7 +197,7 @@ describe("deleting", () => {
 });
 
 describe("replacing", () => {
-  test("takes the old text, vectors and terms out of every file soon after", async () => {
+  test("removes the old text, vectors and terms from every file soon afterwards", async () => {
     const { id } = await write(gateway, marked());
     await search(gateway, { query: MARKS.text });
     const needles = traces(id);
@@ -209,7 +209,7 @@ describe("replacing", () => {
     expect((await gateway.call("GET", `/v1/vault/documents/${id}`)).body.text).toBe("Quite something else.");
   });
 
-  test("by many at once leaves one whole document, and no trace of the others", async () => {
+  test("by many at once leaves one complete document, and no trace of the others", async () => {
     const { id } = await write(gateway, { title: "First", text: "first" });
     const texts = Array.from({ length: 24 }, (_, n) => longText(`racer${n}`, n % 3 === 0 ? 60 : 2));
     const answers = await Promise.all(
@@ -230,7 +230,7 @@ describe("replacing", () => {
     expect(countOf("SELECT count(*) AS n FROM vault_documents")).toBe(1);
   });
 
-  test("never harms the new document where the old one cannot be taken out", async () => {
+  test("never harms the new document if the old one cannot be removed", async () => {
     const { id } = await write(gateway, { title: "Old", text: longText("old", 60) });
     const file = writable();
     file.run("CREATE TRIGGER full BEFORE DELETE ON vault_pages BEGIN SELECT RAISE(ABORT, 'full'); END");

@@ -136,7 +136,7 @@ test("the model's dimension is learned, documents get vectors at once, and quest
 });
 
 describe("a model that cannot be reached", () => {
-  test("holds up no document: words find it, and its vectors come by themselves", async () => {
+  test("delays no document: words find it, and its vectors follow by themselves", async () => {
     const it = await start("one/small");
     await write(it, { title: "Before", text: "A barge has no mast." });
     one.always({ status: 503 });
@@ -153,7 +153,7 @@ describe("a model that cannot be reached", () => {
     expect((await search(it, { query: "sloop mast" })).mode).toBe("hybrid");
   });
 
-  test("and hangs is waited for ten seconds at most", async () => {
+  test("and hangs is waited for at most ten seconds", async () => {
     const it = await start("one/small");
     one.always({ hang: true });
     const writing = write(it, { title: "Boats", text: "A sloop has one mast." });
@@ -166,7 +166,7 @@ describe("a model that cannot be reached", () => {
     await waitFor(() => active()?.pending === 0);
   });
 
-  test("from the first start on is learned of when it comes", async () => {
+  test("from the first start on is used once it appears", async () => {
     one.always({ status: 503 });
     const it = await start("one/small");
     await passing(write(it, { title: "Boats", text: "A sloop has one mast." }));
@@ -177,7 +177,7 @@ describe("a model that cannot be reached", () => {
 });
 
 describe("equal text", () => {
-  test("is asked for once a workspace, within a document too", async () => {
+  test("is embedded once per workspace, even within a document", async () => {
     const it = await start("one/small");
     await write(it, { title: "Boats", text: "A sloop has one mast." });
     const asked = one.requests.length;
@@ -190,7 +190,7 @@ describe("equal text", () => {
     expect(one.requests.length).toBe(asked + 1);
   });
 
-  test("is not asked for again by the filler either", async () => {
+  test("is not embedded again by the background fill either", async () => {
     const it = await start("one/small");
     one.always({ status: 503 });
     for (let n = 0; n < 3; n++) await passing(write(it, { title: "Boats", text: "A sloop has one mast." }));
@@ -202,7 +202,7 @@ describe("equal text", () => {
   });
 });
 
-test("a text that the model refuses does not keep the others from their vectors, nor is it asked for all the time", async () => {
+test("a text that the model refuses does not keep the others from their vectors, and is not retried constantly", async () => {
   const it = await start("one/small");
   one.always(({ input }) => (input.some((text) => text.includes("forbidden")) ? { status: 400 } : {}));
   const text = Array.from({ length: 6 }, (_, n) => longText(n === 3 ? "forbidden" : `p${n}`, 3)).join("\n\n");
@@ -229,7 +229,7 @@ test("a text that the model refuses does not keep the others from their vectors,
   }
 });
 
-test("of a long document the first passages get their vectors at once, the rest in the background", async () => {
+test("the first passages of a long document get their vectors at once, the rest in the background", async () => {
   const it = await start("one/small");
   const written = await write(it, { title: "Long", text: longText("slab", 400) });
   expect(written.chunks).toBeGreaterThan(256);
@@ -249,7 +249,7 @@ describe("another model", () => {
     return ids;
   }
 
-  test("is filled while the old one answers, then they change places at once", async () => {
+  test("is filled while the old one answers, then replaces it at once", async () => {
     const ids = await filledWithOne();
     two.always({ status: 503 });
     const it = await start("two/other");
@@ -271,7 +271,7 @@ describe("another model", () => {
     expect(one.requests.length).toBe(asked);
   });
 
-  test("whose predecessor's provider is gone leaves words until it is filled", async () => {
+  test("whose predecessor's provider is gone leaves only words until it is filled", async () => {
     const ids = await filledWithOne();
     two.always({ status: 503 });
     const it = await start("two/other", ["two"]);
@@ -282,7 +282,7 @@ describe("another model", () => {
     expect((await search(it, { query: "number1" })).mode).toBe("hybrid");
   });
 
-  test("and back: what was kept is used, and only what is missing asked for", async () => {
+  test("and back: kept vectors are used, and only missing ones requested", async () => {
     await filledWithOne();
     let it = await start("two/other");
     await waitFor(() => active()?.name === "two/other");
@@ -295,7 +295,7 @@ describe("another model", () => {
     expect((await search(it, { query: "number9", mode: "vector" })).results[0]?.document_id).toBe(late.id);
   });
 
-  test("lexical, a model, lexical again, a third: the one before stays, older ones leave the file", async () => {
+  test("lexical, a model, lexical again, a third: the previous one stays, older ones are removed from the file", async () => {
     let it = await start(null);
     for (let n = 0; n < 5; n++) await write(it, { title: `Boat ${n}`, text: `Vessel number${n} has masts.` });
     expect(spaces()).toMatchObject([{ name: "builtin/lexical", state: "active", vectors: 5 }]);
@@ -321,7 +321,7 @@ describe("another model", () => {
     expect(tables).toEqual([]);
   });
 
-  test("does not bring back what is deleted while it is filled", async () => {
+  test("does not bring back documents deleted while it is filled", async () => {
     const ids = await filledWithOne(4);
     const gate = Promise.withResolvers<void>();
     two.always({ gate: gate.promise });
@@ -343,7 +343,7 @@ describe("another model", () => {
   });
 });
 
-test("a model whose dimension has changed is an error in the log, and words go on", async () => {
+test("a model whose dimension has changed is logged as an error, and search by words continues", async () => {
   let it = await start("one/small");
   await write(it, { title: "Boats", text: "A sloop has one mast." });
   await gateway?.stop();
@@ -384,7 +384,7 @@ describe("without sqlite-vec", () => {
     expect((await search(it, { query: "sloop", mode: "vector" })).results[0]?.document_id).toBe(id);
   });
 
-  test("what is deleted hides at once, and its vectors go with the next start that has it", async () => {
+  test("a deleted document is hidden at once, and its vectors are removed by the next start that has it", async () => {
     let it = await start(null);
     const source_uri = "https://hoard.example/parchment";
     const { id } = await write(it, {

@@ -115,7 +115,7 @@ test("after a start without sqlite-vec", async () => {
   expectSame(await scored(gateway), expected);
 });
 
-test("after a model was configured, and is not any more", async () => {
+test("after a model was configured and then removed", async () => {
   const expected = await writtenAtOnce();
   const upstream = startFakeEmbeddings();
   const directory = newDirectory();

@@ -25,13 +25,13 @@ describe("a run of combining marks", () => {
     ["a capital that is two letters in lower case", "\u0130"],
     ["a Hangul syllable", "\ud55c"],
     ["nothing", ""],
-  ])("after %s says no more than its first eight", (_, base) => {
+  ])("after %s means the same as its first eight", (_, base) => {
     const few = wordsOf(base + PAIR.repeat(4));
     expect(wordsOf(base + PAIR.repeat(MANY / 2))).toEqual(few);
     expect(wordsOf(`${base}${PAIR.repeat(MANY / 2)} end`)).toEqual([...few, "end"]);
   });
 
-  test("of a few is read as ever", () => {
+  test("of a few is read as usual", () => {
     expect(wordsOf(`caf${"e\u0301"} Vie\u0323\u0302t ${"a".normalize("NFD")}\u0301\u0302\u0303`)).toEqual([
       "cafe",
       "viet",
@@ -39,7 +39,7 @@ describe("a run of combining marks", () => {
     ]);
   });
 
-  test("of many kinds, each one a letter of its own size, is cut as well", () => {
+  test("of many kinds, each of its own size, is cut as well", () => {
     // U+0344 is two marks, and the last one is outside the first plane.
     expect(wordsOf(`a${"\u0344\u0316\u{1d165}".repeat(30_000)}`)).toEqual(wordsOf("a\u0344\u0316"));
   });
@@ -58,13 +58,13 @@ const BOMBS: readonly (readonly [string, string, number])[] = [
   ["circled numbers", "\u2473".repeat(100_000), 1],
 ];
 
-test.each(BOMBS)("%s becomes no more words than it may", (_, text, most) => {
+test.each(BOMBS)("%s becomes no more words than allowed", (_, text, most) => {
   const words = wordsOf(text);
   expect(words.length).toBeLessThanOrEqual(most);
   expect(words.length).toBeGreaterThan(0);
 });
 
-describe("asked for and written, they are done with like others", () => {
+describe("searched for and written, they take no longer than others", () => {
   const texts = [
     ["marks", `a${PAIR.repeat(49_999)}`],
     ["marks after a word", `sloop${PAIR.repeat(49_990)}`],

@@ -53,7 +53,7 @@ async function each<T>(items: readonly T[], work: (item: T) => Promise<void>): P
   await Promise.all(Array.from({ length: AT_ONCE }, one));
 }
 
-describe("of 1,100 documents that were deleted among 1,500", () => {
+describe("after deleting 1,100 of 1,500 documents", () => {
   let gateway: TestGateway;
   const clock = new FakeClock();
   const ids = new Map<number, string>();
@@ -75,12 +75,12 @@ describe("of 1,100 documents that were deleted among 1,500", () => {
   }, 120_000);
   afterAll(() => gateway.stop());
 
-  test("and of the others, all marks were in the files", () => {
+  test("all marks had been in the files", () => {
     expect([...marks(numbers, KINDS).difference(written)]).toEqual([]);
     expect(written.size).toBe(DOCUMENTS * KINDS.length);
   });
 
-  test("the others' marks are still there, and they are found by them", async () => {
+  test("the others' marks are still there, and find them", async () => {
     const kept = order.slice(DELETED);
     expect([...marks(kept, KINDS).difference(held)]).toEqual([]);
     const n = kept.at(-1) ?? 0;
@@ -93,7 +93,7 @@ describe("of 1,100 documents that were deleted among 1,500", () => {
     expect([...held.intersection(gone)]).toEqual([]);
   });
 
-  test("no text either, once the store was written anew, and the others are found as before", async () => {
+  test("no text is left either once the store was rewritten, and the others are found as before", async () => {
     const gone = marks(order.slice(0, DELETED), KINDS);
     // The engine had copied some of it while moving rows.
     await until(() => {
@@ -109,7 +109,7 @@ describe("of 1,100 documents that were deleted among 1,500", () => {
   });
 });
 
-test("no index holds a text of a document", async () => {
+test("no index contains a document's text", async () => {
   const gateway = await startGateway();
   try {
     await write(gateway, documentOf(1));

@@ -39,7 +39,7 @@ describe.each(TOKENS)("with %s", (_, request) => {
     await must(gateway, [404], "GET", path);
   });
 
-  test("whether there is such a document is not told", async () => {
+  test("the existence of a document is not revealed", async () => {
     const token = await gateway.token(request);
     const { id } = await write(gateway, { text: "A heron stands." });
     const never = id.replace(/.{6}$/, "000000");

@@ -172,6 +172,6 @@ describe("of a whole workspace", () => {
   });
 });
 
-test("nothing is looked up outside of an empty boundary, nor inside of it", async () => {
+test("nothing is looked up for an empty boundary", async () => {
   expect([await listSteps([]), await scopeSteps([])]).toEqual([[], []]);
 });

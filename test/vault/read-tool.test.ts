@@ -78,7 +78,7 @@ describe("start, end, text and next_start agree", () => {
   });
 });
 
-test("following next_start reads the whole, each character once", async () => {
+test("following next_start reads the whole text, each character once", async () => {
   let whole = "";
   for (let start: number | null = 0; start !== null; ) {
     const part = await read({ start });
@@ -89,7 +89,7 @@ test("following next_start reads the whole, each character once", async () => {
   expect(whole).toBe(text);
 });
 
-test("also where an emoji stands across the most that is read at once", async () => {
+test("even if an emoji crosses the limit of one read", async () => {
   const made = `${"x".repeat(MOST - 1)}${EMOJI}end`;
   const other = (await write(stage.gateway, { title: "Emoji", text: made })).id;
   const first = await read({ document_id: other });

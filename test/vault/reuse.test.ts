@@ -33,18 +33,18 @@ const write = (scope: string, more: object = {}): Promise<Written> =>
   writeTo(gateway, { title: "Boats", text: "A sloop has one mast.", scope, ...more });
 const asked = () => embeddings.requests.length;
 
-test("the same title and text is asked for once in a scope", async () => {
+test("the same title and text is embedded once in a scope", async () => {
   for (let n = 0; n < 3; n++) expect((await write("support")).vectors).toBe("ready");
   expect(asked()).toBe(1);
 });
 
-test("also where the document is replaced within its scope", async () => {
+test("even if the document is replaced within its scope", async () => {
   const { id } = await write("support");
   await write("support", { id });
   expect(asked()).toBe(1);
 });
 
-describe("the same title and text is asked for again", () => {
+describe("the same title and text is embedded again", () => {
   test.each(["support/below", "supportx", "suppor", "sales", "/"])("in %s, after support", async (scope) => {
     await write("support");
     expect((await write(scope)).vectors).toBe("ready");
@@ -66,7 +66,7 @@ describe("the same title and text is asked for again", () => {
     expect(asked()).toBe(2);
   });
 
-  test("after the one that had it was deleted", async () => {
+  test("after the document with it was deleted", async () => {
     await remove(gateway, (await write("support")).id);
     await write("support");
     expect(asked()).toBe(2);
@@ -79,7 +79,7 @@ describe("the same title and text is asked for again", () => {
   });
 });
 
-test("what is filled in later is asked for once in each scope as well", async () => {
+test("vectors that are filled in later are requested once in each scope too", async () => {
   // After the first failure the model is left alone for a while, so the other calls do not wait for it.
   embeddings.script({ status: 429, headers: { "retry-after": "90" } });
   for (const scope of ["support", "sales", "support", "sales", "support"]) {

@@ -140,7 +140,7 @@ async function expectUntouched(id: string): Promise<void> {
 
 const old = async () => (await write(gateway, { title: "Mine", text: "The old text." })).id;
 
-test("a call that waits and keeps its rights is done", async () => {
+test("a waiting call that keeps its rights succeeds", async () => {
   const answer = await whileEmbedding(
     () => post({ text: SHORT }),
     async () => {
@@ -171,7 +171,7 @@ describe.each(CHANGES)("an agent $name", (change) => {
     expect(entry).toMatchObject({ outcome: "denied", code: change.written[1] });
   });
 
-  test("has replaced nothing, whenever it lost its rights", async () => {
+  test("replaces nothing, whenever it lost its rights", async () => {
     const id = await old();
     const waits = change === CHANGES[0] ? [whileEmbedding, whileIndexing] : [whileIndexing];
     for (const wait of waits) {
@@ -187,7 +187,7 @@ describe.each(CHANGES)("an agent $name", (change) => {
     expect((await search(gateway, { query: MARK, mode: "keyword" })).results).toEqual([]);
   });
 
-  test("has deleted nothing, and is not told that there is something", async () => {
+  test("deletes nothing, and does not learn that a document exists", async () => {
     const id = await old();
     const answer = await whileIndexing(
       () => gateway.call("DELETE", `/v1/vault/documents/${id}`, { token }),
@@ -199,7 +199,7 @@ describe.each(CHANGES)("an agent $name", (change) => {
     expect(idsOf(results)).toEqual([id]);
   });
 
-  test("has written nothing by its tool", async () => {
+  test("writes nothing with its tool", async () => {
     const args = { title: "Learnt", text: SHORT, scope: "support" };
     chat.script("a", (_request, index) =>
       index === 0 ? { toolCalls: [{ name: "vault__write", arguments: args }] } : { chunks: ["Done."] },

@@ -58,7 +58,7 @@ const FAILURES: readonly (readonly [string, EmbeddingsBehaviour])[] = [
   ["answers 500", { status: 500 }],
 ];
 
-describe.each(FAILURES)("where the model %s", (_, behaviour) => {
+describe.each(FAILURES)("if the model %s", (_, behaviour) => {
   beforeEach(() => embeddings.always(behaviour));
 
   test.each(["hybrid", "vector"])("a %s search answers by words once two seconds are over", async (mode) => {
@@ -67,7 +67,7 @@ describe.each(FAILURES)("where the model %s", (_, behaviour) => {
     expect(results.map(({ document_id }) => document_id)).toEqual([id]);
   });
 
-  test("the next searches do not ask it, until it has rested", async () => {
+  test("the next searches do not ask it until it has rested", async () => {
     await searchInVain();
     embeddings.always({});
     expect(await searchAtOnce()).toEqual({ mode: "keyword", asked: 0 });
@@ -78,7 +78,7 @@ describe.each(FAILURES)("where the model %s", (_, behaviour) => {
     expect(await searchAtOnce()).toEqual({ mode: "hybrid", asked: 1 });
   });
 
-  test("it rests for longer each time that it fails again", async () => {
+  test("it rests longer each time it fails again", async () => {
     await searchInVain();
     clock.advance(1_000);
     expect((await searchInVain()).mode).toBe("keyword");
@@ -89,7 +89,7 @@ describe.each(FAILURES)("where the model %s", (_, behaviour) => {
     expect(await searchAtOnce()).toEqual({ mode: "hybrid", asked: 1 });
   });
 
-  test("a document that is written meanwhile waits for it as little as a search", async () => {
+  test("a document written in the meantime waits for it as little as a search does", async () => {
     await searchInVain();
     const before = embeddings.requests.length;
     const { vectors } = await write(gateway, { title: "Yawls", text: "A yawl has two masts." });
@@ -97,7 +97,7 @@ describe.each(FAILURES)("where the model %s", (_, behaviour) => {
   });
 });
 
-test("a question is given up when its time is over, not before", async () => {
+test("a question is given up when its time is up, not before", async () => {
   embeddings.always({ hang: true });
   const searching = search();
   await embeddings.arrived(2);
@@ -111,7 +111,7 @@ test("a question is given up when its time is over, not before", async () => {
   expect((await other).mode).toBe("keyword");
 });
 
-test("a model that says for how long is left alone for as long", async () => {
+test("a model that says for how long is left alone for that long", async () => {
   embeddings.always({ status: 429, headers: { "retry-after": "90" } });
   expect((await search()).mode).toBe("keyword");
   embeddings.always({});
@@ -121,7 +121,7 @@ test("a model that says for how long is left alone for as long", async () => {
   expect(await searchAtOnce()).toEqual({ mode: "hybrid", asked: 1 });
 });
 
-test("words alone are searched without it", async () => {
+test("a search by words works without it", async () => {
   embeddings.always({ hang: true });
   const before = embeddings.requests.length;
   expect((await search("keyword")).mode).toBe("keyword");

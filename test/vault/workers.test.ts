@@ -105,28 +105,28 @@ describe("a thread that", () => {
     expect(await ask(worker, "three")).toBe("three");
   });
 
-  test("hangs is ended after its time, and what stood behind it is done by another", async () => {
+  test("hangs is ended after its time, and the jobs behind it are done by another", async () => {
     const worker = make({ timeoutMs: 1_500, atOnce: 8 });
     const texts = ["one", "hang", "two", "three"];
     const answers = await Promise.all(texts.map((text) => ask(worker, text)));
     expect(answers).toEqual(["one", "JobOverLimit: took longer than 1.5 seconds", "two", "three"]);
   });
 
-  test("has much to do is not taken for one that hangs: each job has its own time", async () => {
+  test("has much to do is not mistaken for one that hangs: each job has its own time", async () => {
     const worker = make({ timeoutMs: 1_500, atOnce: 64 });
     const answers = await Promise.all(Array.from({ length: 10 }, () => ask(worker, "wait 200")));
     expect(answers).toEqual(Array(10).fill("wait 200"));
   });
 
-  test("refuses a job says which field is at fault", async () => {
+  test("refuses a job names the field at fault", async () => {
     expect(await ask(make(), "fail")).toBe("JobRefused: no");
   });
 });
 
-describe("what waits", () => {
+describe("a thread's queue", () => {
   const FULL = "Problem: The server's queue is full. Try again later.";
 
-  test("is bounded in number; one more is refused, and told when to come again", async () => {
+  test("is bounded; one more job is refused, and told when to try again", async () => {
     const worker = make({ waiting: { perWorkspace: 3, total: 100 } });
     const asked = Array.from({ length: 6 }, (_, n) => ask(worker, `job${n}`));
     expect(await Promise.all(asked)).toEqual(["job0", "job1", "job2", "job3", FULL, FULL]);
@@ -149,7 +149,7 @@ describe("what waits", () => {
     });
   });
 
-  test("is refused when the thread is stopped, also what it is busy with; nothing is taken after that", async () => {
+  test("is refused when the thread is stopped, including its current job; nothing is accepted afterwards", async () => {
     const worker = make({ atOnce: 2 });
     expect(await ask(worker, "ready")).toBe("ready");
     const asked = ["hang", "two", "three", "four"].map((text) => ask(worker, text));
@@ -161,7 +161,7 @@ describe("what waits", () => {
 });
 
 describe("the gateway", () => {
-  test("ends its threads with it, and leaves one file of the store", async () => {
+  test("ends its threads when it stops, and leaves one file of the store", async () => {
     const dataDir = tempDir();
     const gateway = await startGateway({ dataDir: dataDir.path, log: silentLog });
     const { id } = await write(gateway, { title: "One", text: "a sloop has one mast" });
@@ -175,7 +175,7 @@ describe("the gateway", () => {
     dataDir.remove();
   });
 
-  test("answers or refuses what is under way when it stops, and keeps what it had answered", async () => {
+  test("answers or refuses work in progress when it stops, and keeps what it had answered", async () => {
     const dataDir = tempDir();
     let gateway = await startGateway({ dataDir: dataDir.path, log: silentLog });
     const writing = Array.from({ length: 30 }, (_, n) =>
@@ -198,7 +198,7 @@ describe("the gateway", () => {
   });
 });
 
-test("the characters of all documents under way are bounded, and one workspace leaves room to others", async () => {
+test("the characters of all documents in progress are bounded, and one workspace leaves room for others", async () => {
   const dataDir = tempDir();
   const path = join(dataDir.path, "gatehouse.db");
   const db = openSqlite(path, { seals: SEALS });

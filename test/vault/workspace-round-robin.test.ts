@@ -10,7 +10,7 @@ const job = (name: string, workspaceId: number) => ({ name, workspaceId });
 const LIMITS = { perWorkspace: 3, total: 5 };
 
 describe("turns", () => {
-  test("go round the workspaces, whoever has how many; each one's own are in order", () => {
+  test("go round the workspaces, however many each has; each workspace's own are in order", () => {
     const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>({ perWorkspace: 100, total: 100 });
     for (const name of ["a1", "a2", "a3", "a4"]) turns.add(job(name, 1));
     turns.add(job("b1", 2));
@@ -20,7 +20,7 @@ describe("turns", () => {
     expect(order).toEqual(["a1", "b1", "c1", "a2", "c2", "a3", "a4", undefined]);
   });
 
-  test("pass over a workspace that has as much as it may, and come back to it first", () => {
+  test("skip a workspace at its limit, and come back to it first", () => {
     const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>({ perWorkspace: 100, total: 100 });
     for (const [name, workspace] of [
       ["a1", 1],
@@ -33,7 +33,7 @@ describe("turns", () => {
     expect([turns.take()?.name, turns.take()?.name, turns.size]).toEqual(["a1", "a2", 0]);
   });
 
-  test("are refused past a workspace's own number, and past that of all", () => {
+  test("are refused beyond a workspace's own limit, and beyond that of all", () => {
     const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>(LIMITS);
     const full = expect.objectContaining({
       code: "queue_full",
@@ -48,7 +48,7 @@ describe("turns", () => {
     expect(turns.size).toBe(5);
   });
 
-  test("that were not used are the next ones of their workspace", () => {
+  test("that were not used are their workspace's next ones", () => {
     const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>(LIMITS);
     turns.add(job("a1", 1));
     turns.add(job("a2", 1));
@@ -61,7 +61,7 @@ describe("turns", () => {
 describe("a caller that leaves", () => {
   const GAVE_UP = expect.objectContaining({ code: "client_closed", status: 499 });
 
-  test("gives up its turn, and nobody else's", async () => {
+  test("gives up only its own turn", async () => {
     const queue = new JobQueue<string, string>(LIMITS, () => {});
     const caller = new AbortController();
     const left = queue.do("left", { workspaceId: 1, signal: caller.signal });
@@ -74,14 +74,14 @@ describe("a caller that leaves", () => {
     expect(await stays).toBe("done");
   });
 
-  test("before it waits has no turn at all", async () => {
+  test("before waiting has no turn at all", async () => {
     const queue = new JobQueue<string, string>(LIMITS, () => {});
     const asked = queue.do("left", { workspaceId: 1, signal: AbortSignal.abort() });
     expect(await asked.catch((error) => error)).toEqual(GAVE_UP);
     expect(queue.take()).toBeUndefined();
   });
 
-  test("while its job is done is answered all the same", async () => {
+  test("during its job is still answered", async () => {
     const queue = new JobQueue<string, string>(LIMITS, () => {});
     const caller = new AbortController();
     const asked = queue.do("late", { workspaceId: 1, signal: caller.signal });
@@ -92,7 +92,7 @@ describe("a caller that leaves", () => {
   });
 });
 
-test("a queue that is closed refuses what waits, and what comes", async () => {
+test("a closed queue refuses waiting and new jobs", async () => {
   const queue = new JobQueue<string, string>(LIMITS, () => {});
   const waiting = queue.do("waits", { workspaceId: 1 });
   queue.close();

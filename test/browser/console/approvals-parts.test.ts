@@ -5,7 +5,7 @@ import { countHidden, escaped, hiddenNames, partsOf } from "../../../src/console
 import { isSameJson, prettyJson, readArguments } from "../../../src/console/pages/approvals/json.ts";
 import { EMPTY_STORY, type StoryEvent, tell } from "../../../src/console/pages/approvals/story.ts";
 
-describe("what fonts do not draw", () => {
+describe("invisible characters", () => {
   test.each<[what: string, text: string, shown: string]>([
     ["a right-to-left override", "a\u202eb", "a\\u202eb"],
     ["zero width characters", "a\u200b\u200d\u2060\ufeffb", "a\\u200b\\u200d\\u2060\\ufeffb"],
@@ -37,11 +37,11 @@ describe("what fonts do not draw", () => {
     },
   );
 
-  test("is named, or numbered where few know its name", () => {
+  test("get a name, or their number if the name is little known", () => {
     expect(hiddenNames("\u202e\u{e0041}")).toBe("right-to-left override, U+E0041");
   });
 
-  test("stands in JSON as escapes of the same value", () => {
+  test("are escaped in JSON, which keeps its value", () => {
     const value = { "a\u202e": "b\u{e0041}\\u202e\n" };
     expect(prettyJson(value)).not.toContain("\u202e");
     expect(JSON.parse(prettyJson(value))).toEqual(value);
@@ -60,7 +60,7 @@ describe("arguments", () => {
     expect("error" in read && read.error).toContain(why);
   });
 
-  test("are the same in any order of keys, and not with any other value", () => {
+  test("are the same whatever the order of their keys, but not if a value differs", () => {
     expect(isSameJson({ a: 1, b: [{ c: 2, d: 3 }] }, { b: [{ d: 3, c: 2 }], a: 1 })).toBe(true);
     expect(isSameJson({ a: [1, 2] }, { a: [2, 1] })).toBe(false);
     expect(isSameJson({ a: 1 }, { a: "1" })).toBe(false);
@@ -85,7 +85,7 @@ describe("lines that have changed", () => {
     ).toBe(lines);
   });
 
-  test("of texts that have nothing in common and are long are all there", () => {
+  test("are all shown for long texts that have nothing in common", () => {
     const before = Array.from({ length: 2_000 }, (_, line) => `a${line}`).join("\n");
     const after = Array.from({ length: 2_000 }, (_, line) => `b${line}`).join("\n");
     const lines = diffLines(before, after);
@@ -94,12 +94,12 @@ describe("lines that have changed", () => {
   });
 });
 
-describe("the story of a task", () => {
+describe("the history of a task", () => {
   const read = (...events: readonly [StoryEvent, Record<string, unknown>][]) =>
     events.reduce((story, [name, data]) => tell(story, "call_2", name, data), EMPTY_STORY);
   const look = { id: "call_1", tool: "desk.look", arguments: {} };
 
-  test("has a step for each answer of the model, with what it called and what came of that", () => {
+  test("has a step for each answer of the model, with its calls and their results", () => {
     const story = read(
       ["output.delta", { text: "first " }],
       ["output.delta", { text: "I look" }],
@@ -115,7 +115,7 @@ describe("the story of a task", () => {
     expect(story).toMatchObject({ asked: { to: "all" }, isWhole: true });
   });
 
-  test("leaves out what was thrown away, and not what tools had answered before", () => {
+  test("leaves out discarded answers, but keeps what tools had answered before", () => {
     const story = read(
       ["tool.call", look],
       ["tool.result", { id: "call_1", status: "succeeded" }],
@@ -130,7 +130,7 @@ describe("the story of a task", () => {
     ]);
   });
 
-  test("tells a call once that a run has come to twice, and goes past another's approval", () => {
+  test("shows a call once that two runs have reached, and skips the approval of another call", () => {
     const story = read(
       ["tool.call", look],
       ["approval.required", { call_id: "call_1", arguments: {} }],

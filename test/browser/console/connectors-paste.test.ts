@@ -27,7 +27,7 @@ const notesOf = (text: string) => {
   return "message" in pasted ? [] : [...pasted.refused, ...pasted.servers.flatMap(({ notes }) => notes)];
 };
 
-describe("is refused with words", () => {
+describe("is refused with a message", () => {
   test.each([
     ["nothing", "  ", "is empty"],
     ["no JSON", "npx -y server", "not JSON"],
@@ -110,13 +110,13 @@ describe("a server is read", () => {
     expect(read(text)).toEqual(servers);
   });
 
-  test("and texts that look like comments or commas stay as they are", () => {
+  test("and strings that look like comments or commas stay as they are", () => {
     expect(read('{"a":{"command":"x","args":["// no", "/* no */", ",]", "\\",}"]}}')).toEqual([
       ["a", "stdio", "x", "// no", "/* no */", ",]", '",}'],
     ]);
   });
 
-  test("beside one that cannot be taken, which is named", () => {
+  test("next to one that cannot be added, which is named", () => {
     const text =
       '{"good":{"command":"x"},"bad":{"command":"x","args":{"0":"y"}},"worse":{"command":"x","env":{"A":{}}}}';
     expect(read(text)).toEqual([["good", "stdio", "x"]]);
@@ -126,14 +126,14 @@ describe("a server is read", () => {
     ]);
   });
 
-  test("and what is not taken over is said", () => {
+  test("and a note says what is ignored", () => {
     expect(notesOf('{"a":{"command":"x","cwd":"/","envFile":".env","disabled":true}}')).toEqual([
       "It is disabled in its client.",
       "Ignored: cwd, envFile.",
     ]);
   });
 
-  test("by names that objects have of themselves", () => {
+  test("even if its name is a property of every object", () => {
     const text =
       '{"mcpServers":{"__proto__":{"command":"x","env":{"__proto__":"1"}},"constructor":{"command":"y"}}}';
     expect(read(text)).toEqual([
@@ -144,7 +144,7 @@ describe("a server is read", () => {
   });
 });
 
-describe("a name is made fit", () => {
+describe("a name is made valid", () => {
   test.each([
     ["GitHub Enterprise", "github_enterprise"],
     ["@modelcontextprotocol/server-filesystem", "filesystem"],
@@ -165,7 +165,7 @@ describe("a name is made fit", () => {
     expect(nameError(name)).toBeUndefined();
   });
 
-  test("whatever it was, and no other has it", () => {
+  test("whatever it was, and unique", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "binary", maxLength: 40 }), { maxLength: 30 }), (titles) => {
         const taken = new Set<string>();
@@ -180,7 +180,7 @@ describe("a name is made fit", () => {
   });
 });
 
-test("nothing that is pasted throws", () => {
+test("no pasted text throws an error", () => {
   const key = fc.constantFrom(
     "mcpServers",
     "servers",
@@ -224,7 +224,7 @@ describe("what is left incomplete", () => {
     return first ? [...openFields(first.draft, first.inputs).values()] : [];
   };
 
-  test("is found wherever it stands", () => {
+  test("is found wherever it is", () => {
     expect(
       openOf({ command: open("BIN"), args: ["--root=<path>"], env: { A: "YOUR_API_KEY", B: "real" } }),
     ).toEqual([`Fill in: ${open("BIN")}`, "Fill in: <path>", "Fill in: YOUR_API_KEY"]);
@@ -233,19 +233,19 @@ describe("what is left incomplete", () => {
     ).toEqual(["Fill in: {{host}}", `Fill in: ${open("env:TOKEN")}`]);
   });
 
-  test("is told in the configuration's own words", () => {
+  test("is described in the configuration's own words", () => {
     const inputs = [{ id: "key", type: "promptString", description: "The key of the API", password: true }];
     expect(openOf({ command: "x", env: { A: open("input:key") } }, inputs)).toEqual([
       `Fill in: ${open("input:key")} (The key of the API)`,
     ]);
   });
 
-  test("is nothing where all is there", () => {
+  test("is nothing if everything is there", () => {
     expect(openOf({ command: "x", args: ["$HOME", "{}", "a<b"], env: { A: "ghp_x" } })).toEqual([]);
   });
 });
 
-test("lines of variables or headers become rows, and other texts stay texts", () => {
+test("lines of variables or headers become rows, and other text stays as it is", () => {
   const rows = (text: string, mark: "=" | ":") =>
     pairsIn(text, mark)?.map(({ name, value }) => [name, value]);
   expect(rows('# my\nexport A=1\nB = "two words"\nC=a=b\n', "=")).toEqual([

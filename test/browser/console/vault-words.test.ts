@@ -25,7 +25,7 @@ describe("a passage is marked", () => {
     expect(marked(question, text)).toBe(expected);
   });
 
-  test("at the words that the server took for one that it does not know", () => {
+  test("at the words that the server used for one it does not know", () => {
     expect(marked("refnd", "A refund")).toBe("A refund");
     expect(marked("refnd", "A refund", { refnd: ["refund"] })).toBe("A [refund]");
   });
@@ -58,7 +58,7 @@ describe("metadata as it is typed", () => {
     expect(readPairs(`ok=1\n${line}`).error).toContain("name=value");
   });
 
-  test("is text, a number or a yes, and reads back as it was", () => {
+  test("is text, a number or true, and reads back unchanged", () => {
     expect(readPairs(' lang = en \n\nyear=2026\nlive=true\nzip="01234"\n"a=b"=c').pairs).toEqual({
       lang: "en",
       year: 2026,
@@ -82,7 +82,7 @@ describe("metadata as it is typed", () => {
   });
 });
 
-test("a long text is cut into slices that are the text again, none of them long, no character halved", () => {
+test("a long text is cut into short slices that together are the text, with no character halved", () => {
   const texts = [
     "",
     "short",

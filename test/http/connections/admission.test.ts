@@ -70,7 +70,7 @@ async function count(values: readonly unknown[], wanted: number): Promise<void> 
   while (values.length < wanted) await Bun.sleep(1);
 }
 
-test("the connection of a stop that is admitted past the cap is not closed while the stop is answered", async () => {
+test("the connection of a stop admitted beyond the cap is not closed while the stop is answered", async () => {
   const full = startFull();
   const call = fetch(new URL("/v1/agents", full.url));
   await count(full.admitted, 1);

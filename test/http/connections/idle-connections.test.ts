@@ -6,7 +6,7 @@ const socket = (port: number, address = "10.0.0.1"): InboundSocket => ({ descrip
 const ports = (sockets: readonly InboundSocket[]) => sockets.map(({ port }) => port);
 
 describe("a connection is not idle", () => {
-  test("at the first look: its client may have just connected", () => {
+  test("at the first check: its client may have just connected", () => {
     const { open, idle } = new IdleConnectionFinder().look([socket(1)], []);
     expect([open, idle]).toEqual([1, []]);
   });
@@ -17,7 +17,7 @@ describe("a connection is not idle", () => {
     expect(finder.look([socket(1)], [{ address: "10.0.0.1", port: 1 }]).idle).toEqual([]);
   });
 
-  test("if a call came and went between two looks", () => {
+  test("if a call came and went between two checks", () => {
     const finder = new IdleConnectionFinder();
     finder.look([socket(1)], []);
     finder.noteCall({ address: "10.0.0.1", port: 1 });
@@ -26,14 +26,14 @@ describe("a connection is not idle", () => {
     expect(ports(finder.look([socket(1)], []).idle)).toEqual([1]);
   });
 
-  test("if the server writes its address in another way than the system", () => {
+  test("if the server writes its address differently from the system", () => {
     const finder = new IdleConnectionFinder();
     const calling = [{ address: "::ffff:10.0.0.1", port: 1 }];
     finder.look([socket(1)], calling);
     expect(finder.look([socket(1)], calling).idle).toEqual([]);
   });
 
-  test("if nobody looked for a while: the next look is the first of two", () => {
+  test("if there was no check for a while: the next check is the first of two", () => {
     const finder = new IdleConnectionFinder();
     finder.look([socket(1)], []);
     finder.forget();
@@ -42,7 +42,7 @@ describe("a connection is not idle", () => {
   });
 });
 
-test("a client that calls spares its own connection, not another's from the same port", () => {
+test("a client's call protects its own connection, not another's from the same port", () => {
   const finder = new IdleConnectionFinder();
   const calling = [{ address: "10.0.0.1", port: 1 }];
   const sockets = [socket(1), socket(1, "10.0.0.2")];
@@ -50,7 +50,7 @@ test("a client that calls spares its own connection, not another's from the same
   expect(finder.look(sockets, calling).idle.map(({ address }) => address)).toEqual(["10.0.0.2"]);
 });
 
-test("those of the client with the most come first", () => {
+test("the connections of the client with the most come first", () => {
   const finder = new IdleConnectionFinder();
   const sockets = [socket(1), socket(2, "10.0.0.2"), socket(3, "10.0.0.2"), socket(4)];
   const more = [...sockets, socket(5, "10.0.0.2")];

@@ -45,7 +45,7 @@ test.each([
   },
 );
 
-test("connections of this process to others are not taken for clients'", async () => {
+test("this process's outgoing connections are not mistaken for clients'", async () => {
   using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("ok") });
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const { promise: ending, resolve: end } = Promise.withResolvers<void>();

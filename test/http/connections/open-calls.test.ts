@@ -43,14 +43,14 @@ const REFUSED = {
 };
 
 describe("a workspace", () => {
-  test("may have all places while no other one calls, and no more", () => {
+  test("may have all places while no other workspace calls, and no more", () => {
     const { begin, end } = start(16);
     for (let call = 0; call < 16; call++) expect(begin(1)).toBeInstanceOf(Request);
     expect(begin(1)).toMatchObject(REFUSED);
     expect(end()).toEqual([]);
   });
 
-  test("with less than its share is served past the limit, and the oldest calls of the one with most are ended", () => {
+  test("with less than its share is served beyond the limit, and the oldest calls of the one with the most are ended", () => {
     const { calls, begin, end } = start(16);
     const held = Array.from({ length: 16 }, () => begin(1));
     expect(begin(2)).toBeInstanceOf(Request);
@@ -62,14 +62,14 @@ describe("a workspace", () => {
     expect(begin(1)).toMatchObject(REFUSED);
   });
 
-  test("is served at once when calls of its own are over", () => {
+  test("is served at once when its own calls are over", () => {
     const { begin, leave } = start(16);
     const held = Array.from({ length: 16 }, () => begin(1));
     for (const request of held) if (request instanceof Request) leave(request);
     for (let call = 0; call < 16; call++) expect(begin(1)).toBeInstanceOf(Request);
   });
 
-  test("may always end work, and that is never ended for others", () => {
+  test("may always make calls that end work, and these are never ended for others", () => {
     const { begin, end } = start(16);
     const stops = Array.from({ length: 20 }, () => begin(1, true));
     for (const stop of stops) expect(stop).toBeInstanceOf(Request);
@@ -77,7 +77,7 @@ describe("a workspace", () => {
     expect(end()).toEqual([]);
   });
 
-  test("that only sends what is refused has all calls looked through once for many of them", () => {
+  test("that only sends refused calls causes one search through all calls for many of them", () => {
     const limit = 6_400;
     let looks = 0;
     const calls = new OpenCalls(limit);

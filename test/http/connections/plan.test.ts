@@ -7,7 +7,7 @@ test("a limit that is too low is refused, and says what to do", () => {
 });
 
 test.each([128, 256, 1_024, 4_096, 20_000, 1_048_576])(
-  "of %i descriptors, some are always the program's own",
+  "of %i descriptors, some are always kept for the program",
   (limit) => {
     const plan = planConnections(limit);
     if (!plan) throw new Error("there is a limit");

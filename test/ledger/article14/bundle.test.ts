@@ -33,12 +33,12 @@ const manifestOf = (from: Unpacked) => parseManifest(from.text("manifest.json"))
 const linesOf = (from: Unpacked, name: string) => from.text(name).split("\n").slice(0, -1);
 
 describe("the bundle of a whole ledger", () => {
-  test("holds its files in the order in which they can be written", async () => {
+  test("contains its files in the order in which they can be written", async () => {
     const bytes = await (await bench.zip()).bytes();
     expect(Object.keys(unzipSync(bytes))).toEqual([...BUNDLE_FILES]);
   });
 
-  test("bears the time of the export, and nothing of the machine", async () => {
+  test("has the time of the export, and nothing about the machine", async () => {
     const bytes = await (await bench.zip()).bytes();
     expect(await (await bench.zip()).bytes()).toEqual(bytes);
   });
@@ -47,7 +47,7 @@ describe("the bundle of a whole ledger", () => {
     expect(linesOf(bundle, "entries.ndjson")).toEqual(rows.map(({ bytes }) => bytes));
   });
 
-  test("has every leaf, and what leads from them to the signed root", async () => {
+  test("has every leaf, and the hashes from them to the signed root", async () => {
     expect(linesOf(bundle, "leaves.txt")).toEqual(rows.map(({ seq, leaf }) => `${seq} ${leaf.toHex()}`));
     const tree = new GrowingTree(TREE);
     for (const { leaf } of rows) tree.append(leaf);
@@ -71,7 +71,7 @@ describe("the bundle of a whole ledger", () => {
     expect(verifyEd25519(null, bundle.files["manifest.json"] ?? Buffer.alloc(0), key, signature)).toBe(true);
   });
 
-  test("says in its manifest what it is about, and hashes every other file", () => {
+  test("describes itself in its manifest, which hashes every other file", () => {
     const manifest = manifestOf(bundle);
     const { current, former } = bench.keys.verifierKeys(WORKSPACE.name);
     expect(manifest).toMatchObject({
@@ -100,7 +100,7 @@ describe("the bundle of a whole ledger", () => {
     }
   });
 
-  test("says evidence supporting, and never that anything is complied with", () => {
+  test("speaks of supporting evidence, and never claims compliance", () => {
     for (const name of ["manifest.json", "report.html", "verify.html"]) {
       expect(bundle.text(name)).not.toMatch(/complian|complies|conforms/i);
     }
@@ -219,7 +219,7 @@ describe("a filter", () => {
     }
   });
 
-  test("a bundle is not older than its entries where the clock was set back", async () => {
+  test("a bundle is not older than its entries if the clock was set back", async () => {
     const late = await openBench();
     await late.add();
     late.clock.advance(-600_000);
@@ -229,7 +229,7 @@ describe("a filter", () => {
     await late.close();
   });
 
-  test("a day is named as it was asked for", async () => {
+  test("a day is named as requested", async () => {
     const part = await Unpacked.of(
       await bench.zip({
         filter: { from: "2026-01-05T00:00:00.000Z", to: "2026-01-06T00:00:00.000Z" },
@@ -240,7 +240,7 @@ describe("a filter", () => {
     expect(part.text("report.html")).toContain("2026-01-05 (UTC)");
   });
 
-  test("an erasure is told wherever its record lies, of texts of the range alone", async () => {
+  test("an erasure of texts in the range is reported wherever its record is", async () => {
     const record = rows.find(({ bytes }) => bytes.includes('"payload.erase"'));
     const [named = ""] = at(record?.seq ?? 0).detail.payloads.split(" ");
     const target = Number(named.split(".")[0]);
@@ -271,7 +271,7 @@ describe("a bundle", () => {
     await one.close();
   });
 
-  test("ends where the ledger ended when it was begun", async () => {
+  test("ends where the ledger ended when the bundle was begun", async () => {
     const chunks: Uint8Array<ArrayBuffer>[] = [];
     const size = bench.rows().length;
     for await (const chunk of bench.bundle()) {
@@ -283,19 +283,19 @@ describe("a bundle", () => {
     expect(await verify(blob)).toMatchObject({ verdict: "holds", findings: [] });
   });
 
-  test("at an earlier size is that of then", async () => {
+  test("at an earlier size is the same as then", async () => {
     const blob = await bench.zip({ size: 300 });
     expect(linesOf(await Unpacked.of(blob), "leaves.txt")).toHaveLength(300);
     expect(await verify(blob)).toMatchObject({ verdict: "holds", findings: [] });
   });
 
-  test("holds nothing of another workspace", async () => {
+  test("contains nothing of another workspace", async () => {
     const other = await Unpacked.of(await bench.zip({ workspace: { id: 2, name: "w2" } }));
     expect(linesOf(other, "entries.ndjson")).toEqual(bench.rows(2).map(({ bytes }) => bytes));
     expect(manifestOf(other).origin).toBe(bench.keys.originOf("w2"));
   });
 
-  test("of a ledger that somebody changed is not signed: it breaks off, and says where", async () => {
+  test("of a changed ledger is not signed: it breaks off, and says where", async () => {
     const changed = await openBench();
     await story(changed, 2);
     const attacker = changed.own;
@@ -309,7 +309,7 @@ describe("a bundle", () => {
     await changed.close();
   });
 
-  test("neutralises formulas in what people are called", async () => {
+  test("neutralises formulas in people's names", async () => {
     const hostile = await openBench();
     const names = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", 'a","b\r\nc', "plain"];
     for (const person of names) {

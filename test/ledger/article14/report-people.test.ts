@@ -62,7 +62,7 @@ describe("who could decide", () => {
   });
 });
 
-test("a decision by a token without a person is no person's", async () => {
+test("a decision by a token without a person is not attributed to a person", async () => {
   await issue("tok_ada", { name: "laptop", person: "Ada Lovelace" });
   await issue("tok_ops", { name: "Ada Lovelace" });
   await decide("stop", "Ada Lovelace", "tok_ada");
@@ -73,7 +73,7 @@ test("a decision by a token without a person is no person's", async () => {
   expect(text).toContain("Decisions: 3, of which without a named person: 2.");
 });
 
-test("refusals by policy stand apart from what could not be served, and from incidents", async () => {
+test("refusals by policy are separate from failures to serve, and from incidents", async () => {
   const denied = (code: string, more: Partial<Draft> = {}) =>
     bench.add({ action: "task.dispatch", outcome: "denied", code, ...more });
   await bench.add({ action: "task.dispatch", phase: "intent", outcome: "allowed", agent: "real" });
@@ -95,7 +95,7 @@ test("refusals by policy stand apart from what could not be served, and from inc
   expect(text).toContain("2 names found only in refused or failed requests");
 });
 
-test("what was put before people adds up", async () => {
+test("the numbers of presented calls add up", async () => {
   await decide("approve", "Ada", "tok_ada", { task: "task_0" }, 1);
   const [a, b, c] = [await present("task_a"), await present("task_b"), await present("task_c")];
   await present("task_d");
@@ -114,7 +114,7 @@ test("what was put before people adds up", async () => {
   expect(text).toContain("presented before the period: 1 decision or expiry.");
 });
 
-test("settings, decisions and actors are said in words", async () => {
+test("settings, decisions and actors are described in words", async () => {
   await issue("tok_0123456789abcdef0123", { name: "console", scopes: "admin" });
   await bench.add({
     action: "config.change",

@@ -62,7 +62,7 @@ describe("the report of some weeks", () => {
   });
   afterAll(() => bench.close());
 
-  test("is whole, runs nothing and loads nothing", () => {
+  test("is complete, runs nothing and loads nothing", () => {
     const { faults, tags } = read(page);
     expect(faults).toEqual([]);
     for (const tag of ["script", "img", "link", "iframe", "object", "a"])
@@ -79,7 +79,7 @@ describe("the report of some weeks", () => {
     );
   });
 
-  test("counts what the entries say", () => {
+  test("counts according to the entries", () => {
     const entries = bench.rows().map(({ bytes }) => JSON.parse(bytes));
     const count = (matches: (entry: Record<string, unknown>) => boolean) => entries.filter(matches).length;
     const worded = (decision: string) =>
@@ -174,13 +174,13 @@ describe("the report of some weeks", () => {
     }
   });
 
-  test("of a time says who could oversee by entries that lie before it, and nobody who could no more", async () => {
+  test("of a period uses earlier entries to say who could oversee, without people who no longer could", async () => {
     const later = read(await reportOf(bench, { filter: { from: "2026-01-20T00:00:00.000Z" } })).text;
     expect(later).toContain("Ada Lovelace");
     expect(later).not.toContain("Charles Babbage");
   });
 
-  test("says what a filter withholds, and speaks of the included entries alone", async () => {
+  test("says what a filter withholds, and describes only the included entries", async () => {
     const part = read(await reportOf(bench, { filter: { agent: "mailer", action: "task.read" } })).text;
     expect(part).toContain("entries of the period are withheld by the filter");
     expect(part).toContain("agent is mailer, action is task.read");
@@ -231,7 +231,7 @@ describe("the report of", () => {
     }
   });
 
-  test("hostile names shows them as they are, and does nothing that they say", async () => {
+  test("hostile names shows them as they are, and is not affected by them", async () => {
     const hostile = `<script>alert(1)</script><img src=x onerror="alert(2)">'"&amp;</td></table>\u202eevil\u0007`;
     await bench.add({
       action: "token.issue",
@@ -268,7 +268,7 @@ describe("the report of", () => {
     expect(text).toContain("<script>alert(1)</script>");
   });
 
-  test("far too much shows some of it, and says how much is left", async () => {
+  test("far too much shows part of it, and says how much is omitted", async () => {
     for (let at = 0; at < 260; at++) {
       const name = `n${String(at).padStart(3, "0")}`;
       await bench.add({
@@ -307,7 +307,7 @@ describe("the report of", () => {
     expect(page.length).toBeLessThan(400_000);
   });
 
-  test("entries that are none of ours counts them, and goes on", async () => {
+  test("foreign entries counts them, and continues", async () => {
     // From a version that signed no heads: what another program had written was signed along with everything else.
     const old = await openBench((path) => {
       const bytes = '{"seq":"none","ts":"2026-01-02T03:04:05.000Z"}';

@@ -77,14 +77,14 @@ async function readAll(chunks: AsyncIterable<Uint8Array>): Promise<Blob> {
   return new Blob(all);
 }
 
-test("nothing is read before somebody asks", async () => {
+test("nothing is read before it is requested", async () => {
   const store = counting();
   open(store.db);
   await settled(store);
   expect(store.reads).toBe(0);
 });
 
-test("a reader that takes nothing more makes it wait", async () => {
+test("a reader that stops reading makes it wait", async () => {
   const store = counting();
   const bundle = open(store.db);
   await bundle.next();
@@ -156,7 +156,7 @@ describe("rights that end while nothing matches", () => {
   });
 });
 
-describe("what breaks it off is told, and what came until then is no bundle", () => {
+describe("a break is reported, and the part so far is not a bundle", () => {
   /** The same store; only this many reads succeed. */
   function failing(most: number): Pick<Sql, "all" | "get"> {
     let left = most;
@@ -170,7 +170,7 @@ describe("what breaks it off is told, and what came until then is no bundle", ()
     };
   }
 
-  test("a store that can't be read any more, whenever that is", async () => {
+  test("a store that becomes unreadable, at any time", async () => {
     const store = counting();
     await readAll(open(store.db));
     for (const most of [0, 1, Math.floor(store.reads / 2), store.reads - 2, store.reads - 1]) {
@@ -192,7 +192,7 @@ describe("what breaks it off is told, and what came until then is no bundle", ()
   });
 });
 
-test("several at once are each whole", async () => {
+test("several at once are each complete", async () => {
   const bundles = await Promise.all(
     [{}, { filter: { agent: "scout" } }, { size: 1_000 }].map((request) => readAll(open(bench.db, request))),
   );

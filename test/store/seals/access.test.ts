@@ -76,7 +76,7 @@ describe("a token whose row was changed is not let in, and is named once:", () =
   });
 });
 
-test("a made-up token is not let in, and the entry that names it names nobody else", async () => {
+test("an invented token is refused, and the entry that names it names nobody else", async () => {
   const { id } = await issue({ scopes: ["admin"], person: "Ada" });
   const secret = createSecret(systemRandom);
   const made = id.replace(/....$/, "zzzz");
@@ -92,7 +92,7 @@ test("a made-up token is not let in, and the entry that names it names nobody el
   expect(named[0]?.agent).toBeNull();
 });
 
-test("a changed token gets no new secret that would make it good, and can be revoked", async () => {
+test("a changed token cannot be made valid by rotation, and can be revoked", async () => {
   const { id } = await issue({ scopes: ["agents:read"] });
   await scene.restart(
     (file) => void file.query(`UPDATE tokens SET scopes = '["admin"]' WHERE id = ?`).run(id),
@@ -166,7 +166,7 @@ describe("a token's row that is put back as it was before it ended lets nobody i
   });
 });
 
-test("a session that somebody made up, or lengthened, signs nobody in", async () => {
+test("an invented or extended session signs nobody in", async () => {
   const { id } = await issue({ scopes: ["admin"] });
   const secret = createSecret(systemRandom, "gths_");
   await scene.restart(
@@ -192,7 +192,7 @@ describe("an agent whose row was changed", () => {
     ["with a larger budget", "credits_per_day = 900000000"],
     ["without approvals", "approvals = '[]'"],
     ["with another memory scope", `memory_scope = '["/"]'`],
-  ])("%s is given no work, and is named; archived, its name is free", async (_, change) => {
+  ])("%s gets no work, and is named; once archived, its name is free", async (_, change) => {
     await scene.gateway.agent("clerk", { instructions: "Be brief.", budget: { credits_per_day: 1 } });
     await scene.restart(edit(change));
     const task = await scene.gateway.call("POST", "/v1/tasks", { body: { agent: "clerk", prompt: "hi" } });
@@ -203,7 +203,7 @@ describe("an agent whose row was changed", () => {
     await scene.gateway.agent("clerk");
   });
 
-  test("and that was stopped does not work again", async () => {
+  test("and that was stopped stays stopped", async () => {
     await scene.gateway.agent("clerk");
     await scene.gateway.call("POST", "/v1/agents/clerk/stop");
     await scene.restart(edit("status = 'active'"));
@@ -212,7 +212,7 @@ describe("an agent whose row was changed", () => {
   });
 });
 
-test("a workspace whose stop somebody took back in the file stays stopped, until a person resumes it", async () => {
+test("a workspace whose stop was undone in the file stays stopped until a person resumes it", async () => {
   await scene.gateway.agent("clerk");
   await scene.gateway.call("POST", "/v1/workspace/stop");
   await scene.restart((file) =>
@@ -243,7 +243,7 @@ test("limits that are changed in the file while the server runs are not adopted 
   });
 });
 
-test("a token whose agent's row is deleted lets nobody in", async () => {
+test("a token whose agent's row is deleted is refused", async () => {
   await scene.gateway.agent("clerk");
   const { secret } = await issue({ agent: "clerk", scopes: ["agents:read"] });
   expect(await status(secret)).toBe(200);
@@ -251,7 +251,7 @@ test("a token whose agent's row is deleted lets nobody in", async () => {
   expect(await status(secret)).toBe(401);
 });
 
-test("a schedule that somebody made up, or changed, makes no task, and is named", async () => {
+test("an invented or changed schedule makes no task, and is named", async () => {
   await scene.gateway.agent("clerk");
   const body = { name: "nightly", agent: "clerk", prompt: "count", cron: "0 3 * * *" };
   const made = await scene.gateway.call("POST", "/v1/schedules", { body });

@@ -50,7 +50,7 @@ describe("nobody decides", () => {
 });
 
 describe("two people", () => {
-  test("have to say yes: the same one twice is one, however the name is written", async () => {
+  test("have to approve: the same person twice counts once, however the name is written", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const asked = await stage.ask();
     const first = await stage.decide(asked.path, { decision: "approve" }, await person("Ann Lee"));
@@ -66,7 +66,7 @@ describe("two people", () => {
     expect(stage.tools.calls).toHaveLength(1);
   });
 
-  test("one no is enough", async () => {
+  test("one denial is enough", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const asked = await stage.ask();
     await stage.decide(asked.path, { decision: "approve" }, await person("Ann"));
@@ -77,7 +77,7 @@ describe("two people", () => {
     expect(stage.tools.calls).toEqual([]);
   });
 
-  test("other arguments void what was said of those before, and are approved by their hash alone", async () => {
+  test("other arguments void earlier approvals, and are approved only by their hash", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const asked = await stage.ask();
     const [ann, bo] = [await person("Ann"), await person("Bo")];
@@ -106,7 +106,7 @@ describe("two people", () => {
     expect(stage.tools.calls).toEqual([{ name: "send", input: { to: "one" } }]);
   });
 
-  test("at once are one after the other", async () => {
+  test("at the same time count one after the other", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     const tokens = await Promise.all(["Ann", "Bo", "Cy", "Di"].map((name) => person(name)));
@@ -122,7 +122,7 @@ describe("two people", () => {
   });
 });
 
-test("other arguments are what is called, and evidence and stream show both", async () => {
+test("the call uses the other arguments, and evidence and stream show both", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   const token = await person("Ann", "lead");
@@ -172,7 +172,7 @@ test("other arguments are what is called, and evidence and stream show both", as
   expect(shownArguments).toEqual([{ to: "all" }, { to: "all" }, { to: "one", copies: 1 }]);
 });
 
-test("of several calls in one answer only those that need it wait, in their order", async () => {
+test("of several calls in one answer, only those that need approval wait, in order", async () => {
   const calls = [
     { name: "time__now", arguments: {} },
     { name: "up__send", arguments: { to: "a" } },
@@ -198,7 +198,7 @@ test("of several calls in one answer only those that need it wait, in their orde
   expect(stage.upstream.requests).toHaveLength(2);
 });
 
-test("who waits holds no slot", async () => {
+test("a waiting task holds no slot", async () => {
   stage = await startApprovals({}, { limits: { concurrent_tasks: 1, enforcement: "enforced" } });
   const first = await stage.ask();
   const second = await stage.ask();
@@ -207,7 +207,7 @@ test("who waits holds no slot", async () => {
   for (const { task } of [first, second]) expect((await ended(stage.gateway, task)).status).toBe("succeeded");
 });
 
-test("the list has pages, the newest first", async () => {
+test("the list has pages, newest first", async () => {
   stage = await startApprovals();
   const asked = [await stage.ask(), await stage.ask(), await stage.ask()].map(({ task }) => task).reverse();
   const seen: string[] = [];
@@ -220,8 +220,8 @@ test("the list has pages, the newest first", async () => {
   expect(seen).toEqual(asked);
 });
 
-describe("what has changed while it waited:", () => {
-  test("a tool that is gone is not called, and the model is told", async () => {
+describe("changes while it waited:", () => {
+  test("a missing tool is not called, and the model is told", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     expect((await stage.gateway.call("DELETE", "/v1/connectors/up")).status).toBe(204);
@@ -232,7 +232,7 @@ describe("what has changed while it waited:", () => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("a denied call is not made either where nobody need be asked by then", async () => {
+  test("a denied call is not made even if it no longer needs approval", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     await stage.gateway.call("PATCH", "/v1/agents/careful", { body: { approvals: [] } });
@@ -244,7 +244,7 @@ describe("what has changed while it waited:", () => {
   test.each([
     ["POST", "/v1/agents/careful/stop"],
     ["DELETE", "/v1/agents/careful"],
-  ])("%s %s takes the question back", async (method, path) => {
+  ])("%s %s withdraws the question", async (method, path) => {
     stage = await startApprovals();
     const asked = await stage.ask();
     expect((await stage.gateway.call(method, path)).status).toBeLessThan(300);
@@ -255,7 +255,7 @@ describe("what has changed while it waited:", () => {
   });
 });
 
-test("it waits over restarts, and ids and order of its events hold", async () => {
+test("it waits across restarts, and its events keep their ids and order", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   await stage.restart();

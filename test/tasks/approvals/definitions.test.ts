@@ -90,7 +90,7 @@ test("asked of one connector, another is not called: it is shown again, and call
   ]);
 });
 
-test("the ledger says for which definition was asked, and which was approved", async () => {
+test("the ledger says which definition was shown, and which was approved", async () => {
   stage = await startApprovals();
   const asked = (await stage.ask()) as Shown;
   await swap();
@@ -118,7 +118,7 @@ test.each([
   ["schema", { ...SEND, inputSchema: { ...SCHEMA, properties: { to: { type: "string" } } } }],
   ["description", { ...SEND, description: "Sends it to the whole world." }],
   ["annotations", { ...SEND, annotations: { destructiveHint: true } }],
-])("a tool that has another %s since it was shown is shown again", async (_name, tool) => {
+])("a tool whose %s changed since it was shown is shown again", async (_name, tool) => {
   stage = await startApprovals();
   const asked = await stage.ask();
   await refreshAs(tool);
@@ -136,7 +136,7 @@ test("a refresh that changes nothing asks nobody again", async () => {
   expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
 });
 
-test("a tool that is not there any more is not called, though it was approved", async () => {
+test("a tool that no longer exists is not called, although it was approved", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   await stage.gateway.call("DELETE", "/v1/connectors/up");
@@ -145,7 +145,7 @@ test("a tool that is not there any more is not called, though it was approved", 
   expect(stage.tools.calls).toEqual([]);
 });
 
-test("a denial needs no tool to be what it was, and shows nothing again", async () => {
+test("a denial works even if the tool has changed, and shows nothing again", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   const other = await swap();
@@ -154,7 +154,7 @@ test("a denial needs no tool to be what it was, and shows nothing again", async 
   expect(other.calls).toEqual([]);
 });
 
-test("other arguments are held to the definition too", async () => {
+test("other arguments are checked against the definition too", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   const other = await swap();
@@ -167,7 +167,7 @@ test("other arguments are held to the definition too", async () => {
 describe("two people", () => {
   const person = (name: string) => stage.gateway.token({ scopes: ["approvals:write"], person: name });
 
-  test("both have to say yes to what is shown again: a yes to what was shown before does not count", async () => {
+  test("both have to approve what is shown again: earlier approvals do not count", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const asked = await stage.ask();
     const [ann, bo] = [await person("Ann"), await person("Bo")];
@@ -181,7 +181,7 @@ describe("two people", () => {
     expect(other.calls).toHaveLength(1);
   });
 
-  test("arguments that the first has changed stay changed when the call is shown again", async () => {
+  test("arguments changed by the first person stay changed when the call is shown again", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const asked = await stage.ask();
     const [ann, bo] = [await person("Ann"), await person("Bo")];
@@ -246,7 +246,7 @@ describe("between the approval and the call", () => {
 });
 
 describe("after a restart", () => {
-  test("what was shown and has not changed is approved", async () => {
+  test("an unchanged call is approved", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     await stage.restart();
@@ -255,7 +255,7 @@ describe("after a restart", () => {
     expect(stage.tools.calls).toHaveLength(1);
   });
 
-  test("a connector that was replaced before it is not taken for the one that was shown", async () => {
+  test("a connector replaced before it is not mistaken for the one that was shown", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     const other = await swap();
@@ -267,7 +267,7 @@ describe("after a restart", () => {
     expect(other.calls).toHaveLength(1);
   });
 
-  test("what an older version asked, without saying for which definition, is shown again", async () => {
+  test("a question from an older version, without a definition, is shown again", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     await stage.restart((dataDir) => presentAsEarlier(dataDir, asked));
@@ -277,7 +277,7 @@ describe("after a restart", () => {
     expect((await ended(stage.gateway, asked.task)).status).toBe("succeeded");
   });
 
-  test("what was approved in an older version, which named no definition, is shown again before it is called", async () => {
+  test("an approval from an older version, without a definition, is shown again before the call", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     await stage.restart((dataDir) => presentAsEarlier(dataDir, asked, "Ann"));
@@ -288,7 +288,7 @@ describe("after a restart", () => {
     expect(stage.tools.calls).toHaveLength(1);
   });
 
-  test("what an older version asked, denied or let expire is a decision still", async () => {
+  test("an older version's denial or expiry is still a decision", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     await stage.restart((dataDir) => presentAsEarlier(dataDir, asked));
@@ -298,7 +298,7 @@ describe("after a restart", () => {
   });
 });
 
-test("arguments that were shown twice are erased wherever they are", async () => {
+test("arguments shown twice are erased everywhere", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   await swap();

@@ -34,7 +34,7 @@ async function left(): Promise<string[]> {
 const find = async (fits: (entry: Awaited<ReturnType<typeof ledger>>[number]) => boolean) =>
   (await ledger(stage.gateway)).find((entry) => entry.task === task && fits(entry))?.seq;
 
-test("with the task's dispatch everything goes, also what was said of its output later", async () => {
+test("with the task's dispatch everything is erased, including later overrides of its output", async () => {
   expect(await left()).toEqual(TEXTS);
   const seq = await find(({ action, phase }) => action === "task.dispatch" && phase === "intent");
   expect((await stage.gateway.call("DELETE", `/v1/ledger/${seq}/payload`)).status).toBe(204);
@@ -47,7 +47,7 @@ test.each([
     (action: string, outcome: string) => action === "tool.call" && outcome === "pending",
   ],
   ["what a person has changed", (action: string) => action === "oversight.approve"],
-])("with %s all arguments of the call go, wherever they stand", async (_, fits) => {
+])("with %s all arguments of the call are erased, wherever they are", async (_, fits) => {
   const seq = await find(({ action, outcome }) => fits(action, outcome));
   expect((await stage.gateway.call("DELETE", `/v1/ledger/${seq}/payload`)).status).toBe(204);
   const events = await (await openEvents(stage.gateway, task)).text();

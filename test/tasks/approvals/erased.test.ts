@@ -33,7 +33,7 @@ async function changeTool(): Promise<void> {
   expect((await stage.gateway.call("POST", "/v1/connectors/up/refresh")).status).toBe(200);
 }
 
-test("it is not approved as it was, however often somebody tries, and can be denied", async () => {
+test("it cannot be approved as it was, however often somebody tries, but can be denied", async () => {
   for (const more of [{}, { arguments_hash: asked.arguments_hash }]) {
     expect(await decide({ decision: "approve", ...more })).toEqual(ERASED);
   }
@@ -44,7 +44,7 @@ test("it is not approved as it was, however often somebody tries, and can be den
   expect(stage.tools.calls).toEqual([]);
 });
 
-test("it is approved with other arguments, and called with those", async () => {
+test("it can be approved with other arguments, and is called with those", async () => {
   expect(await decide({ decision: "approve", arguments: { to: "one" } })).toEqual([200, "approved"]);
   await ended(stage.gateway, asked.task);
   expect(stage.tools.calls).toEqual([{ name: "send", input: { to: "one" } }]);

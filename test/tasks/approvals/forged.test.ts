@@ -138,7 +138,7 @@ describe("a waiting call is not made, however its row says that it was approved:
   });
 });
 
-test("arguments that nobody approved are not called, though an approval and the task's own answer have them", async () => {
+test("arguments that nobody approved are not used, although an approval's row and the task's answer have them", async () => {
   stage = await startApprovals({ approvals_required: 2 });
   const [ann, bo] = [await person("Ann"), await person("Bo")];
   const asked = await stage.ask();
@@ -255,7 +255,7 @@ describe("an expiry", () => {
   });
 });
 
-describe("a list of what was decided", () => {
+describe("a list of decisions", () => {
   beforeEach(async () => {
     stage = await startApprovals();
   });
@@ -285,7 +285,7 @@ describe("a list of what was decided", () => {
     await until(async () => (await told()) > 0);
   });
 
-  test("shows who decided, when and why after a restart, as the entries say it", async () => {
+  test("shows who decided, when and why after a restart, according to the entries", async () => {
     const { asked, seq } = await approvedOnce();
     await stage.restart();
     const { body } = await stage.gateway.call("GET", "/v1/approvals?status=decided");

@@ -60,7 +60,7 @@ describe.each(STATUSES.map((statuses) => [statuses] as const))("of the statuses 
   });
 });
 
-test("what waits is read out of what waits alone", async () => {
+test("waiting approvals are read from an index of those", async () => {
   const plan = await planOf((sql) => chooseApprovals(sql, 1, { statuses: ["pending"] }, 51));
   expect(plan).toMatch(/approvals_(pending|by_status) \(workspace_id=\?.* AND pending_seq<\?\)/);
   expect(plan).not.toMatch(/SCAN a|TEMP B-TREE/);

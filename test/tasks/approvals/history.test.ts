@@ -119,7 +119,7 @@ describe("the list, when some were decided in each way", () => {
     expect((await list(stage, `?${query}`)).map(({ task }) => task)).toEqual(tasksOf(...names));
   });
 
-  test("of one task is that task's alone, by whatever else is asked", async () => {
+  test("of one task contains only that task's, whatever the other filters", async () => {
     const task = asked.denied?.task;
     for (const query of ["status=all", "status=decided", "status=denied&agent=other&tool=up.send"]) {
       expect((await list(stage, `?${query}&task=${task}`)).map((each) => each.task)).toEqual([
@@ -131,7 +131,7 @@ describe("the list, when some were decided in each way", () => {
     }
   });
 
-  test("says who decided, when and why, as the entry of the decision does", async () => {
+  test("says who decided, when and why, like the entry of the decision", async () => {
     const all = await list(stage, "?status=decided");
     for (const each of all) {
       const { body: entry } = await stage.gateway.call("GET", `/v1/ledger/${each.decision_seq}`);
@@ -170,7 +170,7 @@ describe("the list, when some were decided in each way", () => {
     }
   });
 
-  test("shows no other workspace's, and an agent's token its own agent's alone", async () => {
+  test("shows no other workspace's, and an agent's token only its own agent's", async () => {
     const elsewhere = await stage.gateway.workspace("elsewhere");
     for (const query of [
       "?status=all",
@@ -192,11 +192,11 @@ describe("the list, when some were decided in each way", () => {
   });
 });
 
-describe("what people have said", () => {
+describe("people's decisions", () => {
   let stage: ApprovalStage;
   afterEach(() => stage.stop());
 
-  test("is shown of each of two, and of nobody any more whose yes was to other arguments", async () => {
+  test("are shown for each of two people, but not if a person approved other arguments", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const { path, task } = await stage.ask();
     await stage.decide(path, { decision: "approve" }, await person(stage, "Ann"));
@@ -213,7 +213,7 @@ describe("what people have said", () => {
     expect(whole?.approved_by.map(({ person }) => person)).toEqual(["Bo", "Cy"]);
   });
 
-  test("has no arguments and no reason once they were erased, and says still who decided", async () => {
+  test("have no arguments and no reason once erased, but still show who decided", async () => {
     stage = await startApprovals();
     const { path, task } = await stage.ask();
     await stage.decide(path, { decision: "deny", reason: "a secret" }, await person(stage, "Ann"));
@@ -227,7 +227,7 @@ describe("what people have said", () => {
     expect(after).toEqual({ ...(before as Listed), reason: null, arguments: null });
   });
 
-  test("to an agent that is gone is not shown to one that has its name now", async () => {
+  test("about a former agent are not shown to a new agent of its name", async () => {
     stage = await startApprovals();
     const first = await stage.ask();
     await stage.decide(first.path, { decision: "deny" });
@@ -243,7 +243,7 @@ describe("what people have said", () => {
     expect(await tasks()).toEqual([second.task, first.task]);
   });
 
-  test("comes in pages that end early where the texts are large", async () => {
+  test("come in pages that end early if the texts are large", async () => {
     stage = await startApprovals({ approvals: ["up.*"] }, {}, [
       { name: "up__send", arguments: { to: "語".repeat(450_000) } },
     ]);

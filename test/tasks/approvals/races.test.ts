@@ -98,7 +98,7 @@ function check(entries: readonly Entry[], required: number, made: number): void 
   expect(made).toBeLessThanOrEqual(intents);
 }
 
-test("a call is made once at most, and only as enough different people have approved it", async () => {
+test("a call is made at most once, and only as enough different people approved it", async () => {
   await fc.assert(
     fc.asyncProperty(turns, fc.constantFrom(1, 2), async (story, required) => {
       const clock = new FakeClock();
@@ -131,7 +131,7 @@ test("a call is made once at most, and only as enough different people have appr
   );
 });
 
-test("a cancel in the moment of the decision ends the task, or comes after its end", async () => {
+test("a cancel at the moment of the decision ends the task, or comes after its end", async () => {
   const stage = await startApprovals();
   try {
     for (let round = 0; round < 20; round++) {

@@ -69,7 +69,7 @@ test.each(BUDGETS)(
   },
 );
 
-test("what is reserved for a call is no less than what it is charged, from the first call on", async () => {
+test("a call's reservation is at least its charge, from the first call on", async () => {
   await stage.gateway.agent("budgeted", { budget: { credits_per_day: 1_000 } });
   for (const listed of [tools, tools.slice(0, 10), [], tools.slice(50), tools]) {
     const task = await run(stage.gateway, { agent: "budgeted", tools: listed, prompt: "p".repeat(5_000) });

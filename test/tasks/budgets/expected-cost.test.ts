@@ -4,7 +4,7 @@ import { expectedCost, TokenEstimates } from "../../../src/tasks/run/expected-co
 
 const PRICE = { input: 1_000_000, output: 2_000_000 };
 
-test("a call is expected to give the longest of the last sixteen answers of its model, and a thousand tokens before the first", () => {
+test("a call is expected to produce the longest of its model's last sixteen answers, or a thousand tokens at first", () => {
   const estimates = new TokenEstimates();
   expect(estimates.output("a")).toBe(1_000);
   estimates.noteOutput("a", 5_000);
@@ -17,13 +17,13 @@ test("a call is expected to give the longest of the last sixteen answers of its 
   expect(estimates.output("a")).toBe(15);
 });
 
-test("no more than a thousand models are remembered, the last ones", () => {
+test("only the thousand most recent models are remembered", () => {
   const estimates = new TokenEstimates();
   for (let model = 0; model <= 1_000; model++) estimates.noteOutput(`m${model}`, 5);
   expect([0, 1, 1_000].map((model) => estimates.output(`m${model}`))).toEqual([1_000, 5, 5]);
 });
 
-describe("the tokens of what is sent", () => {
+describe("the tokens of a request", () => {
   const MEGABYTE = 1_000_000;
   const after = (...counted: readonly (readonly [sentBytes: number, inputTokens: number])[]) => {
     const estimates = new TokenEstimates();
@@ -31,7 +31,7 @@ describe("the tokens of what is sent", () => {
     return estimates.input("a", MEGABYTE);
   };
 
-  test("are half its bytes before anything was counted", () => {
+  test("are half its bytes before anything is counted", () => {
     expect(after()).toBe(500_256);
   });
 
@@ -47,16 +47,16 @@ describe("the tokens of what is sent", () => {
     expect(after([100_000, 0])).toBeGreaterThanOrEqual(MEGABYTE / 3);
   });
 
-  test("have on top what the provider added to any of the last sixteen requests", () => {
+  test("include what the provider added to any of the last sixteen requests", () => {
     expect(after([100, 20_000])).toBe(500_256 + 20_000 - 306);
     expect(after([100, 20_000], ...Array(16).fill([100, 10]))).toBe(500_256);
   });
 
-  test("are no more than a token a byte on top of that: one absurd count does not multiply", () => {
+  test("are at most one token per byte beyond that: one absurd count does not multiply", () => {
     expect(after([5_000, 50_000])).toBeLessThan(MEGABYTE + 50_000);
   });
 
-  test("are at least what the same request was counted as, whatever was counted before and after it", () => {
+  test("are at least the count of an identical request, whatever came before and after it", () => {
     const call = fc.record({
       sentBytes: fc.integer({ min: 1, max: 5_000_000 }),
       inputTokens: fc.integer({ min: 0, max: 1_000_000_000 }),
@@ -73,7 +73,7 @@ describe("the tokens of what is sent", () => {
   });
 });
 
-test("a call costs what is sent and what is expected; a free model nothing, one with any price something", () => {
+test("a call costs its request and its expected answer; a free model nothing, one with any price something", () => {
   const estimates = new TokenEstimates();
   estimates.noteOutput("a", 10);
   const costOf = (price: typeof PRICE, bytes: () => number) => expectedCost(price, estimates, "a", bytes);

@@ -33,7 +33,7 @@ const posted = () =>
     .map(({ body }) => body)
     .filter(({ type }) => type !== "task.finished" && !/checkpoint/.test(type));
 
-test("four fifths are told exactly where they are reached, all where it is spent, and each day anew", async () => {
+test("four fifths and the end are each reported exactly when reached, and again each day", async () => {
   await stage.gateway.agent("clerk", { budget: { credits_per_day: 1 } });
   await spend(799);
   expect(await notices(stage.gateway)).toEqual([]);
@@ -53,7 +53,7 @@ test("four fifths are told exactly where they are reached, all where it is spent
   ]);
 });
 
-test("the entries, the webhook and the metrics say whose budget it is, and how much of what is spent", async () => {
+test("entries, webhook and metrics name the budget's owner, its size and the amount spent", async () => {
   await stage.gateway.agent("clerk", { budget: { credits_per_day: 4 } });
   await stage.gateway.call("PATCH", "/v1/workspace", { body: { budget: { credits_per_month: 5 } } });
   await spend(4_000);
@@ -123,7 +123,7 @@ describe.each(BUDGETS)("a change of the budget of %s", (_name, budget, set, chan
   const exceeded = (spent: number) => ["limit.exceeded", budget, spent * CREDIT];
   beforeEach(() => stage.gateway.agent("clerk"));
 
-  test("tells nothing where less than four fifths are spent of it, and where it is raised or taken away", async () => {
+  test("reports nothing if less than four fifths are spent, or if it is raised or removed", async () => {
     await spend(4_000);
     await must(set(5.000002));
     await must(set(9));
@@ -132,7 +132,7 @@ describe.each(BUDGETS)("a change of the budget of %s", (_name, budget, set, chan
     expect(posted()).toEqual([]);
   });
 
-  test("tells once of four fifths, and once of all, where it is lowered onto what is spent", async () => {
+  test("reports four fifths once, and the end once, if it is lowered to what is spent", async () => {
     await spend(4_000);
     await must(set(10));
     await must(set(5));
@@ -162,7 +162,7 @@ describe.each(BUDGETS)("a change of the budget of %s", (_name, budget, set, chan
     }
   });
 
-  test("tells of both where it is the first one and all is spent, behind the entry of the change, and what is charged later tells neither again", async () => {
+  test("reports both after the entry of the change if it is the first budget and already spent, and neither again later", async () => {
     await spend(2_000);
     await must(set(2));
     expect(await notices(stage.gateway)).toEqual([warned(2), exceeded(2)]);
@@ -178,7 +178,7 @@ describe.each(BUDGETS)("a change of the budget of %s", (_name, budget, set, chan
     expect(await notices(stage.gateway)).toEqual([warned(2), exceeded(2), exceeded(3)]);
   });
 
-  test("to 0 says that all is spent, though nothing was", async () => {
+  test("to 0 reports it as spent, although nothing was", async () => {
     await must(set(0));
     await must(set(0));
     expect(await notices(stage.gateway)).toEqual([warned(0), exceeded(0)]);

@@ -51,7 +51,7 @@ const BUDGETS = [
 ] as const;
 
 describe.each(BUDGETS)("of %s", (_name, budget) => {
-  test("no call is sent that what is reserved leaves nothing for, and what is spent is refused", async () => {
+  test("no call is sent for which reservations leave nothing, and a spent budget refuses", async () => {
     await budget(5);
     const model = oneByOne(stage, "paid", worth(1_000));
     const ids = await many(50, "busy");
@@ -67,7 +67,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("none fails before it is spent, where calls cost less than was reserved", async () => {
+  test("no call fails before it is spent if calls cost less than reserved", async () => {
     await budget(10);
     stage.upstream.script("paid", worth(500));
     expect(codes(await endsOf(await many(50, "busy")))).toEqual(["20 succeeded", "30 credits_exhausted"]);
@@ -75,7 +75,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     expect(await reservations(stage.gateway)).toBe(0);
   });
 
-  test("where calls cost more, it is overspent by no more than their excess, and the next ones are expected to cost as much", async () => {
+  test("if calls cost more, it is overspent by no more than their excess, and later ones are expected to cost as much", async () => {
     await budget(10);
     const model = oneByOne(stage, "paid", worth(3_000));
     const ids = await many(50, "busy");
@@ -99,7 +99,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     expect(await reservations(stage.gateway)).toBe(0);
   });
 
-  test("80 and 100 per cent are told once each, however many calls end together", async () => {
+  test("80 and 100 per cent are reported once each, however many calls end together", async () => {
     await budget(10);
     stage.upstream.script("paid", worth(1_000));
     await endsOf(await many(30, "busy"));
@@ -164,7 +164,7 @@ describe("a call that waits for its budget", () => {
     await spent(stage.gateway);
   });
 
-  test("is let in where what was reserved is given back for nothing: the call that was out failed, or was cancelled", async () => {
+  test("begins if a reservation is returned unused: the call in flight failed or was cancelled", async () => {
     const { out, ids } = await waiting(1);
     await stage.gateway.call("POST", `/v1/tasks/${out}/cancel`);
     await until(() => model.asked() === 2);
@@ -175,7 +175,7 @@ describe("a call that waits for its budget", () => {
     await spent(stage.gateway);
   });
 
-  test("is let in by a new day, though what is out counts against that one", async () => {
+  test("begins on a new day, although calls in flight count against that day", async () => {
     await stage.gateway.agent("daily", { budget: { credits_per_day: 1.5 } });
     stage.upstream.script("paid", worth(1_000));
     await run(stage.gateway, { agent: "daily" });
@@ -200,7 +200,7 @@ describe("a call that waits for its budget", () => {
     await spent(stage.gateway);
   });
 
-  test("holds up no call that is free, nor one of another agent", async () => {
+  test("delays neither a free call nor another agent's call", async () => {
     const { ids } = await waiting(1);
     await stage.gateway.agent("other", { budget: { credits_per_day: 1 } });
     expect((await run(stage.gateway, { agent: "busy", tier: 2 })).status).toBe("succeeded");
@@ -212,7 +212,7 @@ describe("a call that waits for its budget", () => {
     expect((await ended(stage.gateway, ids[0] ?? "")).error.code).toBe("credits_exhausted");
   });
 
-  test("is queued in the store meanwhile, and the gateway stops with it", async () => {
+  test("stays queued in the store, and does not prevent the gateway from stopping", async () => {
     const { ids } = await waiting(2);
     expect(await statusOf(ids[0] ?? "")).toBe("queued");
   });

@@ -50,7 +50,7 @@ async function crash(): Promise<void> {
   gateway = await startGateway({ yaml, dataDir: copy });
 }
 
-test("a model's call is charged what was reserved for it, and where nothing was, nothing", async () => {
+test("a model's call is charged its reservation, or nothing without one", async () => {
   await gateway.agent("budgeted", { budget: { credits_per_day: 3 } });
   await gateway.agent("free");
   const holds = [held(), held()];
@@ -78,7 +78,7 @@ test("a model's call is charged what was reserved for it, and where nothing was,
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("what a crash has charged counts against the budget: a task that goes on is refused where it is spent", async () => {
+test("charges after a crash count against the budget: a continuing task is refused if it is spent", async () => {
   await gateway.agent("budgeted", { budget: { credits_per_day: 1 } });
   const hold = held();
   model.script("a", hold.script);
@@ -93,7 +93,7 @@ test("what a crash has charged counts against the budget: a task that goes on is
   expect(told).toHaveLength(1);
 });
 
-test("a tool call that was out is charged its price, in a task and over MCP, once whatever dies next", async () => {
+test("a tool call in flight is charged its price once, in a task and over MCP, whatever crashes follow", async () => {
   await gateway.agent("clerk", { budget: { credits_per_day: 10 } });
   model.script("free", ({ body }) =>
     body.messages.at(-1)?.role === "tool"

@@ -66,7 +66,7 @@ const planned = fc
   // Leave out a count of zero, which would mean that the provider has not counted.
   .filter(({ input, output }) => input + output > 0);
 
-test("they are the sum of what each call cost, rounded once each", async () => {
+test("they are the sum of the calls' costs, each rounded once", async () => {
   const { gateway } = stage;
   let expected = 0;
   await fc.assert(

@@ -38,7 +38,7 @@ const toolCalls = async () =>
 const agentToken = (agent: string) => stage.gateway.token({ agent, name: agent });
 
 describe("in a task", () => {
-  test("a call is refused before it is sent where the budget is spent, and ends the task", async () => {
+  test("a call is refused before it is sent if the budget is spent, and ends the task", async () => {
     await stage.gateway.agent("poor", { budget: { credits_per_day: 0.25 } });
     asks(["up__paid"], ["up__free"], ["up__other"]);
     const task = await run(stage.gateway, { agent: "poor", tools: TOOLS });
@@ -74,7 +74,7 @@ describe("in a task", () => {
     expect(await spent(stage.gateway)).toBe(CREDIT / 2 + 1);
   });
 
-  test("a call that is broken off may have taken effect, and is paid", async () => {
+  test("a call that is broken off may have taken effect, and is charged", async () => {
     await stage.gateway.agent("plain", { budget: { credits_per_day: 100 } });
     upstream.answer(() => new Promise(() => {}));
     asks(["up__paid"]);
@@ -87,7 +87,7 @@ describe("in a task", () => {
     expect(await spent(stage.gateway)).toBe(CREDIT / 4);
   });
 
-  test("a call waits for what another one has reserved, and is cancelled while it does", async () => {
+  test("a call waits for another's reservation, and can be cancelled while it does", async () => {
     await stage.gateway.agent("plain", { budget: { credits_per_day: 0.5 } });
     const held = gate();
     upstream.answer(async () => {
@@ -123,7 +123,7 @@ describe("over MCP", () => {
   let client: Client;
   const refusal = (name: string) => client.refusal("tools/call", { name, arguments: {} });
 
-  test("an agent's call is refused before it is sent once its day is spent, and is free where the tool is", async () => {
+  test("an agent's call is refused before it is sent once its day is spent, unless the tool is free", async () => {
     await stage.gateway.agent("clerk", { budget: { credits_per_day: 0.5 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     await client.call("up__paid");
@@ -144,7 +144,7 @@ describe("over MCP", () => {
     expect(await spent(stage.gateway)).toBe(CREDIT / 2);
   });
 
-  test("a call of no agent counts against the workspace's month alone", async () => {
+  test("a call without an agent counts only against the workspace's month", async () => {
     await stage.gateway.agent("clerk", { budget: { credits_per_day: 0.25 } });
     await stage.gateway.call("PATCH", "/v1/workspace", { body: { budget: { credits_per_month: 0.75 } } });
     client = await connect(stage.gateway, { token: await stage.gateway.token({ scopes: ["tools:*"] }) });
@@ -163,7 +163,7 @@ describe("over MCP", () => {
     ]);
   });
 
-  test("calls together spend no more than there is, and one that waits ends with its agent's stop", async () => {
+  test("calls together spend no more than there is, and a waiting one ends with its agent's stop", async () => {
     await stage.gateway.agent("clerk", { budget: { credits_per_day: 0.5 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     const held = gate();
@@ -183,7 +183,7 @@ describe("over MCP", () => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("nobody is asked to approve what cannot be paid; what is approved is paid as the task that it is", async () => {
+  test("nobody is asked to approve what cannot be paid; an approved call is charged as a task", async () => {
     await stage.gateway.agent("clerk", { approvals: ["up.*"], budget: { credits_per_day: 0.25 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     const call = client.call("up__paid");
@@ -202,7 +202,7 @@ describe("over MCP", () => {
     expect(await spent(stage.gateway)).toBe(CREDIT / 4);
   });
 
-  test("what is approved once the budget is spent is refused, and its task says so", async () => {
+  test("a call approved after the budget is spent is refused, and its task says so", async () => {
     await stage.gateway.agent("clerk", { approvals: ["up.paid"], budget: { credits_per_day: 0.25 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     const call = client.call("up__paid");

@@ -31,7 +31,7 @@ describe("refused", () => {
     "* * * * *\n",
     "a b c d e",
     "$(id) * * * *",
-  ])("%j is no expression", (cron) => {
+  ])("%j is not an expression", (cron) => {
     expect(cronProblem(cron)).toMatch(/^(must be five fields|is not a cron expression)/);
   });
 
@@ -101,7 +101,7 @@ describe("times", () => {
     expect(times(cron, zone, from, expected.length)).toEqual([...expected]);
   });
 
-  test("over a year there is one a day, in every zone, at the local time but where there is none", () => {
+  test("over a year there is one a day, in every zone, at the local time if that exists", () => {
     for (const zone of ["Europe/Berlin", "America/New_York", "Australia/Sydney", "UTC"]) {
       const found = times("30 2 * * *", zone, "2026-01-01T00:00:00Z", 365);
       const local = new Intl.DateTimeFormat("en-CA", {

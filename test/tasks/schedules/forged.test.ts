@@ -96,7 +96,7 @@ test("one that was deleted is not run, though its row is there again", async () 
   expect(await entriesOf("task.dispatch")).toEqual([]);
 });
 
-test("one that is as it was asked for is run after a restart, also once the copy of its prompt was erased", async () => {
+test("an unchanged schedule runs after a restart, even once the copy of its prompt is erased", async () => {
   const [{ seq }] = await entriesOf("schedule.update");
   expect((await call("DELETE", `/v1/ledger/${seq}/payload`)).status).toBe(204);
   await restart();

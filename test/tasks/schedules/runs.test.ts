@@ -89,7 +89,7 @@ test("at each time a task is dispatched, with the schedule's actor, and its entr
   });
 });
 
-describe("who may no more does no more", () => {
+describe("lost rights stop a schedule", () => {
   test("a revoked token's schedule does not run, says so, and is paused", async () => {
     const issued = await call("POST", "/v1/tokens", { name: "t", scopes: ["tasks:write", "tasks:read"] });
     const id = await schedule({}, issued.body.secret);
@@ -111,7 +111,7 @@ describe("who may no more does no more", () => {
     ]);
   });
 
-  test("nor does an expired one's", async () => {
+  test("an expired token's schedule does not run either", async () => {
     const issued = await call("POST", "/v1/tokens", {
       name: "t",
       scopes: ["tasks:write"],
@@ -146,7 +146,7 @@ describe("who may no more does no more", () => {
     expect(await read(id)).toMatchObject({ status: "paused", last_run: { code: "agent_not_found" } });
   });
 
-  test("who changes it lends it their own rights, and no more", async () => {
+  test("a person who changes it lends it only their own rights", async () => {
     const id = await schedule({ tools: ["time.now"] });
     const issued = await call("POST", "/v1/tokens", { name: "t", scopes: ["tasks:write"] });
     const weak = issued.body.secret;
@@ -159,7 +159,7 @@ describe("who may no more does no more", () => {
 });
 
 describe("missed", () => {
-  test("what was missed is skipped, and on record", async () => {
+  test("missed times are skipped and recorded", async () => {
     const id = await schedule();
     await gateway.stop();
     clock.advance(3 * DAY);
@@ -175,7 +175,7 @@ describe("missed", () => {
     ]);
   });
 
-  test("with `once` one is made up for, however many there were and however often it starts", async () => {
+  test("with `once` one run makes up for them, however many there were and however often it starts", async () => {
     const id = await schedule({ cron: "*/1 * * * *", missed: "once" });
     await gateway.stop();
     clock.advance(40 * DAY);
@@ -187,7 +187,7 @@ describe("missed", () => {
     expect((await dispatches())[0]).toMatchObject({ detail: { schedule: id, missed: 1 } });
   });
 
-  test("a clock that is set forward floods nobody", async () => {
+  test("a clock set forward causes no flood", async () => {
     const id = await schedule({ cron: "*/1 * * * *" });
     clock.setWall(clock.now() + 90 * DAY);
     clock.advance(30_000);
@@ -195,7 +195,7 @@ describe("missed", () => {
     expect(await tasks()).toEqual([]);
   });
 
-  test("a clock that is set back makes nothing twice", async () => {
+  test("a clock set back runs nothing twice", async () => {
     const id = await schedule();
     await reach(id, "2026-01-02T04:00:00Z");
     clock.setWall(Date.UTC(2026, 0, 2, 3, 59, 0));
@@ -212,7 +212,7 @@ describe("missed", () => {
   });
 });
 
-test("over months of days, each has its task, through summer time and leap day", async () => {
+test("over months each day has its task, through summer time and leap day", async () => {
   await call("PATCH", "/v1/workspace", { limits: { requests_per_minute: 1_000_000 } });
   clock.setWall(Date.UTC(2028, 1, 27));
   const id = await schedule({ cron: "30 2 * * *", timezone: "Europe/Berlin" });
@@ -250,7 +250,7 @@ test("many schedules of one minute are each dispatched once", async () => {
   expect(named.sort()).toEqual(ids.sort());
 });
 
-test("one that is deleted or paused does not run", async () => {
+test("a deleted or paused schedule does not run", async () => {
   const gone = await schedule();
   const paused = await schedule();
   const runs = await schedule();
@@ -261,7 +261,7 @@ test("one that is deleted or paused does not run", async () => {
   expect((await read(paused)).last_run).toBeNull();
 });
 
-describe("an agent that was archived, and another one of its name:", () => {
+describe("an archived agent, and a new one of its name:", () => {
   test("the schedule is not run by the other one, and is paused", async () => {
     const id = await schedule();
     expect((await call("DELETE", "/v1/agents/helper")).status).toBe(204);
@@ -280,7 +280,7 @@ describe("an agent that was archived, and another one of its name:", () => {
     expect(await tasks()).toHaveLength(1);
   });
 
-  test("a token of the other one does not see it", async () => {
+  test("a token of the new one does not see it", async () => {
     const id = await schedule();
     await call("DELETE", "/v1/agents/helper");
     await gateway.agent("helper");

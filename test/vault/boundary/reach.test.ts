@@ -89,7 +89,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     });
   }, 120_000);
 
-  test("lists and reads show what lies inside, and what does not is not there", async () => {
+  test("lists and reads show what is inside, and nothing else exists for them", async () => {
     const run = async (scopes: string[], memory: string[], wanted: string) => {
       const workspace = await freshWorkspace(house);
       const documents = await place(workspace, scopes);
@@ -119,7 +119,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     await fc.assert(fc.asyncProperty(tree, scopePaths, scopePath, run), { numRuns: 30 });
   }, 120_000);
 
-  test("an agent writes, replaces and deletes inside alone; a refusal changes nothing", async () => {
+  test("an agent writes, replaces and deletes only inside; a refusal changes nothing", async () => {
     const run = async (scopes: string[], memory: string[], target: string) => {
       const workspace = await freshWorkspace(house);
       const documents = await place(workspace, scopes);
@@ -161,7 +161,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     await fc.assert(fc.asyncProperty(tree, scopePaths, scopePath, run), { numRuns: 25 });
   }, 120_000);
 
-  test("a document outside is refused in the same words as one that does not exist", async () => {
+  test("a document outside is refused with the same message as one that does not exist", async () => {
     const workspace = await freshWorkspace(house);
     const token = await workspace.agent("agent", "support");
     const [outside] = await place(workspace, ["supportx"]);
@@ -178,7 +178,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     }
   });
 
-  test("a token that acts as an agent cannot see as another one, whatever else it may do", async () => {
+  test("a token that acts as an agent cannot see as another agent, whatever else it may do", async () => {
     const workspace = await freshWorkspace(house);
     await workspace.agent("legal", "legal");
     await workspace.agent("support", "support");
@@ -200,7 +200,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     expect([nobody.status, nobody.body.code]).toEqual([404, "agent_not_found"]);
   });
 
-  test("more scopes than are asked for at once are all searched", async () => {
+  test("scopes are all searched, even if there are more than one query can name", async () => {
     const workspace = await freshWorkspace(house);
     for (let at = 0; at < 70; at++) {
       await workspace.write({ text: `The tapir number t${at}x${at * 7}.`, scope: `many/s${at}` });
@@ -214,7 +214,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     }
   });
 
-  test("a token of an agent that was archived sees nothing, nor what another one of its name may see", async () => {
+  test("a token of an archived agent sees nothing, not even what another agent of its name may see", async () => {
     const workspace = await freshWorkspace(house);
     const token = await workspace.agent("agent", "support");
     await place(workspace, ["legal"]);
@@ -225,7 +225,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     expect((await ask()).status).toBe(401);
   });
 
-  test("a narrower memory counts from the next call on", async () => {
+  test("a narrower memory applies from the next call on", async () => {
     const workspace = await freshWorkspace(house);
     const token = await workspace.agent("agent", ["support", "legal"]);
     const [legal] = await place(workspace, ["legal"]);

@@ -127,7 +127,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
   });
   afterAll(() => house.stop());
 
-  describe("what lies outside moves nothing inside", () => {
+  describe("documents outside do not affect results inside", () => {
     let name: string;
     let workspace: Workspace;
     let token: string;
@@ -149,7 +149,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
       before = await answersOf(workspace, token);
     });
 
-    test("documents that come, are replaced and go, around merges of their segments", async () => {
+    test("documents that are added, replaced and deleted, around merges of their segments", async () => {
       const outside: string[] = [];
       for (let number = 0; number < 40; number++) {
         const scope = OUTSIDE[number % OUTSIDE.length] as string;
@@ -182,7 +182,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
       expectUnmoved(await answersOf(workspace, token), before);
     }, 60_000);
 
-    test("a word of outside is never offered as a correction, nor does it keep one from being made", async () => {
+    test("a word from outside is never offered as a correction, and never prevents one", async () => {
       for (let number = 0; number < 16; number++) {
         const scope = OUTSIDE[number % OUTSIDE.length] as string;
         await workspace.write({
@@ -223,7 +223,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     }, 60_000);
   });
 
-  test("documents go in while others search: no answer shows anything but its own boundary", async () => {
+  test("documents are added while others search: no answer shows anything outside its own boundary", async () => {
     const workspace = workspaceOf(gateway, await gateway.workspace(`busy-${++runs}`));
     const token = await workspace.agent("agent", INSIDE);
     await workspace.write({ text: textOf(SUBJECTS, 1), scope: INSIDE });

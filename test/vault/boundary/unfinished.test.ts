@@ -58,7 +58,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
       expect((await workspace.call("GET", `/v1/vault/documents/${hidden}`)).status).toBe(404);
     });
 
-    test("does not take the place of those that are shown, however near it is", async () => {
+    test("does not displace visible documents, however similar it is", async () => {
       const scope = `${state}/shared`;
       const text = Array.from({ length: 700 }, (_, at) =>
         `The quagmire has the number q${at}.`.repeat(6),

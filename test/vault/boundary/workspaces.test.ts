@@ -30,7 +30,7 @@ test("the same id in two workspaces is two documents", async () => {
 });
 
 test.each(MODES)(
-  "a %s search sees its own workspace alone, in the same scope and by the same id",
+  "a %s search sees only its own workspace, in the same scope and with the same id",
   async (mode) => {
     for (const query of ["quokka", "zeppelin", "quoka", "zepelin"]) {
       const ask = { query, mode, scopes: [SCOPE], explain: true };
@@ -43,14 +43,14 @@ test.each(MODES)(
   },
 );
 
-test("a filter's value meets its own workspace alone", async () => {
+test("a filter's value matches only in its own workspace", async () => {
   const filter = { owner: "ann" };
   await ours.write({ text: "Ours with ann.", scope: SCOPE, metadata: filter });
   expect((await theirs.search({ query: "ann", filter })).results).toEqual([]);
   expect((await ours.search({ query: "ann", filter })).results).toHaveLength(1);
 });
 
-test("a workspace can neither replace nor delete what another one has", async () => {
+test("a workspace can neither replace nor delete another's documents", async () => {
   const own = await ours.write({ text: "Only ours.", scope: SCOPE });
   for (const method of ["GET", "DELETE"]) {
     const answer = await theirs.call(method, `/v1/vault/documents/${own}`);
@@ -68,7 +68,7 @@ test("a workspace can neither replace nor delete what another one has", async ()
   expect((await ours.call("GET", `/v1/vault/documents/${own}`)).body.text).toBe("Only ours.");
 });
 
-test("a cursor of another workspace's list leads to nothing of it", async () => {
+test("a cursor from another workspace's list reveals nothing of it", async () => {
   for (const text of ["one", "two", "three"]) await theirs.write({ text, scope: "lists" });
   const first = (await theirs.call("GET", "/v1/vault/documents?limit=1")).body;
   const { data } = (await ours.call("GET", `/v1/vault/documents?limit=50&cursor=${first.next_cursor}`)).body;

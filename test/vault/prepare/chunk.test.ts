@@ -51,7 +51,7 @@ test("a document without text has no passages", () => {
   expect(chunkDocument({ text: " \n ", blocks: [] })).toEqual([]);
 });
 
-test("long sections are passages of their own, with the headings above them", async () => {
+test("long sections are separate passages, with the headings above them", async () => {
   const text = `# Guide\n\n## Install\n\n${prose(900)}\n\n### On *Linux* ###\n\n${prose(1_400)}\n\n## Use\n\n${prose(1_900)}`;
   const { chunks, parts } = await passages(text);
   expect(parts.map((part) => part.slice(0, 12))).toEqual([
@@ -62,7 +62,7 @@ test("long sections are passages of their own, with the headings above them", as
   expect(chunks.map(({ headings }) => headings)).toEqual([[], ["Guide", "Install"], ["Guide"]]);
 });
 
-test("a passage in the middle of a section stands under its heading", async () => {
+test("a passage in the middle of a section has its heading", async () => {
   const { chunks } = await passages(
     `# Guide\n\n${prose(500)}\n\n## Use\n\n${prose(3_000)}\n\n# End\n\n${prose(900)}`,
   );
@@ -81,13 +81,13 @@ test("small neighbours share a passage, and no heading stands alone", async () =
   }
 });
 
-test("what is too small at the end goes with the passage before", async () => {
+test("too small a rest at the end joins the previous passage", async () => {
   const { parts } = await passages(`# A\n\n${prose(1_700)}\n\n# B\n\n${prose(1_500)}\n\n# C\n\nShort.`);
   expect(parts.length).toBe(2);
   expect(parts[1]).toEndWith("Short.");
 });
 
-test("long text is cut between sentences, which the next passage repeats", async () => {
+test("long text is cut between sentences, and the next passage repeats the last ones", async () => {
   const { chunks, parts } = await passages(prose(10_000), "text/plain");
   expect(parts.length).toBeGreaterThan(7);
   for (const [index, part] of parts.entries()) {
@@ -118,7 +118,7 @@ test("rows stay whole and are not repeated", async () => {
   }
 });
 
-test("text behind a row repeats nothing of the row", () => {
+test("text after a row repeats nothing of the row", () => {
   const text = `${"a row ".repeat(76)}${"Is it? ".repeat(600)}`;
   const blocks: Block[] = [
     { kind: "row", level: 0, start: 0, end: 456 },
@@ -140,7 +140,7 @@ test("front matter is in no passage", async () => {
   expect(parts.join(" ")).not.toContain("secret");
 });
 
-test("what readers see as one character is not cut", async () => {
+test("a character as readers see it is not cut", async () => {
   for (const cluster of ["👨‍👩‍👧‍👦", "e\u0301", "🇩🇪", "क्षि"]) {
     const { parts } = await passages(cluster.repeat(3_000), "text/plain");
     for (const part of parts) expect(part.replaceAll(cluster, "")).toBe("");
@@ -153,7 +153,7 @@ test.each([
   ["white space", " \n "],
   ["sentence marks that end nothing", ".)。」"],
   ["marks that combine", "\u0301"],
-])("20 million characters of %s are cut too", async (_, piece) => {
+])("20 million characters of %s are split too", async (_, piece) => {
   const text = `a${piece.repeat(Math.floor(19_999_998 / piece.length))}b`;
   expect(chunkDocument(await readText(text)).at(-1)?.end).toBe(text.length);
 });

@@ -44,7 +44,7 @@ describe("CSV is read", () => {
   });
 });
 
-test("rows stand on lines of their own, values exact", async () => {
+test("rows are on lines of their own, with exact values", async () => {
   expect((await readText("id,n\n007,1.50\n008,1e3", "text/csv")).text).toBe(
     "id: 007; n: 1.50\nid: 008; n: 1e3",
   );

@@ -36,7 +36,7 @@ test.each([
   ["footnotes.docx", "Ouch[1].[2]\n\n[1] A tachyon walks into a bar.\n\n[2] Fin."],
   ["endnotes.docx", "Ouch[1].[2]\n\n[1] A tachyon walks into a bar.\n\n[2] Fin."],
   ["footnote-hyperlink.docx", "[1]\n\n[1] Example"],
-])("%s, its notes as their references are numbered", async (name, expected) => {
+])("%s, with notes numbered like their references", async (name, expected) => {
   expect((await readDocx(readFileSync(join(FOLDER, name)))).text).toBe(expected);
 });
 

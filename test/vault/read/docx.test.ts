@@ -86,7 +86,7 @@ test("headings, paragraphs and tables are read", async () => {
   expect(blocks.map(({ kind, level }) => kind + level)).toEqual(["heading1", "paragraph0", "row0", "row0"]);
 });
 
-test("pictures give their alternative text; outside ones are not fetched", async () => {
+test("pictures yield their alternative text; external ones are not fetched", async () => {
   let calls = 0;
   using server = Bun.serve({ port: 0, fetch: () => new Response(String(calls++)) });
   const picture = `<w:p><w:r><w:drawing xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><wp:inline><wp:docPr descr="a plan"/><a:graphic><a:graphicData><pic:pic><pic:blipFill><a:blip r:REF="rId9"/></pic:blipFill></pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r></w:p>`;

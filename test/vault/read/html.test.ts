@@ -8,7 +8,7 @@ async function blocksOf(html: string, type = "text/html"): Promise<string[]> {
   );
 }
 
-test("too many elements in each other are refused", async () => {
+test("too many nested elements are refused", async () => {
   await expect(readText(`${"<b>".repeat(1_001)}a`, "text/html")).rejects.toThrow(
     "elements nested more than 1000 deep",
   );
@@ -94,12 +94,12 @@ describe("read is", () => {
   });
 });
 
-test("blocks stand on lines of their own", async () => {
+test("blocks are on lines of their own", async () => {
   const html = "<h1>A</h1><p>b</p><ul><li>c<li>d</ul><table><tr><td>1<td>2<tr><td>3<td>4</table>";
   expect((await readText(html, "text/html")).text).toBe("A\n\nb\n\n- c\n- d\n\n1 | 2\n3 | 4");
 });
 
-test("XHTML closes elements by a slash and has character data", async () => {
+test("XHTML closes elements with a slash and has character data", async () => {
   const xhtml = '<html><head><title/><script src="a"/></head><body><p>a<![CDATA[ <b> ]]></p></body></html>';
   expect(await blocksOf(xhtml, "application/xhtml+xml")).toEqual(["paragraph a <b>"]);
 });

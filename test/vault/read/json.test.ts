@@ -68,7 +68,7 @@ function leavesOf(value: unknown, path: readonly string[] = []): string[] {
   return Object.entries(value).flatMap(([key, item]) => leavesOf(item, [...path, key]));
 }
 
-test("it reads what JSON.parse reads, and refuses what that refuses", () => {
+test("it accepts what JSON.parse accepts, and refuses what that refuses", () => {
   const valid = fc.json().map((json) => JSON.stringify(JSON.parse(json), null, json.length % 3));
   const broken = fc
     .tuple(valid, fc.nat(), fc.constantFrom("", ",", "}", "]", '"', "\\", "0", "e", "\n", "-"))

@@ -81,7 +81,7 @@ const markdown = fc
   .array(fc.tuple(pieces, fc.constantFrom("\n", "\n\n")), { minLength: 1, maxLength: 12 })
   .map((parts) => parts.map(([piece, gap]) => piece + gap).join(""));
 
-test("headings that part the document are those that a full parser finds", async () => {
+test("headings that divide the document are those that a full parser finds", async () => {
   await fc.assert(
     fc.asyncProperty(markdown, async (text) => {
       const tree = fromMarkdown(text);

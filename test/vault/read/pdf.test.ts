@@ -66,7 +66,7 @@ test("a PDF file is read page by page, in paragraphs", async () => {
   expect(bytes.length).toBeGreaterThan(0);
 });
 
-test("a Buffer is read as well, and left as it is", async () => {
+test("a Buffer is read as well, and not changed", async () => {
   const buffer = Buffer.from(whole);
   expect((await readBytes(buffer, PDF)).text).toBe("Hello");
   expect(buffer.equals(whole)).toBe(true);

@@ -76,13 +76,13 @@ describe("the charset is", () => {
   });
 });
 
-test("bytes are left as they are", async () => {
+test("bytes are not changed", async () => {
   const bytes = utf8("some text");
   await readBytes(bytes, "text/plain");
   expect(new TextDecoder().decode(bytes)).toBe("some text");
 });
 
-test("plain text is stored as it came, in paragraphs", async () => {
+test("plain text is stored unchanged, in paragraphs", async () => {
   const text = "\n one\ntwo\r\n \t\r\nthree\u0007\n\n\n\nfour ";
   const document = await readText(text);
   expect(document.text).toBe(text);
@@ -98,7 +98,7 @@ test("lone surrogates are replaced, in place", async () => {
   expect(document.text).toBe("a\uFFFDb\uFFFD 😀");
 });
 
-test("control characters are dropped from what is read out of a format", async () => {
+test("control characters are dropped from text extracted from a format", async () => {
   const document = await readText("<p>a\u0000\u0007b\u0085c\fd\te</p>", "text/html");
   expect(document.text).toBe("ab c d e");
 });
@@ -120,7 +120,7 @@ const hostile = fc.oneof(
     .map((parts) => parts.join("")),
 );
 
-describe("whatever text comes, it is refused or read into ordered blocks:", () => {
+describe("any text is refused or read into ordered blocks:", () => {
   test.each(textTypes)("%s", async (type) => {
     await fc.assert(
       fc.asyncProperty(hostile, async (input) => {

@@ -20,20 +20,20 @@ describe("a document is read in a process of its own", () => {
     expect(light(1, type)).toBe(false);
   });
 
-  test.each(LIGHT)("past 262,144 characters: %s", (type) => {
+  test.each(LIGHT)("beyond 262,144 characters: %s", (type) => {
     expect([light(262_144, type), light(262_145, type), light(1, `${type.toUpperCase()};charset=x`)]).toEqual(
       [true, false, true],
     );
   });
 
-  test("also where it came in base64", () => {
+  test("even if it came in base64", () => {
     const content = { kind: "base64", data: "x".repeat(262_145), type: "text/plain" } as const;
     expect(isLight({ content })).toBe(false);
     expect(isLight({ content: { ...content, data: "eA==" } })).toBe(true);
   });
 });
 
-describe("what is not makes no more than it was", () => {
+describe("other documents do not grow", () => {
   const piece = fc.oneof(
     fc.constantFrom("<li>", "<td>", "<tr>", "<table>", "</td>", "<h1>", "<br>", "<p>", "<pre>", "</pre>"),
     fc.constantFrom(
@@ -71,7 +71,7 @@ describe("what is not makes no more than it was", () => {
   });
 });
 
-test("the time for a document goes by its size, up to what the operator set", () => {
+test("the time for a document depends on its size, up to the operator's limit", () => {
   const time = (length: number, most = 120_000) => timeAllowed(textRequest("x".repeat(length)), most);
   expect([time(1), time(MIB), time(10 * MIB), time(40 * MIB), time(MIB, 5_000)]).toEqual([
     24_000, 24_000, 60_000, 120_000, 5_000,

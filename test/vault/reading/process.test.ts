@@ -80,7 +80,7 @@ describe("a document that takes more memory than it may is given up, and its pro
   });
 });
 
-describe("elements without text take no memory: they are read in the lowest ceiling there is", () => {
+describe("elements without text take no memory: they are read within the lowest limit", () => {
   const text = "<w:p><w:r><w:t>hello</w:t></w:r></w:p>";
   test.each([
     ["seven and a half million empty elements", `${text}${"<a/>".repeat(7_500_000)}`, 5],
@@ -119,7 +119,7 @@ describe("a reading process", () => {
     ["several segments", textRequest(longText("slab", 700), "text/markdown")],
     ["values", textRequest("name,city\nAnna,Berlin\nÖzgür,İzmir")],
     ["bytes", bytesRequest(docx("<w:p><w:r><w:t>Hello</w:t></w:r></w:p>"), DOCX)],
-  ])("answers what would have been made here: %s", async (_, request) => {
+  ])("answers what this process would have made: %s", async (_, request) => {
     const { vectors, segments, passages, ...rest } = await prepareDocument(request);
     const answer = await start().read(request, LONG_MS);
     expect(plain(answer)).toMatchObject(plain(rest));
@@ -128,7 +128,7 @@ describe("a reading process", () => {
     expect([...answer.vectors]).toEqual([...vectors]);
   });
 
-  test("refuses what cannot be read, names the field, and reads the next one", async () => {
+  test("refuses an unreadable document, names the field, and reads the next one", async () => {
     const reader = start();
     const error = await read(reader, bytesRequest(Buffer.from("no zip"), DOCX));
     expect(error).toMatchObject({
@@ -149,7 +149,7 @@ describe("a reading process", () => {
     expect(reader.isUsable).toBe(false);
   });
 
-  test("that cannot start is the program's fault and not the document's", async () => {
+  test("that cannot start is the program's fault, not the document's", async () => {
     const reader = new DocumentReader([process.execPath, "-e", "throw new Error('no start')"]);
     const error = await read(reader);
     expect(error).toBeInstanceOf(ReaderFailed);

@@ -33,7 +33,7 @@ afterEach(async () => {
 const endless = () => bytesRequest(endlessPdf(), PDF);
 const short = textRequest("a,b\n1,2");
 
-test("a workspace whose documents never end leaves a reader to the others", async () => {
+test("a workspace whose documents never end leaves a reader for the others", async () => {
   const readers = open();
   const settled: string[] = [];
   const hung = Array.from({ length: 4 }, () => readers.do(endless(), { workspaceId: 1 }));
@@ -44,7 +44,7 @@ test("a workspace whose documents never end leaves a reader to the others", asyn
   expect(settled).toEqual([]);
 });
 
-test("with one reader workspaces take turns, however many documents one has waiting", async () => {
+test("with one reader, workspaces take turns, however many documents one has waiting", async () => {
   const readers = open({ most: 1 });
   const order: string[] = [];
   const send = (name: string, workspaceId: number) =>
@@ -55,7 +55,7 @@ test("with one reader workspaces take turns, however many documents one has wait
   expect(order).toEqual(["a1", "a2", "b1", "c1", "a3", "a4"]);
 });
 
-test("a document that takes all of its time is given up, and those behind it are read by another process", async () => {
+test("a document that uses all its time is given up, and those behind it are read by another process", async () => {
   const failures: number[] = [];
   const readers = open({
     most: 1,
@@ -73,7 +73,7 @@ test("a document that takes all of its time is given up, and those behind it are
   expect(failures).toEqual([0, 2]);
 });
 
-test("what is over the number that may wait is refused, and other workspaces' documents are not", async () => {
+test("documents beyond the queue's limit are refused, but not other workspaces' documents", async () => {
   const readers = open({ most: 1 });
   const send = (workspaceId: number) =>
     readers.do(endless(), { workspaceId }).then(
@@ -137,7 +137,7 @@ test("a document is read by another process if an idle one was killed before it"
   expect(pids()).toHaveLength(2);
 });
 
-test("a document is tried again once only", async () => {
+test("a document is retried only once", async () => {
   const { readers, pids } = openListed({ most: 1 });
   await readers.do(short, { workspaceId: 1 });
   const reading = readers.do(endless(), { workspaceId: 1 }).catch(String);

@@ -110,7 +110,7 @@ describe("WordRanking", () => {
     );
   });
 
-  test("is restricted to the documents that are named, whose scores stay what they are", () => {
+  test("can be restricted to named documents, whose scores do not change", () => {
     const documents = VOCABULARY.map((word) => ({ title: [], text: [word, "zebra"] }));
     const passages = passagesOf(documents).map((passage, at) => ({ ...passage, key: at * 65_536 + 3 }));
     const segments = [new Segment(encodeSegment(passages))];
@@ -126,19 +126,19 @@ describe("WordRanking", () => {
 describe("readQuestion", () => {
   const segments = segmentsOf([{ title: [], text: ["zebra", "walrus", "the"] }], 1);
 
-  test("of nothing, and of what there is not, has no terms", () => {
+  test("of nothing, and of unknown words, has no terms", () => {
     for (const query of ["", "?!", "hippopotamus", "zebr"]) {
       const { terms } = readQuestion(query, []);
       expect(terms).toEqual([]);
     }
   });
 
-  test("takes a stop word only where there is nothing else", () => {
+  test("uses a stop word only if there is nothing else", () => {
     expect(readQuestion("the zebra", segments).terms).toHaveLength(1);
     expect(readQuestion("the", segments).terms).toHaveLength(1);
   });
 
-  test("corrects by the words of these segments alone, and a known word never", () => {
+  test("corrects only with words of these segments, and never a known word", () => {
     const others = segmentsOf([{ title: [], text: ["zebru", "walris"] }], 1);
     expect(correctionsOf(readQuestion("zebrq", segments))).toEqual({ zebrq: ["zebra"] });
     expect(correctionsOf(readQuestion("zebrq", others))).toEqual({ zebrq: ["zebru"] });
@@ -147,7 +147,7 @@ describe("readQuestion", () => {
     expect(readQuestion("zebra zebrq", segments).terms).toHaveLength(1);
   });
 
-  test("looks a page of a question up by its first words alone", () => {
+  test("looks up a page-long question only by its first words", () => {
     const page = Array.from({ length: 5_000 }, (_, at) => `nobody${at}`).join(" ");
     expect(readQuestion(`${page} zebra`, segments).terms).toEqual([]);
     expect(readQuestion(`zebra ${page}`, segments).terms).toHaveLength(1);
@@ -160,7 +160,7 @@ describe("Best", () => {
     { selector: ({ key }) => key, maxLength: 60 },
   );
 
-  test("keeps what sorting would put first, equals by their keys", () => {
+  test("keeps what sorting would put first, with equals ordered by their keys", () => {
     fc.assert(
       fc.property(scored, fc.integer({ min: 1, max: 20 }), (given, limit) => {
         const best = new TopK(limit);
@@ -174,7 +174,7 @@ describe("Best", () => {
     );
   });
 
-  test("its threshold is what the worst of a full one scores", () => {
+  test("has the score of its last item as its threshold once full", () => {
     fc.assert(
       fc.property(scored, fc.integer({ min: 1, max: 20 }), (given, limit) => {
         const best = new TopK(limit);
@@ -218,7 +218,7 @@ describe("Locks", () => {
     ]);
   });
 
-  test("a failure is its own caller's alone", async () => {
+  test("a failure affects only its own caller", async () => {
     const locks = new Locks();
     const failing = locks.run(1, () => Promise.reject(new Error("broken")));
     const after = locks.run(1, async () => "fine");

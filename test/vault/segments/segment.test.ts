@@ -119,11 +119,11 @@ function expectVectors(segment: Segment, given: readonly PassageTerms[]): void {
 }
 
 describe("a segment", () => {
-  test("says what was put into it", () => {
+  test("returns what was put into it", () => {
     fc.assert(fc.property(passages, (given) => expectSays(new Segment(encodeSegment(given)), given)));
   });
 
-  test("is read from bytes that lie anywhere in memory", () => {
+  test("is read from bytes anywhere in memory", () => {
     fc.assert(
       fc.property(passages, fc.integer({ min: 0, max: 9 }), (given, shift) => {
         const bytes = encodeSegment(given);
@@ -134,7 +134,7 @@ describe("a segment", () => {
     );
   });
 
-  test("says the same of the same passages, made at once or merged of parts in any order", () => {
+  test("is the same for the same passages, built at once or merged from parts in any order", () => {
     fc.assert(
       fc.property(passages, fc.array(fc.integer({ min: 0, max: 3 }), fixed(30)), (given, parts) => {
         fc.pre(given.length > 0);
@@ -149,7 +149,7 @@ describe("a segment", () => {
     );
   });
 
-  test("without some passages is as if they had never been there", () => {
+  test("without some passages is as if these had never existed", () => {
     fc.assert(
       fc.property(passages, fc.integer({ min: 1, max: 4 }), (given, modulus) => {
         const halves = [given.slice(0, 9), given.slice(9)].map((half) => new Segment(encodeSegment(half)));
@@ -162,7 +162,7 @@ describe("a segment", () => {
     );
   });
 
-  test("of as many passages as there may be is full; of one more it is refused", () => {
+  test("with the most passages is full; with one more it is refused", () => {
     const full = Array.from({ length: SEGMENT_LIMIT }, (_, key) => ({
       key,
       length: 1,

@@ -35,7 +35,7 @@ describe("wordsOf", () => {
     expect(wordsOf(text)).toEqual(expected);
   });
 
-  test("are letters and digits in lower case, and the same when they are read again", () => {
+  test("are letters and digits in lower case, and stay the same when read again", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         for (const word of wordsOf(text)) {
@@ -47,7 +47,7 @@ describe("wordsOf", () => {
     );
   });
 
-  test("do not hang on how an accent is written, nor on what stands between them", () => {
+  test("do not depend on how an accent is written, nor on what separates them", () => {
     fc.assert(
       fc.property(anyText, anyText, (left, right) => {
         fc.pre(left.isWellFormed() && right.isWellFormed());
@@ -60,7 +60,7 @@ describe("wordsOf", () => {
 });
 
 describe("terms", () => {
-  test("are whole numbers of 53 bits, always the same for one word", () => {
+  test("are integers of 53 bits, always the same for one word", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 30 }), (word) => {
         expect(Number.isSafeInteger(hash53(word))).toBe(true);
@@ -82,7 +82,7 @@ describe("terms", () => {
     expect(seen.size).toBe(texts.size);
   });
 
-  test("join the forms of a word, and part different words", () => {
+  test("unite the forms of a word, and separate different words", () => {
     for (const forms of [
       ["refund", "refunds", "refunded", "refunding"],
       ["connect", "connected", "connection", "connections"],
@@ -130,7 +130,7 @@ describe("spellings near a word", () => {
     return before + letter + rest;
   }
 
-  test("hold every slip of one letter, and nothing that is further away", () => {
+  test("contain every slip of one letter, and nothing further away", () => {
     fc.assert(
       fc.property(plainWord, edit, (word, slip) => {
         expect([...spellingsNear(word)]).toContain(edited(word, slip));
@@ -217,7 +217,7 @@ describe("lexicalVector", () => {
   const words = fc.array(fc.oneof(plainWord, fc.constantFrom("the", "of", "退款", "x")), { maxLength: 30 });
   const lengthOf = (vector: Float32Array) => Math.sqrt(vector.reduce((sum, each) => sum + each * each, 0));
 
-  test("has the length one, and its dimensions", () => {
+  test("has length one and the right dimensions", () => {
     fc.assert(
       fc.property(words, (given) => {
         const vector = lexicalVector(given);
@@ -229,7 +229,7 @@ describe("lexicalVector", () => {
     );
   });
 
-  test("is the same for the same words in any order, also after many others", () => {
+  test("is the same for the same words in any order, even after many others", () => {
     fc.assert(
       fc.property(words, (given) => {
         const first = lexicalVector(given);
@@ -241,11 +241,11 @@ describe("lexicalVector", () => {
     expect(lexicalVector(["refund", "invoice"])).toEqual(before);
   });
 
-  test("is null where there is nothing to hash", () => {
+  test("is null if there is nothing to hash", () => {
     for (const none of [[], ["the"], ["the", "of", "and"]]) expect(lexicalVector(none)).toBeNull();
   });
 
-  test("is nearer for like spellings than for others", () => {
+  test("is nearer for similar spellings than for others", () => {
     const similarity = (left: string, right: string) => {
       const [a, b] = [lexicalVector([left]), lexicalVector([right])];
       return a && b ? a.reduce((sum, each, at) => sum + each * (b[at] as number), 0) : 0;
