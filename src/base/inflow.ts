@@ -64,6 +64,18 @@ export class LoopTurns {
 
 const turns = new LoopTurns();
 
+function weightOf({ bytes, lines = 0, messages = 0 }: Arrival): number {
+  return bytes + lines * PER_LINE + messages * PER_MESSAGE;
+}
+
+/**
+ * Takes a part of one of the event loop's turns, which everything that arrives from outside shares. MUST be awaited
+ * before the next part is read. @returns undefined if there is no wait
+ */
+export function takeTurn(arrival: Arrival): Promise<void> | undefined {
+  return turns.take(weightOf(arrival));
+}
+
 /**
  * Paces what one source sends: a connector, or a model's answer. Beyond its rate, the source is read more slowly, so that
  * it has to wait when it writes.
@@ -80,8 +92,8 @@ export class Inflow {
   }
 
   /** MUST be awaited before what has arrived is processed. @returns undefined if there is no wait */
-  take({ bytes, lines = 0, messages = 0 }: Arrival): Promise<void> | undefined {
-    const weight = bytes + lines * PER_LINE + messages * PER_MESSAGE;
+  take(arrival: Arrival): Promise<void> | undefined {
+    const weight = weightOf(arrival);
     const now = this.#clock.monotonic();
     this.#left = Math.min(BURST, this.#left + ((now - this.#since) / 1_000) * PER_SECOND) - weight;
     this.#since = now;
