@@ -1,4 +1,5 @@
 import { EventMeter } from "./event-stream.ts";
+import type { Arrival, Inflow } from "./inflow.ts";
 import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 
 /** The limits of a body, and the errors with which it fails beyond them. */
@@ -10,33 +11,42 @@ export interface BodyLimits {
   readonly json?: JsonLimits | undefined;
   /** The error for a body or event whose JSON exceeds its limits. */
   readonly jsonTooLarge: (excess: JsonExcess) => Error;
+  /** Paces the source of the body. */
+  readonly inflow: Inflow;
 }
 
-/** Checks the next bytes. @returns the error with which the body fails, or null */
-type Check = (part: Uint8Array) => Error | null;
+/** Measures the next bytes, and finds the error with which the body fails, if any. */
+type Check = (part: Uint8Array) => { readonly refusal: Error | null; readonly arrival: Arrival };
+
+/** Bytes of events that are handed on at once. Their reader processes all events in them without a pause. */
+const EVENTS_SLICE = 2 * 1024;
+const WHOLE_SLICE = 64 * 1024;
 
 /**
- * Returns the response with a body that fails beyond the limits. Nothing is read before the reader asks for it, and a
- * reader that cancels ends the request.
+ * Returns the response with a body that fails beyond the limits, and that shares the event loop with others. Nothing is
+ * read before the reader asks for it, and a reader that cancels ends the request.
  */
 export function capBody(response: Response, limits: BodyLimits): Response {
   const type = response.headers.get("content-type") ?? "";
   // The body of an error response is read as a whole, whatever its content type.
   const isStream = response.ok && /^\s*text\/event-stream\b/i.test(type);
-  return isStream ? checked(response, checkEvents(limits)) : capWhole(response, limits);
+  if (!isStream) return capWhole(response, limits);
+  return checked(response, { check: checkEvents(limits), slice: EVENTS_SLICE, inflow: limits.inflow });
 }
 
 /** `capBody` for a body that is never read as events: `bytes` limits the whole. */
 export function capWhole(response: Response, limits: BodyLimits): Response {
-  return checked(response, checkWhole(limits));
+  return checked(response, { check: checkWhole(limits), slice: WHOLE_SLICE, inflow: limits.inflow });
 }
 
 function checkEvents({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
   const events = new EventMeter(json);
   return (part) => {
-    const { bytes: most, excess } = events.add(part);
-    if (most > bytes) return tooLarge();
-    return excess && jsonTooLarge(excess);
+    const { bytes: most, excess, lines, events: messages } = events.add(part);
+    return {
+      refusal: most > bytes ? tooLarge() : excess && jsonTooLarge(excess),
+      arrival: { bytes: part.length, lines, messages },
+    };
   };
 }
 
@@ -47,29 +57,52 @@ function checkWhole({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check 
   let total = 0;
   return (part) => {
     total += part.length;
-    if (total > bytes) return tooLarge();
-    const excess = whole.add(part) ?? events.add(part).excess;
-    return excess && jsonTooLarge(excess);
+    const { excess: inEvents, events: messages } = events.add(part);
+    const excess = whole.add(part) ?? inEvents;
+    return {
+      refusal: total > bytes ? tooLarge() : excess && jsonTooLarge(excess),
+      arrival: { bytes: part.length, messages },
+    };
   };
 }
 
-function checked(response: Response, check: Check): Response {
+interface Checks {
+  readonly check: Check;
+  /** The most bytes handed on at once. */
+  readonly slice: number;
+  readonly inflow: Inflow;
+}
+
+function checked(response: Response, { check, slice, inflow }: Checks): Response {
   if (!response.body) return response;
   const reader = response.body.getReader();
+  let rest = new Uint8Array();
+  let isCancelled = false;
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const { done, value } = await reader.read();
-        const refusal = done ? null : check(value);
-        if (done) {
-          controller.close();
-        } else if (refusal) {
+        while (rest.length === 0) {
+          const { done, value } = await reader.read();
+          if (done) return controller.close();
+          rest = value;
+        }
+        const part = rest.subarray(0, slice);
+        rest = rest.subarray(slice);
+        const { refusal, arrival } = check(part);
+        if (refusal) {
           // The body is no longer needed, so an error of its connection does not matter.
           reader.cancel().catch(() => {});
           controller.error(refusal);
-        } else controller.enqueue(value);
+          return;
+        }
+        const wait = inflow.take(arrival);
+        if (wait) await wait;
+        if (!isCancelled) controller.enqueue(part);
       },
-      cancel: (reason) => reader.cancel(reason),
+      cancel(reason) {
+        isCancelled = true;
+        return reader.cancel(reason);
+      },
     },
     { highWaterMark: 0 },
   );

@@ -2,8 +2,21 @@ import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
+/** Bytes of the longest blank line. */
+const BLANK_LINE = 2;
 /** The prefix of a line with data. */
 const DATA = new TextEncoder().encode("data:");
+
+export interface EventMeasure {
+  /** The most bytes of any event that is open or ends in the measured bytes. */
+  readonly bytes: number;
+  /** The first limit that an event's JSON exceeds. */
+  readonly excess: JsonExcess | null;
+  /** Lines that end there. */
+  readonly lines: number;
+  /** Events that end there, and are more than a blank line. */
+  readonly events: number;
+}
 
 /**
  * Measures the events of a `text/event-stream` by its bytes: their length, and the depth and width of the JSON in
@@ -22,13 +35,12 @@ export class EventMeter {
     this.#json = new JsonMeter(json);
   }
 
-  /**
-   * Measures the next bytes. @returns the most bytes of any event that is open or ends here, and the first limit that
-   * its JSON exceeds
-   */
-  add(part: Uint8Array): { readonly bytes: number; readonly excess: JsonExcess | null } {
+  /** Measures the next bytes. */
+  add(part: Uint8Array): EventMeasure {
     let most = this.#length;
     let excess: JsonExcess | null = null;
+    let lines = 0;
+    let events = 0;
     for (let at = 0; at < part.length; at++) {
       const byte = part[at];
       this.#length++;
@@ -38,8 +50,10 @@ export class EventMeter {
       }
       this.#afterReturn = byte === CARRIAGE_RETURN;
       if (byte === LINE_FEED || this.#afterReturn) {
+        lines++;
         if (this.#column === 0) {
           most = Math.max(most, this.#length);
+          if (this.#length > BLANK_LINE) events++;
           this.#length = 0;
           this.#json.reset();
         }
@@ -54,7 +68,7 @@ export class EventMeter {
         this.#column++;
       }
     }
-    return { bytes: Math.max(most, this.#length), excess };
+    return { bytes: Math.max(most, this.#length), excess, lines, events };
   }
 
   #beginLine(): void {

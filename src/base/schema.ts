@@ -71,7 +71,7 @@ function bulkyPath(root: unknown): string | undefined {
 }
 
 /** Appends one step to a JSON pointer (RFC 6901). */
-function pointer(path: string, name: string): string {
+export function pointer(path: string, name: string): string {
   return `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 

@@ -143,7 +143,7 @@ export const TABLE = {
   connectorStdioUser: setting("connectors.stdio_user", systemUser, {
     defaultText:
       "if the server runs as root, a different user id from 60706 to 61183 for each program, with an empty home directory; else the server's own user",
-    help: "The user that connectors' programs run as, with that user's home directory from `/etc/passwd`. Only a server that runs as root can use another user; root itself is refused.",
+    help: "The user that connectors' programs run as, with that user's home directory from `/etc/passwd`. All programs share it: each can read the others' files, memory and environment, and what one leaves behind is not removed. Only a server that runs as root can use another user; root itself is refused.",
   }),
   allowAddresses: setting("connectors.allow_addresses", addressList, {
     defaultText: "none",

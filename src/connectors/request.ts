@@ -1,7 +1,9 @@
 import Type, { type Static } from "typebox";
 import { invalidField } from "../base/errors.ts";
+import { pointer } from "../base/schema.ts";
 import { CONNECTOR_NAME, CONNECTOR_NAME_LENGTH } from "./connector.ts";
 import type { ConnectorDefinition, McpDefinition, OpenApiAuth, OpenApiDefinition } from "./definition.ts";
+import { checkSecrets } from "./secrets/secrets-of.ts";
 
 const closed = { additionalProperties: false } as const;
 const Url = Type.String({ minLength: 1, maxLength: 4_096 });
@@ -87,9 +89,11 @@ const AUTH_FIELDS = {
   query: { needs: ["name", "value"], may: [] },
 } as const;
 
-/** The definition that a request describes. @throws Problem 422 for fields that do not go together */
+/** The definition that a request describes. @throws Problem 422 for fields that do not go together, too many secrets */
 export function definitionOf(request: ConnectorRequest): ConnectorDefinition {
-  return request.kind === "mcp" ? mcpOf(request) : openApiOf(request);
+  const definition = request.kind === "mcp" ? mcpOf(request) : openApiOf(request);
+  checkSecrets(definition);
+  return definition;
 }
 
 function mcpOf(request: ConnectorRequest): McpDefinition {
@@ -97,6 +101,7 @@ function mcpOf(request: ConnectorRequest): McpDefinition {
   const { transport } = request;
   if (!transport) throw invalidField("/transport", "is required for kind mcp");
   checkFields("/transport", transport, TRANSPORT_FIELDS[transport.type]);
+  refuseRepeated(transport.headers ?? {});
   const { type, command = "", args = [], env = {}, url = "", headers = {} } = transport;
   return {
     kind: "mcp",
@@ -144,6 +149,17 @@ function checkFields(
     if (field !== "type" && !needs.includes(field) && !may.includes(field)) {
       throw invalidField(`${path}/${field}`, `is not valid for ${given.type}`);
     }
+  }
+}
+
+/** HTTP does not distinguish upper and lower case in header names: the values would be joined. */
+function refuseRepeated(headers: Readonly<Record<string, string>>): void {
+  const names = new Set<string>();
+  for (const name of Object.keys(headers)) {
+    if (names.has(name.toLowerCase())) {
+      throw invalidField(pointer("/transport/headers", name), "repeats a header in other letter case");
+    }
+    names.add(name.toLowerCase());
   }
 }
 

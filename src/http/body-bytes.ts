@@ -1,4 +1,5 @@
 import { Problem } from "../base/errors.ts";
+import { takeTurn } from "../base/inflow.ts";
 import type { OpenBody } from "./body-shares.ts";
 
 /** A body declared no longer than this is read in one go. Its whole length is counted from the start. */
@@ -53,6 +54,9 @@ async function collect(
       if (blocks.length + part.value.length > limit) throw tooLarge(limit);
       blocks.add(part.value);
       body.came(part.value.length);
+      // A client may send chunks of one byte without a pause. Bun joins those that come in the meantime.
+      const wait = takeTurn({ bytes: part.value.length, messages: 1 });
+      if (wait) await wait;
     }
   } catch (error) {
     letGo();

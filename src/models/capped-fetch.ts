@@ -1,4 +1,6 @@
 import { type BodyLimits, capBody } from "../base/capped-body.ts";
+import type { Clock } from "../base/clock.ts";
+import { Inflow } from "../base/inflow.ts";
 import { type JsonLimits, JsonTooLarge } from "../base/nesting.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import type { ProviderKind } from "../config/config.ts";
@@ -13,10 +15,11 @@ const MOST_BYTES = 16 * 1024 * 1024;
  * Limits for providers' responses. More than `bytes` cause a RangeError; exceeding the limits for JSON causes
  * JsonTooLarge.
  */
-export function answerLimits(bytes: number, json?: JsonLimits): BodyLimits {
+export function answerLimits(bytes: number, inflow: Inflow, json?: JsonLimits): BodyLimits {
   return {
     bytes,
     json,
+    inflow,
     tooLarge: () => new RangeError("The answer is too large."),
     jsonTooLarge: (excess) => new JsonTooLarge(excess, json),
   };
@@ -42,17 +45,20 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
 };
 
 /**
- * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop. The SDK by
+ * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop, and is
+ * read more slowly if it never ends. The SDK by
  * itself would buffer an endless event, or an error of 2 GB.
  */
-export function cappedFetch(kind: ProviderKind): typeof fetch {
-  const limits = answerLimits(MOST_BYTES, LIMITS_BY_KIND[kind]);
+export function cappedFetch(kind: ProviderKind, clock: Clock): typeof fetch {
   const capped = async (
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
     await openFilesReserve.untilRoom(init?.signal);
-    return capBody(await fetch(input, init), limits);
+    return capBody(
+      await fetch(input, init),
+      answerLimits(MOST_BYTES, new Inflow(clock), LIMITS_BY_KIND[kind]),
+    );
   };
   return Object.assign(capped, { preconnect: fetch.preconnect });
 }

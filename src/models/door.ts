@@ -56,7 +56,7 @@ export async function createModelDoor(
   clock: Clock,
   requests: number,
 ): Promise<ModelDoor> {
-  const providers = await createProviders(config.providers);
+  const providers = await createProviders(config.providers, clock);
   const slots = new FairSlots({
     slots: requests,
     keptForOthers: Math.min(KEPT_FOR_OTHERS, requests >> 2),

@@ -1,5 +1,6 @@
 import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import { extractiveModel } from "../agents/index.ts";
+import type { Clock } from "../base/clock.ts";
 import type { ProviderConfig } from "../config/config.ts";
 import { cappedFetch } from "./capped-fetch.ts";
 import { boundedFetch } from "./embed/fetch.ts";
@@ -16,10 +17,14 @@ const BUILTIN: Provider = { timeoutMs: 60_000, model: () => extractiveModel() };
 /** Each kind's package is loaded only if configured: together they would add about 50 ms to every start. */
 export async function createProviders(
   configured: ReadonlyMap<string, ProviderConfig>,
+  clock: Clock,
 ): Promise<ReadonlyMap<string, Provider>> {
   const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
   for (const [name, config] of configured) {
-    providers.set(name, { timeoutMs: config.timeoutMs, model: remember(await modelFactory(name, config)) });
+    providers.set(name, {
+      timeoutMs: config.timeoutMs,
+      model: remember(await modelFactory(name, config, clock)),
+    });
   }
   return providers;
 }
@@ -40,9 +45,10 @@ function remember(make: (model: string) => LanguageModelV4): (model: string) => 
 async function modelFactory(
   name: string,
   config: ProviderConfig,
+  clock: Clock,
 ): Promise<(model: string) => LanguageModelV4> {
   const { settings: given, endpoint } = settingsOf(config);
-  const settings = { ...given, fetch: cappedFetch(config.kind) };
+  const settings = { ...given, fetch: cappedFetch(config.kind, clock) };
   switch (config.kind) {
     case "openai-compatible": {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
@@ -80,9 +86,10 @@ export async function createEmbeddingModel(
   name: string,
   config: ProviderConfig,
   model: string,
+  clock: Clock,
 ): Promise<EmbeddingModelV4 | undefined> {
   const { settings, endpoint } = settingsOf(config);
-  const bounded = { ...settings, fetch: boundedFetch() };
+  const bounded = { ...settings, fetch: boundedFetch(clock) };
   switch (config.kind) {
     case "openai-compatible": {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");

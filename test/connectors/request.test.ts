@@ -52,6 +52,60 @@ describe("a name", () => {
   });
 });
 
+describe("a definition is refused, naming the field,", () => {
+  const values = (count: number) => Array.from({ length: count }, (_, index) => `value-${index}`);
+  const variables = (count: number) =>
+    Object.fromEntries(values(count).map((value, index) => [`V${index}`, value]));
+  const options = (count: number) => values(count).map((value) => `--token=${value}`);
+  const cookies = (count: number) =>
+    values(count)
+      .map((value) => `a=${value}`)
+      .join("; ");
+  const url = (count: number) => `https://mcp.example.org/mcp?${cookies(count).replaceAll("; ", "&")}`;
+  const long = "x".repeat(8_192);
+
+  // The whole of a cookie header, and of a URL with secrets, is a secret too.
+  test.each<readonly [string, object, string]>([
+    ["65 variables", mcp({ transport: { ...stdio, env: variables(65) } }), "/transport/env"],
+    ["65 arguments", mcp({ transport: { ...stdio, args: options(65) } }), "/transport/args"],
+    ["64 cookies", mcp({ transport: { ...http, headers: { Cookie: cookies(64) } } }), "/transport/headers"],
+    ["64 values in a URL", mcp({ transport: { ...http, url: url(64) } }), "/transport/url"],
+    ["64 values in a document's URL", api({ spec: url(64) }), "/spec"],
+    ["64 values in a base URL", api({ base_url: url(64) }), "/base_url"],
+    [
+      "more than 16,384 characters",
+      mcp({ transport: { ...stdio, env: { A: `${long}1`, B: long } } }),
+      "/transport/env",
+    ],
+    [
+      "a password whose encoded form is too long with it",
+      api({ auth: { type: "basic", username: "u", password: long } }),
+      "/auth",
+    ],
+  ])("with too many secrets: %s", (_, request, path) => {
+    expect(faults(request)).toEqual([path]);
+  });
+
+  test.each<readonly [string, object]>([
+    ["64 variables", mcp({ transport: { ...stdio, env: variables(64) } })],
+    ["63 cookies", mcp({ transport: { ...http, headers: { Cookie: cookies(63) } } })],
+    ["16,384 characters", mcp({ transport: { ...stdio, env: { A: long, B: long.replace("x", "y") } } })],
+    [
+      "a key of many lines",
+      mcp({ transport: { ...stdio, env: { KEY: `${"0123456789abcdef".repeat(4)}\n`.repeat(200) } } }),
+    ],
+    ["values that are no secrets", mcp({ transport: { ...stdio, args: values(200) } })],
+    ["the same value everywhere", mcp({ transport: { ...stdio, args: Array(200).fill("--token=abcdef") } })],
+  ])("and taken with no more than may be: %s", (_, request) => {
+    expect(faults(request)).toEqual([]);
+  });
+
+  test("that has two headers whose names differ only in case", () => {
+    const headers = { Cookie: "a=1", accept: "*/*", cOOkie: "b=2" };
+    expect(faults(mcp({ transport: { ...http, headers } }))).toEqual(["/transport/headers/cOOkie"]);
+  });
+});
+
 describe("a body is refused, naming the field:", () => {
   test.each<readonly [string, object, string]>([
     ["no name", { kind: "mcp", transport: stdio }, "/name"],

@@ -1,5 +1,6 @@
 /** A provider's answers are checked for depth and size before they are parsed, whatever type they claim to have. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
 import { JsonTooLarge } from "../../src/base/nesting.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
 import { boundedFetch } from "../../src/models/embed/fetch.ts";
@@ -32,16 +33,18 @@ test.each([
   ["an error", 500, "application/json", lists(45_000)],
   ["an error that calls itself a stream", 400, "text/event-stream", lists(45_000)],
 ])("%s of a model, nested 45,000 deep", async (_, status, type, body) => {
-  expect(await reading(ask(cappedFetch("openai-compatible"), status, type, body))).toBeInstanceOf(
-    JsonTooLarge,
-  );
+  expect(
+    await reading(ask(cappedFetch("openai-compatible", systemClock), status, type, body)),
+  ).toBeInstanceOf(JsonTooLarge);
 });
 
 test.each([["application/json"], ["text/event-stream"]])(
   "vectors nested 45,000 deep, as %s",
   async (type) => {
-    expect(await reading(ask(boundedFetch(), 200, type, lists(45_000)))).toBeInstanceOf(JsonTooLarge);
-    expect(await reading(ask(boundedFetch(), 200, type, lists(100)))).toBe(lists(100));
+    expect(await reading(ask(boundedFetch(systemClock), 200, type, lists(45_000)))).toBeInstanceOf(
+      JsonTooLarge,
+    );
+    expect(await reading(ask(boundedFetch(systemClock), 200, type, lists(100)))).toBe(lists(100));
   },
 );
 
@@ -53,22 +56,28 @@ test.each([
   ["JSON", 200, "application/json", integers(12_501)],
   ["an error", 500, "application/json", integers(12_501)],
 ])("%s of a model, of 12,501 integers as names", async (_, status, type, body) => {
-  expect(await reading(ask(cappedFetch("openai"), status, type, body))).toBeInstanceOf(JsonTooLarge);
+  expect(await reading(ask(cappedFetch("openai", systemClock), status, type, body))).toBeInstanceOf(
+    JsonTooLarge,
+  );
 });
 
 test("vectors of many numbers are accepted, vectors of many texts are not", async () => {
   const vectors = `{"data":[${`{"embedding":[${"0.1,".repeat(1_535)}0.1]},`.repeat(63)}{"embedding":[]}]}`;
-  expect(await reading(ask(boundedFetch(), 200, "application/json", vectors))).toBe(vectors);
+  expect(await reading(ask(boundedFetch(systemClock), 200, "application/json", vectors))).toBe(vectors);
   const texts = `{"data":[${'"",'.repeat(50_000)}""]}`;
-  expect(await reading(ask(boundedFetch(), 200, "application/json", texts))).toBeInstanceOf(JsonTooLarge);
+  expect(await reading(ask(boundedFetch(systemClock), 200, "application/json", texts))).toBeInstanceOf(
+    JsonTooLarge,
+  );
 });
 
 test("an error labelled as a stream is capped as a whole, not per event", async () => {
   const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);
-  expect(await reading(ask(cappedFetch("openai-compatible"), 500, "text/event-stream", body))).toBeInstanceOf(
-    RangeError,
-  );
-  expect(await reading(ask(cappedFetch("openai-compatible"), 200, "text/event-stream", body))).toBe(body);
+  expect(
+    await reading(ask(cappedFetch("openai-compatible", systemClock), 500, "text/event-stream", body)),
+  ).toBeInstanceOf(RangeError);
+  expect(
+    await reading(ask(cappedFetch("openai-compatible", systemClock), 200, "text/event-stream", body)),
+  ).toBe(body);
 });
 
 /** An event whose JSON has this many members. */
@@ -80,7 +89,7 @@ test.each([
   ["openai", 50_000],
   ["google", 50_000],
 ] as const)("an event of %s may have %d members, and so may an error", async (kind, members) => {
-  const capped = cappedFetch(kind);
+  const capped = cappedFetch(kind, systemClock);
   for (const [status, type] of [
     [200, "text/event-stream"],
     [500, "application/json"],

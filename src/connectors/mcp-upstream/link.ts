@@ -134,6 +134,7 @@ export abstract class Link implements Transport {
       return;
     }
     this.#settle(Number(message.id));
+    this.parts.inflow.refund();
     // The SDK delivers notifications one turn later than answers, and drops a request's progress listener with its
     // answer.
     queueMicrotask(() => this.onmessage?.(message));

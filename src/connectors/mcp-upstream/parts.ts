@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { RandomSource } from "../../base/ids.ts";
+import type { Inflow } from "../../base/inflow.ts";
 import type { Log } from "../../base/log.ts";
 import type { OutboundFetch } from "../outbound/fetch.ts";
 import type { Mask } from "../secrets/mask.ts";
@@ -28,8 +29,10 @@ export interface McpParts {
   readonly toolsChanged: () => void;
 }
 
-/** The same with the connector's name, for the files of this folder. */
+/** The same with what belongs to one connector, for the files of this folder. */
 export interface UpstreamParts extends McpParts {
   readonly name: string;
   readonly handshakeMs: number;
+  /** Paces everything that the upstream sends. */
+  readonly inflow: Inflow;
 }

@@ -1,5 +1,6 @@
 import type { Result } from "@modelcontextprotocol/sdk/types.js";
 import type { JsonObject } from "../../agents/index.ts";
+import { Inflow } from "../../base/inflow.ts";
 import { VIA_META } from "../../base/via.ts";
 import type { McpDefinition } from "../definition.ts";
 import { bindingOf, type KeptTool } from "../kept-tool.ts";
@@ -36,7 +37,12 @@ export function mcpSource(
   const asking = Math.min(HANDSHAKE_MS, given.timeoutMs);
   const handshakeMs =
     given.handshakeMs ?? (definition.transport.type === "stdio" ? PROGRAM_START_MS : asking);
-  const parts: UpstreamParts = { ...given, name: connector.name, handshakeMs };
+  const parts: UpstreamParts = {
+    ...given,
+    name: connector.name,
+    handshakeMs,
+    inflow: new Inflow(given.clock),
+  };
   return new McpSource(definition, parts, asking);
 }
 

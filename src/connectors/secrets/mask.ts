@@ -1,6 +1,11 @@
 import { formsOf } from "./forms.ts";
+import { MatcherCache } from "./matcher-cache.ts";
+import { overlap } from "./overlap.ts";
+import type { Span } from "./pattern-matcher.ts";
 
 export const REDACTED = "[redacted]";
+
+const matchers = new MatcherCache();
 
 /** The ends at which a text was cut off before it came here. */
 export interface Cuts {
@@ -25,15 +30,18 @@ export interface Mask {
 
 /**
  * Replaces each secret, in every form of `formsOf`, by "[redacted]". Secrets that overlap or touch become a single
- * "[redacted]", so that no part remains. Each form costs one fast search through a text.
+ * "[redacted]", so that no part remains. The time does not depend on the number of secrets.
  */
 export function createMask(secrets: readonly string[]): Mask {
-  const forms = [...new Set(secrets.flatMap(formsOf))].map(form);
-  const exact = new Set(secrets);
+  const exact = new Set(secrets.filter((secret) => secret !== ""));
+  const forms = (): string[] => [...new Set([...exact].flatMap(formsOf))];
+  const key = {};
   const text = (given: string, cuts: Cuts = {}): string => {
-    const from = cuts.start ? ended(given, forms) : 0;
-    const to = given.length - (cuts.end ? begun(given, forms) : 0);
-    return masked(given, forms, from, to);
+    if (exact.size === 0) return given;
+    const from = cuts.start ? longest(forms(), (form) => overlap(form, given, form.length - 1)) : 0;
+    const to =
+      given.length - (cuts.end ? longest(forms(), (form) => overlap(given, form, form.length - 1)) : 0);
+    return masked(given, matchers.get(key, forms).find(given), from, to);
   };
   const leaf = (value: unknown): unknown => {
     if (typeof value === "string") return text(value);
@@ -42,83 +50,26 @@ export function createMask(secrets: readonly string[]): Mask {
   return {
     text,
     json<Value>(value: Value): Value {
-      if (forms.length === 0 || !isTouched(value, leaf)) return value;
+      if (exact.size === 0 || !isTouched(value, leaf)) return value;
       return copied(value, leaf, text) as Value;
     },
   };
 }
 
-interface Form {
-  readonly text: string;
-  /** The part that repeats if the form overlaps with itself: "ab" for "abab", found in "ababab". */
-  readonly period: string;
-}
-
-/** Finds the smallest period with the failure function of Knuth, Morris and Pratt. */
-function form(text: string): Form {
-  const borders = [0];
-  for (let index = 1, length = 0; index < text.length; index++) {
-    while (length > 0 && text[index] !== text[length]) length = borders[length - 1] ?? 0;
-    if (text[index] === text[length]) length++;
-    borders.push(length);
-  }
-  return { text, period: text.slice(borders.at(-1)) };
-}
-
-type Span = readonly [start: number, end: number];
-
 /** The masked text from `from` to `to`. Secrets are searched for in the whole text. */
-function masked(text: string, forms: readonly Form[], from: number, to: number): string {
-  const spans = forms.flatMap((each) => spansOf(text, each)).sort((a, b) => a[0] - b[0] || b[1] - a[1]);
+function masked(text: string, spans: readonly Span[], from: number, to: number): string {
   let result = "";
   let shown = from;
-  let last = -1;
   for (const [start, end] of spans) {
     if (end <= from || start >= to) continue;
-    if (start > last) result += text.slice(shown, Math.max(start, from)) + REDACTED;
-    last = Math.max(last, end);
-    shown = Math.max(shown, end);
+    result += text.slice(shown, Math.max(start, from)) + REDACTED;
+    shown = end;
   }
   return shown < to ? result + text.slice(shown, to) : result;
 }
 
-/** The number of characters at the end of a text that may begin a form that was cut there. */
-function begun(text: string, forms: readonly Form[]): number {
-  const last = text.at(-1);
-  let most = 0;
-  for (const { text: form } of forms) {
-    for (let length = Math.min(form.length - 1, text.length); length > most; length--) {
-      if (form[length - 1] === last && text.endsWith(form.slice(0, length))) most = length;
-    }
-  }
-  return most;
-}
-
-/** The number of characters at the beginning of a text that may end a form that was cut there. */
-function ended(text: string, forms: readonly Form[]): number {
-  const first = text[0];
-  let most = 0;
-  for (const { text: form } of forms) {
-    for (let length = Math.min(form.length - 1, text.length); length > most; length--) {
-      if (form.at(-length) === first && text.startsWith(form.slice(-length))) most = length;
-    }
-  }
-  return most;
-}
-
-/**
- * The places of a form. Overlapping ones are merged: text that repeats the form would otherwise be searched again and
- * again.
- */
-function spansOf(text: string, { text: form, period }: Form): Span[] {
-  const spans: Span[] = [];
-  for (let start = text.indexOf(form); start !== -1; ) {
-    let end = start + form.length;
-    while (text.startsWith(period, end)) end += period.length;
-    spans.push([start, end]);
-    start = text.indexOf(form, end - form.length + 1);
-  }
-  return spans;
+function longest(forms: readonly string[], length: (form: string) => number): number {
+  return forms.reduce((most, form) => Math.max(most, length(form)), 0);
 }
 
 type Leaf = (value: unknown) => unknown;

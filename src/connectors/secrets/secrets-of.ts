@@ -1,4 +1,11 @@
-import type { ConnectorDefinition, HttpTransport, OpenApiAuth, StdioTransport } from "../definition.ts";
+import { invalidField } from "../../base/errors.ts";
+import type {
+  ConnectorDefinition,
+  HttpTransport,
+  OpenApiAuth,
+  OpenApiDefinition,
+  StdioTransport,
+} from "../definition.ts";
 
 /** Shorter values occur in ordinary text: masking them would ruin results and protect nothing. */
 const MIN_CHARACTERS = 6;
@@ -15,29 +22,63 @@ const PLAIN_VARIABLES =
 /** Begins like a path and contains only characters of paths; base64 may begin with a slash, too. */
 const PATH = /^(?:\.{0,2}\/|~|[A-Za-z]:[\\/])[\w.@ /\\:-]*$/;
 
+/** The most secrets of a definition, not counting the lines of those that have several. */
+const MOST_SECRETS = 64;
+/** The most characters of these secrets in total. Each is masked in up to 30 forms, which takes memory. */
+const MOST_CHARACTERS = 16_384;
+
 /**
  * The parts of a definition that must never be shown again: values of variables and headers, authentication, values
  * in queries, passwords in URLs, and arguments whose names suggest secrets. Excludes values that would ruin results:
  * fewer than 6 characters, file paths, and URLs with neither password nor query.
  */
 export function secretsOf(definition: ConnectorDefinition): string[] {
-  const found = definition.kind === "mcp" ? ofTransport(definition.transport) : ofOpenApi(definition);
+  const found = fieldsOf(definition).flatMap(([, secrets]) => secrets);
   const lines = found.flatMap((secret) => (secret.includes("\n") ? longLines(secret) : []));
   return [...new Set([...found, ...lines])].filter(isMasked);
 }
 
-function ofTransport(transport: StdioTransport | HttpTransport): string[] {
-  if (transport.type === "stdio") return [...ofEnvironment(transport.env), ...ofArguments(transport.args)];
-  const headers = Object.entries(transport.headers).flatMap(([name, value]) => ofHeader(name, value));
-  return [...headers, ...ofUrl(transport.url)];
+/** Limits the secrets of a new definition. @throws Problem 422 that names the field with the first one too many */
+export function checkSecrets(definition: ConnectorDefinition): void {
+  const counted = new Set<string>();
+  let characters = 0;
+  for (const [field, secrets] of fieldsOf(definition)) {
+    for (const secret of secrets) {
+      if (counted.has(secret) || !isMasked(secret)) continue;
+      counted.add(secret);
+      characters += secret.length;
+    }
+    if (counted.size > MOST_SECRETS || characters > MOST_CHARACTERS) throw invalidField(field, TOO_MANY);
+  }
 }
 
-function ofOpenApi(definition: Extract<ConnectorDefinition, { kind: "openapi" }>): string[] {
-  const { spec, baseUrl, auth } = definition;
+const TOO_MANY = `holds too many secrets: a connector may have ${MOST_SECRETS}, with ${MOST_CHARACTERS} characters in total. Each value of a cookie counts, and so does a header's value with and without its scheme`;
+
+type Field = readonly [path: string, secrets: readonly string[]];
+
+function fieldsOf(definition: ConnectorDefinition): readonly Field[] {
+  return definition.kind === "mcp" ? ofTransport(definition.transport) : ofOpenApi(definition);
+}
+
+function ofTransport(transport: StdioTransport | HttpTransport): readonly Field[] {
+  if (transport.type === "stdio") {
+    return [
+      ["/transport/env", ofEnvironment(transport.env)],
+      ["/transport/args", ofArguments(transport.args)],
+    ];
+  }
+  const headers = Object.entries(transport.headers).flatMap(([name, value]) => ofHeader(name, value));
   return [
-    ...(typeof spec === "string" ? ofUrl(spec) : []),
-    ...(baseUrl === null ? [] : ofUrl(baseUrl)),
-    ...(auth === null ? [] : ofAuth(auth)),
+    ["/transport/headers", headers],
+    ["/transport/url", ofUrl(transport.url)],
+  ];
+}
+
+function ofOpenApi({ spec, baseUrl, auth }: OpenApiDefinition): readonly Field[] {
+  return [
+    ["/spec", typeof spec === "string" ? ofUrl(spec) : []],
+    ["/base_url", baseUrl === null ? [] : ofUrl(baseUrl)],
+    ["/auth", auth === null ? [] : ofAuth(auth)],
   ];
 }
 

@@ -103,7 +103,7 @@ export async function createEmbedder(
   const hint = `Choose a model of a configured provider of kind openai-compatible, openai or google, or ${BUILT_IN}.`;
   if (!provider)
     throw new OperatorError(`embeddings.model: is ${model}, but no provider ${name} is configured.`, hint);
-  const upstream = await createEmbeddingModel(name, provider, model.slice(slash + 1));
+  const upstream = await createEmbeddingModel(name, provider, model.slice(slash + 1), clock);
   if (!upstream) {
     const message = `embeddings.model: is ${model}, but providers of kind ${provider.kind} have no embeddings.`;
     throw new OperatorError(message, hint);

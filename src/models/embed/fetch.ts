@@ -1,4 +1,6 @@
 import { capWhole } from "../../base/capped-body.ts";
+import type { Clock } from "../../base/clock.ts";
+import { Inflow } from "../../base/inflow.ts";
 import { MAX_MEMBERS } from "../../base/nesting.ts";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
 import { answerLimits } from "../capped-fetch.ts";
@@ -17,13 +19,13 @@ const JSON_LIMITS = { members: 256 * 8_192 + MAX_MEMBERS, strings: MAX_MEMBERS }
 /**
  * A `fetch` whose responses fail if they are too large, too wide or too deeply nested, instead of filling the memory.
  */
-export function boundedFetch(mostBytes: number = MOST_BYTES): typeof fetch {
+export function boundedFetch(clock: Clock, mostBytes: number = MOST_BYTES): typeof fetch {
   const bounded = async (
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
     await openFilesReserve.untilRoom(init?.signal);
-    return capWhole(await fetch(input, init), answerLimits(mostBytes, JSON_LIMITS));
+    return capWhole(await fetch(input, init), answerLimits(mostBytes, new Inflow(clock), JSON_LIMITS));
   };
   return Object.assign(bounded, { preconnect: fetch.preconnect });
 }

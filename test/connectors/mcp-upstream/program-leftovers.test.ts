@@ -1,10 +1,22 @@
 /** What a connector's program leaves behind, and what another connector's program could do with it. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { chownSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { KernelObjects } from "../../../src/connectors/mcp-upstream/stdio/kernel-objects.ts";
 import { processesOf } from "../../../src/connectors/mcp-upstream/stdio/processes.ts";
 import { ProgramHomes } from "../../../src/connectors/mcp-upstream/stdio/program-homes.ts";
-import { closeUsers, directory, openUsers, wordsOf } from "./programs.ts";
+import { anotherGateway, closeUsers, directory, openUsers, type TestDirectory, wordsOf } from "./programs.ts";
 import { open, quickClock, runs } from "./support.ts";
 
 afterEach(closeUsers);
@@ -13,10 +25,19 @@ const isRoot = process.geteuid?.() === 0;
 /** Sleeps in a session of its own and prints its pid. */
 const DAEMON = "setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' & sleep 0.3";
 
+/** A directory that all users may write to, where nobody looks for what programs have left. */
+function hiddenDirectory(): TestDirectory {
+  const parent = directory(0o755);
+  const path = join(parent.path, "drop");
+  mkdirSync(path);
+  chmodSync(path, 0o1777);
+  return { path, [Symbol.dispose]: () => parent[Symbol.dispose]() };
+}
+
 describe.skipIf(!isRoot)("a connector's program", () => {
   test("reads nothing of another one by a setuid file that it left", async () => {
     using data = directory();
-    using drop = directory(0o1777);
+    using drop = hiddenDirectory();
     const pool = openUsers(data.path);
     await wordsOf(
       `cd ${drop.path}; umask 077; echo secret > secret; cp /bin/cat cat; chmod 6755 cat; ls -l`,
@@ -60,7 +81,7 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     "leaves no process behind that forks all the time while its parent ends",
     async () => {
       using data = directory();
-      using drop = directory(0o1777);
+      using drop = hiddenDirectory();
       const pool = openUsers(data.path);
       const mark = join(drop.path, "mark");
       const lines = () => (existsSync(mark) ? readFileSync(mark, "utf8").length : 0);
@@ -111,9 +132,9 @@ describe.skipIf(!isRoot)("a connector's program", () => {
 
   test("of a gateway that was killed is ended by the next start, with its home", async () => {
     using data = directory();
-    const before = openUsers(data.path);
-    const { uid, gid, home } = await before.usersOf(1).take();
-    const left = Bun.spawn(["/usr/bin/setsid", "/bin/sleep", "600"], { uid, gid } as object);
+    const { uid, home, kill } = await anotherGateway(data.path);
+    const left = Bun.spawn(["/usr/bin/setsid", "/bin/sleep", "600"], { uid, gid: uid } as object);
+    await kill();
     const after = openUsers(data.path);
     const next = await after.usersOf(1).take();
     expect([next.uid, existsSync(home)]).toEqual([uid, false]);
@@ -122,6 +143,89 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     await next.release();
     await after.close();
   });
+
+  test("never runs as a user that another gateway on the machine has for its programs", async () => {
+    using data = directory();
+    const { uid, home, kill } = await anotherGateway(data.path);
+    // As if the other one had a home elsewhere, in a temporary directory of its own.
+    renameSync(home, `${data.path}/home`);
+    const pool = openUsers(data.path);
+    const taken = await pool.usersOf(1).take();
+    expect(taken.uid).not.toBe(uid);
+    await taken.release();
+    await kill();
+    await pool.close();
+  });
+
+  test("leaves no file in directories of shared directories that all users may write to", async () => {
+    using data = directory();
+    using drop = directory(0o1777);
+    const pool = openUsers(data.path);
+    // Its owner may not read it.
+    const script = `cd ${drop.path}; mkdir -p deep/er; touch deep/er/file file; chmod 0 deep/er deep; ls`;
+    expect(await wordsOf(script, pool.usersOf(1))).toBe("deep\nfile");
+    expect(readdirSync(drop.path)).toEqual([]);
+    await pool.close();
+  });
+
+  test("cannot have files of others removed by leaving a link", async () => {
+    using data = directory();
+    using kept = directory(0o755);
+    using drop = directory(0o1777);
+    const pool = openUsers(data.path);
+    writeFileSync(join(kept.path, "file"), "");
+    await wordsOf(
+      `cd ${drop.path}; ln -s ${kept.path} link; mkdir d; ln -s ${kept.path} d/link`,
+      pool.usersOf(1),
+    );
+    expect([readdirSync(drop.path), readdirSync(kept.path)]).toEqual([[], ["file"]]);
+    await pool.close();
+  });
+
+  test.skipIf(!Bun.which("ipcmk"))(
+    "leaves no shared memory, message queue or semaphore of System V",
+    async () => {
+      using data = directory();
+      const pool = openUsers(data.path);
+      const ipcs = () =>
+        ["shm", "msg", "sem"].map((kind) => readFileSync(`/proc/sysvipc/${kind}`, "utf8")).join();
+      const words = await wordsOf("ipcmk -M 4096 -p 666; ipcmk -Q; ipcmk -S 1; id -u", pool.usersOf(1));
+      const uid = words.split("\n").at(-1) ?? "";
+      expect(words.match(/id: \d+/g)).toHaveLength(3);
+      expect(ipcs()).not.toMatch(new RegExp(`\\s${uid}\\s`));
+      await pool.close();
+    },
+  );
+
+  test.skipIf(!Bun.which("ipcmk"))("is given no user of whom a kernel object remains", async () => {
+    using data = directory();
+    const pool = openUsers(data.path);
+    const first = await pool.usersOf(1).take();
+    await first.release();
+    const { uid } = first;
+    Bun.spawnSync(["ipcmk", "-M", "4096"], { uid, gid: uid } as object);
+    try {
+      const taken = await pool.usersOf(1).take();
+      expect(taken.uid).not.toBe(uid);
+      await taken.release();
+    } finally {
+      await new KernelObjects().removeOf(uid);
+    }
+    expect(new KernelObjects().owners()).not.toContain(uid);
+    await pool.close();
+  });
+
+  test.skipIf(!Bun.which("prlimit"))(
+    "can create no POSIX message queue, which nobody would find",
+    async () => {
+      using data = directory();
+      const pool = openUsers(data.path);
+      expect(await wordsOf("grep -i msgqueue /proc/self/limits", pool.usersOf(1))).toMatch(
+        /queue size +0 +0 /,
+      );
+      await pool.close();
+    },
+  );
 });
 
 /** As if the server did not run as root: its user also has processes that are not programs of connectors. */

@@ -48,3 +48,21 @@ export async function wordsOf(script: string, programUsers: ProgramUsers | null)
   const { fields } = await up.logs(({ message }) => message === "a connector's program ended");
   return String(fields.output ?? "");
 }
+
+/** Another gateway process with a user for a program of connector 1. It has the same data directory, so the same user is next. */
+export async function anotherGateway(dataDir: string) {
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/another-gateway.ts`, dataDir], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const { value } = await child.stdout.getReader().read();
+  const user: { uid: number; home: string } = JSON.parse(new TextDecoder().decode(value));
+  return {
+    ...user,
+    async kill() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}

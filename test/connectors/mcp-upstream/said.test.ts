@@ -1,5 +1,6 @@
 /** A program's output on standard error, as it is shown: no part of a secret, wherever the text was cut. */
 import { describe, expect, test } from "bun:test";
+import { Inflow } from "../../../src/base/inflow.ts";
 import { Said } from "../../../src/connectors/mcp-upstream/stdio/said.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -15,7 +16,9 @@ function saying() {
     error() {},
     debug: (_: string, fields: unknown) => void lines.push(fields),
   };
-  return { said: new Said({ clock: new FakeClock(), log, mask: createMask([SECRET]), name: "up" }), lines };
+  const clock = new FakeClock();
+  const parts = { clock, inflow: new Inflow(clock), log, mask: createMask([SECRET]), name: "up" };
+  return { said: new Said(parts), lines };
 }
 const bytes = (text: string) => new TextEncoder().encode(text);
 

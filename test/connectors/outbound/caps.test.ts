@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { capBody } from "../../../src/base/capped-body.ts";
+import { Inflow } from "../../../src/base/inflow.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
@@ -12,7 +13,12 @@ import { faultOf } from "./support.ts";
 
 const capStream = (given: Response, bytes: number): Response => {
   const refuse = () => new Error("past the cap");
-  return capBody(given, { bytes, tooLarge: refuse, jsonTooLarge: refuse });
+  return capBody(given, {
+    bytes,
+    tooLarge: refuse,
+    jsonTooLarge: refuse,
+    inflow: new Inflow(new FakeClock()),
+  });
 };
 
 const MOST = 96;

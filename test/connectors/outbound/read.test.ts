@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { capBody } from "../../../src/base/capped-body.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { Inflow } from "../../../src/base/inflow.ts";
 import { readCapped } from "../../../src/connectors/outbound/read.ts";
 import { ConnectorError } from "../../../src/connectors/source.ts";
 import { testOutbound } from "../../support/outbound.ts";
@@ -12,6 +14,7 @@ const capStream = (given: Response, bytes: number): Response =>
     bytes,
     tooLarge: () => new ConnectorError("too_large", `The answer is larger than ${bytes} bytes.`),
     jsonTooLarge: () => new ConnectorError("nested_too_deep", "The answer is nested too deeply."),
+    inflow: new Inflow(systemClock),
   });
 
 const encoder = new TextEncoder();

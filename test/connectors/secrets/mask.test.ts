@@ -166,6 +166,24 @@ describe("a megabyte with 20 secrets takes no quadratic work, which would exceed
     expect(mask.json({ text }).text).toHaveLength(length);
   });
 
+  test("nor do 8,000 secrets against a megabyte, or against 45,000 texts: they cost no more than one", () => {
+    const mask = createMask(Array.from({ length: 8_000 }, (_, index) => `secret-${index}`));
+    expect(mask.text(ordinary)).toBe(ordinary);
+    const texts = Array.from({ length: 45_000 }, (_, index) =>
+      index === 7 ? "a secret-7999" : "zzzzzzzzzz",
+    );
+    expect(mask.json(texts)[7]).toBe("a [redacted]");
+    for (let cuts = 0; cuts < 20; cuts++) expect(mask.text("a secret-79", { end: true })).toBe("a ");
+  });
+
+  test("nor does a cut in secrets that repeat themselves", () => {
+    const mask = createMask([`${"a".repeat(500_000)}b`]);
+    expect(mask.text("a".repeat(SIZE), { end: true })).toBe("a".repeat(SIZE - 500_000));
+    expect(mask.text(`${"a".repeat(SIZE)}b`, { start: true })).toHaveLength(
+      SIZE - 500_000 + "[redacted]".length,
+    );
+  });
+
   test("nor do keys that all become equal when masked", () => {
     const forms = ["token-123", "dG9rZW4tMTIz"];
     const keys = Array.from({ length: 60_000 }, (_, index) =>

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
 import { OperatorError } from "../../../src/base/errors.ts";
 import type { ProviderConfig } from "../../../src/config/config.ts";
 import {
@@ -584,14 +585,14 @@ describe("batches", () => {
 
 test("an oversized answer is not read to its end", async () => {
   const url = new Request(`${upstream.baseUrl}/models`);
-  const whole = await (await boundedFetch()(url)).text();
-  const response = await boundedFetch(whole.length)(url);
+  const whole = await (await boundedFetch(systemClock)(url)).text();
+  const response = await boundedFetch(systemClock, whole.length)(url);
   expect([response.status, response.headers.get("content-type")]).toEqual([
     401,
     "application/json;charset=utf-8",
   ]);
   expect(await response.text()).toBe(whole);
-  const reading = boundedFetch(whole.length - 1)(url).then((cut) => cut.text());
+  const reading = boundedFetch(systemClock, whole.length - 1)(url).then((cut) => cut.text());
   expect(await reading.catch((error: unknown) => error)).toBeInstanceOf(RangeError);
 });
 

@@ -31,12 +31,13 @@ export async function ask(url: string | URL, init: OutboundInit, parts: Upstream
  * The response, whose body fails with a ConnectorError if a message is too long, has too many values or is nested too
  * deeply.
  */
-export function capMessages(response: Response, parts: Pick<UpstreamParts, "name">): Response {
+export function capMessages(response: Response, parts: Pick<UpstreamParts, "name" | "inflow">): Response {
   const mebibytes = MESSAGE_BYTES / 1024 / 1024;
   const text = `The connector ${parts.name} sent a message of more than ${mebibytes} MiB.`;
   return capBody(response, {
     bytes: MESSAGE_BYTES,
     json: MESSAGE_JSON,
+    inflow: parts.inflow,
     tooLarge: () => new ConnectorError("too_large", text),
     jsonTooLarge: (excess) => jsonTooLarge(excess, parts),
   });

@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
 import { ConnectorError } from "../../source.ts";
+import type { KernelObjects } from "./kernel-objects.ts";
 import { systemUsers } from "./passwd.ts";
 import { runningUsers } from "./processes.ts";
 import { FIRST_UID, LAST_UID, type ProgramCleaner } from "./program-cleaner.ts";
 import type { ProgramHomes } from "./program-homes.ts";
 import type { ProgramUser } from "./program-users.ts";
 import type { SharedFiles } from "./shared-files.ts";
+import { UserClaims } from "./user-claims.ts";
 
 const COUNT = LAST_UID - FIRST_UID + 1;
 
@@ -14,16 +16,17 @@ export interface OwnUsersParts {
   readonly homes: ProgramHomes;
   readonly cleaner: ProgramCleaner;
   readonly shared: SharedFiles;
+  readonly kernel: KernelObjects;
 }
 
 /**
- * Gives each connector a user of its own, which has no process and no file before its program starts or after it has
- * ended. Users follow the connectors' ids, which are assigned in order of creation: a connector keeps its user over
+ * Gives each connector a user of its own, which no program of any Gatehouse on the machine runs as, and of whom there is
+ * nothing before its program starts or after it has ended. Users follow the connectors' ids, which are assigned in order of creation: a connector keeps its user over
  * restarts, and another connector gets the same user only after 478 more have been created.
  */
 export class OwnUsers {
   readonly #parts: OwnUsersParts;
-  readonly #taken = new Set<number>();
+  readonly #claims = new UserClaims();
   /** Gateways on one machine start at different numbers. */
   readonly #offset: number;
 
@@ -34,27 +37,25 @@ export class OwnUsers {
 
   /** @param connector id of the connector that the program belongs to */
   async take(connector: number): Promise<ProgramUser> {
-    const uid = await this.#takeFree(connector);
+    const uid = await this.#claimFree(connector);
     try {
       const home = this.#parts.homes.make(uid, uid);
       return { uid, gid: uid, home, release: () => this.#release(uid, home) };
     } catch (error) {
-      this.#taken.delete(uid);
+      this.#claims.release(uid);
       throw error;
     }
   }
 
-  async #takeFree(connector: number): Promise<number> {
-    const inUse = new Set([...systemUsers().map(({ uid }) => uid), ...this.#parts.homes.owners()]);
-    // Files that an earlier program left in a shared directory could trap the next program of the same user.
-    for (const uid of await this.#parts.shared.owners()) inUse.add(uid);
-    // Nothing is awaited from here on, so no other program is given the same user.
-    for (const uid of runningUsers()) inUse.add(uid);
+  async #claimFree(connector: number): Promise<number> {
+    let inUse = await this.#usersInUse();
     for (let tried = 0; tried < COUNT; tried++) {
       const uid = FIRST_UID + ((this.#offset + connector + tried) % COUNT);
-      if (this.#taken.has(uid) || inUse.has(uid)) continue;
-      this.#taken.add(uid);
-      return uid;
+      if (inUse.has(uid) || !this.#claim(uid)) continue;
+      // Only its holder's programs leave anything of a claimed user, and an earlier holder may have been killed just now.
+      inUse = await this.#usersInUse();
+      if (!inUse.has(uid)) return uid;
+      this.#claims.release(uid);
     }
     throw new ConnectorError(
       "unavailable",
@@ -62,12 +63,33 @@ export class OwnUsers {
     );
   }
 
+  #claim(uid: number): boolean {
+    try {
+      return this.#claims.claim(uid);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new ConnectorError("unavailable", `No program is started: its user cannot be claimed: ${why}.`);
+    }
+  }
+
+  /** Users that have an entry in `/etc/passwd`, or of whom a process, a file, a home or a kernel object is there. */
+  async #usersInUse(): Promise<ReadonlySet<number>> {
+    const { homes, kernel, shared } = this.#parts;
+    return new Set([
+      ...systemUsers().map(({ uid }) => uid),
+      ...(await shared.owners()),
+      ...homes.owners(),
+      ...kernel.owners(),
+      ...runningUsers(),
+    ]);
+  }
+
   /**
-   * @throws Error if processes or files of the user remain; then it is not used again before the next start of the
-   *   server
+   * @throws Error if processes, files or kernel objects of the user remain; then it is not used again before the next
+   *   start of the server
    */
   async #release(uid: number, home: string): Promise<void> {
     await this.#parts.cleaner.clear(uid, home);
-    this.#taken.delete(uid);
+    this.#claims.release(uid);
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Log } from "../../../base/log.ts";
+import type { KernelObjects } from "./kernel-objects.ts";
 import type { ProgramHomes } from "./program-homes.ts";
 import type { SharedFiles } from "./shared-files.ts";
 import { killProcessesOf } from "./user-processes.ts";
@@ -14,11 +15,12 @@ export const LAST_UID = 61_183;
 export interface ProgramCleanerParts {
   readonly homes: ProgramHomes;
   readonly shared: SharedFiles;
+  readonly kernel: KernelObjects;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Ends processes and removes files that programs leave behind. */
+/** Ends processes, and removes files and kernel objects that programs leave behind. */
 export class ProgramCleaner {
   readonly #parts: ProgramCleanerParts;
 
@@ -27,13 +29,14 @@ export class ProgramCleaner {
   }
 
   /**
-   * Ends all processes of a program's user, and removes its files in shared directories and its home. The home is
-   * removed last: while it exists, no gateway gives its user to a program.
+   * Ends all processes of a program's user, and removes its kernel objects, its files in shared directories and its
+   * home. The home is removed last: while it exists, no gateway gives its user to a program.
    * @throws Error if something remains
    */
   async clear(uid: number, home: string): Promise<void> {
-    const { clock, shared, homes } = this.#parts;
+    const { clock, kernel, shared, homes } = this.#parts;
     if (!(await killProcessesOf(uid, clock))) throw new Error(`processes of user ${uid} cannot be ended`);
+    await kernel.removeOf(uid);
     await shared.removeOf(uid);
     await homes.remove(home);
   }

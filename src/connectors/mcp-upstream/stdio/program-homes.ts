@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { chmodSync, chownSync, lstatSync, mkdtempSync, readdirSync, rmdirSync } from "node:fs";
-import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeAs } from "./run-as.ts";
 
 /** Name prefix of the directories that hold homes, forevery Gatehouse on the machine. */
 const PREFIX = "gatehouse-programs-";
@@ -36,8 +36,13 @@ export class ProgramHomes {
     return home;
   }
 
+  /** Does nothing if it does not exist. @throws Error if something in it cannot be removed */
   async remove(home: string): Promise<void> {
-    await rm(home, { recursive: true, force: true });
+    const owner = lstatSync(home, { throwIfNoEntry: false });
+    if (!owner) return;
+    await removeAs(owner, [home]);
+    // Its owner may not write to the directory that holds it.
+    if (lstatSync(home, { throwIfNoEntry: false })) rmdirSync(home);
   }
 
   /** The users that have homes, including those of other gateways. */

@@ -5,6 +5,8 @@ import { OperatorError } from "../../../base/errors.ts";
 import type { Log } from "../../../base/log.ts";
 import { PR_SET_NO_NEW_PRIVS, prctl } from "../../../base/prctl.ts";
 import { ConnectorError } from "../../source.ts";
+import { KernelObjects } from "./kernel-objects.ts";
+import { refuseMessageQueues } from "./message-queues.ts";
 import { OwnUsers } from "./own-users.ts";
 import { type SystemUser, systemUsers } from "./passwd.ts";
 import { ProgramCleaner } from "./program-cleaner.ts";
@@ -67,8 +69,11 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | nul
   const isSafe = prctl(PR_SET_NO_NEW_PRIVS, 1n) || process.platform !== "linux";
   const homes = new ProgramHomes(dataDir);
   const shared = new SharedFiles();
-  const cleaner = new ProgramCleaner({ homes, shared, clock, log });
-  const users = named ? new NamedUser(named, homes) : new OwnUsers({ dataDir, homes, shared, cleaner });
+  const kernel = new KernelObjects();
+  const cleaner = new ProgramCleaner({ homes, shared, kernel, clock, log });
+  const left = { homes, shared, kernel };
+  const users = named ? new NamedUser(named, homes) : new OwnUsers({ dataDir, cleaner, ...left });
+  if (!named) refuseMessageQueues(log);
   const cleared = cleaner.clearLeft();
   async function take(connector: number): Promise<ProgramUser> {
     if (!isSafe) throw new ConnectorError("unavailable", GAINS_RIGHTS);
@@ -142,8 +147,8 @@ function isOpenTo(path: string, { uid, gid }: ProgramUser): boolean {
 }
 
 /**
- * One user for all programs, as named by `connectors.stdio_user`. Other processes may run as it, so its processes and
- * files are never removed.
+ * One user for all programs, as named by `connectors.stdio_user`. Programs that share it are not protected from each other.
+ * Other processes may run as it, so its processes and files are never removed.
  */
 class NamedUser {
   readonly #user: ReturnType<typeof findUser>;

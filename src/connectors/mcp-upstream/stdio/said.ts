@@ -1,6 +1,8 @@
 import { Allowance } from "../allowance.ts";
 import type { UpstreamParts } from "../parts.ts";
+import { chunksOf } from "./chunks.ts";
 
+const LINE_FEED = 0x0a;
 /** Characters of standard error that an error repeats. */
 const TAIL_CHARACTERS = 4_096;
 /** Characters kept: masking may leave fewer of them to show. */
@@ -9,7 +11,10 @@ const KEPT_CHARACTERS = TAIL_CHARACTERS + 12_288;
 const LINES_A_MINUTE = 60;
 const LINE_CHARACTERS = 1_000;
 
-type SaidParts = Pick<UpstreamParts, "clock" | "log" | "mask" | "name">;
+type SaidParts = Pick<UpstreamParts, "clock" | "inflow" | "log" | "mask" | "name">;
+
+/** Bytes that are handled at once. */
+const SLICE = 16 * 1024;
 
 /** A child's standard error: keeps its end for error messages, and logs some of it. */
 export class Said {
@@ -24,6 +29,18 @@ export class Said {
   constructor(parts: SaidParts) {
     this.#parts = parts;
     this.#allowance = new Allowance(parts.clock, LINES_A_MINUTE, 60_000);
+  }
+
+  /** Reads to the end. Never throws for a pipe that breaks. */
+  async read(output: AsyncIterable<Uint8Array>): Promise<void> {
+    for await (const chunk of chunksOf(output)) {
+      for (let from = 0; from < chunk.length; from += SLICE) {
+        const slice = chunk.subarray(from, from + SLICE);
+        const wait = this.#parts.inflow.take({ bytes: slice.length, lines: linesIn(slice) });
+        if (wait) await wait;
+        this.push(slice);
+      }
+    }
   }
 
   push(chunk: Uint8Array): void {
@@ -53,4 +70,10 @@ export class Said {
       line: shown.toWellFormed(),
     });
   }
+}
+
+function linesIn(chunk: Uint8Array): number {
+  let count = 0;
+  for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) count++;
+  return count;
 }

@@ -7,6 +7,7 @@ import { ConnectorError } from "../../source.ts";
 import { closed, jsonTooLarge, MESSAGE_JSON, shown } from "../faults.ts";
 import { Link } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
+import { chunksOf } from "./chunks.ts";
 import { childEnvironment } from "./environment.ts";
 import { Lines, LineTooLong } from "./lines.ts";
 import { endGroup } from "./process-group.ts";
@@ -81,11 +82,10 @@ export class StdioLink extends Link {
         reject(this.#cannotStart(error));
         this.lose(this.#cannotStart(error));
       });
-      child.stdout.on("data", (chunk: Uint8Array) => this.#take(chunk));
-      child.stderr.on("data", (chunk: Uint8Array) => this.#said.push(chunk));
+      const read = Promise.all([this.#readMessages(child.stdout), this.#said.read(child.stderr)]);
       // A broken pipe means that the child has ended, which has its own event and error.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {});
-      child.once("exit", (code, signal) => this.#exited(child, code, signal));
+      child.once("exit", (code, signal) => this.#exited(read, code, signal));
     });
   }
 
@@ -126,10 +126,22 @@ export class StdioLink extends Link {
     // This transport's messages are the same in all versions.
   }
 
-  #take(chunk: Uint8Array): void {
-    if (this.closed) return;
+  async #readMessages(output: AsyncIterable<Uint8Array>): Promise<void> {
     try {
-      for (const line of this.#lines.push(chunk)) this.#read(line);
+      for await (const chunk of chunksOf(output)) {
+        // A child that is ending may still write.
+        if (this.closed) continue;
+        for (const line of this.#lines.push(chunk)) {
+          const wait = this.parts.inflow.take({
+            bytes: line.length,
+            lines: 1,
+            messages: line === "" ? 0 : 1,
+          });
+          if (wait) await wait;
+          if (this.closed) break;
+          this.#read(line);
+        }
+      }
     } catch (error) {
       if (!(error instanceof LineTooLong)) throw error;
       const text = `The program of the connector ${this.parts.name} wrote a line of more than ${LINE_LIMIT / 1024 / 1024} MiB.`;
@@ -162,7 +174,8 @@ export class StdioLink extends Link {
     this.garbled();
   }
 
-  #exited(child: ChildProcessWithoutNullStreams, code: number | null, signal: NodeJS.Signals | null): void {
+  /** @param read resolves when all output has been read */
+  #exited(read: Promise<unknown>, code: number | null, signal: NodeJS.Signals | null): void {
     this.#collected.resolve();
     const how = signal === null ? `with code ${code}` : `by ${signal}`;
     const end = (): void => {
@@ -174,7 +187,7 @@ export class StdioLink extends Link {
       this.lose(new ConnectorError("unreachable", text, { output }));
     };
     const cancel = this.parts.clock.after(DRAIN_MS, end);
-    child.once("close", end);
+    void read.then(end);
   }
 
   #lost(what: string): ConnectorError {

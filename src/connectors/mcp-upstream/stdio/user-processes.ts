@@ -1,15 +1,12 @@
-import { spawn } from "node:child_process";
 import { type Clock, pause } from "../../../base/clock.ts";
-import { openFilesReserve } from "../../../base/open-files/reserve.ts";
 import { processesOf } from "./processes.ts";
+import { runAs } from "./run-as.ts";
 
 const POLL_MS = 25;
 /** A program may start processes as fast as they are killed. About 2.5 s, if no helper is held up. */
 const MOST_ROUNDS = 100;
 /** How long one helper may take. The user's own processes can stop it. */
 const HELPER_MS = 500;
-/** File descriptors that a helper takes while it starts. */
-const PER_HELPER = 8;
 /** `kill -1` reaches every process that the shell's user may signal: as root, every process on the machine. */
 const KILL_ALL = '[ "$(id -u)" = "$1" ] || exit 1; kill -9 -1; exit 0';
 const NEVER = new AbortController().signal;
@@ -24,7 +21,10 @@ export async function killProcessesOf(uid: number, clock: Clock): Promise<boolea
   let hasKilledAll = false;
   let emptyLooks = 0;
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    if (!hasKilledAll || emptyLooks === 0) hasKilledAll = await killAllAs(uid);
+    if (!hasKilledAll || emptyLooks === 0) {
+      hasKilledAll =
+        (await runAs({ uid, gid: uid }, ["/bin/sh", "-c", KILL_ALL, "sh", String(uid)], HELPER_MS)) === 0;
+    }
     const pids = processesOf(uid);
     for (const pid of pids) kill(pid);
     emptyLooks = hasKilledAll && pids.length === 0 ? emptyLooks + 1 : 0;
@@ -32,25 +32,6 @@ export async function killProcessesOf(uid: number, clock: Clock): Promise<boolea
     await pause(POLL_MS, clock, NEVER);
   }
   return false;
-}
-
-/** @returns whether a helper has killed all processes of the user except itself, and has ended */
-function killAllAs(uid: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  try {
-    const helper = openFilesReserve.lend(PER_HELPER, () =>
-      spawn("/bin/sh", ["-c", KILL_ALL, "sh", String(uid)], {
-        ...{ uid, gid: uid, cwd: "/", env: { PATH: "/usr/bin:/bin" }, stdio: "ignore" },
-        ...{ timeout: HELPER_MS, killSignal: "SIGKILL" },
-      }),
-    );
-    helper.once("error", () => resolve(false));
-    helper.once("exit", (code) => resolve(code === 0));
-  } catch {
-    // Such as EAGAIN: the user has as many processes as it may have.
-    resolve(false);
-  }
-  return promise;
 }
 
 function kill(pid: number): void {

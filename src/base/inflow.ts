@@ -1,0 +1,112 @@
+import type { Clock } from "./clock.ts";
+
+/**
+ * How much processing something from outside takes, counted in bytes: handling a message takes as long as measuring
+ * 16 KiB, a line without one as long as 256 bytes.
+ */
+export interface Arrival {
+  readonly bytes: number;
+  readonly lines?: number;
+  readonly messages?: number;
+}
+
+const PER_LINE = 256;
+const PER_MESSAGE = 16 * 1024;
+
+/** What is processed in one turn of the event loop, whoever sent it: 32 messages, which take about a millisecond. */
+const PER_TURN = 32 * PER_MESSAGE;
+/** What one source may send at once: 20,000 messages. */
+const BURST = 20_000 * PER_MESSAGE;
+/** What one source may send in the long run: 1,000 messages or 16 MB per second. */
+const PER_SECOND = 1_000 * PER_MESSAGE;
+
+interface Waiting {
+  readonly weight: number;
+  readonly resume: () => void;
+}
+
+/**
+ * Shares the event loop's turns between everything that arrives from outside. A reader of a stream whose data is
+ * already there never lets the event loop go: everybody else would wait until that stream pauses.
+ */
+export class LoopTurns {
+  readonly #waiting: Waiting[] = [];
+  #left = PER_TURN;
+  #isCounting = false;
+
+  /** Takes a part of this turn, or of a later one: those who wait take turns. @returns undefined if there is no wait */
+  take(weight: number): Promise<void> | undefined {
+    this.#count();
+    if (this.#left > 0 && this.#waiting.length === 0) {
+      this.#left -= weight;
+      return undefined;
+    }
+    return new Promise((resume) => void this.#waiting.push({ weight, resume }));
+  }
+
+  #count(): void {
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    // Runs after the sockets of this turn were read.
+    setImmediate(() => {
+      this.#isCounting = false;
+      // What was larger than its turn does not delay others: it has taken that time already.
+      this.#left = PER_TURN;
+      for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+        this.#left -= next.weight;
+        next.resume();
+        if (this.#left <= 0) break;
+      }
+      if (this.#waiting.length > 0) this.#count();
+    });
+  }
+}
+
+const turns = new LoopTurns();
+
+function weightOf({ bytes, lines = 0, messages = 0 }: Arrival): number {
+  return bytes + lines * PER_LINE + messages * PER_MESSAGE;
+}
+
+/**
+ * Takes a part of one of the event loop's turns, which everything that arrives from outside shares. MUST be awaited
+ * before the next part is read. @returns undefined if there is no wait
+ */
+export function takeTurn(arrival: Arrival): Promise<void> | undefined {
+  return turns.take(weightOf(arrival));
+}
+
+/**
+ * Paces what one source sends: a connector, or a model's answer. Beyond its rate, the source is read more slowly, so that
+ * it has to wait when it writes.
+ */
+export class Inflow {
+  readonly #clock: Clock;
+  /** What may arrive at once. Negative after more has arrived. */
+  #left = BURST;
+  #since: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#since = clock.monotonic();
+  }
+
+  /** MUST be awaited before what has arrived is processed. @returns undefined if there is no wait */
+  take(arrival: Arrival): Promise<void> | undefined {
+    const weight = weightOf(arrival);
+    const now = this.#clock.monotonic();
+    this.#left = Math.min(BURST, this.#left + ((now - this.#since) / 1_000) * PER_SECOND) - weight;
+    this.#since = now;
+    return this.#left >= 0 ? turns.take(weight) : this.#later(weight, (-this.#left / PER_SECOND) * 1_000);
+  }
+
+  /** A message was an answer that was asked for, so it does not count: the rate limits what comes unasked. */
+  refund(): void {
+    this.#left = Math.min(BURST, this.#left + PER_MESSAGE);
+  }
+
+  async #later(weight: number, ms: number): Promise<void> {
+    await new Promise<void>((resolve) => this.#clock.after(Math.ceil(ms), resolve));
+    await turns.take(weight);
+  }
+}

@@ -1,0 +1,113 @@
+import { describe, expect, test } from "bun:test";
+import { Inflow, LoopTurns } from "../../src/base/inflow.ts";
+import { FakeClock } from "../support/clock.ts";
+
+const MESSAGE = 16 * 1024;
+const A_TURN = 32;
+const BURST = 20_000;
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe("one turn of the event loop", () => {
+  test("is shared by everything that arrives: no more than 32 messages of all sources, between two looks of others 64", async () => {
+    const turns = new LoopTurns();
+    const taken: string[] = [];
+    const flood = async (name: string) => {
+      for (let count = 0; count < 100; count++) {
+        await turns.take(MESSAGE);
+        taken.push(name);
+      }
+    };
+    const floods = ["a", "b", "c"].map(flood);
+    let before = 0;
+    while (before < 300) {
+      await turn();
+      expect(taken.length - before).toBeLessThanOrEqual(2 * A_TURN);
+      before = taken.length;
+    }
+    await Promise.all(floods);
+    // From the second turn on, each takes its turn.
+    const fair = taken.slice(2 * A_TURN, 2 * A_TURN + 90);
+    for (const name of ["a", "b", "c"])
+      expect(fair.filter((each) => each === name).length).toBeGreaterThan(25);
+  });
+
+  test("costs what fits into it no wait", async () => {
+    const turns = new LoopTurns();
+    for (let count = 0; count < A_TURN; count++) expect(turns.take(MESSAGE)).toBeUndefined();
+    const wait = turns.take(MESSAGE);
+    expect(wait).toBeInstanceOf(Promise);
+    await wait;
+    expect(turns.take(MESSAGE)).toBeUndefined();
+  });
+
+  test("is not made up for if something larger than a turn took one", async () => {
+    const turns = new LoopTurns();
+    expect(turns.take(1000 * A_TURN * MESSAGE)).toBeUndefined();
+    await turns.take(MESSAGE);
+    expect(turns.take(MESSAGE)).toBeUndefined();
+  });
+});
+
+describe("a source", () => {
+  const message = { bytes: 0, messages: 1 };
+
+  /** How many of `count` messages were let through, once nothing more is without the clock. */
+  function flood(inflow: Inflow, count: number) {
+    const seen = { count: 0 };
+    void (async () => {
+      for (let sent = 0; sent < count; sent++) {
+        await inflow.take(message);
+        seen.count++;
+      }
+    })();
+    return async () => {
+      for (let last = -1; seen.count !== last; ) {
+        last = seen.count;
+        await turn();
+        await turn();
+      }
+      return seen.count;
+    };
+  }
+
+  test("may send 20,000 messages at once, and a thousand in a second from then on", async () => {
+    const clock = new FakeClock();
+    const through = flood(new Inflow(clock), BURST + 10_000);
+    expect(await through()).toBe(BURST);
+    for (let ms = 0; ms < 1_000; ms++) {
+      clock.advance(1);
+      await turn();
+    }
+    expect(await through()).toBeGreaterThanOrEqual(BURST + 999);
+    expect(await through()).toBeLessThanOrEqual(BURST + 1_000);
+  });
+
+  test("has its burst again after a pause, and no more than that", async () => {
+    const clock = new FakeClock();
+    const inflow = new Inflow(clock);
+    expect(await flood(inflow, BURST)()).toBe(BURST);
+    clock.advance(3_600_000);
+    expect(await flood(inflow, BURST + 1_000)()).toBe(BURST);
+  });
+
+  test("that answers what it was asked does not use up its rate", async () => {
+    const inflow = new Inflow(new FakeClock());
+    for (let count = 0; count < 2 * BURST; count++) {
+      await inflow.take(message);
+      inflow.refund();
+    }
+  });
+
+  test("pays for bytes and for lines as well", async () => {
+    for (const arrival of [{ bytes: MESSAGE }, { bytes: 0, lines: 64 }]) {
+      const inflow = new Inflow(new FakeClock());
+      for (let count = 0; count < BURST; count++) await inflow.take(arrival);
+      let isThrough = false;
+      void inflow.take(arrival)?.then(() => {
+        isThrough = true;
+      });
+      for (let turns = 0; turns < 10; turns++) await turn();
+      expect(isThrough).toBe(false);
+    }
+  });
+});

@@ -1,0 +1,109 @@
+/** Upstreams that send small messages without an end. */
+import { describe, expect, test } from "bun:test";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { systemRandom } from "../../../src/base/ids.ts";
+import { Inflow } from "../../../src/base/inflow.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { SseLink } from "../../../src/connectors/mcp-upstream/http/sse-link.ts";
+import { StreamableLink } from "../../../src/connectors/mcp-upstream/http/streamable-link.ts";
+import type { Link } from "../../../src/connectors/mcp-upstream/link.ts";
+import { StdioLink } from "../../../src/connectors/mcp-upstream/stdio/stdio-link.ts";
+import { createMask } from "../../../src/connectors/secrets/mask.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { countAtRest, mostInOneTurn, startFlood } from "../../support/flood.ts";
+import { INSTANCE, testOutbound } from "../../support/outbound.ts";
+import { fasterClock } from "./support.ts";
+
+const MESSAGE = JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: {} });
+const EVENT = `event: message\ndata: ${MESSAGE}\n\n`;
+/** Between two looks at the count, two turns may begin. An event is handed on with what is in the same 2 KiB. */
+const MOST_BETWEEN = 2 * (32 + Math.ceil(2_048 / EVENT.length));
+const BURST = 20_000;
+
+const KINDS = {
+  stdio: {
+    first: "",
+    open: (_: string, parts: Parts) => new StdioLink(shell(`yes '${MESSAGE}' & cat; kill $!`), parts),
+  },
+  http: {
+    first: "",
+    open: (url: string, parts: Parts) => new StreamableLink({ type: "http", url, headers: {} }, parts),
+  },
+  sse: {
+    first: "event: endpoint\ndata: /message\n\n",
+    open: (url: string, parts: Parts) => new SseLink({ type: "sse", url, headers: {} }, parts),
+  },
+};
+type Parts = ConstructorParameters<typeof StdioLink>[1];
+
+const shell = (script: string) =>
+  ({ type: "stdio", command: "/bin/sh", args: ["-c", script], env: {} }) as const;
+
+/** A link to an upstream that begins to flood, and the messages that came over it. */
+async function flooded(kind: keyof typeof KINDS, clock: Clock) {
+  const outbound = testOutbound();
+  const { first, open } = KINDS[kind];
+  const flood = await startFlood(EVENT, first);
+  const parts = {
+    ...{ name: "up", fetch: outbound.fetch, mask: createMask([]), instance: INSTANCE, clock, log: silentLog },
+    ...{ random: systemRandom, timeoutMs: 20_000, handshakeMs: 20_000, programUsers: null },
+    ...{ toolsChanged() {}, inflow: new Inflow(clock) },
+  };
+  const link: Link = open(flood.url, parts);
+  const came = { count: 0 };
+  link.onmessage = () => void came.count++;
+  await link.start();
+  // Over Streamable HTTP, the SDK listens when the handshake is over.
+  if (kind === "http") {
+    link.send({ jsonrpc: "2.0", method: "notifications/initialized" }).catch(() => {});
+  }
+  return {
+    came,
+    async [Symbol.asyncDispose]() {
+      // A child's end is looked for again and again.
+      const ticking = setInterval(() => clock instanceof FakeClock && clock.advance(25), 1);
+      await link.close();
+      clearInterval(ticking);
+      await flood.stop();
+      outbound.close();
+    },
+  };
+}
+
+describe.each(["stdio", "http", "sse"] as const)("messages without an end over %s", (kind) => {
+  test("leave the event loop to others after 32 of them", async () => {
+    await using up = await flooded(kind, systemClock);
+    expect(await mostInOneTurn(() => up.came.count, 5_000)).toBeLessThanOrEqual(MOST_BETWEEN);
+  });
+
+  test("are read no faster than their rate, once there were 20,000", async () => {
+    const clock = new FakeClock();
+    await using up = await flooded(kind, clock);
+    const burst = await countAtRest(() => up.came.count, 0.9 * BURST);
+    expect(burst).toBeLessThanOrEqual(BURST);
+    clock.advance(1_000);
+    expect((await countAtRest(() => up.came.count, burst + 1)) - burst).toBeLessThanOrEqual(1_000);
+  });
+});
+
+test("what a program writes on standard error without an end leaves the event loop to others", async () => {
+  const outbound = testOutbound();
+  const clock = fasterClock(1);
+  const taken: number[] = [];
+  const inflow = new Inflow(clock);
+  const take = inflow.take.bind(inflow);
+  inflow.take = (arrival) => {
+    taken.push(arrival.bytes);
+    return take(arrival);
+  };
+  const link = new StdioLink(shell("yes '' >&2 & cat; kill $!"), {
+    ...{ name: "up", fetch: outbound.fetch, mask: createMask([]), instance: INSTANCE, clock, log: silentLog },
+    ...{ random: systemRandom, timeoutMs: 20_000, handshakeMs: 20_000, programUsers: null },
+    ...{ toolsChanged() {}, inflow },
+  });
+  await link.start();
+  expect(await mostInOneTurn(() => taken.length, 60)).toBeLessThanOrEqual(4);
+  await link.close();
+  outbound.close();
+  expect(Math.max(...taken)).toBeLessThanOrEqual(16 * 1024);
+});
