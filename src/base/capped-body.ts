@@ -5,6 +5,8 @@ import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 export interface BodyLimits {
   /** The most bytes of one event of a `text/event-stream`, or of any other body in total. */
   readonly bytes: number;
+  /** The most bytes of all events of a `text/event-stream` together. Default: any number. */
+  readonly streamBytes?: number | undefined;
   readonly tooLarge: () => Error;
   /** Limits of the JSON in a body or in each event. Default: MAX_NESTING and MAX_MEMBERS. */
   readonly json?: JsonLimits | undefined;
@@ -31,9 +33,13 @@ export function capWhole(response: Response, limits: BodyLimits): Response {
   return checked(response, checkWhole(limits));
 }
 
-function checkEvents({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
+function checkEvents({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
+  const mostBytes = streamBytes ?? Number.POSITIVE_INFINITY;
   const events = new EventMeter(json);
+  let total = 0;
   return (part) => {
+    total += part.length;
+    if (total > mostBytes) return tooLarge();
     const { bytes: most, excess } = events.add(part);
     if (most > bytes) return tooLarge();
     return excess && jsonTooLarge(excess);

@@ -1,3 +1,4 @@
+import { AnswerTooLarge } from "../agents/index.ts";
 import { type BodyLimits, capBody } from "../base/capped-body.ts";
 import { type JsonLimits, JsonTooLarge } from "../base/nesting.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
@@ -10,14 +11,21 @@ import type { ProviderKind } from "../config/config.ts";
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
- * Limits for providers' responses. More than `bytes` cause a RangeError; exceeding the limits for JSON causes
+ * The most bytes of a whole streamed answer. The SDK keeps parts of an answer that no output limit counts, such as
+ * annotations, until the answer ends. The longest answers of present models have 128,000 tokens, each in an event of
+ * its own of less than 500 bytes.
+ */
+const MOST_STREAM_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Limits for providers' responses. More than `bytes` cause AnswerTooLarge; exceeding the limits for JSON causes
  * JsonTooLarge.
  */
 export function answerLimits(bytes: number, json?: JsonLimits): BodyLimits {
   return {
     bytes,
     json,
-    tooLarge: () => new RangeError("The answer is too large."),
+    tooLarge: () => new AnswerTooLarge("The model's answer has too many bytes."),
     jsonTooLarge: (excess) => new JsonTooLarge(excess, json),
   };
 }
@@ -46,7 +54,10 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
  * itself would buffer an endless event, or an error of 2 GB.
  */
 export function cappedFetch(kind: ProviderKind): typeof fetch {
-  const limits = answerLimits(MOST_BYTES, LIMITS_BY_KIND[kind]);
+  const limits = {
+    ...answerLimits(MOST_BYTES, LIMITS_BY_KIND[kind]),
+    streamBytes: MOST_STREAM_BYTES,
+  };
   const capped = async (
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,

@@ -1,5 +1,6 @@
 /** A provider's answers are refused before they are parsed, whatever they say they are. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { AnswerTooLarge } from "../../src/agents/index.ts";
 import { JsonTooLarge } from "../../src/base/nesting.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
 import { boundedFetch } from "../../src/models/embed/fetch.ts";
@@ -66,7 +67,7 @@ test("vectors of many numbers are taken, of many texts they are not", async () =
 test("an error that calls itself a stream is capped as a whole, not by its events", async () => {
   const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);
   expect(await reading(ask(cappedFetch("openai-compatible"), 500, "text/event-stream", body))).toBeInstanceOf(
-    RangeError,
+    AnswerTooLarge,
   );
   expect(await reading(ask(cappedFetch("openai-compatible"), 200, "text/event-stream", body))).toBe(body);
 });

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { AnswerTooLarge } from "../../../src/agents/index.ts";
 import { OperatorError } from "../../../src/base/errors.ts";
 import type { ProviderConfig } from "../../../src/config/config.ts";
 import {
@@ -592,7 +593,7 @@ test("an answer that is too large is not read to its end", async () => {
   ]);
   expect(await response.text()).toBe(whole);
   const reading = boundedFetch(whole.length - 1)(url).then((cut) => cut.text());
-  expect(await reading.catch((error: unknown) => error)).toBeInstanceOf(RangeError);
+  expect(await reading.catch((error: unknown) => error)).toBeInstanceOf(AnswerTooLarge);
 });
 
 test("vectors that come in another order are put in the texts'", async () => {
