@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from "./message.ts";
+import type { Message, ToolCall, ToolResult } from "./message.ts";
 import type { Tool } from "./tool.ts";
 
 /** The content of one request to a model. */
@@ -15,13 +15,15 @@ interface Measure {
   readonly call: number;
   readonly tool: number;
   text(text: string): number;
-  /** Cached sizes of tools, for all steps of a run, and of schemas, for all runs. */
+  /** Cached sizes of messages, results and tools, for all steps of a run, and of schemas, for all runs. */
   readonly known: WeakMap<object, number>;
 }
 
 /** At least the overhead of any provider's dialect: roles, types, quotes, names, the keys of a tool's definition. */
 const WIRE: Measure = { message: 64, call: 192, tool: 160, text: jsonBytes, known: new WeakMap() };
 const CONTENT: Measure = { message: 0, call: 0, tool: 0, text: textBytes, known: new WeakMap() };
+/** At least WIRE, without reading the texts: JSON takes at most six bytes for a UTF-16 code unit. */
+const LENGTHS: Measure = { ...WIRE, text: (text) => 6 * text.length, known: new WeakMap() };
 
 /**
  * The size in bytes of a request to a model, as JSON: instructions, messages, tool calls and results, and the
@@ -37,6 +39,12 @@ export function contentBytes(content: RequestContent): number {
   return sum(content, CONTENT);
 }
 
+/** Whether these messages take more bytes of a request. Texts are read only if their lengths leave that open. */
+export function exceedsBytes(content: Omit<RequestContent, "tools">, limit: number): boolean {
+  const all = { ...content, tools: [] };
+  return sum(all, LENGTHS) > limit && sum(all, WIRE) > limit;
+}
+
 function sum({ instructions, messages, tools }: RequestContent, measure: Measure): number {
   let bytes = instructions === undefined ? 0 : measure.message + measure.text(instructions);
   for (const message of messages) bytes += messageBytes(message, measure);
@@ -44,7 +52,11 @@ function sum({ instructions, messages, tools }: RequestContent, measure: Measure
   return bytes;
 }
 
-function messageBytes(message: Message, measure: Measure): number {
+function messageBytes(given: Message, measure: Measure): number {
+  return once(measure, given, (message) => measuredMessage(message, measure));
+}
+
+function measuredMessage(message: Message, measure: Measure): number {
   switch (message.role) {
     case "user":
       return measure.message + measure.text(message.text);
@@ -55,12 +67,16 @@ function messageBytes(message: Message, measure: Measure): number {
     }
     case "tool": {
       let bytes = measure.message;
-      for (const { id, output } of message.results) {
-        bytes += measure.call + measure.text(id) + valueBytes(output, measure);
-      }
+      for (const result of message.results) bytes += measuredResult(result, measure);
       return bytes;
     }
   }
+}
+
+function measuredResult(result: ToolResult, measure: Measure): number {
+  return once(measure, result, ({ id, output }) => {
+    return measure.call + measure.text(id) + valueBytes(output, measure);
+  });
 }
 
 function callBytes({ id, arguments: input, signatures }: ToolCall, measure: Measure): number {
