@@ -536,6 +536,21 @@ describe("batches", () => {
     ]);
   });
 
+  test("are estimated if there are too few tokens for the texts' bytes", async () => {
+    const model = await sharedEmbedder();
+    const texts = ["a", "b".repeat(5_375)];
+    const answer = (tokens: number) => ({
+      body: JSON.stringify({
+        data: texts.map((text, index) => ({ index, embedding: fakeVector(text, DIMS) })),
+        usage: { prompt_tokens: tokens, total_tokens: tokens },
+      }),
+    });
+    uses.length = 0;
+    upstream.script(answer(9), answer(10));
+    for (const workspaceId of [7, 8]) await model.embed(texts, "document", { workspaceId });
+    expect(uses.map(({ tokens }) => tokens)).toEqual([1_344, 10]);
+  });
+
   test("go to OpenAI and to a compatible server as floats", async () => {
     for (const kind of ["openai", "openai-compatible"] as const) {
       const model = await embedder("up/org/m", { kind, headers: { "x-team": "blue" } });
