@@ -1,12 +1,27 @@
 import { EventMeter } from "./event-stream.ts";
 import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 
+/** What one body takes of a room. */
+export interface BodyShare {
+  add(bytes: number): void;
+  /** MUST be called when the body has ended, in whatever way. May be called again. */
+  leave(): void;
+}
+
+/** A bound that several bodies share. */
+export interface BodyRoom {
+  /** @param fail ends the body with an error, at any time */
+  enter(fail: (error: Error) => void): BodyShare;
+}
+
 /** The limits of a body, and the errors with which it fails beyond them. */
 export interface BodyLimits {
   /** The most bytes of one event of a `text/event-stream`, or of any other body in total. */
   readonly bytes: number;
   /** The most bytes of all events of a `text/event-stream` together. Default: any number. */
   readonly streamBytes?: number | undefined;
+  /** The room that event streams share. Default: each has its own limits only. */
+  readonly room?: BodyRoom | undefined;
   readonly tooLarge: () => Error;
   /** Limits of the JSON in a body or in each event. Default: MAX_NESTING and MAX_MEMBERS. */
   readonly json?: JsonLimits | undefined;
@@ -25,7 +40,7 @@ export function capBody(response: Response, limits: BodyLimits): Response {
   const type = response.headers.get("content-type") ?? "";
   // The body of an error response is read as a whole, whatever its content type.
   const isStream = response.ok && /^\s*text\/event-stream\b/i.test(type);
-  return isStream ? checked(response, checkEvents(limits)) : capWhole(response, limits);
+  return isStream ? checked(response, checkEvents(limits), limits.room) : capWhole(response, limits);
 }
 
 /** `capBody` for a body that is never read as events: `bytes` limits the whole. */
@@ -59,26 +74,46 @@ function checkWhole({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check 
   };
 }
 
-function checked(response: Response, check: Check): Response {
+function checked(response: Response, check: Check, room?: BodyRoom): Response {
   if (!response.body) return response;
   const reader = response.body.getReader();
+  let share: BodyShare | undefined;
+  let hasFailed = false;
   const body = new ReadableStream<Uint8Array>(
     {
-      async pull(controller) {
-        const { done, value } = await reader.read();
-        const refusal = done ? null : check(value);
-        if (done) {
-          controller.close();
-        } else if (refusal) {
-          // The body is no longer needed, so an error of its connection does not matter.
-          reader.cancel().catch(() => {});
-          controller.error(refusal);
-        } else controller.enqueue(value);
+      start(controller) {
+        share = room?.enter((error) => fail(controller, error));
       },
-      cancel: (reason) => reader.cancel(reason),
+      async pull(controller) {
+        const { done, value } = await reader.read().catch((error: unknown) => {
+          share?.leave();
+          throw error;
+        });
+        if (hasFailed) return;
+        if (done) {
+          share?.leave();
+          controller.close();
+          return;
+        }
+        const refusal = check(value);
+        if (refusal) fail(controller, refusal);
+        else share?.add(value.length);
+        if (!hasFailed) controller.enqueue(value);
+      },
+      cancel(reason) {
+        share?.leave();
+        return reader.cancel(reason);
+      },
     },
     { highWaterMark: 0 },
   );
+  function fail(controller: ReadableStreamDefaultController<Uint8Array>, error: Error): void {
+    hasFailed = true;
+    share?.leave();
+    // The body is no longer needed, so an error of its connection does not matter.
+    reader.cancel().catch(() => {});
+    controller.error(error);
+  }
   const headers = new Headers(response.headers);
   // These headers describe the bytes on the wire, but the body has been decompressed.
   headers.delete("content-encoding");

@@ -3,6 +3,7 @@ import { type BodyLimits, capBody } from "../base/capped-body.ts";
 import { type JsonLimits, JsonTooLarge } from "../base/nesting.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import type { ProviderKind } from "../config/config.ts";
+import { AnswerRoom } from "./answer-room.ts";
 
 /**
  * The most bytes of one event of a streamed answer, or of an unstreamed answer such as an error. The longest
@@ -49,14 +50,18 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
   google: {},
 };
 
+/** All providers of this process share one room, as they share its memory. */
+const SHARED_ROOM = new AnswerRoom();
+
 /**
  * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop. The SDK by
  * itself would buffer an endless event, or an error of 2 GB.
  */
-export function cappedFetch(kind: ProviderKind): typeof fetch {
+export function cappedFetch(kind: ProviderKind, room: AnswerRoom = SHARED_ROOM): typeof fetch {
   const limits = {
     ...answerLimits(MOST_BYTES, LIMITS_BY_KIND[kind]),
     streamBytes: MOST_STREAM_BYTES,
+    room,
   };
   const capped = async (
     input: string | URL | Request,
