@@ -61,18 +61,16 @@ async function* converse(
   run.knowCalls(turn);
   run.steps = progress.steps;
   if (progress.pending.length > 0) {
-    const results = yield* callTools(run, progress.pending);
-    turn.push({ role: "tool", results: [...progress.results, ...results] });
+    turn.push({ role: "tool", results: yield* callTools(run, progress.pending, progress.results) });
   }
   while (run.steps < maxSteps) {
     if (run.signal.aborted) throw cancelled(run.signal);
     const step = run.steps + 1;
-    yield { type: "step.started", step };
     // A new list for each step, because receivers may keep the previous one.
-    const { text, toolCalls, model, usage, finishReason } = yield* answer(run, step, [
-      ...remembered,
-      ...turn,
-    ]);
+    const messages = [...remembered, ...turn];
+    run.limitConversation(messages);
+    yield { type: "step.started", step };
+    const { text, toolCalls, model, usage, finishReason } = yield* answer(run, step, messages);
     run.steps = step;
     turn.push({ role: "assistant", text, toolCalls });
     if (toolCalls.length > 0) turn.push({ role: "tool", results: yield* callTools(run, toolCalls) });
@@ -85,15 +83,21 @@ async function* converse(
 
 /**
  * Runs calls one after the other, in the order requested: later calls often rely on earlier ones, and their evidence
- * has a single order.
+ * has a single order. Returns all results of the step, with those that it had before.
  */
-async function* callTools(run: Run, calls: readonly ToolCall[]): AsyncGenerator<AgentEvent, ToolResult[]> {
-  const results: ToolResult[] = [];
+async function* callTools(
+  run: Run,
+  calls: readonly ToolCall[],
+  before: readonly ToolResult[] = [],
+): AsyncGenerator<AgentEvent, readonly ToolResult[]> {
+  const results = [...before];
   for (const call of calls) {
     if (run.signal.aborted) throw cancelled(run.signal);
+    run.limitStep(results);
     results.push(yield* callTool(run, call));
   }
   if (run.signal.aborted) throw cancelled(run.signal);
+  run.limitStep(results);
   return results;
 }
 

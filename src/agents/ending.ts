@@ -2,7 +2,7 @@ import type { LanguageModelV3Usage, LanguageModelV4Usage } from "@ai-sdk/provide
 import type { FinishReason } from "./events.ts";
 import { CUT, describeFailure, INTERRUPTED, MODEL_ERROR, type ModelFailure } from "./failure.ts";
 import type { Received, StreamPart } from "./received.ts";
-import { type Disbelieved, estimateTokens, NO_USAGE, type Usage } from "./usage.ts";
+import { type Disbelieved, estimateTokens, mostBytesOf, NO_USAGE, type Usage } from "./usage.ts";
 
 type ProviderUsage = LanguageModelV3Usage | LanguageModelV4Usage;
 
@@ -49,6 +49,8 @@ export interface EndedRequest {
   /** Bytes sent, and the bytes of them that are content. Called only if they matter. */
   readonly sentBytes: () => number;
   readonly contentBytes: () => number;
+  /** Whether the texts that were sent have more bytes than this. */
+  readonly exceedsText: (bytes: number) => boolean;
   /** Whether the provider had begun to answer. */
   readonly wasOpened: boolean;
 }
@@ -65,7 +67,7 @@ export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest):
     const isLost = ending.isBroken === true || LOST.has(ending.failure.reason);
     if (!wasOpened || !isLost) return NOTHING_USED;
   }
-  const { input, output, disbelieved } = countsOf(given, sent.sentBytes, received.bytes);
+  const { input, output, disbelieved } = countsOf(given, sent, received.bytes);
   return {
     inputTokens: input ?? estimateTokens(sent.contentBytes()),
     outputTokens: output ?? estimateTokens(received.bytes),
@@ -87,7 +89,11 @@ interface Counts {
   readonly disbelieved?: Disbelieved | undefined;
 }
 
-function countsOf(given: ProviderUsage | undefined, sentBytes: () => number, receivedBytes: number): Counts {
+function countsOf(
+  given: ProviderUsage | undefined,
+  sent: Pick<EndedRequest, "sentBytes" | "exceedsText">,
+  receivedBytes: number,
+): Counts {
   if (given === undefined) return {};
   const { inputTokens, outputTokens, raw } = given;
   // Some servers count cached input separately from the rest, or reasoning separately from the answer.
@@ -96,8 +102,12 @@ function countsOf(given: ProviderUsage | undefined, sentBytes: () => number, rec
   // Sent by servers that do not count but have to send a number.
   if (input === 0 && output === 0) return {};
   const believed = {
-    input: credible(input, sentBytes),
-    output: credible(output, () => receivedBytes),
+    input: credible(input, sent.sentBytes, sent.exceedsText),
+    output: credible(
+      output,
+      () => receivedBytes,
+      (bytes) => receivedBytes > bytes,
+    ),
   };
   return {
     ...believed,
@@ -122,9 +132,6 @@ function disbelievedOf(isInput: boolean, isOutput: boolean): Disbelieved | undef
 /** The names of the counts in the dialects. */
 const INPUT_FIELDS = ["prompt_tokens", "input_tokens", "promptTokenCount"];
 const OUTPUT_FIELDS = ["completion_tokens", "output_tokens", "candidatesTokenCount", "thoughtsTokenCount"];
-
-/** Far above the longest token of any known model, which has 128 bytes. */
-const MOST_BYTES_PER_TOKEN = 4_096;
 
 /**
  * The most tokens that may be billed without being sent or received: reasoning, and the provider's own additions to a
@@ -153,13 +160,14 @@ function isCount(tokens: number | undefined): tokens is number {
 }
 
 /**
- * The count, unless this number of bytes cannot be this many tokens: each token sent or received has at least one
- * byte. `bytes` is called only if the count is very small or very large.
+ * The count, unless it is too low for the text that was covered, or too high: each token sent or received has at least
+ * one byte. `bytes` is called only if the count is very large.
  */
-function credible(tokens: number | undefined, bytes: () => number): number | undefined {
-  if (tokens === undefined || (tokens >= MOST_BYTES_PER_TOKEN && tokens <= MOST_UNSEEN_TOKENS)) return tokens;
-  const known = bytes();
-  const isPossible =
-    tokens >= Math.floor(known / MOST_BYTES_PER_TOKEN) && tokens <= known + MOST_UNSEEN_TOKENS;
-  return isPossible ? tokens : undefined;
+function credible(
+  tokens: number | undefined,
+  bytes: () => number,
+  exceedsText: (bytes: number) => boolean,
+): number | undefined {
+  if (tokens === undefined || exceedsText(mostBytesOf(tokens))) return undefined;
+  return tokens <= MOST_UNSEEN_TOKENS || tokens <= bytes() + MOST_UNSEEN_TOKENS ? tokens : undefined;
 }

@@ -26,7 +26,10 @@ export type AgentFailureCode =
   | "denied"
   | "internal";
 
-/** A model's answer exceeds a limit. The call fails, and the next model of the route is tried. */
+/**
+ * A model's answer exceeds a limit. The call fails, and the next model of the route is tried. Providers may throw it
+ * as well.
+ */
 export class AnswerTooLarge extends Error {
   override readonly name = "AnswerTooLarge";
 }

@@ -1,4 +1,5 @@
 import { APICallError } from "@ai-sdk/provider";
+import { JsonTooLarge } from "../base/nesting.ts";
 import { AnswerTooLarge } from "./errors.ts";
 
 /** A failed model call in words that are safe to show. They contain none of the upstream's text. */
@@ -56,7 +57,7 @@ export function describeFailure(error: unknown): ModelFailure {
   const status = statusOf(error);
   if (status !== undefined) return byStatus(status);
   for (const link of causes(error)) {
-    if (link instanceof AnswerTooLarge) return ANSWER_TOO_LARGE;
+    if (link instanceof AnswerTooLarge || link instanceof JsonTooLarge) return ANSWER_TOO_LARGE;
     const code = field(link, "code");
     const name = field(link, "name");
     if (name === "TimeoutError" || (typeof code === "string" && TIMEOUT_CODES.has(code))) return TIMEOUT;

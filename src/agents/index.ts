@@ -1,5 +1,5 @@
 export { runAgent } from "./agent.ts";
-export { AgentDenied, type AgentFailureCode, ToolError } from "./errors.ts";
+export { AgentDenied, type AgentFailureCode, AnswerTooLarge, ToolError } from "./errors.ts";
 export type {
   AgentEvent,
   AgentFailed,

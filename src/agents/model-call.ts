@@ -4,10 +4,13 @@ import type { AgentEvent, FinishReason } from "./events.ts";
 import type { ModelFailure } from "./failure.ts";
 import type { ToolCall } from "./message.ts";
 import { Received } from "./received.ts";
-import { contentBytes, requestBytes } from "./request-size.ts";
+import { contentBytes, exceedsText, requestBytes } from "./request-size.ts";
 import { isPromise, type Run } from "./run.ts";
 import { type ModelRequest, Upstream } from "./upstream.ts";
 import { NO_USAGE, type Usage } from "./usage.ts";
+
+/** A request before it is measured. */
+type Asked = Omit<ModelRequest, "sentBytes" | "contentBytes" | "exceedsText">;
 
 /** The result of calling one model once. */
 export type ModelCall =
@@ -31,10 +34,7 @@ export type ModelCall =
  * returned.
  * @throws RunFailure if the run is cancelled, a hook fails or a limit is exceeded
  */
-export async function* callModel(
-  run: Run,
-  asked: Omit<ModelRequest, "sentBytes" | "contentBytes">,
-): AsyncGenerator<AgentEvent, ModelCall> {
+export async function* callModel(run: Run, asked: Asked): AsyncGenerator<AgentEvent, ModelCall> {
   const request = measured(run, asked);
   await before(run, request);
   const startedAt = run.settings.now();
@@ -88,9 +88,10 @@ export async function* callModel(
   }
 }
 
-function measured(run: Run, asked: Omit<ModelRequest, "sentBytes" | "contentBytes">): ModelRequest {
+function measured(run: Run, asked: Asked): ModelRequest {
   const { instructions } = run.settings;
-  const content = () => ({ instructions, messages: asked.messages, tools: run.offeredTools() });
+  const { messages } = asked;
+  const content = () => ({ instructions, messages, tools: run.offeredTools() });
   let bytes: number | undefined;
   return {
     ...asked,
@@ -99,6 +100,7 @@ function measured(run: Run, asked: Omit<ModelRequest, "sentBytes" | "contentByte
       return bytes;
     },
     contentBytes: () => contentBytes(content()),
+    exceedsText: (limit) => exceedsText({ instructions, messages }, limit),
   };
 }
 

@@ -31,6 +31,10 @@ export interface AgentOptions {
   readonly maxOutputCharacters?: number;
   /** The most UTF-16 code units of a tool's output that the model is shown. Default 100,000. */
   readonly maxToolOutputCharacters?: number;
+  /** The most bytes of tool results in one step, as JSON. Default 4 MiB, which no model's context window takes at once. */
+  readonly maxStepBytes?: number;
+  /** The most bytes of instructions, remembered messages, prompt, answers and results together, as JSON. Default 16 MiB. */
+  readonly maxConversationBytes?: number;
   /** Cancels the run; providers and tools are notified immediately. */
   readonly signal?: AbortSignal;
   readonly hooks?: Hooks;
@@ -42,6 +46,8 @@ export interface AgentOptions {
   /** Generates ids for tool calls. Default: the model's own ids, numbered if they repeat. */
   readonly newId?: () => string;
 }
+
+const MIB = 1024 * 1024;
 
 /** @throws TypeError naming the option */
 export function settingsOf(options: AgentOptions): RunSettings {
@@ -55,6 +61,8 @@ export function settingsOf(options: AgentOptions): RunSettings {
     maxSteps: positive("maxSteps", options.maxSteps ?? 20),
     maxOutputCharacters: positive("maxOutputCharacters", options.maxOutputCharacters ?? 4_000_000),
     maxToolOutputCharacters: positive("maxToolOutputCharacters", options.maxToolOutputCharacters ?? 100_000),
+    maxStepBytes: positive("maxStepBytes", options.maxStepBytes ?? 4 * MIB),
+    maxConversationBytes: positive("maxConversationBytes", options.maxConversationBytes ?? 16 * MIB),
     now: options.now ?? Date.now,
     wait: options.wait ?? ((ms, signal) => pause(ms, systemClock, signal)),
     newId: options.newId,

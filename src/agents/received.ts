@@ -8,6 +8,11 @@ import type { Run } from "./run.ts";
 export type StreamPart = LanguageModelV3StreamPart | LanguageModelV4StreamPart;
 type ToolCallPart = Extract<StreamPart, { type: "tool-call" }>;
 
+/** What is kept of a requested call. Everything in it counts as output. */
+interface ReceivedCall extends Pick<ToolCallPart, "toolCallId" | "toolName" | "input"> {
+  readonly signatures: ToolCall["signatures"];
+}
+
 /**
  * The most tool calls in one answer. Sensible models request ten or twenty at once. The SDK's work grows with the
  * square of the calls begun: 64,000 of them blocked the process for half a minute.
@@ -23,7 +28,7 @@ const MAX_EMPTY_PARTS = 100_000;
 export class Received {
   readonly #run: Run;
   readonly #text: string[] = [];
-  readonly #calls: ToolCallPart[] = [];
+  readonly #calls: ReceivedCall[] = [];
   /** Ids of the tool calls that have begun. */
   readonly #begun = new Set<string>();
   #emptyParts = 0;
@@ -61,19 +66,26 @@ export class Received {
         this.#argumentBytes += textBytes(part.delta);
         return undefined;
       case "tool-call":
-        this.#receive(part.toolCallId.length + part.toolName.length + part.input.length);
-        this.#begun.add(part.toolCallId);
-        // Tools that the provider runs itself are not run here.
-        if (part.providerExecuted !== true) {
-          this.#calls.push(part);
-          this.#callBytes += textBytes(part.input);
-        }
-        this.#limitCalls();
+        this.#receiveCall(part);
         return undefined;
       default:
         this.#receive(0);
         return undefined;
     }
+  }
+
+  #receiveCall(part: ToolCallPart): void {
+    const { toolCallId, toolName, input } = part;
+    this.#receive(toolCallId.length + toolName.length + input.length);
+    this.#begun.add(toolCallId);
+    // Tools that the provider runs itself are not run here.
+    if (part.providerExecuted !== true) {
+      const signatures = signaturesOf(part);
+      if (signatures) this.#receive(lengthOf(signatures));
+      this.#calls.push({ toolCallId, toolName, input, signatures });
+      this.#callBytes += textBytes(input);
+    }
+    this.#limitCalls();
   }
 
   #receive(characters: number): void {
@@ -105,16 +117,17 @@ export class Received {
 
   /** The calls with ids of this run. MUST be called only once, since it generates new ids. */
   toolCalls(): readonly ToolCall[] {
-    return this.#calls.map((part) => {
-      const signatures = signaturesOf(part);
-      return {
-        id: this.#run.callId(part.toolCallId),
-        tool: this.#run.settings.toolbox.fromProvider(part.toolName),
-        arguments: parseArguments(part.input),
-        ...(signatures === undefined ? {} : { signatures }),
-      };
-    });
+    return this.#calls.map(({ toolCallId, toolName, input, signatures }) => ({
+      id: this.#run.callId(toolCallId),
+      tool: this.#run.settings.toolbox.fromProvider(toolName),
+      arguments: parseArguments(input),
+      ...(signatures === undefined ? {} : { signatures }),
+    }));
   }
+}
+
+function lengthOf(signatures: Readonly<Record<string, string>>): number {
+  return Object.entries(signatures).reduce((sum, [name, text]) => sum + name.length + text.length, 0);
 }
 
 /**
@@ -134,7 +147,7 @@ function parseArguments(text: string): JsonValue {
  * Only signatures are kept. Other metadata (OpenAI's item ids) refers to reasoning that is not kept, and would be
  * rejected without it.
  */
-function signaturesOf({ providerMetadata }: ToolCallPart): Record<string, string> | undefined {
+function signaturesOf({ providerMetadata }: ToolCallPart): ToolCall["signatures"] {
   if (providerMetadata === undefined) return undefined;
   const found: [string, string][] = [];
   for (const [provider, metadata] of Object.entries(providerMetadata)) {

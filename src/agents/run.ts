@@ -1,7 +1,8 @@
 import { RunFailure } from "./errors.ts";
 import type { Hooks, Policy } from "./hooks.ts";
-import type { Message } from "./message.ts";
+import type { Message, ToolResult } from "./message.ts";
 import type { NamedModel } from "./model.ts";
+import { exceedsBytes } from "./request-size.ts";
 import type { Tool } from "./tool.ts";
 import type { Toolbox } from "./toolbox.ts";
 import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
@@ -16,6 +17,8 @@ export interface RunSettings {
   readonly maxSteps: number;
   readonly maxOutputCharacters: number;
   readonly maxToolOutputCharacters: number;
+  readonly maxStepBytes: number;
+  readonly maxConversationBytes: number;
   readonly now: () => number;
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly newId: (() => string) | undefined;
@@ -60,6 +63,20 @@ export class Run {
     if (this.#outputCharacters > limit) {
       throw new RunFailure("internal", `The models' output exceeded ${limit} characters.`);
     }
+  }
+
+  /** @throws RunFailure if the tool results of one step have too many bytes */
+  limitStep(results: readonly ToolResult[]): void {
+    const limit = this.settings.maxStepBytes;
+    if (!exceedsBytes({ instructions: undefined, messages: [{ role: "tool", results }] }, limit)) return;
+    throw new RunFailure("tool_loop_limit", `The tool results of one step exceed ${limit} bytes.`);
+  }
+
+  /** @throws RunFailure if the conversation has too many bytes to be sent */
+  limitConversation(messages: readonly Message[]): void {
+    const { instructions, maxConversationBytes: limit } = this.settings;
+    if (!exceedsBytes({ instructions, messages }, limit)) return;
+    throw new RunFailure("tool_loop_limit", `The conversation exceeds ${limit} bytes.`);
   }
 
   /** Notes the ids in a conversation, so that they are not used again. */

@@ -36,7 +36,10 @@ export async function* callTool(run: Run, call: ToolCall): AsyncGenerator<AgentE
 }
 
 async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
-  const { toolbox, policy } = run.settings;
+  const { toolbox, policy, maxToolOutputCharacters: limit } = run.settings;
+  const refused = (code: Refusal, output: string): Outcome => {
+    return { status: "denied", code, output: toolOutput(output, limit), dispatched: false, durationMs: 0 };
+  };
   const allows = (name: string): boolean => policy.allowTool?.(name) ?? true;
   const tool = toolbox.find(call.tool);
   if (!tool) {
@@ -53,10 +56,6 @@ async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
   if (reason !== undefined) return refused("refused_by_host", `The call was denied: ${reason}`);
   if (run.signal.aborted) return refused("cancelled", "The run was cancelled before the tool was called.");
   return execute(run, tool, call.id, call.arguments);
-}
-
-function refused(code: Refusal, output: string): Outcome {
-  return { status: "denied", code, output, dispatched: false, durationMs: 0 };
 }
 
 function unreadable(given: JsonValue): string {

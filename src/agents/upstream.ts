@@ -15,6 +15,8 @@ export interface ModelRequest {
   readonly sentBytes: () => number;
   /** Size of its content, without the overhead of JSON and the dialect. */
   readonly contentBytes: () => number;
+  /** Whether the texts of the conversation have more bytes than this (`exceedsText`). */
+  readonly exceedsText: (bytes: number) => boolean;
 }
 
 /** The methods of a stream reader that are used here. The libraries' own types differ between Bun and Node. */

@@ -27,3 +27,17 @@ export function addUsage(a: Usage, b: Usage): Usage {
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / 4);
 }
+
+/**
+ * The most bytes of text that one token covers. In each vocabulary that OpenAI publishes (gpt2, p50k_base, cl100k_base,
+ * o200k_base of openai/tiktoken) the longest token has 128 bytes; in the two latest it is a run of spaces.
+ */
+const MOST_BYTES_PER_TOKEN = 128;
+
+/** Text that is not held against a count: so little is not worth a dispute with a server that counts carelessly. */
+const DISREGARDED_BYTES = 4_096;
+
+/** The most bytes of text for which a provider's count of tokens is believed. */
+export function mostBytesOf(tokens: number): number {
+  return DISREGARDED_BYTES + tokens * MOST_BYTES_PER_TOKEN;
+}

@@ -2,10 +2,27 @@ import { EventMeter } from "./event-stream.ts";
 import type { Arrival, Inflow } from "./inflow.ts";
 import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 
+/** What one body takes of a room. */
+export interface BodyShare {
+  add(bytes: number): void;
+  /** MUST be called when the body has ended, in whatever way. May be called again. */
+  leave(): void;
+}
+
+/** A bound that several bodies share. */
+export interface BodyRoom {
+  /** @param fail ends the body with an error, at any time */
+  enter(fail: (error: Error) => void): BodyShare;
+}
+
 /** The limits of a body, and the errors with which it fails beyond them. */
 export interface BodyLimits {
   /** The most bytes of one event of a `text/event-stream`, or of any other body in total. */
   readonly bytes: number;
+  /** The most bytes of all events of a `text/event-stream` together. Default: any number. */
+  readonly streamBytes?: number | undefined;
+  /** The room that event streams share. Default: each has its own limits only. */
+  readonly room?: BodyRoom | undefined;
   readonly tooLarge: () => Error;
   /** Limits of the JSON in a body or in each event. Default: MAX_NESTING and MAX_MEMBERS. */
   readonly json?: JsonLimits | undefined;
@@ -31,7 +48,8 @@ export function capBody(response: Response, limits: BodyLimits): Response {
   // The body of an error response is read as a whole, whatever its content type.
   const isStream = response.ok && /^\s*text\/event-stream\b/i.test(type);
   if (!isStream) return capWhole(response, limits);
-  return checked(response, { check: checkEvents(limits), slice: EVENTS_SLICE, inflow: limits.inflow });
+  const { inflow, room } = limits;
+  return checked(response, { check: checkEvents(limits), slice: EVENTS_SLICE, inflow, room });
 }
 
 /** `capBody` for a body that is never read as events: `bytes` limits the whole. */
@@ -39,12 +57,15 @@ export function capWhole(response: Response, limits: BodyLimits): Response {
   return checked(response, { check: checkWhole(limits), slice: WHOLE_SLICE, inflow: limits.inflow });
 }
 
-function checkEvents({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
+function checkEvents({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
+  const mostBytes = streamBytes ?? Number.POSITIVE_INFINITY;
   const events = new EventMeter(json);
+  let total = 0;
   return (part) => {
+    total += part.length;
     const { bytes: most, excess, lines, events: messages } = events.add(part);
     return {
-      refusal: most > bytes ? tooLarge() : excess && jsonTooLarge(excess),
+      refusal: most > bytes || total > mostBytes ? tooLarge() : excess && jsonTooLarge(excess),
       arrival: { bytes: part.length, lines, messages },
     };
   };
@@ -71,41 +92,58 @@ interface Checks {
   /** The most bytes handed on at once. */
   readonly slice: number;
   readonly inflow: Inflow;
+  readonly room?: BodyRoom | undefined;
 }
 
-function checked(response: Response, { check, slice, inflow }: Checks): Response {
+function checked(response: Response, { check, slice, inflow, room }: Checks): Response {
   if (!response.body) return response;
   const reader = response.body.getReader();
   let rest = new Uint8Array();
-  let isCancelled = false;
+  let share: BodyShare | undefined;
+  let hasEnded = false;
   const body = new ReadableStream<Uint8Array>(
     {
+      start(controller) {
+        share = room?.enter((error) => fail(controller, error));
+      },
       async pull(controller) {
         while (rest.length === 0) {
-          const { done, value } = await reader.read();
-          if (done) return controller.close();
+          const { done, value } = await reader.read().catch((error: unknown) => {
+            share?.leave();
+            throw error;
+          });
+          if (hasEnded) return;
+          if (done) {
+            share?.leave();
+            controller.close();
+            return;
+          }
           rest = value;
         }
         const part = rest.subarray(0, slice);
         rest = rest.subarray(slice);
         const { refusal, arrival } = check(part);
-        if (refusal) {
-          // The body is no longer needed, so an error of its connection does not matter.
-          reader.cancel().catch(() => {});
-          controller.error(refusal);
-          return;
-        }
+        if (refusal) return fail(controller, refusal);
+        share?.add(part.length);
         const wait = inflow.take(arrival);
         if (wait) await wait;
-        if (!isCancelled) controller.enqueue(part);
+        if (!hasEnded) controller.enqueue(part);
       },
       cancel(reason) {
-        isCancelled = true;
+        hasEnded = true;
+        share?.leave();
         return reader.cancel(reason);
       },
     },
     { highWaterMark: 0 },
   );
+  function fail(controller: ReadableStreamDefaultController<Uint8Array>, error: Error): void {
+    hasEnded = true;
+    share?.leave();
+    // The body is no longer needed, so an error of its connection does not matter.
+    reader.cancel().catch(() => {});
+    controller.error(error);
+  }
   const headers = new Headers(response.headers);
   // These headers describe the bytes on the wire, but the body has been decompressed.
   headers.delete("content-encoding");

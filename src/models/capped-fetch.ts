@@ -1,9 +1,11 @@
+import { AnswerTooLarge } from "../agents/index.ts";
 import { type BodyLimits, capBody } from "../base/capped-body.ts";
 import type { Clock } from "../base/clock.ts";
 import { Inflow } from "../base/inflow.ts";
 import { type JsonLimits, JsonTooLarge } from "../base/nesting.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import type { ProviderKind } from "../config/config.ts";
+import { AnswerRoom } from "./answer-room.ts";
 
 /**
  * The most bytes of one event of a streamed answer, or of an unstreamed answer such as an error. The longest
@@ -12,7 +14,14 @@ import type { ProviderKind } from "../config/config.ts";
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
- * Limits for providers' responses. More than `bytes` cause a RangeError; exceeding the limits for JSON causes
+ * The most bytes of a whole streamed answer. The SDK keeps parts of an answer that no output limit counts, such as
+ * annotations, until the answer ends. The longest answers of present models have 128,000 tokens, each in an event of
+ * its own of less than 500 bytes.
+ */
+const MOST_STREAM_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Limits for providers' responses. More than `bytes` cause AnswerTooLarge; exceeding the limits for JSON causes
  * JsonTooLarge.
  */
 export function answerLimits(bytes: number, inflow: Inflow, json?: JsonLimits): BodyLimits {
@@ -20,7 +29,7 @@ export function answerLimits(bytes: number, inflow: Inflow, json?: JsonLimits): 
     bytes,
     json,
     inflow,
-    tooLarge: () => new RangeError("The answer is too large."),
+    tooLarge: () => new AnswerTooLarge("The model's answer has too many bytes."),
     jsonTooLarge: (excess) => new JsonTooLarge(excess, json),
   };
 }
@@ -44,21 +53,29 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
   google: {},
 };
 
+/** All providers of this process share one room, as they share its memory. */
+const SHARED_ROOM = new AnswerRoom();
+
 /**
  * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop, and is
  * read more slowly if it never ends. The SDK by
  * itself would buffer an endless event, or an error of 2 GB.
  */
-export function cappedFetch(kind: ProviderKind, clock: Clock): typeof fetch {
+export function cappedFetch(
+  kind: ProviderKind,
+  clock: Clock,
+  room: AnswerRoom = SHARED_ROOM,
+): typeof fetch {
   const capped = async (
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
     await openFilesReserve.untilRoom(init?.signal);
-    return capBody(
-      await fetch(input, init),
-      answerLimits(MOST_BYTES, new Inflow(clock), LIMITS_BY_KIND[kind]),
-    );
+    return capBody(await fetch(input, init), {
+      ...answerLimits(MOST_BYTES, new Inflow(clock), LIMITS_BY_KIND[kind]),
+      streamBytes: MOST_STREAM_BYTES,
+      room,
+    });
   };
   return Object.assign(capped, { preconnect: fetch.preconnect });
 }

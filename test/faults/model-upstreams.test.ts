@@ -216,7 +216,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "sends an event without an end": {
     steps: [headOf(STREAM), chunkOf(said("wrong ")), () => Buffer.from(chunkOf("x".repeat(MIB))).toString()],
-    reasons: ["error"],
+    reasons: ["answer_too_large"],
   },
   "sends blank comments without an end": {
     steps: [headOf(STREAM), chunkOf(said("wrong ")), chunkOf(": ping\n\n"), "hang"],

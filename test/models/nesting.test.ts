@@ -1,5 +1,6 @@
 /** A provider's answers are checked for depth and size before they are parsed, whatever type they claim to have. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { AnswerTooLarge } from "../../src/agents/index.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { JsonTooLarge } from "../../src/base/nesting.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
@@ -74,7 +75,7 @@ test("an error labelled as a stream is capped as a whole, not per event", async 
   const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);
   expect(
     await reading(ask(cappedFetch("openai-compatible", systemClock), 500, "text/event-stream", body)),
-  ).toBeInstanceOf(RangeError);
+  ).toBeInstanceOf(AnswerTooLarge);
   expect(
     await reading(ask(cappedFetch("openai-compatible", systemClock), 200, "text/event-stream", body)),
   ).toBe(body);

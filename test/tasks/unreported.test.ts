@@ -3,7 +3,9 @@
  * never 0 as if reported.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { addConnector } from "../mcp/support.ts";
 import type { Behaviour } from "../support/fake-model.ts";
+import { startScriptedMcp } from "../support/scripted-mcp.ts";
 import { dispatch, type Entry, ended, held, ledger, run, type Stage, startStage } from "./support.ts";
 
 let stage: Stage;
@@ -20,11 +22,11 @@ const PROMPT = "12345678";
 const ANSWER = "123456789";
 
 /** A stream as real servers write it, with its last `usage` replaced. */
-function answering(usage: string): Behaviour {
+function answering(usage: string, answer = ANSWER): Behaviour {
   const chunk = (rest: string) =>
     `data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"paid",${rest}}\n\n`;
   const stream =
-    chunk(`"choices":[{"index":0,"delta":{"role":"assistant","content":"${ANSWER}"},"finish_reason":null}]`) +
+    chunk(`"choices":[{"index":0,"delta":{"role":"assistant","content":"${answer}"},"finish_reason":null}]`) +
     chunk(`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]${usage}`) +
     "data: [DONE]\n\n";
   return { rawBytes: [new TextEncoder().encode(stream)], delayMs: 0 };
@@ -111,11 +113,19 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
     expect((await outcomesOf(other.id))[0]?.detail?.usage).toBe("estimated");
   });
 
-  test("too small for what was sent", async () => {
-    stage.upstream.script("paid", answering(counts("1", "1")));
-    const task = await run(stage.gateway, { agent: "plain", prompt: "x".repeat(40_000) });
-    expect(task.usage).toEqual({ input_tokens: 10_000, output_tokens: 1, steps: 1 });
-    expect((await outcomesOf(task.id))[0]?.detail?.usage).toBe("estimated");
+  // No token of a known tokenizer has more than 128 bytes. 4 KiB are not held against a count.
+  test.each([
+    ["input, too few for what was sent", 16_897, 9, [100, 3], [4_225, 3], "input_tokens"],
+    ["output, too few for what came", 8, 16_897, [2, 100], [2, 4_225], "output_tokens"],
+    ["one of each for megabytes", 1e6, 5e5, [1, 1], [250_000, 125_000], "input_tokens output_tokens"],
+    ["none beside one for megabytes", 1e6, 5e5, [1, 0], [250_000, 125_000], "input_tokens"],
+  ] as const)("%s, and the ledger says that it was not believed", async (...row) => {
+    const [, sent, came, [input, output], charged, names] = row;
+    stage.upstream.script("paid", answering(counts(`${input}`, `${output}`), "x".repeat(came)));
+    const task = await run(stage.gateway, { agent: "plain", prompt: "x".repeat(sent) });
+    const [input_tokens, output_tokens] = charged;
+    expect(task.usage).toEqual({ input_tokens, output_tokens, steps: 1 });
+    expect((await outcomesOf(task.id))[0]?.detail).toMatchObject({ usage: "estimated", disbelieved: names });
   });
 
   test("text in place of a number breaks off the answer, and the partial answer is charged", async () => {
@@ -127,6 +137,24 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
       ["succeeded", "reported"],
     ]);
   });
+});
+
+test("the fewest tokens that so many bytes can be are taken as reported", async () => {
+  const spaces = " ".repeat(16_896);
+  stage.upstream.script("paid", answering(counts("100", "100"), spaces));
+  const task = await run(stage.gateway, { agent: "plain", prompt: spaces });
+  expect(task.usage).toEqual({ input_tokens: 100, output_tokens: 100, steps: 1 });
+  expect((await outcomesOf(task.id))[0]?.detail?.usage).toBe("reported");
+});
+
+test("large definitions of tools are no lower bound: providers write them in their own way", async () => {
+  const properties = { of: { type: "string", description: "x".repeat(50_000) } };
+  const tools = startScriptedMcp([{ name: "read", inputSchema: { type: "object", properties } }]);
+  await addConnector(stage.gateway, "up", tools.url);
+  stage.upstream.script("paid", answering(counts("2", "3")));
+  const task = await run(stage.gateway, { agent: "plain", prompt: PROMPT, tools: ["up.read"] });
+  await tools.close();
+  expect(task.usage).toEqual({ input_tokens: 2, output_tokens: 3, steps: 1 });
 });
 
 test("a small but plausible count is taken as reported, including a count of cached tokens", async () => {

@@ -3,12 +3,10 @@
  * asked.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { type EndlessModel, startEndlessModel } from "../support/endless-model.ts";
 import { dispatch, ended, type Stage, startStage, until } from "./support.ts";
 
 setDefaultTimeout(60_000);
-
-/** Events after which the upstream gives up, so a failing test ends. */
-const ENOUGH = 50_000;
 
 const event = (delta: object): string => {
   const choices = [{ index: 0, delta, finish_reason: null }];
@@ -21,38 +19,11 @@ const beginning = (number: number, index = number): object => ({
   function: { name: `up__t${number}`, arguments: "" },
 });
 
-/** An upstream that sends one event for each number, on demand, and counts them. */
-function startEndless(eventOf: (number: number) => string) {
-  const sent = { events: 0 };
-  const encoder = new TextEncoder();
-  const server = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    idleTimeout: 0,
-    fetch: () =>
-      new Response(
-        new ReadableStream(
-          {
-            async pull(controller) {
-              // Lets other calls of this server, and of the gateway in the same process, run in between.
-              await new Promise((resolve) => setImmediate(resolve));
-              if (sent.events === ENOUGH) controller.close();
-              else controller.enqueue(encoder.encode(eventOf(sent.events++)));
-            },
-          },
-          { highWaterMark: 0 },
-        ),
-        { headers: { "content-type": "text/event-stream" } },
-      ),
-  });
-  return { sent, url: `http://127.0.0.1:${server.port}/v1`, close: () => server.stop(true) };
-}
-
-let endless: ReturnType<typeof startEndless>;
+let endless: EndlessModel;
 let number: (of: number) => string;
 let stage: Stage;
 beforeEach(async () => {
-  endless = startEndless((of) => number(of));
+  endless = startEndlessModel((of) => number(of));
   const provider = `{ kind: openai-compatible, base_url: "${endless.url}" }`;
   stage = await startStage({ tiers: { 1: ["wide/a", "b"] }, providers: { wide: provider } });
   stage.upstream.script("b", { chunks: ["I can."] });

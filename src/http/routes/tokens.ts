@@ -13,7 +13,7 @@ import { redact } from "../../base/log.ts";
 import type { Detail } from "../../ledger/entry.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
-import { holderOf, requireHeld, requireOwnPerson, requireRotatable } from "../token-authority.ts";
+import { holderOf, requireHeld, requireIssuable, requireRotatable } from "../token-authority.ts";
 
 const Duration = Type.String({ pattern: DURATION_PATTERN, description: "Such as `90d`, `12h`, `10m`." });
 export const TokenCreate = Type.Object(
@@ -93,8 +93,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
       const scopes = scopesOf(body.scopes, agent !== null);
       const { person, role } = holderOf(caller, body);
       const expiresIn = body.expires_in === undefined ? null : duration("/expires_in", body.expires_in);
-      requireHeld(caller, scopes);
-      requireOwnPerson(caller, { person, role });
+      requireIssuable(caller, { agentId: agent?.id ?? null, scopes, person, role });
       const issued = await call.commit(async (tx, record) => {
         const { until: notAfter } = await callerEnd(tx, caller, clock.now());
         if (expiresIn !== null && clock.now() + expiresIn > notAfter) {

@@ -5,8 +5,8 @@ import { describeFailure } from "../../agents/failure.ts";
 export class EmbeddingFailed extends Error {
   override readonly name = "EmbeddingFailed";
   /**
-   * `timeout`, `connection`, `cut`, `rate_limited`, `http_<status>`, `no_key`, `busy`, `invalid_answer`, `dimensions`,
-   * `empty_text`, `text_refused`, or `error`.
+   * `timeout`, `connection`, `cut`, `rate_limited`, `http_<status>`, `no_key`, `busy`, `invalid_answer`,
+   * `answer_too_large`, `dimensions`, `empty_text`, `text_refused`, or `error`.
    */
   readonly reason: string;
   /**
@@ -58,7 +58,7 @@ export function faultOf(error: unknown, now: number): RequestFault {
   if (!APICallError.isInstance(error)) return { reason, retryable: PASSING.has(reason), refused: false };
   const status = error.statusCode ?? 0;
   // The SDK's form of a response that it could not read.
-  if (reason === "error" && status < 300)
+  if ((reason === "error" || reason === "answer_too_large") && status < 300)
     return { reason: "invalid_answer", retryable: false, refused: false };
   const tooLong = status === 500 && TOO_LONG.test(error.responseBody?.slice(0, READ_CHARACTERS) ?? "");
   const retryAfterMs = retryAfter(error.responseHeaders ?? {}, now);

@@ -1,8 +1,9 @@
+import { estimateTokens, mostBytesOf } from "../../agents/usage.ts";
+
 /**
  * The most tokens that a provider may count for each text beyond its bytes, because of what it adds around the text.
  */
 const MOST_AROUND_A_TEXT = 1_000;
-const BYTES_PER_TOKEN = 4;
 
 /**
  * Tokens of a request for vectors: the provider's count if this number of bytes can be that many tokens, otherwise an
@@ -11,7 +12,6 @@ const BYTES_PER_TOKEN = 4;
 export function embeddingTokens(values: readonly string[], reported: number | undefined): number {
   const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(value), 0);
   const most = bytes + MOST_AROUND_A_TEXT * values.length;
-  if (reported !== undefined && Number.isSafeInteger(reported) && reported > 0 && reported <= most)
-    return reported;
-  return Math.ceil(bytes / BYTES_PER_TOKEN);
+  const isCount = reported !== undefined && Number.isSafeInteger(reported) && reported > 0;
+  return isCount && reported <= most && bytes <= mostBytesOf(reported) ? reported : estimateTokens(bytes);
 }

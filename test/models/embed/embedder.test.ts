@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { AnswerTooLarge } from "../../../src/agents/index.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { OperatorError } from "../../../src/base/errors.ts";
 import type { ProviderConfig } from "../../../src/config/config.ts";
@@ -536,6 +537,21 @@ describe("batches", () => {
     ]);
   });
 
+  test("are estimated if there are too few tokens for the texts' bytes", async () => {
+    const model = await sharedEmbedder();
+    const texts = ["a", "b".repeat(5_375)];
+    const answer = (tokens: number) => ({
+      body: JSON.stringify({
+        data: texts.map((text, index) => ({ index, embedding: fakeVector(text, DIMS) })),
+        usage: { prompt_tokens: tokens, total_tokens: tokens },
+      }),
+    });
+    uses.length = 0;
+    upstream.script(answer(9), answer(10));
+    for (const workspaceId of [7, 8]) await model.embed(texts, "document", { workspaceId });
+    expect(uses.map(({ tokens }) => tokens)).toEqual([1_344, 10]);
+  });
+
   test("go to OpenAI and to a compatible server as floats", async () => {
     for (const kind of ["openai", "openai-compatible"] as const) {
       const model = await embedder("up/org/m", { kind, headers: { "x-team": "blue" } });
@@ -593,7 +609,7 @@ test("an oversized answer is not read to its end", async () => {
   ]);
   expect(await response.text()).toBe(whole);
   const reading = boundedFetch(systemClock, whole.length - 1)(url).then((cut) => cut.text());
-  expect(await reading.catch((error: unknown) => error)).toBeInstanceOf(RangeError);
+  expect(await reading.catch((error: unknown) => error)).toBeInstanceOf(AnswerTooLarge);
 });
 
 test("vectors in another order are reordered like the texts", async () => {

@@ -1,0 +1,59 @@
+import { AnswerTooLarge } from "../agents/index.ts";
+import type { BodyRoom, BodyShare } from "../base/capped-body.ts";
+
+const MIB = 1024 * 1024;
+/** Bytes of each answer that do not count. Ordinary answers take less: 25,000 tokens in events of 300 bytes. */
+const ORDINARY_BYTES = 8 * MIB;
+/** The most further bytes that all answers in progress may have. */
+const MOST_FURTHER_BYTES = 512 * MIB;
+
+interface Answer {
+  bytes: number;
+  /** The bytes that count. */
+  further: number;
+  fail(error: Error): void;
+}
+
+/**
+ * Bounds what all answers in progress may keep in memory together. If there is no room left, the longest answer fails,
+ * so ordinary answers never do.
+ */
+export class AnswerRoom implements BodyRoom {
+  readonly #ordinary: number;
+  readonly #most: number;
+  /** The answers that have bytes that count. */
+  readonly #long = new Set<Answer>();
+  #further = 0;
+
+  constructor(ordinaryBytes: number = ORDINARY_BYTES, mostFurtherBytes: number = MOST_FURTHER_BYTES) {
+    this.#ordinary = ordinaryBytes;
+    this.#most = mostFurtherBytes;
+  }
+
+  enter(fail: (error: Error) => void): BodyShare {
+    const answer: Answer = { bytes: 0, further: 0, fail };
+    return { add: (bytes) => this.#add(answer, bytes), leave: () => this.#leave(answer) };
+  }
+
+  #add(answer: Answer, bytes: number): void {
+    answer.bytes += bytes;
+    const added = Math.min(bytes, answer.bytes - this.#ordinary);
+    if (added <= 0) return;
+    answer.further += added;
+    this.#further += added;
+    this.#long.add(answer);
+    while (this.#further > this.#most) this.#failLongest();
+  }
+
+  #failLongest(): void {
+    const [first, ...rest] = this.#long;
+    if (!first) throw new Error("bytes are counted for answers that have ended");
+    const longest = rest.reduce((most, answer) => (answer.further > most.further ? answer : most), first);
+    this.#leave(longest);
+    longest.fail(new AnswerTooLarge("The answers in progress have too many bytes, and this is the longest."));
+  }
+
+  #leave(answer: Answer): void {
+    if (this.#long.delete(answer)) this.#further -= answer.further;
+  }
+}

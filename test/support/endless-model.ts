@@ -1,0 +1,37 @@
+/** An upstream whose streamed answer has no end, in whatever dialect its events are written. */
+export interface EndlessModel {
+  readonly sent: { readonly events: number };
+  /** Ends in `/v1`. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Sends the event of each number, from 0, when the reader asks for more, and counts them.
+ * @param enough events after which it gives up by itself, so that a test which fails ends
+ */
+export function startEndlessModel(eventOf: (number: number) => string, enough = 50_000): EndlessModel {
+  const sent = { events: 0 };
+  const encoder = new TextEncoder();
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch: () =>
+      new Response(
+        new ReadableStream(
+          {
+            async pull(controller) {
+              // Another call of this server, or of the gateway in the same process, comes between.
+              await new Promise((resolve) => setImmediate(resolve));
+              if (sent.events === enough) controller.close();
+              else controller.enqueue(encoder.encode(eventOf(sent.events++)));
+            },
+          },
+          { highWaterMark: 0 },
+        ),
+        { headers: { "content-type": "text/event-stream" } },
+      ),
+  });
+  return { sent, url: `http://127.0.0.1:${server.port}/v1`, close: () => server.stop(true) };
+}
