@@ -20,7 +20,7 @@ import { readTaskEvidence } from "./task-evidence.ts";
 const ATTEMPT_LIMIT = 3;
 
 /** `task.created` and `task.started`, which are sent before the store contains any event. */
-export const FIRST_EVENTS = 2;
+const FIRST_EVENTS = 2;
 
 /** Tasks of an earlier process, the oldest first. */
 export interface Recovered {

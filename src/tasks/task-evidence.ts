@@ -1,7 +1,6 @@
 import type { LedgerLists } from "../ledger/lists.ts";
 import { parsedEntry } from "../ledger/parsed-entry.ts";
 import { ProvenTask } from "../ledger/proven-task.ts";
-import type { Task } from "./task.ts";
 
 /**
  * Reads what the ledger contains about some tasks, from the entry `first` on. Every entry is verified against the
@@ -27,25 +26,4 @@ export async function readTaskEvidence(
     }
   }
   return found;
-}
-
-/**
- * Reads what the ledger contains about one task, by the index of its agent's entries. The row MUST be sealed, because
- * its dispatch and its agent tell where to read.
- * @throws LedgerChanged
- */
-export async function readOneTask(
-  lists: Pick<LedgerLists, "entry" | "read">,
-  { workspaceId, id, agent, dispatchSeq }: Pick<Task, "workspaceId" | "id" | "agent" | "dispatchSeq">,
-): Promise<ProvenTask> {
-  const proven = new ProvenTask();
-  // Read by its seq: the agent's name, if it could be a secret, is omitted from this entry only.
-  const dispatch = await lists.entry(workspaceId, dispatchSeq);
-  const first = dispatch && parsedEntry(dispatch.bytes);
-  if (first?.task === id) proven.take(dispatchSeq, first);
-  const span = { first: dispatchSeq + 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
-  for await (const entries of lists.read(workspaceId, { task: { id, agent, dispatchSeq } }, span)) {
-    for (const { seq, bytes } of entries) proven.take(seq, parsedEntry(bytes));
-  }
-  return proven;
 }

@@ -96,14 +96,6 @@ async function called(
   return { id, open: next.open };
 }
 
-/** A task whose calls are made one after the other until one of them waits for a person. */
-async function waitingFor(...calls: readonly string[]): Promise<{ id: string }> {
-  model.script("a", { toolCalls: calls.map((name) => ({ name, arguments: {} })) });
-  const id = await dispatch(gateway, { agent: "clerk", tools: ["up.pay", "up.free"] });
-  await until(async () => (await gateway.call("GET", `/v1/tasks/${id}`)).body.status === "awaiting_approval");
-  return { id };
-}
-
 describe("a tool's call is not made again after a restart, and its task ends as failed, if somebody", () => {
   test.each<[string, string]>([
     ["has renamed it", "UPDATE tool_calls SET id = 'call_x' WHERE tool = 'up.pay'"],
@@ -222,32 +214,6 @@ describe("what is recorded and charged after a restart is what the ledger says, 
     expect(upstream.calls).toHaveLength(1);
   });
 });
-
-test.each([
-  ["renamed", "UPDATE tool_calls SET id = 'call_x'"],
-  ["deleted", "DELETE FROM tool_calls"],
-  [
-    "deleted, with its answer, as if the task had never run",
-    `DELETE FROM tool_calls; DELETE FROM task_answers;
-    UPDATE tasks SET started_at = NULL, credits = 0, input_tokens = 0, output_tokens = 0, steps = 0, model = NULL`,
-  ],
-])(
-  "a call that was %s while its task waited for a person, with the server running, is not made again",
-  async (_, sql) => {
-    await gateway.call("PATCH", "/v1/agents/clerk", { body: { approvals: ["up.free"] } });
-    const { id } = await waitingFor("up__pay", "up__free");
-    const file = new Database(databasePath(gateway.dataDir));
-    file.exec(sql);
-    file.close();
-    const [asked] = (await gateway.call("GET", "/v1/approvals")).body.data;
-    const path = `/v1/tasks/${id}/approvals/${asked.call_id}`;
-    expect((await gateway.call("POST", path, { body: { decision: "approve" } })).status).toBe(200);
-    expect(await ended(gateway, id)).toMatchObject({ status: "failed", error: { code: "internal" } });
-    expect(upstream.calls.map(({ name }) => name)).toEqual(["pay"]);
-    expect(await named()).toEqual([{ table: "tasks", row: `1/${id}` }]);
-    expect(unsettled(await ledger(gateway))).toEqual([]);
-  },
-);
 
 test("a call outside of tasks that was in flight is charged to nobody whom only a row names", async () => {
   upstream.answer(() => new Promise(() => {}));

@@ -11,7 +11,7 @@ import {
 import type { StoredApproval } from "./rows.ts";
 
 export interface ApprovalEvidenceParts {
-  readonly lists: Pick<LedgerLists, "entries">;
+  readonly lists: Pick<LedgerLists, "entries" | "read" | "size">;
   readonly faults: Pick<LedgerFaults, "report">;
 }
 
@@ -65,6 +65,26 @@ export class ApprovalEvidence {
       }
     }
     return proven;
+  }
+
+  /**
+   * Refuses to use an approval twice: a person approves one call. MUST be called only for calls unknown to the store.
+   * @throws LedgerChanged if the ledger has an intent for a call by this approval, because the call would be made
+   *   twice
+   */
+  async requireUnused(approval: ProvenApproval): Promise<void> {
+    const { workspaceId, agent, decisionSeq, status } = approval;
+    if (status !== "approved" || decisionSeq === null) return;
+    const { lists } = this.#parts;
+    const span = { first: decisionSeq + 1, last: lists.size(workspaceId), order: "asc" } as const;
+    if (span.first > span.last) return;
+    for await (const entries of lists.read(workspaceId, { agent, action: "tool.call" }, span)) {
+      for (const { seq, bytes } of entries) {
+        const { phase, detail } = JSON.parse(bytes) as ApprovalEntry;
+        if (phase !== "intent" || detail?.approval_seq !== decisionSeq) continue;
+        throw this.#report(approval, { problem: "was used for a call that is no longer stored", seq });
+      }
+    }
   }
 
   async #entriesOf(workspaceId: number, approvals: readonly StoredApproval[]): Promise<EntryOf> {

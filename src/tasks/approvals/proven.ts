@@ -47,6 +47,8 @@ export interface ApprovalEntry {
     readonly definition_hash?: string;
     readonly required?: number;
     readonly expires_at?: string;
+    /** On the intent of an approved call. */
+    readonly approval_seq?: number;
   };
 }
 

@@ -89,7 +89,7 @@ export async function loadProgress(
   sql: Pick<Sql, "all" | "seals">,
   task: Task,
   mayRepeat: (tool: string) => boolean,
-  evidence: Pick<ApprovalEvidence, "prove">,
+  evidence: Pick<ApprovalEvidence, "prove" | "requireUnused">,
 ): Promise<SavedProgress> {
   const rows = await savedAnswers(sql, task);
   if (!rows.every((row) => sql.seals.fits("task_answers", row))) {
@@ -99,6 +99,9 @@ export async function loadProgress(
   const approvals = await approvalsOf(sql, task.workspaceId, task.id);
   // A task without approvals reads no entries.
   const proven = approvals.length === 0 ? [] : await evidence.prove(approvals);
+  for (const approval of proven) {
+    if (!task.toolsCalled.some(({ id }) => id === approval.callId)) await evidence.requireUnused(approval);
+  }
   const asked = new Map(proven.map((approval) => [approval.callId, approval]));
   const last = answers.at(-1);
   if (last && last.toolCalls.length === 0) {

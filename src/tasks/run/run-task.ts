@@ -1,17 +1,13 @@
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import { StoreUnavailable } from "../../store/db.ts";
-import { checkStoredTask } from "../check-stored.ts";
 import { endTask, takeUp } from "../end.ts";
 import type { EventLog } from "../event-log.ts";
 import type { Ending } from "../finish.ts";
 import { BetweenCalls, contradicted, internal, type RunSignals, unrecorded } from "../interruption.ts";
 import type { TaskParts } from "../parts.ts";
-import { FIRST_EVENTS } from "../recover.ts";
-import { closeUnproven, endChanged } from "../refuse-stored.ts";
 import type { Queued } from "../scheduler.ts";
 import { markQueued } from "../store.ts";
 import type { Task } from "../task.ts";
-import { readOneTask } from "../task-evidence.ts";
 import { type Pause, TaskRun } from "./task-run.ts";
 
 /**
@@ -36,7 +32,6 @@ export async function runTask(
   const run = new TaskRun(parts, task, log, signals);
   let ending: Ending | Pause;
   try {
-    if (isResumed(task, log) && (await refuseChanged(parts, task, log, signals))) return "ended";
     ending = await run.run();
   } catch (error) {
     if (error instanceof BetweenCalls) {
@@ -53,35 +48,6 @@ export async function runTask(
   }
   await endTask(parts, task, log, ending, signals, run.owed);
   return "ended";
-}
-
-/**
- * Whether the task has made progress, in this process or before. Its rows are then compared with the ledger again,
- * since it may have waited long for a person.
- */
-function isResumed({ startedAt }: Task, { nextId }: EventLog): boolean {
-  return startedAt !== null || nextId > FIRST_EVENTS + 1;
-}
-
-/** Ends or closes a task whose rows do not agree with the ledger. @returns whether they do not */
-async function refuseChanged(
-  parts: TaskParts,
-  task: Task,
-  log: EventLog,
-  signals: RunSignals,
-): Promise<boolean> {
-  const { workspaceId, id } = task;
-  const proven = await readOneTask(parts.lists, task);
-  const state = await checkStoredTask(parts.db, workspaceId, id, proven);
-  if (state === "trusted") return false;
-  if (state === "changed") {
-    await endChanged(parts, { workspaceId, id, proven }, signals);
-  } else {
-    await closeUnproven(parts, { workspaceId, id, proven });
-    log.close(null);
-    parts.hub.close(id);
-  }
-  return true;
 }
 
 function endingAfter(error: unknown): Ending {
