@@ -56,6 +56,8 @@ export interface DownloadParts {
   readonly signal: AbortSignal;
   /** Called first when reading ends. MUST make `chunks` stop even if it has nothing to yield for a long time. */
   readonly stop: () => void;
+  /** Called at once with a function that breaks off the download, for a reason that `failed` is then called with. */
+  readonly breakable?: (breakOff: (reason: Error) => void) => void;
   /** Called with the error that broke off the download, unless the client left. */
   readonly failed: (error: unknown) => void;
   /** Called once, when nothing more is read for the download. */
@@ -70,7 +72,7 @@ export interface DownloadParts {
  */
 export function downloadStream(
   chunks: AsyncGenerator<Uint8Array, void>,
-  { clock, signal, stop, failed, ended }: DownloadParts,
+  { clock, signal, stop, breakable, failed, ended }: DownloadParts,
 ): ReadableStream<Uint8Array> {
   let closing: Promise<void> | undefined;
   let stopWaiting = () => {};
@@ -105,6 +107,7 @@ export function downloadStream(
       };
       signal.addEventListener("abort", leave, { once: true });
       if (signal.aborted) leave();
+      else breakable?.((reason) => breakOff(controller, reason));
     },
     async pull(controller) {
       stopWaiting();

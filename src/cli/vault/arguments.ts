@@ -24,7 +24,8 @@ export function readPairs(option: string, pairs: readonly string[] = []): Pairs 
     const [, key = "", mark, text = ""] = /^([^=]*?)(:?=)(.*)$/s.exec(pair) ?? [];
     if (!KEY.test(key))
       throw wrong(option, "must be key=value, or key:=value for a number, true or false", pair);
-    if (Object.hasOwn(read, key)) throw new OperatorError(`${option} gives the key ${JSON.stringify(key)} twice`, undefined, 2);
+    if (Object.hasOwn(read, key))
+      throw new OperatorError(`${option} gives the key ${JSON.stringify(key)} twice`, undefined, 2);
     const value = mark === "=" ? text : numberOrBoolean(text);
     if (value === undefined) throw wrong(option, "needs a number, true or false after :=", pair);
     Object.defineProperty(read, key, { value, enumerable: true });

@@ -139,9 +139,7 @@ describe("a call", () => {
 
   test("to a gateway that is gone says so", async () => {
     const { fake } = api(Object.assign(new Error("long and technical"), { code: "ECONNRESET" }));
-    await expect(send(fake, "GET", "/p", undefined, never)).rejects.toThrow(
-      "no longer answers (ECONNRESET)",
-    );
+    await expect(send(fake, "GET", "/p", undefined, never)).rejects.toThrow("no longer answers (ECONNRESET)");
   });
 });
 
