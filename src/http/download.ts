@@ -52,6 +52,8 @@ export class StalledReader extends Error {
 
 export interface DownloadParts {
   readonly clock: Clock;
+  /** How long a client may read nothing before it is given up. Default: five minutes. */
+  readonly stallMs?: number;
   /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
   /** Called first when reading ends. MUST make `chunks` stop even if it has nothing to yield for a long time. */
@@ -72,7 +74,7 @@ export interface DownloadParts {
  */
 export function downloadStream(
   chunks: AsyncGenerator<Uint8Array, void>,
-  { clock, signal, stop, breakable, failed, ended }: DownloadParts,
+  { clock, stallMs = STALL_MS, signal, stop, breakable, failed, ended }: DownloadParts,
 ): ReadableStream<Uint8Array> {
   let closing: Promise<void> | undefined;
   let stopWaiting = () => {};
@@ -121,9 +123,10 @@ export function downloadStream(
           return;
         }
         controller.enqueue(next.value);
-        stopWaiting = clock.after(STALL_MS, () =>
-          breakOff(controller, new StalledReader("the client has read nothing for five minutes")),
-        );
+        stopWaiting = clock.after(stallMs, () => {
+          const reason = `the client has read nothing for ${stallMs / 60_000} minutes`;
+          breakOff(controller, new StalledReader(reason));
+        });
       } catch (error) {
         breakOff(controller, error);
       }
