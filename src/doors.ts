@@ -83,6 +83,7 @@ export function openDoors(rooms: Rooms): Doors {
   const { proofs, keys, rotation } = ledgers;
   const { instance } = keys;
   const streams = new OpenStreams(rooms.plan?.streamsPerWorkspace, rooms.plan?.streams);
+  const answers = new LongAnswers({ clock, log });
   const openCalls = new OpenCalls(rooms.plan?.calls ?? Number.POSITIVE_INFINITY);
   const loops = new LoopGuard(instance, clock, log);
   const mcp = new LazyMcpDoor(async () => ({
@@ -96,6 +97,7 @@ export function openDoors(rooms: Rooms): Doors {
     tasks,
     vault,
     streams,
+    answers,
     clock,
     ids,
     random,
@@ -113,7 +115,7 @@ export function openDoors(rooms: Rooms): Doors {
     door: {
       ...{ gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
       bodies: new BodyShares({ clock }),
-      answers: new LongAnswers({ clock, log }),
+      answers,
       openCalls,
     },
     log,

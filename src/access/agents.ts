@@ -3,6 +3,7 @@ import { Problem } from "../base/errors.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
 import { fitting } from "../store/page-bytes.ts";
+import { AgentCache } from "./agent-cache.ts";
 import { RightsRevision } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import type { TierPolicy } from "./policy.ts";
@@ -135,24 +136,12 @@ const TEXT_BYTES = ["description", "instructions", "memory_scope", "tier_policy"
   .map((column) => `COALESCE(octet_length(${column}), 0)`)
   .join(" + ");
 
-/**
- * The most agents cached. A read right after a write costs the reading connection its page cache, so looking an agent
- * up by query took as long as writing its ledger entry (each a tenth of a GET's time, profiled).
- */
-const CACHE_LIMIT = 10_000;
-
-/** An agent as read. Outdated after a change of any agent, and then only used if the store cannot be read. */
-interface Remembered {
-  readonly agent: Agent;
-  readonly generation: number;
-}
-
 export function createAgents(
   db: Db,
   clock: Clock,
   workspaces: Pick<Workspaces, "isStopped" | "changed">,
 ): Agents {
-  const remembered = new Map<string, Remembered>();
+  const remembered = new AgentCache();
   const changed = new Signal<number>();
   const agentChanged = new Signal<{ readonly workspaceId: number; readonly id: number }>();
   const revision = new RightsRevision();
@@ -197,9 +186,8 @@ export function createAgents(
     // An agent that someone else wrote does not count.
     const agent = row && sql.seals.fits("agents", row) ? fromRow(row) : undefined;
     if (agent && sql === db && generation === before) {
-      if (remembered.size >= CACHE_LIMIT) remembered.clear();
-      remembered.set(cacheKey(workspaceId, "name", agent.name), { agent, generation });
-      remembered.set(cacheKey(workspaceId, "id", agent.id), { agent, generation });
+      const keys = [cacheKey(workspaceId, "name", agent.name), cacheKey(workspaceId, "id", agent.id)];
+      remembered.add(keys, { agent, generation });
     }
     return agent;
   }

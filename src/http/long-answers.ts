@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { FairPlaces } from "../limits/fair-places.ts";
+import { type FairPlace, FairPlaces } from "../limits/fair-places.ts";
 import { headersOf, type Reply } from "./answer.ts";
 import { type DownloadParts, downloadStream, StalledReader } from "./download.ts";
 import type { StreamReply } from "./endpoint.ts";
@@ -108,6 +108,14 @@ export class LongAnswers {
       stop: () => void reader.cancel().catch(() => {}),
       ended: () => {},
     });
+  }
+
+  /**
+   * A place for a part of a stream that waits for its client. MUST be released. Never refused: the workspace's oldest
+   * answers are broken off instead.
+   */
+  hold(workspaceId: number, length: number): FairPlace<number> {
+    return this.#open.take(workspaceId, length, true);
   }
 
   #download(
