@@ -6,7 +6,12 @@ import { jsonLength } from "./json-parts.ts";
 /** Query parameters of every list. */
 export const PAGE = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "The maximum number of items. A page also ends at 4 MiB." }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 200,
+      default: 50,
+      description: "The maximum number of items. A page also ends at 4 MiB.",
+    }),
   ),
   cursor: Type.Optional(
     Type.String({ minLength: 1, maxLength: 512, description: "`next_cursor` of the previous page." }),
