@@ -20,6 +20,7 @@ import { type App, createApp } from "./http/app.ts";
 import { BodyShares } from "./http/body-shares.ts";
 import { OpenCalls } from "./http/connections/open-calls.ts";
 import type { ConnectionPlan } from "./http/connections/plan.ts";
+import { LongAnswers } from "./http/long-answers.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { OpenCallers } from "./http/open-callers.ts";
 import { OpenStreams } from "./http/open-streams.ts";
@@ -84,6 +85,7 @@ export function openDoors(rooms: Rooms): Doors {
   const { proofs, keys, rotation } = ledgers;
   const { instance } = keys;
   const streams = new OpenStreams(rooms.plan?.streamsPerWorkspace, rooms.plan?.streams);
+  const answers = new LongAnswers({ clock, log });
   const openCalls = new OpenCalls(rooms.plan?.calls ?? Number.POSITIVE_INFINITY);
   const loops = new LoopGuard(instance, clock, log);
   const mcp = new LazyMcpDoor(async () => ({
@@ -97,6 +99,7 @@ export function openDoors(rooms: Rooms): Doors {
     tasks,
     vault,
     streams,
+    answers,
     clock,
     ids,
     random,
@@ -112,6 +115,7 @@ export function openDoors(rooms: Rooms): Doors {
     door: {
       ...{ gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
       bodies: new BodyShares({ clock }),
+      answers,
       openCalls,
     },
     log,
@@ -141,7 +145,7 @@ export function openDoors(rooms: Rooms): Doors {
       connectors: tools.connectors,
       programs: tools.programs,
       catalogue: tools.registry.catalogue,
-      ...{ agents, workspaces, clock, log },
+      ...{ agents, workspaces },
     },
     tools: { calls: tools.calls, clock },
     proofs: { proofs, lists: ledgers.lists, keys, agents },

@@ -2,6 +2,8 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import { fitting } from "../store/page-bytes.ts";
+import { AgentCache } from "./agent-cache.ts";
 import { RightsRevision } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import type { TierPolicy } from "./policy.ts";
@@ -72,8 +74,8 @@ export interface Agents {
   byId(workspaceId: number, id: number, sql?: Sql): Promise<Agent | undefined>;
   /** Whether the agent may be given work, as this transaction sees it. False for an archived agent. */
   isActive(tx: Tx, workspaceId: number, id: number): Promise<boolean>;
-  /** Sorted by name, after the name `after`. Returns one more than `limit` if there are more. */
-  list(workspaceId: number, limit: number, after: string | undefined): Promise<Agent[]>;
+  /** Sorted by name, after the name `after`. Fewer than `limit` if their texts would be too long for one response. */
+  list(workspaceId: number, limit: number, after: string | undefined): Promise<AgentPage>;
   /** @throws Problem 409 `agent_exists` */
   create(tx: Tx, workspaceId: number, name: string, fields: AgentFields): Promise<Agent>;
   /** Applies the changes that `change` returns for the agent as this transaction sees it. */
@@ -96,6 +98,12 @@ export interface Agents {
   haltOf(workspaceId: number, id: number): Halt | undefined;
   /** Ends the agent and frees its name. Its row stays for the history that refers to it. */
   archive(tx: Tx, workspaceId: number, name: string): Promise<Agent>;
+}
+
+/** One page of a list. */
+export interface AgentPage {
+  readonly agents: readonly Agent[];
+  readonly more: boolean;
 }
 
 interface Row {
@@ -124,24 +132,16 @@ const COLUMNS =
   "approvals_required, max_steps, " +
   "credits_per_day, status, version, created_at, updated_at, seal";
 
-/**
- * The most agents cached. A read right after a write costs the reading connection its page cache, so looking an agent
- * up by query took as long as writing its ledger entry (each a tenth of a GET's time, profiled).
- */
-const CACHE_LIMIT = 10_000;
-
-/** An agent as read. Outdated after a change of any agent, and then only used if the store cannot be read. */
-interface Remembered {
-  readonly agent: Agent;
-  readonly generation: number;
-}
+const TEXT_BYTES = ["description", "instructions", "memory_scope", "tier_policy", "tools", "approvals"]
+  .map((column) => `COALESCE(octet_length(${column}), 0)`)
+  .join(" + ");
 
 export function createAgents(
   db: Db,
   clock: Clock,
   workspaces: Pick<Workspaces, "isStopped" | "changed">,
 ): Agents {
-  const remembered = new Map<string, Remembered>();
+  const remembered = new AgentCache();
   const changed = new Signal<number>();
   const agentChanged = new Signal<{ readonly workspaceId: number; readonly id: number }>();
   const revision = new RightsRevision();
@@ -186,9 +186,8 @@ export function createAgents(
     // An agent that someone else wrote does not count.
     const agent = row && sql.seals.fits("agents", row) ? fromRow(row) : undefined;
     if (agent && sql === db && generation === before) {
-      if (remembered.size >= CACHE_LIMIT) remembered.clear();
-      remembered.set(cacheKey(workspaceId, "name", agent.name), { agent, generation });
-      remembered.set(cacheKey(workspaceId, "id", agent.id), { agent, generation });
+      const keys = [cacheKey(workspaceId, "name", agent.name), cacheKey(workspaceId, "id", agent.id)];
+      remembered.add(keys, { agent, generation });
     }
     return agent;
   }
@@ -248,19 +247,29 @@ export function createAgents(
       return (await find(workspaceId, "id", id, tx))?.status === "active";
     },
     async list(workspaceId, limit, after) {
-      const found: Row[] = [];
+      const named = "FROM agents WHERE workspace_id = $1 AND archived_at IS NULL AND name > $2";
       for (let from = after ?? ""; ; ) {
-        const rows = await db.all<Row>(
-          `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND archived_at IS NULL AND name > $2
-           ORDER BY name LIMIT $3`,
+        // SQLite knows the sizes without reading the texts.
+        const sizes = await db.all<{ name: string; bytes: number }>(
+          `SELECT name, ${TEXT_BYTES} AS bytes ${named} ORDER BY name LIMIT $3`,
           [workspaceId, from, limit + 1],
         );
-        found.push(...rows.filter((row) => db.seals.fits("agents", row)));
-        const last = rows.at(-1);
-        if (!last || rows.length <= limit || found.length > limit) break;
+        const shown = fitting(sizes, limit, ({ bytes }) => bytes);
+        const last = shown.at(-1);
+        if (!last) return { agents: [], more: false };
+        const rows = await db.all<Row>(`SELECT ${COLUMNS} ${named} AND name <= $3 ORDER BY name`, [
+          workspaceId,
+          from,
+          last.name,
+        ]);
+        const agents = rows
+          .filter((row) => db.seals.fits("agents", row))
+          .map((row) => asHalted(workspaceId, fromRow(row)));
+        const more = shown.length < sizes.length;
+        // A page of rows that do not count is passed over: without a last item, no cursor could continue.
+        if (agents.length > 0 || !more) return { agents, more };
         from = last.name;
       }
-      return found.slice(0, limit + 1).map((row) => asHalted(workspaceId, fromRow(row)));
     },
     async create(tx, workspaceId, name, fields) {
       const now = Math.max(clock.now(), await afterArchived(tx, workspaceId, name));

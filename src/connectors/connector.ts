@@ -19,7 +19,7 @@ export interface Connector {
   readonly name: string;
   readonly kind: "builtin" | "mcp" | "openapi";
   readonly status: ConnectorStatus;
-  /** Why the connector is not `ready`. */
+  /** Why the connector is not `ready`; if it is, what it cannot offer as tools and why. */
   readonly error: string | null;
   /**
    * What its program wrote to standard error before it failed, for callers who may add such connectors. Not stored.

@@ -24,7 +24,7 @@ import { ConnectorError } from "./source.ts";
 import { StoredDefinition, specText } from "./stored-definition.ts";
 import { ToolRoom } from "./tool-room.ts";
 
-/** Each connector may use a process, a connection and memory for a thousand tools. */
+/** Each connector may use a process, a connection and memory for two thousand tools. */
 const PER_WORKSPACE = 200;
 /** Bytes of all definitions of a workspace. An OpenAPI document sent as text is part of its definition. */
 const DEFINITIONS_PER_WORKSPACE = 64 * 1024 * 1024;
@@ -220,7 +220,7 @@ export class Connectors {
       const tools = await this.#limited((signal) =>
         this.#allowance.inTurn(workspaceId, signal, () => source.list(signal)),
       );
-      return { definition, offered: { status: "ready", error: null, tools } };
+      return { definition, offered: { status: "ready", error: source.omitted ?? null, tools } };
     } catch (error) {
       if (!(error instanceof ConnectorError)) throw error;
       const isGone = error.fault === "unreachable" || error.fault === "timeout";

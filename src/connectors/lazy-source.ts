@@ -7,13 +7,21 @@ export class LazySource implements ToolSource {
   readonly #load: () => Promise<ToolSource>;
   #source: Promise<ToolSource> | null = null;
   #isClosed = false;
+  #omitted: string | null = null;
 
   constructor(load: () => Promise<ToolSource>) {
     this.#load = load;
   }
 
+  get omitted(): string | null {
+    return this.#omitted;
+  }
+
   async list(signal: AbortSignal): Promise<readonly KeptTool[]> {
-    return (await this.#get()).list(signal);
+    const source = await this.#get();
+    const tools = await source.list(signal);
+    this.#omitted = source.omitted ?? null;
+    return tools;
   }
 
   async call(tool: KeptTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {

@@ -56,6 +56,8 @@ export class LiveConnector {
   #tools: readonly KeptTool[];
   /** Why its newest tools were not kept. Calls continue with the previous tools. */
   #limit: string | null = null;
+  /** What its tools leave out, as of the last successful listing. */
+  #omitted: string | null;
   #ended = false;
   #listing: Promise<unknown> = Promise.resolve();
 
@@ -70,6 +72,7 @@ export class LiveConnector {
     this.#parts = parts;
     this.#status = stored.status;
     this.#error = stored.error;
+    this.#omitted = stored.status === "ready" ? stored.error : null;
     this.#tools = tools;
     const refusal = parts.room.hold(stored.workspaceId, stored.id, tools);
     if (refusal === undefined) return;
@@ -129,7 +132,8 @@ export class LiveConnector {
       const tools = await this.#parts.allowance.inTurn(workspaceId, signal, () => source.list(signal));
       if (this.#ended) return false;
       this.#keep(tools);
-      this.#is("ready", null);
+      this.#omitted = source.omitted ?? null;
+      this.#is("ready", this.#omitted);
       return true;
     } catch (error) {
       this.#is("unreachable", this.#wordsOf(error), outputOf(error));
@@ -154,7 +158,7 @@ export class LiveConnector {
       });
     try {
       const answer = await this.#source.call(tool, input, context);
-      if (this.#status !== "ready") this.#is("ready", this.#limit);
+      if (this.#status !== "ready") this.#is("ready", this.#limit ?? this.#omitted);
       ended(answer.isError === true ? "failed" : "succeeded");
       return answer;
     } catch (error) {

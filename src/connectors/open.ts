@@ -21,6 +21,7 @@ import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
 import { openProgramUsers, type ProgramUserPool } from "./mcp-upstream/stdio/program-users.ts";
 import { OpenCalls } from "./open-calls.ts";
+import { LargeDocuments } from "./openapi/large-documents.ts";
 import { ApiReaders } from "./openapi/reading/readers.ts";
 import type { OpenApiParts } from "./openapi/source.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
@@ -80,6 +81,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
   const { dataDir } = config;
   const programUsers = openProgramUsers({ dataDir, stdioUser: config.connectors.stdioUser, clock, log });
   const readers = new ApiReaders(parts.main, log);
+  const large = new LargeDocuments();
   const catalogue = new Catalogue(builtinTools(parts));
   const registry = new ToolRegistry(catalogue);
   const connectors = new Connectors({
@@ -100,7 +102,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     openSource: (name, definition, told) =>
       definition.kind === "mcp"
         ? openMcp(parts, { outbound, programUsers }, name, definition, told)
-        : openOpenApi(parts, { outbound, readers }, name, definition, told),
+        : openOpenApi(parts, { outbound, readers, large }, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
   const open = new OpenCalls(db);
@@ -144,16 +146,23 @@ function openMcp(
   });
 }
 
+interface OpenApiRooms {
+  readonly outbound: Outbound;
+  readonly readers: ApiReaders;
+  readonly large: LargeDocuments;
+}
+
 function openOpenApi(
-  { config, clock, log }: OpenConnectorsParts,
-  { outbound, readers }: { readonly outbound: Outbound; readonly readers: ApiReaders },
+  { config, clock }: OpenConnectorsParts,
+  { outbound, readers, large }: OpenApiRooms,
   name: string,
   { spec, ...definition }: OpenApiDefinition,
   { workspaceId, pinOrigin, readSpec }: SourceListener,
 ): ToolSource {
   const secrets = secretsOf({ ...definition, spec });
   const given: OpenApiParts = {
-    ...{ fetch: outbound.fetchFor(workspaceId), secrets, mask: createMask(secrets), clock, log },
+    ...{ fetch: outbound.fetchFor(workspaceId), secrets, mask: createMask(secrets), clock },
+    documentRoom: () => large.begin(workspaceId),
     ...{ pinOrigin, readSpec, readApi: readers.of(workspaceId), timeoutMs: config.connectors.timeoutMs },
   };
   return new LazySource(async () => {

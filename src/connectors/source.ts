@@ -66,6 +66,8 @@ export interface SourceCall {
 
 /** Provides the tools of one connector and makes their calls. Replaced when the connector's definition changes. */
 export interface ToolSource {
+  /** What the last listing left out and why, in words that may be shown. Null or undefined: nothing. */
+  readonly omitted?: string | null;
   /** Lists the tools. May return the same list as before if nothing has changed. @throws ConnectorError */
   list(signal: AbortSignal): Promise<readonly KeptTool[]>;
   /** `input` is valid for the tool's schema. @throws ConnectorError */

@@ -16,7 +16,7 @@ export interface ToolLimits {
 }
 
 export const TOOL_LIMITS: ToolLimits = {
-  connector: { tools: 1_000, bytes: 8 * MIB },
+  connector: { tools: 2_000, bytes: 8 * MIB },
   workspace: { tools: 10_000, bytes: 32 * MIB },
   node: { tools: 100_000, bytes: 256 * MIB },
 };

@@ -1,12 +1,17 @@
 import type { FieldError, Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 import type { RequestLimit } from "../gate/requests.ts";
+import type { BodyParts } from "./json-parts.ts";
+
+const ENCODER = new TextEncoder();
 
 /** What a handler returns. The endpoint adds the headers of the call. */
 export interface Reply {
   readonly status: number;
   /** Sent as JSON; undefined sends no body. */
   readonly body?: unknown;
+  /** JSON that is already written, sent instead of `body`. */
+  readonly json?: BodyParts;
   /** Sent unchanged instead of `body`. Plain text unless `headers` has a `content-type`. */
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -30,15 +35,32 @@ export function callHeaders({ requestId, ledgerSeq, limit }: CallHeaders): Recor
   return headers;
 }
 
-export function jsonResponse(reply: Reply, headers: Record<string, string>): Response {
-  const all = reply.headers ? { ...headers, ...reply.headers } : headers;
-  if (reply.text !== undefined) {
-    all["content-type"] ??= "text/plain; charset=utf-8";
-    return new Response(reply.text, { status: reply.status, headers: all });
-  }
-  if (reply.body === undefined) return new Response(null, { status: reply.status, headers: all });
-  all["content-type"] = "application/json";
-  return new Response(JSON.stringify(reply.body), { status: reply.status, headers: all });
+/** The response of a short reply. `LongAnswers` has streamed the others. */
+export function shortResponse(reply: Reply, headers: Record<string, string>): Response {
+  return new Response(contentOf(reply), { status: reply.status, headers: headersOf(reply, headers) });
+}
+
+/** The headers of a reply's response, `own` being those of the call. */
+export function headersOf(reply: Reply, own: Record<string, string>): Record<string, string> {
+  const all = reply.headers ? { ...own, ...reply.headers } : own;
+  if (reply.text !== undefined) all["content-type"] ??= "text/plain; charset=utf-8";
+  else if (reply.json !== undefined || reply.body !== undefined) all["content-type"] = "application/json";
+  return all;
+}
+
+function contentOf({ text, json, body }: Reply): string | ReadableStream<Uint8Array> | null {
+  if (text !== undefined) return text;
+  if (json === undefined) return body === undefined ? null : JSON.stringify(body);
+  const parts = [...json.parts()];
+  if (parts.every((part) => typeof part === "string")) return parts.join("");
+  // A stream of parts: if a large body is sent in one piece after a turn, Bun writes each header separately (19 to 39
+  // writes).
+  return new ReadableStream({
+    start(controller) {
+      for (const part of parts) controller.enqueue(typeof part === "string" ? ENCODER.encode(part) : part);
+      controller.close();
+    },
+  });
 }
 
 /** The RFC 9457 body of an error response. */

@@ -10,6 +10,7 @@ import { problemResponse } from "./answer.ts";
 import { openapiDocument } from "./docs/document.ts";
 import type { Door } from "./endpoint.ts";
 import { allowedMethods } from "./methods.ts";
+import { madeOnce, PublicFiles, publicFile } from "./public-files.ts";
 import { catchPaths, pathOf } from "./raw-path.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
 import { type ApprovalRouteParts, approvalRoutes } from "./routes/approvals.ts";
@@ -65,6 +66,7 @@ export interface AppParts {
 /** The whole REST API, one line per resource, and the MCP endpoint. */
 export function createApp(parts: AppParts) {
   const { door } = parts;
+  const served = new PublicFiles({ clock: parts.system.clock, ids: door.ids });
   const app = new Elysia({ name: "gatehouse" })
     // Runs first, for every path. A refused loop is neither counted nor recorded.
     .onRequest(({ request }) => {
@@ -73,8 +75,8 @@ export function createApp(parts: AppParts) {
       const requestId = door.ids("req");
       return problemResponse(problem, { "gatehouse-request-id": requestId }, requestId);
     })
-    .use(systemRoutes(parts.system))
-    .use(consoleRoutes(door))
+    .use(systemRoutes(parts.system, served))
+    .use(consoleRoutes(door, served))
     .use(agentRoutes(door, parts.agents))
     .use(taskRoutes(door, parts.tasks))
     .use(feedRoutes(door, parts.events))
@@ -99,16 +101,16 @@ export function createApp(parts: AppParts) {
     .use(ledgerRoutes(door, { ...parts.exports, db: parts.db, log: parts.log }))
     .use(mcpRoutes(door, parts.mcp));
   const routes = () => app.routes;
-  // Made on the first request, from the routes above.
-  let document: string | undefined;
+  // Made from the routes above.
+  const document = madeOnce(() =>
+    publicFile(new TextEncoder().encode(JSON.stringify(openapiDocument(app))), {
+      "content-type": "application/json",
+      "cache-control": "no-cache",
+    }),
+  );
   app.get(
     "/openapi.json",
-    () => {
-      document ??= JSON.stringify(openapiDocument(app));
-      return new Response(document, {
-        headers: { "gatehouse-request-id": door.ids("req"), "content-type": "application/json" },
-      });
-    },
+    async ({ request, server }) => served.answer({ request, server }, await document()),
     { detail: { hide: true } },
   );
   const whole = app.onError(({ error, code, request }) =>

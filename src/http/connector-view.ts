@@ -4,6 +4,7 @@ import { timestamp } from "../base/clock.ts";
 import { matchesAny, restrictsTool } from "../base/glob.ts";
 import type { CatalogueTool } from "../connectors/catalogue.ts";
 import type { Connector } from "../connectors/connector.ts";
+import type { TextParts } from "./json-parts.ts";
 
 /** A connector's tool as clients read it (contract, section 6). */
 export interface ToolView {
@@ -26,22 +27,18 @@ export interface ConnectorView {
   readonly tools: readonly ToolView[];
 }
 
-/** JSON written part by part. Tools may have megabytes of schemas, which are kept as text and not parsed here. */
-export interface JsonParts {
-  /** Approximate number of characters. */
-  readonly length: number;
-  parts(): Iterable<string>;
-}
-
 /** Characters of a tool apart from its texts. */
 const TOOL_FRAME = 120;
 
-/** A `ConnectorView` as JSON, with the tools that `agent` may use. */
+/**
+ * A `ConnectorView` as JSON, with the tools that `agent` may use. Tools may have megabytes of schemas, which are kept as
+ * text and not parsed here.
+ */
 export function connectorJson(
   connector: Connector,
   tools: readonly CatalogueTool[],
   agent: Agent | null,
-): JsonParts {
+): TextParts {
   const shown = tools.filter(({ name }) => agent === null || matchesAny(agent.tools, name));
   let length = (connector.error?.length ?? 0) + connector.scopes.join().length + TOOL_FRAME;
   for (const { name, offered } of shown) {
@@ -67,7 +64,7 @@ export function connectorJson(
 }
 
 /** A page of a list, as JSON. */
-export function pageJson(items: readonly JsonParts[], nextCursor: string | null): JsonParts {
+export function pageJson(items: readonly TextParts[], nextCursor: string | null): TextParts {
   return {
     length: items.reduce((sum, { length }) => sum + length, 0),
     *parts() {

@@ -52,10 +52,14 @@ export class StalledReader extends Error {
 
 export interface DownloadParts {
   readonly clock: Clock;
+  /** How long a client may read nothing before it is given up. Default: five minutes. */
+  readonly stallMs?: number;
   /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
   /** Called first when reading ends. MUST make `chunks` stop even if it has nothing to yield for a long time. */
   readonly stop: () => void;
+  /** Called at once with a function that breaks off the download, for a reason that `failed` is then called with. */
+  readonly breakable?: (breakOff: (reason: Error) => void) => void;
   /** Called with the error that broke off the download, unless the client left. */
   readonly failed: (error: unknown) => void;
   /** Called once, when nothing more is read for the download. */
@@ -70,7 +74,7 @@ export interface DownloadParts {
  */
 export function downloadStream(
   chunks: AsyncGenerator<Uint8Array, void>,
-  { clock, signal, stop, failed, ended }: DownloadParts,
+  { clock, stallMs = STALL_MS, signal, stop, breakable, failed, ended }: DownloadParts,
 ): ReadableStream<Uint8Array> {
   let closing: Promise<void> | undefined;
   let stopWaiting = () => {};
@@ -105,6 +109,7 @@ export function downloadStream(
       };
       signal.addEventListener("abort", leave, { once: true });
       if (signal.aborted) leave();
+      else breakable?.((reason) => breakOff(controller, reason));
     },
     async pull(controller) {
       stopWaiting();
@@ -118,9 +123,10 @@ export function downloadStream(
           return;
         }
         controller.enqueue(next.value);
-        stopWaiting = clock.after(STALL_MS, () =>
-          breakOff(controller, new StalledReader("the client has read nothing for five minutes")),
-        );
+        stopWaiting = clock.after(stallMs, () => {
+          const reason = `the client has read nothing for ${stallMs / 60_000} minutes`;
+          breakOff(controller, new StalledReader(reason));
+        });
       } catch (error) {
         breakOff(controller, error);
       }

@@ -7,11 +7,12 @@ import { type Validator, validator } from "../base/schema.ts";
 import { readVia } from "../base/via.ts";
 import type { Call } from "../gate/call.ts";
 import type { Gate } from "../gate/gate.ts";
-import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
+import { callHeaders, problemResponse, type Reply, shortResponse } from "./answer.ts";
 import { type BodyReading, isEmpty, readJson } from "./body.ts";
 import type { BodyShares } from "./body-shares.ts";
 import type { OpenCalls } from "./connections/open-calls.ts";
 import { readBrowserCredential, readSignIn } from "./credential.ts";
+import type { LongAnswers } from "./long-answers.ts";
 import type { Metrics } from "./metrics.ts";
 import { operationDetail } from "./operation.ts";
 import { readQuery } from "./query.ts";
@@ -23,6 +24,8 @@ export interface Door {
   readonly metrics: Metrics;
   /** The memory for bodies being read. */
   readonly bodies: BodyShares;
+  /** The memory for long responses. */
+  readonly answers: Pick<LongAnswers, "reply" | "relay">;
   /** The calls that hold a connection. */
   readonly openCalls: Pick<OpenCalls, "claim">;
   /** Known only to this process and to users who can read its data directory. */
@@ -144,13 +147,14 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       const asked = body && call.requireRights();
       if (asked) await asked;
       if (spec.slow) server?.timeout(request, 0);
-      reply = await handle({
+      const made = await handle({
         call,
         params,
         request,
         body: body ? body.parse(given) : (undefined as Static<Body>),
         query: query.parse(readQuery(request.url, querySchema)) as Static<TObject<Query>>,
       });
+      reply = "stream" in made ? made : door.answers.reply({ workspaceId, requestId, request }, made);
       return reply;
     });
     const headers = callHeaders({ requestId, ledgerSeq: result.ledgerSeq, limit: result.limit });
@@ -163,7 +167,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       return problemResponse(result.problem, headers, requestId);
     }
     door.metrics.answered["2xx"].inc();
-    if (!("stream" in result.value)) return jsonResponse(result.value, headers);
+    if (!("stream" in result.value)) return shortResponse(result.value, headers);
     server?.timeout(request, 0);
     return result.value.stream(headers, (seconds = 1) => server?.timeout(request, seconds));
   }

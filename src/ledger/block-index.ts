@@ -59,7 +59,8 @@ export function blockBits(entries: Iterable<IndexedEntry>): Map<string, Uint8Arr
   return found;
 }
 
-function mark(bits: Uint8Array, place: number): void {
+/** Sets the bit of the entry at a place within its block. */
+export function mark(bits: Uint8Array, place: number): void {
   const byte = place >> 3;
   bits[byte] = (bits[byte] ?? 0) | (1 << (place & 7));
 }

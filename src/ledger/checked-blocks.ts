@@ -64,7 +64,7 @@ function keyOf(workspaceId: number, block: number): string {
  * them.
  */
 export function seqsIn(
-  { bits }: CheckedBlock,
+  { bits }: Pick<CheckedBlock, "bits">,
   block: number,
   sets: readonly (readonly string[])[],
 ): readonly number[] {

@@ -34,6 +34,7 @@ export class EvidenceReader {
   readonly #frontier = new Map<number, Uint8Array>();
   /** By level, the tile that was read last. Blocks are mostly read in order. */
   readonly #tiles = new Map<number, { readonly tile: number; readonly hashes: Uint8Array }>();
+  readonly #tree = new GrowingTree(TREE);
   #last: { readonly block: number; readonly entries: readonly StoredEntry[] } | undefined;
 
   private constructor(sql: Pick<Sql, "all" | "get">, workspaceId: number, size: number, admit: AdmitRead) {
@@ -56,6 +57,11 @@ export class EvidenceReader {
     const reader = new EvidenceReader(sql, workspaceId, signed.size, admit);
     await reader.#open(signed.root);
     return reader;
+  }
+
+  /** The tree of all entries, which has the signed root. */
+  get tree(): GrowingTree {
+    return this.#tree;
   }
 
   /** Number of blocks, including the last one, which may be incomplete. */
@@ -128,7 +134,7 @@ export class EvidenceReader {
       this.#frontier.set(level, hashes.slice(0, width));
       complete = tile;
     }
-    const tree = new GrowingTree(TREE);
+    const tree = this.#tree;
     for (const { level, index } of nodesOf({ start: 0, end: first })) {
       const tileLevel = Math.floor(level / TILE_LEVELS);
       const width = 2 ** (level % TILE_LEVELS);

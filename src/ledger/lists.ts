@@ -2,12 +2,14 @@ import type { Sql } from "../store/db.ts";
 import { BITS_BYTES, BLOCK, blockBits, type Span } from "./block-index.ts";
 import { type CheckedBlock, CheckedBlocks, seqsIn } from "./checked-blocks.ts";
 import { CheckedEntries } from "./checked-entries.ts";
+import { type CheckedTail, CheckedTails } from "./checked-tails.ts";
 import { type EntryTest, entryTest } from "./entry-filter.ts";
 import { blockOf, EvidenceReader } from "./evidence.ts";
 import { evidenceSpan } from "./evidence-pages.ts";
 import { type LedgerFaults, reportChanged } from "./faults.ts";
 import type { LedgerHeads } from "./heads.ts";
 import { parsedEntry } from "./parsed-entry.ts";
+import type { TreeHead } from "./proof/check.ts";
 import {
   collectPage,
   type EntryFilter,
@@ -41,17 +43,20 @@ const BITS = `SELECT key, bits FROM ledger_index WHERE workspace_id = $1 AND blo
  *
  * The first list that reaches a block of 256 entries checks all of them against the signed tree, which takes 1 ms,
  * and caches the block's hash and which entries have which keys. After that only entries that may match are read, and
- * each is checked against that hash. The last, incomplete block is checked by every list that reaches it.
+ * each is checked against that hash. Of the last, incomplete block, the entries that were appended since the list before
+ * are checked (`CheckedTails`).
  */
 export class LedgerLists {
   readonly #parts: LedgerListsParts;
   readonly #blocks: CheckedBlocks;
   readonly #entries: CheckedEntries;
+  readonly #tails: CheckedTails;
 
   constructor(parts: LedgerListsParts, blocks = new CheckedBlocks()) {
     this.#parts = parts;
     this.#blocks = blocks;
     this.#entries = new CheckedEntries(parts.db);
+    this.#tails = new CheckedTails(parts.db);
   }
 
   /**
@@ -112,8 +117,16 @@ export class LedgerLists {
   }
 
   #reading(workspaceId: number): Reading {
-    return new Reading(this.#parts, workspaceId, this.#blocks, this.#entries);
+    const checked = { blocks: this.#blocks, entries: this.#entries, tails: this.#tails };
+    return new Reading(this.#parts, workspaceId, checked);
   }
+}
+
+/** What was checked by earlier calls. */
+interface Checked {
+  readonly blocks: CheckedBlocks;
+  readonly entries: CheckedEntries;
+  readonly tails: CheckedTails;
 }
 
 /** One call's view of a ledger, with the size it had when the call began. */
@@ -121,22 +134,23 @@ class Reading {
   readonly size: number;
   readonly #parts: LedgerListsParts;
   readonly #workspaceId: number;
-  readonly #blocks: CheckedBlocks;
-  readonly #entries: CheckedEntries;
+  readonly #checked: Checked;
+  readonly #signed: TreeHead;
+  #tail: CheckedTail | undefined;
   #evidence: Promise<EvidenceReader> | undefined;
 
-  constructor(parts: LedgerListsParts, workspaceId: number, blocks: CheckedBlocks, entries: CheckedEntries) {
+  constructor(parts: LedgerListsParts, workspaceId: number, checked: Checked) {
     this.#parts = parts;
     this.#workspaceId = workspaceId;
-    this.#blocks = blocks;
-    this.#entries = entries;
-    this.size = parts.heads.committed(workspaceId).size;
+    this.#checked = checked;
+    this.#signed = parts.heads.committed(workspaceId);
+    this.size = this.#signed.size;
   }
 
   async entry(seq: number): Promise<StoredEntry | undefined> {
     if (seq < 1 || seq > this.size) return undefined;
     const block = blockOf(seq);
-    const checked = this.#blocks.get(this.#workspaceId, block);
+    const checked = await this.#load(block);
     if (!checked) return (await this.#check(block))[seq - 1 - block * BLOCK];
     const [entry] = await this.#readChecked([{ block, checked, seqs: [seq] }]);
     return entry;
@@ -153,7 +167,7 @@ class Reading {
     const found: StoredEntry[] = [];
     let unchecked = 0;
     for (const [block, wanted] of byBlock) {
-      const checked = this.#blocks.get(this.#workspaceId, block);
+      const checked = await this.#load(block);
       if (checked) {
         found.push(...(await this.#readChecked([{ block, checked, seqs: wanted }])));
         continue;
@@ -181,11 +195,33 @@ class Reading {
     const atOnce = filter.task ? Math.max(most, AT_ONCE) : most;
     for (let at = isUp ? first : last; at >= first && at <= last; ) {
       const span = isUp ? { first: at, last, order } : { first, last: at, order };
-      const look = this.#blocks.get(this.#workspaceId, blockOf(at))
+      const look = (await this.#load(blockOf(at)))
         ? await this.#lookAtChecked(span, ways, matches, atOnce)
         : await this.#lookAtUnchecked(span, matches, most);
       yield { ...look, isLast: look.reached === (isUp ? last : first) };
       at = look.reached + (isUp ? 1 : -1);
+    }
+  }
+
+  /** The last block, if it is incomplete. */
+  #isTail(block: number): boolean {
+    return block === Math.floor(this.size / BLOCK);
+  }
+
+  /** What is known of a block; the last one is known once it was loaded. */
+  #known(block: number): CheckedBlock | CheckedTail | undefined {
+    return this.#isTail(block) ? this.#tail : this.#checked.blocks.get(this.#workspaceId, block);
+  }
+
+  /** The same, and checks the last block if that was not done. @throws LedgerChanged */
+  async #load(block: number): Promise<CheckedBlock | CheckedTail | undefined> {
+    if (!this.#isTail(block)) return this.#known(block);
+    try {
+      this.#tail ??= await this.#checked.tails.at(this.#workspaceId, this.#signed);
+      return this.#tail;
+    } catch (error) {
+      reportChanged(this.#parts.faults, this.#workspaceId, error);
+      throw error;
     }
   }
 
@@ -205,7 +241,7 @@ class Reading {
       blocks < CHECKED_AT_ONCE;
       block += step, blocks++
     ) {
-      const checked = this.#blocks.get(this.#workspaceId, block);
+      const checked = this.#known(block);
       if (!checked || reached === (isUp ? last : first) || count >= most) break;
       const found = seqsIn(checked, block, ways).filter((seq) => seq >= first && seq <= last);
       const inOrder = isUp ? found : found.toReversed();
@@ -223,11 +259,14 @@ class Reading {
     try {
       const found: StoredEntry[] = [];
       for (const { block, checked, seqs } of wanted) {
+        const { entries } = this.#checked;
         const leaves =
-          (await this.#entries.leavesOf(this.#workspaceId, block, checked.root)) ??
-          // The tile has changed since it was checked. Check the entries again.
-          leavesOf(await this.#check(block));
-        found.push(...(await this.#entries.read(this.#workspaceId, block, leaves, seqs)));
+          "leaves" in checked
+            ? checked.leaves
+            : ((await entries.leavesOf(this.#workspaceId, block, checked.root)) ??
+              // The tile has changed since it was checked. Check the entries again.
+              leavesOf(await this.#check(block)));
+        found.push(...(await entries.read(this.#workspaceId, block, leaves, seqs)));
       }
       return found;
     } catch (error) {
@@ -253,7 +292,7 @@ class Reading {
       const reached = isUp ? Math.min(last, (block + 1) * BLOCK) : Math.max(first, block * BLOCK + 1);
       const isDone =
         reached === (isUp ? last : first) || entries.length >= most || count === UNCHECKED_AT_ONCE;
-      if (isDone || this.#blocks.get(this.#workspaceId, block + step)) return { entries, reached };
+      if (isDone || this.#isTail(block + step) || this.#known(block + step)) return { entries, reached };
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -268,7 +307,7 @@ class Reading {
       if (entries.length === BLOCK) {
         const bits = blockBits(entries.map(({ bytes }) => parsedEntry(bytes)));
         await this.#compareIndex(block, bits);
-        this.#blocks.add(this.#workspaceId, block, { root: await evidence.root(block), bits });
+        this.#checked.blocks.add(this.#workspaceId, block, { root: await evidence.root(block), bits });
       }
       return entries;
     } catch (error) {
@@ -278,9 +317,7 @@ class Reading {
   }
 
   async #open(): Promise<EvidenceReader> {
-    const { db, heads } = this.#parts;
-    const signed = heads.committed(this.#workspaceId);
-    return EvidenceReader.open(db, this.#workspaceId, signed);
+    return EvidenceReader.open(this.#parts.db, this.#workspaceId, this.#signed);
   }
 
   /**
@@ -310,7 +347,7 @@ class Reading {
 
 interface WantedEntries {
   readonly block: number;
-  readonly checked: CheckedBlock;
+  readonly checked: CheckedBlock | CheckedTail;
   /** In the requested order. */
   readonly seqs: readonly number[];
 }

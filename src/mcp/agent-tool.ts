@@ -40,8 +40,11 @@ const OUTPUT_SCHEMA = JSON.stringify({
   required: ["task", "status", "output", "credits_consumed"],
 });
 
+/** The fields of an agent that its tool has. */
+export type OfferedAgent = Pick<Agent, "id" | "name" | "description">;
+
 /** An agent as a tool, which gives it a task and waits for the result. */
-export function agentTool(shown: string, agent: Agent): ToolView {
+export function agentTool(shown: string, agent: OfferedAgent): ToolView {
   const about = agent.description === null ? "" : ` ${agent.description}`;
   return {
     name: shown,

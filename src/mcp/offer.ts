@@ -4,7 +4,7 @@ import { hasScope } from "../access/scopes.ts";
 import type { Via } from "../base/via.ts";
 import type { CatalogueTool } from "../connectors/catalogue.ts";
 import type { ToolRegistry, ToolUser } from "../connectors/registry.ts";
-import { AGENTS, agentTool, agentToolName } from "./agent-tool.ts";
+import { AGENTS, agentTool, agentToolName, type OfferedAgent } from "./agent-tool.ts";
 import { FINDING_TOOLS } from "./find-tools.ts";
 import type { Fixtures } from "./fixtures.ts";
 import { type ToolNames, toolNames } from "./names.ts";
@@ -38,7 +38,7 @@ interface KnownOffers {
 }
 
 interface WorkspaceOffers {
-  readonly agents: readonly Agent[];
+  readonly agents: readonly OfferedAgent[];
   readonly names: ToolNames;
   readonly offers: Map<string, Offer>;
   /** Number of tools in all lists of `offers`. */
@@ -98,12 +98,27 @@ export class Offers {
   }
 
   async #prepare(workspaceId: number, catalogue: readonly CatalogueTool[]): Promise<WorkspaceOffers> {
-    const agents = await this.#agents.list(workspaceId, AGENT_LIMIT, undefined);
+    const agents = await this.#offered(workspaceId);
     const names = toolNames([
       ...catalogue.map(({ name }) => name),
       ...agents.map(({ name }) => agentToolName(name)),
     ]);
     return { agents, names, offers: new Map(), offered: 0 };
+  }
+
+  async #offered(workspaceId: number): Promise<OfferedAgent[]> {
+    const offered: OfferedAgent[] = [];
+    for (let isDone = false; !isDone; ) {
+      const { agents, more } = await this.#agents.list(
+        workspaceId,
+        AGENT_LIMIT - offered.length,
+        offered.at(-1)?.name,
+      );
+      // Without their instructions, which may be megabytes and would be kept here.
+      offered.push(...agents.map(({ id, name, description }) => ({ id, name, description })));
+      isDone = !more || offered.length >= AGENT_LIMIT;
+    }
+    return offered;
   }
 
   #make(caller: Caller, agent: Agent | null, { agents, names }: WorkspaceOffers): Offer {

@@ -51,10 +51,11 @@ export class SessionOpener {
    * messages. Never throws.
    */
   sse(visit: Visit, endpointOf: (id: string) => string): Promise<Answer<Session>> {
-    const { clock } = this.#parts;
+    const { clock, answers } = this.#parts;
+    const hold = (bytes: number) => answers.hold(visit.caller.workspaceId, bytes);
     return this.#open(visit, { protocol: "2024-11-05", client: "" }, (id) => ({
       kind: "sse",
-      transport: new SseTransport(id, endpointOf(id), clock),
+      transport: new SseTransport(id, endpointOf(id), clock, hold),
     }));
   }
 

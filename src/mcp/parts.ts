@@ -19,6 +19,14 @@ export interface StreamPlace {
   endsBy(end: () => void): void;
 }
 
+/** A place for a long answer that its client has not read yet. */
+export interface AnswerPlace {
+  /** Gives the place back. Safe to call more than once. */
+  release(): void;
+  /** @param end ends the answer if its place goes to another one */
+  endsBy(end: () => void): void;
+}
+
 /** The MCP endpoint's dependencies, assembled in the composition root. */
 export interface McpParts {
   readonly gate: Gate;
@@ -33,6 +41,8 @@ export interface McpParts {
   readonly vault: Pick<Vault, "find" | "list" | "text">;
   /** The open streams, including those of REST. `take` throws Problem 429. */
   readonly streams: { take(workspaceId: number): StreamPlace };
+  /** The memory for long answers, including those of REST. */
+  readonly answers: { hold(workspaceId: number, bytes: number): AnswerPlace };
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: RandomSource;

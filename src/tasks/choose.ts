@@ -1,4 +1,5 @@
 import type { Db, SqlValue } from "../store/db.ts";
+import { fitting } from "../store/page-bytes.ts";
 import type { TaskStatus } from "./task.ts";
 
 export interface TaskFilter {
@@ -13,12 +14,6 @@ export interface ChosenTasks {
   readonly ids: readonly string[];
   readonly more: boolean;
 }
-
-/**
- * The most bytes of texts on one page. A limit on items would still allow 200 prompts of a million characters in one
- * response, which is built and written at once.
- */
-export const PAGE_BYTES = 4 * 1024 * 1024;
 
 /** SQLite uses a partial index only if its condition appears literally in the query. */
 const OPEN = "finished_at IS NULL";
@@ -45,13 +40,7 @@ export async function chooseTasks(
 ): Promise<ChosenTasks> {
   const found = await matching(db, workspaceId, filter, limit + 1, before ?? "task~");
   const sizes = await textBytes(db, workspaceId, found.slice(0, limit));
-  const ids: string[] = [];
-  let bytes = 0;
-  for (const id of found.slice(0, limit)) {
-    bytes += sizes.get(id) ?? 0;
-    if (ids.length > 0 && bytes > PAGE_BYTES) break;
-    ids.push(id);
-  }
+  const ids = fitting(found, limit, (id) => sizes.get(id) ?? 0);
   return { ids, more: ids.length < found.length };
 }
 

@@ -113,7 +113,7 @@ test("tools that exceed a connector's room are not accepted", async () => {
   const { connector } = live({ list: async () => [huge] });
   expect(await connector.list(context.signal)).toBe(false);
   expect(connector.tools).toEqual([]);
-  expect(connector.connector.error).toContain("one connector may have 1000 tools (8.0 MiB)");
+  expect(connector.connector.error).toContain("one connector may have 2000 tools (8.0 MiB)");
 });
 
 test("lists are requested one after another", async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createMetrics } from "../../src/http/metrics.ts";
-import { systemRoutes } from "../../src/http/routes/system.ts";
+import { PublicFiles } from "../../src/http/public-files.ts";
+import { type SystemRouteParts, systemRoutes } from "../../src/http/routes/system.ts";
 import { FakeClock } from "../support/clock.ts";
 
 test("readiness requests at the same time, or soon after, share one probe", async () => {
@@ -8,8 +9,9 @@ test("readiness requests at the same time, or soon after, share one probe", asyn
   let isDraining = false;
   const { promise, resolve } = Promise.withResolvers<readonly string[]>();
   const clock = new FakeClock();
-  const routes = systemRoutes({
-    ids: () => "req_1",
+  const ids = () => "req_1";
+  const parts: SystemRouteParts = {
+    ids,
     clock,
     gate: { call: () => Promise.reject(new Error("not asked for")) },
     metrics: createMetrics(),
@@ -22,7 +24,8 @@ test("readiness requests at the same time, or soon after, share one probe", asyn
         return promise;
       },
     },
-  });
+  };
+  const routes = systemRoutes(parts, new PublicFiles({ clock, ids }));
   const ask = () => routes.handle(new Request("http://gate/readyz"));
   const asking = Array.from({ length: 50 }, ask);
   resolve(["store"]);

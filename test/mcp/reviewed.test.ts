@@ -236,7 +236,13 @@ describe("when a node has its maximum of sessions, from five workspaces", () => 
       workspaceId,
       actor: "token:tok_1",
       server,
-      by: { kind: "sse", transport: new SseTransport(id, "http://gate/mcp/sse", new FakeClock()) },
+      by: {
+        kind: "sse",
+        transport: new SseTransport(id, "http://gate/mcp/sse", new FakeClock(), () => ({
+          release() {},
+          endsBy() {},
+        })),
+      },
       caller: IDLE_CALLER,
       lastSeenAt: at,
       streams,

@@ -1,14 +1,17 @@
 import { expect, test } from "bun:test";
+import { FairPlaces } from "../../src/limits/fair-places.ts";
 import { SseTransport } from "../../src/mcp/sse-transport.ts";
 import { FakeClock } from "../support/clock.ts";
 
+const MIB = 1024 * 1024;
 const ENDPOINT = "http://127.0.0.1:8420/mcp/sse?sessionId=1";
 const MESSAGE = { jsonrpc: "2.0", method: "notifications/x" } as const;
 const decoder = new TextDecoder();
 
 function open() {
   const clock = new FakeClock();
-  const transport = new SseTransport("1", ENDPOINT, clock);
+  const places = new FairPlaces({ perHolder: 64 * MIB, total: 64 * MIB, refused: () => new Error("full") });
+  const transport = new SseTransport("1", ENDPOINT, clock, (bytes) => places.take(1, bytes, true));
   let closed = 0;
   transport.onclose = () => {
     closed += 1;
@@ -16,7 +19,7 @@ function open() {
   const reader = transport.response.body?.getReader();
   if (!reader) throw new Error("a stream has a body");
   const next = async () => decoder.decode((await reader.read()).value);
-  return { clock, transport, reader, next, closed: () => closed };
+  return { clock, transport, places, reader, next, closed: () => closed };
 }
 
 test("anything but a message is refused, and reaches nobody", () => {
@@ -58,6 +61,26 @@ test("ended by the server, the stream is over after what was sent", async () => 
   expect(await next()).toContain("notifications/x");
   expect((await reader.read()).done).toBe(true);
   expect(closed()).toBe(1);
+});
+
+test("long messages count as long answers until they are read, and are whole", async () => {
+  const { transport, places, next, closed } = open();
+  await next();
+  const large = { ...MESSAGE, params: { text: "x".repeat(MIB) } };
+  await transport.send(large);
+  await transport.send(MESSAGE);
+  expect(places.taken).toBeGreaterThan(MIB);
+  let text = "";
+  while (!text.endsWith("\n\n")) text += await next();
+  expect(text).toBe(`event: message\ndata: ${JSON.stringify(large)}\n\n`);
+  expect(places.taken).toBe(0);
+  expect(await next()).toContain(JSON.stringify(MESSAGE));
+  await transport.send(large);
+  // Newer answers of the workspace need all of the memory.
+  places.take(1, 64 * MIB, true);
+  expect(closed()).toBe(1);
+  expect(places.taken).toBe(64 * MIB);
+  await expect(transport.send(MESSAGE)).rejects.toThrow("disconnected");
 });
 
 test("a client that reads nothing is disconnected once 32 MiB are queued", async () => {

@@ -1,6 +1,5 @@
 import type { JsonObject } from "../../agents/index.ts";
 import type { Clock } from "../../base/clock.ts";
-import type { Log } from "../../base/log.ts";
 import type { Via } from "../../base/via.ts";
 import type { OpenApiDefinition } from "../definition.ts";
 import { bindingOf, type KeptTool } from "../kept-tool.ts";
@@ -14,6 +13,7 @@ import { asOperationBinding } from "./binding.ts";
 import { reservedName } from "./call/auth.ts";
 import { type ApiRequest, requestOf } from "./call/request.ts";
 import { ArgumentFault, CUT, DocumentFault } from "./fault.ts";
+import type { DocumentRoom } from "./large-documents.ts";
 import { checkBase } from "./operations/servers.ts";
 import { fetchDocument } from "./read.ts";
 import type { ReadApi } from "./reading/messages.ts";
@@ -27,13 +27,13 @@ export interface OpenApiParts {
   /** Masks these secrets. All output of the API goes through it before anyone sees it. */
   readonly mask: Mask;
   readonly clock: Clock;
-  /** Logs operations that cannot be offered. */
-  readonly log: Log;
   /** Called once in a connector's life with the origin that may receive its auth, if the document decides it. */
   readonly pinOrigin: PinOrigin;
   /** The document, or its URL. @throws ConnectorError */
   readonly readSpec: () => Promise<string>;
   readonly readApi: ReadApi;
+  /** Room for one document in memory. */
+  readonly documentRoom: () => DocumentRoom;
   /** The total time limit of a call, and of listing the tools. */
   readonly timeoutMs: number;
 }
@@ -50,13 +50,14 @@ export function openApiSource(
   definition: Omit<OpenApiDefinition, "spec">,
   parts: OpenApiParts,
 ): ToolSource {
-  const { fetch, mask, secrets, clock, log, timeoutMs } = parts;
+  const { fetch, mask, secrets, clock, timeoutMs } = parts;
   const who = `The connector ${name}`;
   const closing = new AbortController();
   const open = new Set<Promise<unknown>>();
   const authOrigin = new AuthOrigin(definition, parts.pinOrigin);
   /** The last successful listing, for as long as its tools are still in use. */
   let last: { readonly hash: string; readonly tools: WeakRef<readonly KeptTool[]> } | undefined;
+  let omitted: string | null = null;
 
   /** Runs `work` under the time limit. @throws ConnectorError */
   function within<Value>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
@@ -135,9 +136,20 @@ export function openApiSource(
     return requestOf(binding, base, authOrigin.covers(base) ? definition.auth : null, input);
   }
 
-  async function list(signal: AbortSignal): Promise<readonly KeptTool[]> {
+  async function list(caller: AbortSignal): Promise<readonly KeptTool[]> {
+    const room = parts.documentRoom();
+    try {
+      return await listIn(room, AbortSignal.any([caller, room.signal]));
+    } catch (error) {
+      throw room.signal.aborted ? room.signal.reason : error;
+    } finally {
+      room.release();
+    }
+  }
+
+  async function listIn({ grow }: DocumentRoom, signal: AbortSignal): Promise<readonly KeptTool[]> {
     const hasBase = baseUrl() !== null;
-    const { text, url } = await fetchDocument(await parts.readSpec(), ask, signal);
+    const { text, url } = await fetchDocument(await parts.readSpec(), ask, signal, grow);
     const hash = new Bun.CryptoHasher("sha256").update(text).digest("hex");
     const known = last?.hash === hash ? last.tools.deref() : undefined;
     if (known) return known;
@@ -149,13 +161,7 @@ export function openApiSource(
       authOrigin.check(server);
       await authOrigin.settle(server);
     }
-    if (leftOutCount > 0) {
-      log.warn("some of a connector's operations are not offered", {
-        connector: name,
-        count: leftOutCount,
-        operations: leftOut.map(shown),
-      });
-    }
+    omitted = leftOutCount === 0 ? null : omissions(leftOut.map(shown), leftOutCount);
     last = { hash, tools: new WeakRef(tools) };
     return tools;
   }
@@ -175,6 +181,9 @@ export function openApiSource(
   }
 
   return {
+    get omitted() {
+      return omitted;
+    },
     list: (signal) => within(signal, list),
     call: (tool, input, { signal, via = [] }) => within(signal, (limited) => call(tool, input, limited, via)),
     async close() {
@@ -182,4 +191,19 @@ export function openApiSource(
       await Promise.all(open);
     },
   };
+}
+
+/** A sentence that names the first operations, as many as a message can hold. */
+function omissions(named: readonly string[], count: number): string {
+  const told: string[] = [];
+  let length = 0;
+  for (const each of named) {
+    length += each.length;
+    if (told.length > 0 && length > MESSAGE_LIMIT) break;
+    told.push(each);
+  }
+  const rest = count > told.length ? `; and ${count - told.length} more` : "";
+  const what =
+    count === 1 ? "1 operation is not offered as a tool" : `${count} operations are not offered as tools`;
+  return `${what}: ${told.join("; ")}${rest}.`;
 }

@@ -4,12 +4,14 @@ import { asConnectorError } from "./errors.ts";
 /**
  * Reads the whole body. It is dropped if it exceeds `bytes` or the signal aborts.
  *
+ * @param came called with the length so far; if it throws, the reading ends
  * @throws ConnectorError `too_large`; `timeout` or `cancelled` by the signal; or the fault of a broken connection
  */
 export async function readCapped(
   response: Response,
   bytes: number,
   signal?: AbortSignal,
+  came: (length: number) => void = () => {},
 ): Promise<Uint8Array<ArrayBuffer>> {
   const body = response.body;
   if (!body) return new Uint8Array();
@@ -29,6 +31,7 @@ export async function readCapped(
       if (done) break;
       length += value.length;
       if (length > bytes) throw tooLarge(bytes);
+      came(length);
       parts.push(value);
     }
   } catch (error) {

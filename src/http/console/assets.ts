@@ -1,20 +1,10 @@
+import { type PublicFile, publicFile } from "../public-files.ts";
 import { loadConsole } from "./bundle.ts";
 
-/** A file of the console as served. Compressed once, since every current browser accepts gzip. */
-export interface ConsoleAsset {
-  /** Headers for both encodings, except the entity tag. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly plain: Uint8Array<ArrayBuffer>;
-  readonly gzip: Uint8Array<ArrayBuffer>;
-  /** Strong entity tags. They identify bytes, so each encoding has its own (RFC 9110, section 8.8.3.3). */
-  readonly plainTag: string;
-  readonly gzipTag: string;
-}
-
 export interface ConsoleAssets {
-  readonly page: ConsoleAsset;
+  readonly page: PublicFile;
   /** Files by name. */
-  readonly files: ReadonlyMap<string, ConsoleAsset>;
+  readonly files: ReadonlyMap<string, PublicFile>;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -55,14 +45,13 @@ const FOR_EVER = "public, max-age=31536000, immutable";
 export async function loadAssets(): Promise<ConsoleAssets> {
   const { page, files } = await loadConsole();
   const names = files.map(({ name }) => name);
+  const served = files.map(async ({ name, bytes }) => {
+    const isText = /\.(js|css)$/.test(name);
+    return [name, await asset(name, isText ? withAddresses(bytes, names) : bytes, FOR_EVER)] as const;
+  });
   return {
-    page: asset("index.html", withAddresses(page.bytes, names), "no-cache"),
-    files: new Map(
-      files.map(({ name, bytes }) => {
-        const isText = /\.(js|css)$/.test(name);
-        return [name, asset(name, isText ? withAddresses(bytes, names) : bytes, FOR_EVER)];
-      }),
-    ),
+    page: await asset("index.html", withAddresses(page.bytes, names), "no-cache"),
+    files: new Map(await Promise.all(served)),
   };
 }
 
@@ -81,20 +70,8 @@ function withAddresses(bytes: Uint8Array, names: readonly string[]): Uint8Array<
   return new TextEncoder().encode(text);
 }
 
-function asset(name: string, bytes: Uint8Array<ArrayBuffer>, caching: string): ConsoleAsset {
+function asset(name: string, bytes: Uint8Array<ArrayBuffer>, caching: string): Promise<PublicFile> {
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
   if (type === undefined) throw new Error(`the console's file ${name} has an unknown type`);
-  const hash = Bun.hash(bytes).toString(36);
-  return {
-    plainTag: `"${hash}"`,
-    gzipTag: `"${hash}-gz"`,
-    headers: {
-      ...SECURITY,
-      "content-type": type,
-      "cache-control": caching,
-      vary: "accept-encoding",
-    },
-    plain: bytes,
-    gzip: Bun.gzipSync(bytes, { level: 9 }),
-  };
+  return publicFile(bytes, { ...SECURITY, "content-type": type, "cache-control": caching });
 }

@@ -1,6 +1,7 @@
 import styles from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundle from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import license from "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt" with { type: "file" };
+import { type PublicFile, publicFile } from "../public-files.ts";
 import { INIT, PAGE } from "./page.ts";
 
 /** One file of the page at `/docs`. */
@@ -9,15 +10,15 @@ export interface DocsAsset {
   readonly path: string;
   /** Its media type. */
   readonly type: string;
-  /** The content. A file is embedded in the compiled program and read on request. */
+  /** The content. A file is embedded in the compiled program. */
   readonly body: string | Blob;
 }
 
 /**
- * For every response with one of `docsAssets`: nothing loads from another host and no inline code runs. Inline images
+ * For every one of `docsAssets`: nothing loads from another host and no inline code runs. Inline images
  * are allowed, because Swagger UI's stylesheet needs them.
  */
-export const DOCS_HEADERS: Readonly<Record<string, string>> = {
+const DOCS_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": [
     "default-src 'none'",
     "script-src 'self'",
@@ -46,4 +47,10 @@ export function docsAssets(): readonly DocsAsset[] {
       body: Bun.file(license),
     },
   ];
+}
+
+/** An asset as it is served. Its path does not change with its content, so it is revalidated every time. */
+export async function docsFile({ type, body }: DocsAsset): Promise<PublicFile> {
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : await body.bytes();
+  return publicFile(bytes, { ...DOCS_HEADERS, "content-type": type, "cache-control": "no-cache" });
 }

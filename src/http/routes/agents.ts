@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
-import { type Agent, type Agents, isAgentName } from "../../access/agents.ts";
+import { type Agent, type AgentPage, type Agents, isAgentName } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -18,7 +18,7 @@ import {
 } from "../agent-body.ts";
 import { agentChange, agentVersion } from "../agent-change.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 
 export interface AgentRouteParts {
   readonly agents: Agents;
@@ -56,7 +56,7 @@ export function agentRoutes(
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
       const after = decodeCursor(cursor, isAgentName);
       const found = await visibleAgents(call.caller, limit, after);
-      return { status: 200, body: page(found, limit, (agent) => agent.name, view) };
+      return { status: 200, body: pageOf(found.agents, found.more, (agent) => agent.name, view) };
     },
   );
 
@@ -65,10 +65,10 @@ export function agentRoutes(
     { workspaceId, agent: own }: Caller,
     limit: number,
     after: string | undefined,
-  ): Promise<readonly Agent[]> {
+  ): Promise<AgentPage> {
     if (!own) return agents.list(workspaceId, limit, after);
     const agent = await agents.byId(workspaceId, own.id);
-    return agent && (after === undefined || agent.name > after) ? [agent] : [];
+    return { agents: agent && (after === undefined || agent.name > after) ? [agent] : [], more: false };
   }
 
   const create = endpoint(

@@ -10,7 +10,7 @@ import { isFinal } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger-entry.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 
 const Reason = Type.String({
   minLength: 1,
@@ -114,9 +114,8 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
         limit,
         before === undefined ? undefined : Number(before),
       );
-      const last = approvals.at(-1);
-      const next = more && last !== undefined ? String(last.pendingSeq) : null;
-      return { status: 200, body: pageUpTo(approvals, next, viewApproval) };
+      const key = ({ pendingSeq }: ProvenApproval) => String(pendingSeq);
+      return { status: 200, body: pageOf(approvals, more, key, viewApproval) };
     },
   );
 

@@ -3,20 +3,16 @@ import Type from "typebox";
 import type { Agent, Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
-import type { Clock } from "../../base/clock.ts";
-import type { Log } from "../../base/log.ts";
 import type { Catalogue } from "../../connectors/catalogue.ts";
 import { type Connector, isConnectorName } from "../../connectors/connector.ts";
 import type { Connectors } from "../../connectors/connectors.ts";
 import type { ProgramRules } from "../../connectors/programs.ts";
 import { ConnectorCreate } from "../../connectors/request.ts";
-import { connectorJson, type JsonParts, pageJson } from "../connector-view.ts";
+import { fitting } from "../../store/page-bytes.ts";
+import { connectorJson, pageJson } from "../connector-view.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-import { LongAnswers } from "../long-json.ts";
+import type { TextParts } from "../json-parts.ts";
 import { DEFAULT_LIMIT, decodeCursor, encodeCursor, PAGE } from "../page.ts";
-
-/** Characters per page. A page has at least one connector, whose tools may have about 8 MiB. */
-const PAGE_LENGTH = 4 * 1024 * 1024;
 
 /**
  * Members of a body that contains an OpenAPI document as an object. A larger document can be sent as text or by URL.
@@ -29,14 +25,11 @@ export interface ConnectorRouteParts {
   readonly catalogue: Catalogue;
   readonly agents: Agents;
   readonly workspaces: Workspaces;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
   const { connectors, programs, catalogue, agents, workspaces } = parts;
   const tag = "Connectors";
-  const answers = new LongAnswers(parts);
 
   const list = endpoint(
     door,
@@ -48,7 +41,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
       query: Type.Object(PAGE, { additionalProperties: false }),
       status: 200,
     },
-    async ({ call, request, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
       const { caller } = call;
       const after = decodeCursor(cursor, isConnectorName);
       const agent = await actingAgent(caller);
@@ -56,7 +49,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
       const found = connectors
         .list(caller.workspaceId, createdAt)
         .filter(({ name }) => after === undefined || name > after);
-      return answers.reply(call, request, 200, page(found, limit, view(caller, agent)));
+      return { status: 200, json: page(found, limit, view(caller, agent)) };
     },
   );
 
@@ -72,9 +65,9 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
       slow: true,
       status: 201,
     },
-    async ({ call, body, request }) => {
+    async ({ call, body }) => {
       const connector = await connectors.create(call, body);
-      return answers.reply(call, request, 201, view(call.caller, await actingAgent(call.caller))(connector));
+      return { status: 201, json: view(call.caller, await actingAgent(call.caller))(connector) };
     },
   );
 
@@ -88,9 +81,9 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
       slow: true,
       status: 200,
     },
-    async ({ call, request, params: { name = "" } }) => {
+    async ({ call, params: { name = "" } }) => {
       const connector = await connectors.refresh(call, name);
-      return answers.reply(call, request, 200, view(call.caller, await actingAgent(call.caller))(connector));
+      return { status: 200, json: view(call.caller, await actingAgent(call.caller))(connector) };
     },
   );
 
@@ -117,7 +110,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
   /** A token acting as an agent sees only the tools that this agent may use. */
   function view(caller: Caller, agent: Agent | null) {
     const seesOutput = programs.mayAdd(caller);
-    return (connector: Connector): JsonParts =>
+    return (connector: Connector): TextParts =>
       connectorJson(
         seesOutput ? withOutput(connector) : connector,
         catalogue.toolsOf(caller.workspaceId, connector.name),
@@ -132,21 +125,13 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     .post("/:name/refresh", refresh.handle, refresh.hook);
 }
 
-/** The first connectors, as many as `limit` and the page length allow. */
+/** The first connectors, as many as `limit` and the page's bytes allow. One alone may have tools of about 8 MiB. */
 function page(
   found: readonly Connector[],
   limit: number,
-  view: (connector: Connector) => JsonParts,
-): JsonParts {
-  const shown: JsonParts[] = [];
-  let length = 0;
-  for (const connector of found) {
-    if (shown.length === limit) break;
-    const json = view(connector);
-    length += json.length;
-    if (shown.length > 0 && length > PAGE_LENGTH) break;
-    shown.push(json);
-  }
+  view: (connector: Connector) => TextParts,
+): TextParts {
+  const shown = fitting(found.slice(0, limit).map(view), limit, ({ length }) => length);
   const last = found[shown.length - 1];
   return pageJson(shown, shown.length < found.length && last ? encodeCursor(last.name) : null);
 }

@@ -1,30 +1,21 @@
 import { Elysia } from "elysia";
 import type { Ids } from "../../base/ids.ts";
-import { type ConsoleAsset, type ConsoleAssets, loadAssets } from "../console/assets.ts";
-import { isKnown, takesGzip } from "../console/negotiate.ts";
+import { loadAssets } from "../console/assets.ts";
+import { type FileRequest, madeOnce, type PublicFiles } from "../public-files.ts";
 
 /**
  * The console: one page at every address below `/console`, and its files. They contain no workspace data, so anyone
  * may load them. The page gets all its data over REST.
  */
-export function consoleRoutes({ ids }: { readonly ids: Ids }) {
-  // Loaded on the first request. After a failure, the next request tries again.
-  let loading: Promise<ConsoleAssets> | null = null;
-  function load(): Promise<ConsoleAssets> {
-    loading ??= loadAssets().catch((error: unknown) => {
-      loading = null;
-      throw error;
-    });
-    return loading;
-  }
-  const page = async ({ request }: { readonly request: Request }) =>
-    answer(request, (await load()).page, ids("req"));
+export function consoleRoutes({ ids }: { readonly ids: Ids }, served: PublicFiles) {
+  const load = madeOnce(loadAssets);
+  const page = async (asked: FileRequest) => served.answer(asked, (await load()).page);
 
   return new Elysia({ detail: { hide: true } })
-    .get("/console", page)
-    .get("/console/assets/:name", async ({ request, params: { name } }) => {
+    .get("/console", ({ request, server }) => page({ request, server }))
+    .get("/console/assets/:name", async ({ request, server, params: { name } }) => {
       const file = (await load()).files.get(name);
-      if (file) return answer(request, file, ids("req"));
+      if (file) return served.answer({ request, server }, file);
       return new Response("There is no such file.\n", {
         status: 404,
         headers: {
@@ -35,15 +26,5 @@ export function consoleRoutes({ ids }: { readonly ids: Ids }) {
         },
       });
     })
-    .get("/console/*", page);
-}
-
-function answer(request: Request, asset: ConsoleAsset, requestId: string): Response {
-  const isPacked = takesGzip(request.headers.get("accept-encoding"));
-  const etag = isPacked ? asset.gzipTag : asset.plainTag;
-  const headers: Record<string, string> = { ...asset.headers, etag, "gatehouse-request-id": requestId };
-  if (isKnown(request.headers.get("if-none-match"), etag))
-    return new Response(null, { status: 304, headers });
-  if (!isPacked) return new Response(asset.plain, { headers });
-  return new Response(asset.gzip, { headers: { ...headers, "content-encoding": "gzip" } });
+    .get("/console/*", ({ request, server }) => page({ request, server }));
 }

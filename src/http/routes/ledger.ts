@@ -100,7 +100,7 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
       const next = found.next === null ? null : String(found.next);
       return {
         status: 200,
-        body: pageUpTo(found.entries, next, viewEntry),
+        body: pageUpTo(found.entries, next, ({ seq }) => String(seq), viewEntry),
         headers: { vary: "accept" },
       };
     },

@@ -3,10 +3,12 @@ import { Elysia } from "elysia";
 import type { Problem } from "../../base/errors.ts";
 import type { Credential } from "../../gate/gate.ts";
 import type { RequestLimit } from "../../gate/requests.ts";
-import { callHeaders, problemResponse } from "../answer.ts";
+import { callHeaders, problemResponse, shortResponse } from "../answer.ts";
 import { readJson } from "../body.ts";
 import { readCredential } from "../credential.ts";
 import { claimConnection, type Door } from "../endpoint.ts";
+import { type BodyParts, textParts } from "../json-parts.ts";
+import type { AnsweredRequest } from "../long-answers.ts";
 
 /** The MCP implementation. These routes pass HTTP requests to it and return its answers. */
 export interface McpRouteParts {
@@ -35,29 +37,19 @@ export interface McpRouteParts {
   }>;
 }
 
+/** The workspace of a request that was refused before its caller was known: its answer is short. */
+const NOBODY = 0;
+
 interface Context {
   readonly request: Request;
   readonly server: Server<unknown> | null;
-}
-
-/**
- * A stream of parts. If a large body is sent in one piece after a turn, Bun writes each header separately (19 to 39
- * writes).
- */
-function bodyOf(json: string | readonly Uint8Array[] | null): string | ReadableStream<Uint8Array> | null {
-  if (json === null || typeof json === "string") return json;
-  return new ReadableStream({
-    start(controller) {
-      for (const part of json) controller.enqueue(part);
-      controller.close();
-    },
-  });
 }
 
 /** Streamable HTTP at `/mcp`, and both transports at `/mcp/sse` (contract, section 8). */
 export function mcpRoutes(door: Door, mcp: McpRouteParts) {
   async function answer({ request, server }: Context, speaksSse: boolean): Promise<Response> {
     const requestId = door.ids("req");
+    let workspaceId = NOBODY;
     const { limit, ledgerSeq, outcome } = await mcp.handle({
       request,
       requestId,
@@ -67,8 +59,11 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
       },
       speaksSse,
       sseSession: speaksSse ? sessionOf(request.url) : null,
-      claimConnection: (workspaceId) => claimConnection(door, request, workspaceId),
-      readBody: (workspaceId) => readJson(request, { workspaceId, shares: door.bodies }),
+      claimConnection(caller) {
+        workspaceId = caller;
+        claimConnection(door, request, caller);
+      },
+      readBody: (caller) => readJson(request, { workspaceId: caller, shares: door.bodies }),
       keepOpen: () => server?.timeout(request, 0),
     });
     const headers = callHeaders({ requestId, ledgerSeq, limit });
@@ -78,14 +73,23 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
     }
     if ("json" in outcome) {
       door.metrics.answered["2xx"].inc();
-      Object.assign(headers, outcome.headers);
-      if (outcome.json !== null) headers["content-type"] = "application/json";
-      return new Response(bodyOf(outcome.json), { status: outcome.status, headers });
+      const { status, json } = outcome;
+      const made = { status, headers: outcome.headers, ...(json === null ? {} : { json: bodyParts(json) }) };
+      const reply = door.answers.reply({ workspaceId, requestId, request }, made);
+      if (!("stream" in reply)) return shortResponse(reply, headers);
+      return reply.stream(headers, (seconds = 1) => server?.timeout(request, seconds));
     }
-    const { response } = outcome;
+    const response = relayed(outcome.response, { workspaceId, requestId, request });
     door.metrics.answered[response.status < 400 ? "2xx" : "4xx"].inc();
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     return response;
+  }
+
+  /** The streams of GET have places of their own. */
+  function relayed(response: Response, answered: AnsweredRequest): Response {
+    if (answered.request.method !== "POST" || !response.body) return response;
+    const { status, headers } = response;
+    return new Response(door.answers.relay(answered, response.body), { status, headers });
   }
 
   // Elysia does not read the body, because the caller must be authenticated and authorised first.
@@ -99,6 +103,11 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
     .post("/sse", both, hook)
     .get("/sse", both, hook)
     .delete("/sse", both, hook);
+}
+
+function bodyParts(json: string | readonly Uint8Array[]): BodyParts {
+  if (typeof json === "string") return textParts(json);
+  return { length: json.reduce((sum, { length }) => sum + length, 0), parts: () => json };
 }
 
 /** Not with `URL`, which rejects an invalid Host header from the client. */

@@ -6,7 +6,7 @@ import type { Schedule } from "../../tasks/schedules/schedule.ts";
 import type { Schedules } from "../../tasks/schedules/schedules.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 
 const FIELDS = {
   name: Type.String({ minLength: 1, maxLength: 100, pattern: "^[^\\x00-\\x1f\\x7f]+$" }),
@@ -111,7 +111,7 @@ export function scheduleRoutes(door: Door, { schedules }: { readonly schedules: 
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
       const before = decodeCursor(cursor, (key) => isId("sch", key));
       const found = await schedules.list(call.caller, limit, before);
-      return { status: 200, body: page(found, limit, ({ id }) => id, viewSchedule) };
+      return { status: 200, body: pageOf(found.schedules, found.more, ({ id }) => id, viewSchedule) };
     },
   );
 

@@ -9,8 +9,9 @@ import type { Gate } from "../../gate/gate.ts";
 import type { RequestLimit } from "../../gate/requests.ts";
 import { callHeaders, problemResponse } from "../answer.ts";
 import { readCredential } from "../credential.ts";
-import { DOCS_HEADERS, docsAssets } from "../docs/assets.ts";
+import { docsAssets, docsFile } from "../docs/assets.ts";
 import type { Metrics } from "../metrics.ts";
+import { madeOnce, type PublicFiles } from "../public-files.ts";
 
 /** The parts of the node that must work for it to take calls. */
 export interface Readiness {
@@ -22,7 +23,7 @@ export interface Readiness {
 
 export interface SystemRouteParts {
   readonly ids: Ids;
-  readonly clock: Pick<Clock, "monotonic">;
+  readonly clock: Clock;
   readonly gate: Pick<Gate, "call">;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
@@ -40,7 +41,7 @@ const READY_MS = 1_000;
  * Probes, metrics and documentation. They are not calls: they are neither counted nor recorded, except metrics
  * requested from another machine. No probe calls a model.
  */
-export function systemRoutes(parts: SystemRouteParts) {
+export function systemRoutes(parts: SystemRouteParts, served: PublicFiles) {
   const { ids, clock, gate, metrics, readiness, operatorSecret, measure } = parts;
   const headers = (type: string) => ({ "gatehouse-request-id": ids("req"), "content-type": type });
   const json = (status: number, body: object) =>
@@ -92,8 +93,9 @@ export function systemRoutes(parts: SystemRouteParts) {
       });
     });
 
-  for (const { path, type, body } of docsAssets()) {
-    app.get(path, () => new Response(body, { headers: { ...DOCS_HEADERS, ...headers(type) } }));
+  for (const asset of docsAssets()) {
+    const file = madeOnce(() => docsFile(asset));
+    app.get(asset.path, async ({ request, server }) => served.answer({ request, server }, await file()));
   }
   return app;
 }

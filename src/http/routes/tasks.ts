@@ -10,7 +10,7 @@ import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import type { OpenCallers } from "../open-callers.ts";
 import type { OpenStreams } from "../open-streams.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 import { eventStream } from "../sse.ts";
 
 const METADATA_KEY = "^[\\s\\S]{1,64}$";
@@ -131,11 +131,7 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor, agent, status } }) => {
       const before = decodeCursor(cursor, (key) => isId("task", key));
       const found = await tasks.list(call.caller, { agent, status }, limit, before);
-      const last = found.tasks.at(-1);
-      return {
-        status: 200,
-        body: pageUpTo(found.tasks, found.more && last !== undefined ? last.id : null, viewTask),
-      };
+      return { status: 200, body: pageOf(found.tasks, found.more, (task) => task.id, viewTask) };
     },
   );
 

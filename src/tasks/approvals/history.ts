@@ -1,5 +1,5 @@
 import type { Sql, SqlValue } from "../../store/db.ts";
-import { PAGE_BYTES } from "../choose.ts";
+import { fitting } from "../../store/page-bytes.ts";
 import { type ApprovalStatus, approvalsNamed, type StoredApproval } from "./rows.ts";
 
 /** Conditions on the approvals of one workspace. All given conditions must be met. */
@@ -34,13 +34,7 @@ export async function listApprovals(
   before: number | undefined,
 ): Promise<ApprovalPage> {
   const found = await chooseApprovals(sql, workspaceId, filter, limit + 1, before);
-  const shown: Chosen[] = [];
-  let bytes = 0;
-  for (const each of found.slice(0, limit)) {
-    bytes += each.bytes;
-    if (shown.length > 0 && bytes > PAGE_BYTES) break;
-    shown.push(each);
-  }
+  const shown = fitting(found, limit, ({ bytes }) => bytes);
   const more = shown.length < found.length;
   if (shown.length === 0) return { approvals: [], more };
   const approvals = await approvalsNamed(

@@ -1,5 +1,6 @@
 import { isId } from "../../base/ids.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
+import { fitting } from "../../store/page-bytes.ts";
 import type { LastRun, Missed, Schedule, ScheduleStatus } from "./schedule.ts";
 
 interface Row {
@@ -118,8 +119,15 @@ export async function findSchedule(sql: Sql, workspaceId: number, id: string): P
   return row && sql.seals.fits("schedules", row) ? fromRow(row) : undefined;
 }
 
+/** One page of a list. */
+export interface SchedulePage {
+  readonly schedules: readonly Schedule[];
+  readonly more: boolean;
+}
+
 /**
- * Newest first, before the id `before`; one more than `limit` if there are more. With `agentId`, only that agent's.
+ * Newest first, before the id `before`. Fewer than `limit` if their texts would be too long for one response. With
+ * `agentId`, only that agent's.
  */
 export async function listSchedules(
   sql: Sql,
@@ -127,13 +135,27 @@ export async function listSchedules(
   limit: number,
   before: string | undefined,
   agentId?: number,
-): Promise<Schedule[]> {
+): Promise<SchedulePage> {
   const own = agentId === undefined ? "" : " AND agent_id = $4";
-  const rows = await sql.all<Row>(
-    `SELECT ${COLUMNS} FROM schedules WHERE workspace_id = $1 AND id < $2${own} ORDER BY id DESC LIMIT $3`,
-    [workspaceId, before ?? "sch~", limit + 1, ...(agentId === undefined ? [] : [agentId])],
+  const matching = `FROM schedules WHERE workspace_id = $1 AND id < $2${own}`;
+  const end = before ?? "sch~";
+  const owner = agentId === undefined ? [] : [agentId];
+  // SQLite knows the sizes without reading the texts.
+  const found = await sql.all<{ id: string; bytes: number }>(
+    `SELECT id, octet_length(prompt) + octet_length(tools) + octet_length(metadata) AS bytes
+     ${matching} ORDER BY id DESC LIMIT $3`,
+    [workspaceId, end, limit + 1, ...owner],
   );
-  return rows.map(fromRow);
+  const shown = fitting(found, limit, ({ bytes }) => bytes);
+  const last = shown.at(-1);
+  if (!last) return { schedules: [], more: false };
+  const rows = await sql.all<Row>(`SELECT ${COLUMNS} ${matching} AND id >= $3 ORDER BY id DESC`, [
+    workspaceId,
+    end,
+    last.id,
+    ...owner,
+  ]);
+  return { schedules: rows.map(fromRow), more: shown.length < found.length };
 }
 
 /** Due schedules of all workspaces, the longest overdue first. A row with a broken seal is never due. */

@@ -16,6 +16,7 @@ import {
   findSchedule,
   insertSchedule,
   listSchedules,
+  type SchedulePage,
   updateSchedule,
 } from "./rows.ts";
 import { SCHEDULE_LIMIT, type Schedule, type ScheduleFields } from "./schedule.ts";
@@ -83,8 +84,8 @@ export class Schedules {
     return schedule;
   }
 
-  /** Newest first, before the id `before`; one more than `limit` if there are more. */
-  list({ workspaceId, agent }: Caller, limit: number, before: string | undefined): Promise<Schedule[]> {
+  /** Newest first, before the id `before`. Fewer than `limit` if their texts would be too long for one response. */
+  list({ workspaceId, agent }: Caller, limit: number, before: string | undefined): Promise<SchedulePage> {
     return listSchedules(this.#parts.db, workspaceId, limit, before, agent?.id);
   }
 

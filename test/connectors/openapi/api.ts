@@ -2,10 +2,9 @@
 import type { JsonObject } from "../../../src/agents/index.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import { systemClock } from "../../../src/base/clock.ts";
-import type { Log } from "../../../src/base/log.ts";
-import { silentLog } from "../../../src/base/log.ts";
 import type { OpenApiAuth, OpenApiDefinition } from "../../../src/connectors/definition.ts";
 import { expandTool } from "../../../src/connectors/kept-tool.ts";
+import { LargeDocuments } from "../../../src/connectors/openapi/large-documents.ts";
 import type { ReadApi } from "../../../src/connectors/openapi/reading/messages.ts";
 import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
@@ -75,7 +74,9 @@ export interface SourceOptions {
   readonly secrets?: readonly string[];
   readonly readApi?: ReadApi;
   readonly clock?: Clock;
-  readonly log?: Log;
+  /** The large documents that are being read; by whom. */
+  readonly large?: LargeDocuments;
+  readonly workspaceId?: number;
   readonly timeoutMs?: number;
 }
 
@@ -95,7 +96,7 @@ export function sourceOf(spec: OpenApiDefinition["spec"], options: SourceOptions
       secrets: options.secrets ?? [],
       mask: createMask(options.secrets ?? []),
       clock: options.clock ?? systemClock,
-      log: options.log ?? silentLog,
+      documentRoom: () => (options.large ?? new LargeDocuments()).begin(options.workspaceId ?? 1),
       pinOrigin: options.pinOrigin ?? (async () => {}),
       readSpec: async () => specText(spec),
       // Read in this process: `reading/` has its own tests.

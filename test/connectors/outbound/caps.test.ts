@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { capBody } from "../../../src/base/capped-body.ts";
 import { Inflow } from "../../../src/base/inflow.ts";
-import { silentLog } from "../../../src/base/log.ts";
+import { LargeDocuments } from "../../../src/connectors/openapi/large-documents.ts";
 import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
 import { readCapped } from "../../../src/connectors/outbound/read.ts";
@@ -180,7 +180,7 @@ describe("beyond the limit of requests in flight, nothing is sent", () => {
         secrets: [],
         mask: createMask([]),
         clock: new FakeClock(),
-        log: silentLog,
+        documentRoom: () => new LargeDocuments().begin(1),
         readSpec: async () => JSON.stringify(spec),
         readApi: (request) => readApi(request),
         pinOrigin: async () => {},

@@ -3,8 +3,8 @@ import { isMap, type JsonMap, own, ownList, ownMap, ownText } from "../json.ts";
 import type { References } from "../references.ts";
 import { methodsOf, type Operation, titleOf } from "./operation.ts";
 
-/** Operations of one document. With more, a model cannot choose among the tools and people cannot read the list. */
-export const MAX_OPERATIONS = 1_000;
+/** Operations of one document; GitHub's has 1,100. With more, a model cannot choose among the tools and people cannot read the list. */
+export const MAX_OPERATIONS = 2_000;
 /** Parameters of one operation, including those of its path. */
 const MAX_PARAMETERS = 200;
 

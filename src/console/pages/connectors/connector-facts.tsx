@@ -18,10 +18,10 @@ export function isAllTools(scopes: readonly string[]): boolean {
   return scopes.includes("*");
 }
 
-/** Why a connector is not ready, and what to do about it. */
+/** Why a connector is not ready, and what to do about it; if it is, what it cannot offer. */
 export function ConnectorError({ connector }: { readonly connector: Connector }): JSX.Element | null {
   const { status, error, tools } = connector;
-  if (status === "ready") return null;
+  if (status === "ready") return error ? <div class="note connector-error break">{error}</div> : null;
   return (
     <div class={status === "disabled" ? "note connector-error" : "problem connector-error"}>
       <strong class="break">{error ?? "It is not ready."}</strong>

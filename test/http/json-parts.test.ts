@@ -1,0 +1,53 @@
+/** JSON that is written part by part is what would have been written at once. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { jsonLength, jsonParts, textParts } from "../../src/http/json-parts.ts";
+
+const long = (unit: string) => unit.repeat(200_000);
+const joined = (value: unknown) => [...jsonParts(value).parts()].join("");
+
+test.each([
+  ["a long text", long("x")],
+  ["pairs at the ends of parts", [long("\u{1f600}"), `x${long("\u{1f600}")}`]],
+  ["half of a pair", `${"x".repeat(65_535)}\ud83d${long("y")}`],
+  ["escapes", { "\n": long('"\u0001\\') }],
+  ["undefined", { a: undefined, b: [undefined, long("z")], c: {} }],
+  ["a first member that is left out", { a: undefined, b: long("x"), c: undefined }],
+  ["a list of small ones", Array.from({ length: 50_000 }, (_, id) => ({ id, at: null, is: true }))],
+  ["depth", Array.from({ length: 90 }).reduce((inner) => ({ inner, next: [1] }), long("x"))],
+  ["what writes itself", { at: new Date(0), data: [long("x")], n: Number.NaN }],
+])("of %s", (_, value) => {
+  expect(joined(value)).toBe(JSON.stringify(value));
+});
+
+test("of any value", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.nat(3), (value, at) => {
+      const list = [value, long("x"), value].slice(at % 2);
+      expect(joined(list)).toBe(JSON.stringify(list));
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test("no part ends within a pair, nor is much longer than 64 Ki characters", () => {
+  for (const { parts } of [textParts(`x${long("\u{1f600}")}`), jsonParts([`x${long("\u{1f600}")}`])]) {
+    for (const part of parts()) {
+      expect(part.isWellFormed()).toBe(true);
+      expect(part.length).toBeLessThanOrEqual(65_536);
+    }
+  }
+});
+
+test("the length of a large value is not counted to its end", () => {
+  let read = 0;
+  const items = Array.from({ length: 1_000 }, () => ({
+    get text() {
+      read += 1;
+      return "x".repeat(1_000);
+    },
+  }));
+  expect(jsonLength(items, 10_000)).toBeGreaterThanOrEqual(10_000);
+  expect(read).toBeLessThan(12);
+  expect(jsonLength(items)).toBeGreaterThan(1_000_000);
+});

@@ -1,0 +1,268 @@
+/** Long answers: written as they are read, within the memory that a workspace and the node have for them. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import { Problem } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { Reply } from "../../src/http/answer.ts";
+import type { TextParts } from "../../src/http/json-parts.ts";
+import { LongAnswers } from "../../src/http/long-answers.ts";
+import { FakeClock } from "../support/clock.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+
+const MIB = 1024 * 1024;
+const limits = { perWorkspace: 8 * MIB, whole: 16 * MIB };
+
+/** Parts of 64 Ki characters, and how many have been made. */
+function parts(length: number): TextParts & { readonly made: number } {
+  const seen = { made: 0 };
+  return {
+    length,
+    get made() {
+      return seen.made;
+    },
+    *parts() {
+      for (let left = length; left > 0; left -= 65_536) {
+        seen.made += 1;
+        yield "x".repeat(65_536);
+      }
+    },
+  };
+}
+
+function bench(options = limits) {
+  const answers = new LongAnswers({ clock: new FakeClock(), log: silentLog, ...options });
+  const reply = (made: Partial<Reply>, workspaceId = 1, method = "GET") =>
+    answers.reply(
+      { workspaceId, requestId: "req_1", request: new Request("http://127.0.0.1/", { method }) },
+      { status: 200, ...made },
+    );
+  /** The open answer. */
+  const open = (length: number, workspaceId = 1, method = "GET") => {
+    const made = reply({ json: parts(length) }, workspaceId, method);
+    if (!("stream" in made)) throw new Error("it is long");
+    return made;
+  };
+  return { answers, reply, open };
+}
+
+describe("the answers of a workspace that are still to be read", () => {
+  test("have so much memory; past it the next read is refused, and places are given back", () => {
+    const { answers, reply, open } = bench();
+    const held = [open(4 * MIB), open(4 * MIB)];
+    expect(() => open(MIB)).toThrow(
+      new Problem(
+        "rate_limited",
+        "The workspace's clients have too many long answers left to read. Retry when they have read them.",
+      ),
+    );
+    // Short ones never are.
+    expect(reply({ json: parts(65_536) })).toHaveProperty("json");
+    open(MIB, 2);
+    for (const each of held) each.abandon();
+    expect(answers.held).toBe(MIB);
+    open(8 * MIB);
+  });
+
+  test("make room for one that is larger than all of it may be", () => {
+    const { answers, open } = bench();
+    open(100 * MIB).abandon();
+    expect(answers.held).toBe(0);
+  });
+
+  test.each([
+    ["body", "x".repeat(70_000)],
+    ["body", { data: [{ text: "y".repeat(70_000) }] }],
+    ["text", "z".repeat(70_000)],
+  ])("count if they are long in %s", async (field, value) => {
+    const { answers, reply } = bench();
+    const made = reply({ [field]: value, status: 201, headers: { location: "/x" } });
+    if (!("stream" in made)) throw new Error("it is long");
+    expect(answers.held).toBeGreaterThanOrEqual(70_000);
+    const response = made.stream({ "gatehouse-request-id": "req_1" }, () => {});
+    expect([response.status, response.headers.get("location")]).toEqual([201, "/x"]);
+    expect(response.headers.get("content-type")).toStartWith(
+      field === "text" ? "text/plain" : "application/json",
+    );
+    expect(await response.text()).toBe(field === "text" ? `${value}` : JSON.stringify(value));
+    expect(answers.held).toBe(0);
+  });
+});
+
+test("what was done is answered, and the workspace's oldest answer is broken off instead", async () => {
+  const { open } = bench();
+  const [first, second] = [open(4 * MIB), open(4 * MIB)].map((each) => each.stream({}, () => {}));
+  const third = open(4 * MIB, 1, "POST").stream({}, () => {});
+  await expect(first?.text()).rejects.toThrow("newer answers needed the memory");
+  expect(await second?.text()).toHaveLength(4 * MIB);
+  expect(await third.text()).toHaveLength(4 * MIB);
+});
+
+test("if the node's memory is used up, a workspace below its share takes it from the one with the most", async () => {
+  const { open } = bench();
+  const most = open(8 * MIB, 1).stream({}, () => {});
+  open(8 * MIB, 2);
+  const third = open(4 * MIB, 3).stream({}, () => {});
+  await expect(most.text()).rejects.toThrow("newer answers needed the memory");
+  expect(() => open(8 * MIB, 4)).toThrow("The server has too many long answers in progress.");
+  expect(await third.text()).toHaveLength(4 * MIB);
+});
+
+test("a long answer is made as it is taken, and is whole", async () => {
+  const { reply } = bench();
+  const json = parts(64 * MIB);
+  const made = reply({ json, status: 201 });
+  if (!("stream" in made)) throw new Error("it is long");
+  expect(json.made).toBe(0);
+  const response = made.stream({ "gatehouse-request-id": "req_1" }, () => {});
+  const reader = response.body?.getReader();
+  await reader?.read();
+  expect(json.made).toBeLessThan(10);
+  await reader?.cancel();
+});
+
+describe("of a gateway", () => {
+  let gateway: TestGateway;
+  let document: string;
+  const sockets: Socket[] = [];
+  beforeAll(async () => {
+    gateway = await startGateway({ yaml: "limits: { requests_per_minute: 1000000 }\n" });
+    await gateway.agent("a");
+    // Longer than what connections hold for a client that does not read.
+    const text = "t".repeat(12 * MIB);
+    document = (await gateway.call("POST", "/v1/vault/documents", { body: { title: "d", scope: "a", text } }))
+      .body.id;
+  }, 60_000);
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy();
+    await gateway.stop();
+  });
+
+  /** Asks on a connection of its own, and reads only the answer's first bytes. */
+  function unread(
+    method: string,
+    path: string,
+    headers: Record<string, string> = {},
+    body = "",
+  ): Promise<{ status: number; socket: Socket }> {
+    const { host, hostname, port } = new URL(gateway.url);
+    const socket = connect({ host: hostname, port: Number(port) });
+    sockets.push(socket);
+    const own = { host, authorization: `Bearer ${gateway.admin}`, "content-length": `${body.length}` };
+    const head = Object.entries({ ...own, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(`${method} ${path} HTTP/1.1\r\n${head.join("")}\r\n${body}`);
+    return new Promise((resolve, reject) => {
+      socket.once("error", reject);
+      socket.once("data", (data) => {
+        socket.pause();
+        resolve({ status: Number(data.toString("latin1").slice(9, 12)), socket });
+      });
+    });
+  }
+
+  test("every list ends at 4 MiB with a cursor, and goes on to its end", async () => {
+    const prompt = "p".repeat(1_000_000);
+    const instructions = "i".repeat(100_000);
+    for (let at = 0; at < 6; at++) {
+      const schedule = { name: `s${at}`, agent: "a", prompt, cron: "0 0 1 1 *" };
+      expect((await gateway.call("POST", "/v1/schedules", { body: schedule })).status).toBe(201);
+    }
+    for (let at = 0; at < 45; at++) await gateway.agent(`b${at}`, { instructions });
+    for (const [path, count] of [
+      ["schedules", 6],
+      ["agents", 46],
+    ] as const) {
+      const seen: string[] = [];
+      let pages = 0;
+      for (let cursor: string | null = ""; cursor !== null; pages++) {
+        const query: string = cursor && `&cursor=${cursor}`;
+        const { status, body } = await gateway.call("GET", `/v1/${path}?limit=200${query}`);
+        expect(status).toBe(200);
+        expect(body.data.length).toBeGreaterThan(0);
+        expect(JSON.stringify(body).length).toBeLessThan(4.1 * MIB);
+        seen.push(...body.data.map(({ name }: { name: string }) => name));
+        cursor = body.next_cursor;
+      }
+      expect([path, pages, seen.length, new Set(seen).size]).toEqual([path, 2, count, count]);
+    }
+  });
+
+  test("too many that nobody reads end in 429, for their workspace alone; clients that leave make room", async () => {
+    const path = `/v1/vault/documents/${document}`;
+    const open: Socket[] = [];
+    for (;;) {
+      const { status, socket } = await unread("GET", path);
+      if (status === 429) break;
+      expect(status).toBe(200);
+      open.push(socket);
+    }
+    expect(open.length).toBe(5);
+    const refused = await gateway.call("GET", path);
+    expect([refused.status, refused.body.code, refused.headers.get("retry-after")]).toEqual([
+      429,
+      "rate_limited",
+      "5",
+    ]);
+    const token = await gateway.workspace("other");
+    const agent = { name: "a", owner: "tests", memory_scope: "/", instructions: "i".repeat(100_000) };
+    expect((await gateway.call("POST", "/v1/agents", { token, body: agent })).status).toBe(201);
+    expect((await gateway.call("GET", "/v1/agents/a", { token })).body.instructions).toHaveLength(100_000);
+    for (const socket of open) socket.destroy();
+    let status = 429;
+    while (status === 429) ({ status } = await gateway.call("GET", path));
+    expect(status).toBe(200);
+  });
+
+  describe("an answer over MCP that nobody reads", () => {
+    const headers: Record<string, string> = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    };
+    beforeAll(async () => {
+      const clientInfo = { name: "t", version: "1" };
+      const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
+      const hello = { jsonrpc: "2.0", id: 1, method: "initialize", params };
+      const answer = await gateway.call("POST", "/mcp", { headers, body: hello });
+      headers["mcp-session-id"] = answer.headers.get("mcp-session-id") ?? "";
+    });
+
+    test.each([
+      ["at once", {}],
+      ["by a stream", { _meta: { progressToken: 1 } }],
+    ])("%s is broken off for newer ones, and never passes for a whole one", async (_, params) => {
+      const open: Socket[] = [];
+      for (let id = 1; id <= 6; id++) {
+        const asked = { uri: `vault://${document}`, ...params };
+        const message = JSON.stringify({ jsonrpc: "2.0", id, method: "resources/read", params: asked });
+        const { status, socket } = await unread("POST", "/mcp", headers, message);
+        expect(status).toBe(200);
+        open.push(socket);
+      }
+      const [first, last] = [open[0], open.at(-1)];
+      if (!first || !last) throw new Error("there are six");
+      const ends = await Promise.all([first, last].map(restOf));
+      expect(ends.map(({ isWhole }) => isWhole)).toEqual([false, true]);
+      for (const socket of open) socket.destroy();
+    });
+
+    /** Reads to the end of the answer, or of the connection. */
+    function restOf(socket: Socket): Promise<{ isWhole: boolean }> {
+      return new Promise((resolve) => {
+        let end = "";
+        socket.on("data", (data) => {
+          end = (end + data.toString("latin1")).slice(-16);
+          if (end.endsWith("\r\n0\r\n\r\n")) resolve({ isWhole: true });
+        });
+        socket.on("close", () => resolve({ isWhole: false }));
+        socket.resume();
+      });
+    }
+  });
+
+  test("HEAD has no body, and holds nothing", async () => {
+    const { body } = await gateway.call("GET", "/v1/schedules?limit=1");
+    for (let times = 0; times < 100; times++) {
+      const { status, body: empty } = await gateway.call("HEAD", `/v1/schedules/${body.data[0].id}`);
+      expect([status, empty]).toEqual([200, null]);
+    }
+  });
+});

@@ -1,0 +1,144 @@
+/** The last block of a ledger grows. Lists keep what they have checked of it, and trust no more than before. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { LedgerChanged } from "../../src/ledger/ledger-changed.ts";
+import { LedgerLists } from "../../src/ledger/lists.ts";
+import type { Sql } from "../../src/store/db.ts";
+import { draft, type LedgerBench, openLedger } from "./support.ts";
+
+const BLOCK = 256;
+const DENY = "oversight.deny";
+
+let bench: LedgerBench;
+beforeEach(async () => {
+  bench = await openLedger();
+});
+afterEach(() => bench.close());
+
+/** Appends entries, of which each tenth is a denial. */
+async function append(count: number): Promise<void> {
+  const first = bench.lists.size(1) + 1;
+  await Promise.all(
+    Array.from({ length: count }, (_, at) =>
+      bench.ledger.record(
+        1,
+        draft({ action: (first + at) % 10 === 0 ? DENY : "test.note", task: `t${first + at}` }),
+      ),
+    ),
+  );
+}
+
+const newest = (lists: LedgerLists, filter: object = {}, limit = 20) =>
+  lists.find(1, filter, { order: "desc", limit }).then(({ entries }) => entries.map(({ seq }) => seq));
+
+/** Lists that count the ledger's rows they read. */
+function counting(): { lists: LedgerLists; rows: () => number } {
+  let rows = 0;
+  const db: Pick<Sql, "all" | "get"> = {
+    get: bench.db.get.bind(bench.db),
+    async all<Row>(sql: string, params?: Parameters<Sql["all"]>[1]) {
+      const found = await bench.db.all<Row>(sql, params);
+      if (sql.includes("FROM ledger ")) rows += found.length;
+      return found;
+    },
+  };
+  const lists = new LedgerLists({ db, heads: bench.heads, faults: { report() {} } });
+  return {
+    lists,
+    rows() {
+      const read = rows;
+      rows = 0;
+      return read;
+    },
+  };
+}
+
+test("a page of the newest reads itself and what was appended since the page before, not all of the last block", async () => {
+  await append(BLOCK - 30);
+  const { lists, rows } = counting();
+  await newest(lists);
+  expect(rows()).toBeGreaterThanOrEqual(BLOCK - 30);
+  await newest(lists);
+  expect(rows()).toBeLessThanOrEqual(21);
+  await append(5);
+  await newest(lists);
+  expect(rows()).toBeLessThanOrEqual(21 + 5);
+  expect(await newest(lists, { action: DENY }, 3)).toEqual([230, 220, 210]);
+  expect(rows()).toBeLessThanOrEqual(4);
+  await lists.entry(1, BLOCK - 25);
+  expect(rows()).toBe(1);
+});
+
+test("lists with and without a memory find the same while the ledger grows past blocks", async () => {
+  for (const count of [1, 9, 200, 45, 1, 1, 255, 1, 256, 256, 3]) {
+    await append(count);
+    const fresh = counting().lists;
+    for (const filter of [{}, { action: DENY }, { action: "nothing.such" }]) {
+      const found = await Promise.all([
+        newest(bench.lists, filter),
+        newest(bench.lists, filter),
+        newest(fresh, filter),
+      ]);
+      expect(found[0]).toEqual(found[2]);
+      expect(found[1]).toEqual(found[2]);
+      const up = { order: "asc", limit: 200 } as const;
+      expect(await bench.lists.find(1, filter, up)).toEqual(await fresh.find(1, filter, up));
+    }
+  }
+  expect(bench.faults).toEqual([]);
+});
+
+test("lists that begin while others grow the same block each see the ledger as it was for them", async () => {
+  await append(100);
+  const pages: Promise<number[]>[] = [];
+  const sizes: number[] = [];
+  for (let round = 0; round < 8; round++) {
+    await append(20);
+    sizes.push(bench.lists.size(1));
+    pages.push(newest(bench.lists, {}, 1));
+  }
+  expect((await Promise.all(pages)).flat()).toEqual(sizes);
+});
+
+describe("after a list has checked the last block, an entry in it that is changed", () => {
+  const change = (seq: number, action: string) => {
+    const attacker = bench.attacker();
+    for (const { name } of attacker
+      .query<{ name: string }, []>(
+        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'",
+      )
+      .all()) {
+      attacker.exec(`DROP TRIGGER ${name}`);
+    }
+    attacker.exec(
+      `UPDATE ledger SET bytes = replace(bytes, '"action":"${DENY}"', '"action":"${action}"') WHERE seq = ${seq}`,
+    );
+  };
+
+  beforeEach(async () => {
+    await append(105);
+    await newest(bench.lists);
+    change(100, "oversight.nope");
+  });
+
+  test.each([
+    ["without a filter", {}],
+    ["by the action that it had", { action: DENY }],
+  ])("is an error in a list %s", async (_, filter) => {
+    await expect(newest(bench.lists, filter)).rejects.toThrow(LedgerChanged);
+    expect(bench.faults).toContain("entry_changed 100");
+  });
+
+  test("is not in a list by the action that it never had", async () => {
+    expect(await newest(bench.lists, { action: "oversight.nope" })).toEqual([]);
+  });
+
+  test("is an error by itself", async () => {
+    await expect(bench.lists.entry(1, 100)).rejects.toThrow(LedgerChanged);
+  });
+
+  test("is found as well if it was appended since", async () => {
+    await append(5);
+    change(110, "oversight.nope");
+    await expect(newest(bench.lists, { action: "nothing.such" })).rejects.toThrow(LedgerChanged);
+  });
+});
