@@ -61,11 +61,7 @@ const SHARED_ROOM = new AnswerRoom();
  * read more slowly if it never ends. The SDK by
  * itself would buffer an endless event, or an error of 2 GB.
  */
-export function cappedFetch(
-  kind: ProviderKind,
-  clock: Clock,
-  room: AnswerRoom = SHARED_ROOM,
-): typeof fetch {
+export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom = SHARED_ROOM): typeof fetch {
   const capped = async (
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,
