@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Surroundings } from "../../src/gateway.ts";
+import type { GatewayOptions } from "../../src/gateway.ts";
 import { addConnector, connect } from "../mcp/support.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
@@ -25,12 +25,12 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-async function restart(options: Surroundings = {}): Promise<void> {
+async function restart(options: GatewayOptions = {}): Promise<void> {
   await gateway.stop();
   await startAgain(options);
 }
 
-async function startAgain(options: Surroundings = {}): Promise<void> {
+async function startAgain(options: GatewayOptions = {}): Promise<void> {
   const { admin } = gateway;
   const again = await startGateway({ dataDir, ...options });
   gateway = {

@@ -138,7 +138,7 @@ describe("a start", () => {
   test("is refused if an entry was changed, unless the operator accepts that", async () => {
     await end("token.revoke", "tok_a");
     await append(600);
-    using file = bench.attacker();
+    const file = bench.own;
     file.exec("DROP TRIGGER ledger_no_update");
     file.exec(
       "UPDATE ledger SET bytes = replace(bytes, 'agent.list', 'agent.lists') WHERE workspace_id = 1 AND seq = 300",

@@ -19,7 +19,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["tasks"],
   ["http", "mcp"],
   ["doors.ts"],
-  ["subscriptions.ts"],
+  ["gateway"],
   ["gateway.ts"],
   ["cli"],
   ["main.ts"],

@@ -5,10 +5,10 @@ import { createSecret } from "../../src/access/secret.ts";
 import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { type Gateway, openGateway, type Surroundings } from "../../src/gateway.ts";
+import { type Gateway, type GatewayOptions, openGateway } from "../../src/gateway.ts";
 import { readRuntime } from "../../src/store/runtime.ts";
 
-export interface TestGatewayOptions extends Surroundings {
+export interface TestGatewayOptions extends GatewayOptions {
   /** The text of gatehouse.yaml. */
   readonly yaml?: string;
   /** An existing data directory, which is not removed at the end. */

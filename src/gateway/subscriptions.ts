@@ -1,18 +1,53 @@
-import type { Workspaces } from "./access/workspaces.ts";
-import { toCredits } from "./base/credits.ts";
-import type { OpenedConnectors } from "./connectors/open.ts";
-import type { FeedHub } from "./feed/hub.ts";
-import type { Budgets } from "./gate/budget.ts";
-import type { LimitNotices } from "./gate/notices.ts";
-import type { Metrics } from "./http/metrics.ts";
-import type { OpenLedger } from "./ledger/open.ts";
-import type { Announcements } from "./notify/announce.ts";
-import { approvalKey } from "./tasks/feed.ts";
-import type { TaskSignals } from "./tasks/signals.ts";
-import type { Vault } from "./vault/vault.ts";
+import type { Workspaces } from "../access/workspaces.ts";
+import { toCredits } from "../base/credits.ts";
+import type { OpenedConnectors } from "../connectors/open.ts";
+import type { FeedHub } from "../feed/hub.ts";
+import { openFeed } from "../feed/open.ts";
+import type { Budgets } from "../gate/budget.ts";
+import type { LimitNotices } from "../gate/notices.ts";
+import type { Metrics } from "../http/metrics.ts";
+import type { Announcements } from "../notify/announce.ts";
+import { approvalChanges, approvalKey, approvalsPending, taskChanges, taskUsage } from "../tasks/feed.ts";
+import type { TaskSignals } from "../tasks/signals.ts";
+import type { Vault } from "../vault/vault.ts";
+import type { Evidence } from "./evidence.ts";
+import type { GateParts } from "./gate.ts";
+import type { Platform } from "./platform.ts";
+import type { Store } from "./store.ts";
+import type { Work } from "./work.ts";
+
+/** Phase 5: who is told of changes. */
+export function openSubscriptions(
+  { clock, log }: Platform,
+  { db }: Store,
+  { workspaces, ledgers, announcements }: Evidence,
+  { agents, tokens, sessions, notices, budgets, gate }: GateParts,
+  { vault, tools, openedTasks }: Work,
+  metrics: Metrics,
+) {
+  const { connectors } = tools;
+  const { tasks, signals } = openedTasks;
+  const feed = openFeed({
+    ...{ clock, log, agents, tokens, sessions, workspaces, ledger: ledgers.ledger },
+    tasks: (workspaceId, ids) => taskChanges(db, workspaceId, ids),
+    approvals: (workspaceId, keys) => approvalChanges(db, workspaceId, keys),
+    approvalsPending: (workspaceId, agent) => approvalsPending(db, workspaceId, agent),
+    connectorStatus: (workspaceId, name) => connectors.statusOf(workspaceId, name),
+    usage: (workspaceId, agent) => ({
+      ...taskUsage(tasks.scheduler, workspaceId, agent),
+      requests_left: gate.requestsLeft(workspaceId),
+      requests_per_minute: workspaces.get(workspaceId).limits.requestsPerMinute,
+    }),
+  });
+  const sources = { workspaces, notices, budgets, vault, connectors, tasks: signals };
+  subscribeFeed(feed, sources);
+  subscribeMetrics(metrics, sources);
+  subscribeWebhook(announcements, sources);
+  return feed;
+}
 
 /** The parts that report changes by signals. What must be written in the transaction of a change is a hook instead. */
-export interface Sources {
+interface Sources {
   readonly workspaces: Workspaces;
   readonly notices: LimitNotices;
   readonly budgets: Budgets;
@@ -22,7 +57,7 @@ export interface Sources {
 }
 
 /** Publishes changes to the readers of a workspace's feed. */
-export function subscribeFeed(feed: FeedHub, sources: Sources): void {
+function subscribeFeed(feed: FeedHub, sources: Sources): void {
   const { notices, budgets, vault, connectors, tasks } = sources;
   notices.announced.listen(({ workspace: { id, limits }, limit }) => {
     const { enforcement } = limits;
@@ -42,7 +77,7 @@ export function subscribeFeed(feed: FeedHub, sources: Sources): void {
   });
 }
 
-export function subscribeMetrics(metrics: Metrics, sources: Sources): void {
+function subscribeMetrics(metrics: Metrics, sources: Sources): void {
   const { workspaces, notices, budgets, connectors, tasks } = sources;
   notices.counted.listen(({ workspace: { name: workspace }, limit }) => {
     metrics.limitExceeded.inc({ workspace, limit });
@@ -68,16 +103,8 @@ export function subscribeMetrics(metrics: Metrics, sources: Sources): void {
 }
 
 /** Posts to the webhook what may be lost in a crash. */
-export function subscribeWebhook(
-  announcements: Announcements,
-  { notices }: Pick<Sources, "notices">,
-  { checkpoints, keys }: Pick<OpenLedger, "checkpoints" | "keys">,
-  workspaces: Workspaces,
-): void {
+function subscribeWebhook(announcements: Announcements, { notices }: Sources): void {
   notices.announced.listen(({ workspace: { id, limits }, limit }) => {
     announcements.limitExceeded(id, limit, limits.enforcement);
-  });
-  checkpoints.published.listen(({ workspaceId, head: { size, note } }) => {
-    announcements.checkpoint(workspaceId, keys.originOf(workspaces.get(workspaceId).name), size, note);
   });
 }

@@ -1,0 +1,64 @@
+import { openWorkspaces } from "../access/workspaces.ts";
+import type { Config } from "../config/config.ts";
+import { LedgerHistories } from "../gate/ledger-histories.ts";
+import type { Metrics } from "../http/metrics.ts";
+import { openLedger } from "../ledger/open.ts";
+import { openSealedRows } from "../ledger/sealed-rows.ts";
+import { LedgerWatch } from "../ledger/watch.ts";
+import { Announcements } from "../notify/announce.ts";
+import { openWebhook } from "../notify/open.ts";
+import type { Platform } from "./platform.ts";
+import type { Store } from "./store.ts";
+
+export interface EvidenceOptions {
+  readonly replaceLostKey: boolean;
+  /** The operator accepts the store as it is, also entries that were changed. */
+  readonly acceptChanged: boolean;
+}
+
+export type Evidence = Awaited<ReturnType<typeof openEvidence>>;
+
+/**
+ * Phase 2: the ledgers, and what a start reads from them; the webhook, since what it has to deliver is written with
+ * the entries.
+ * @throws OperatorError if a ledger was changed, or its key is missing
+ */
+export async function openEvidence(
+  config: Config,
+  { clock, random, ids, log }: Platform,
+  { db, secretKey }: Store,
+  metrics: Metrics,
+  { replaceLostKey, acceptChanged }: EvidenceOptions,
+) {
+  const { dataDir, notify } = config;
+  const workspaces = await openWorkspaces(db, clock, config.limits);
+  const workspaceIds = () => workspaces.list().map(({ id }) => id);
+  const nameOf = (id: number) => workspaces.get(id).name;
+  const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
+  const ledgers = await openLedger({
+    ...{ db, clock, random, log, nameOf, noticed, replaceLostKey },
+    ...{ directory: dataDir, config: config.ledger, workspaces: () => workspaces.list() },
+  });
+  const { ledger, heads } = ledgers;
+  const { instance } = ledgers.keys;
+  const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
+  const announcements = new Announcements(webhook, nameOf);
+  // From now on: the start itself writes entries, and signs the first checkpoint of a ledger at once.
+  ledgers.checkpoints.published.listen(({ workspaceId, head: { size, note } }) => {
+    announcements.checkpoint(workspaceId, ledgers.keys.originOf(nameOf(workspaceId)), size, note);
+  });
+  await openSealedRows({
+    ...{ db, ledger, key: secretKey, log, noticed, workspaces: () => workspaces.list() },
+  });
+  const histories = new LedgerHistories({ db, ledger, heads, log, acceptChanged });
+  await histories.read(workspaces.list());
+  const foreignWrite = Promise.withResolvers<void>();
+  const watch = new LedgerWatch({
+    ...{ db, ledger, heads, clock, log, noticed, workspaceIds },
+    foreignWrite: foreignWrite.resolve,
+  });
+  return {
+    ...{ workspaces, workspaceIds, ledgers, webhook, announcements, histories, watch },
+    foreignWrite: foreignWrite.promise,
+  };
+}

@@ -1,0 +1,45 @@
+import { createAgents } from "../access/agents.ts";
+import { createSessions } from "../access/sessions.ts";
+import { SignInLinks } from "../access/sign-in-links.ts";
+import { createTokens } from "../access/tokens.ts";
+import type { Config } from "../config/config.ts";
+import { createGate } from "../gate/gate.ts";
+import { LateRecords } from "../gate/late.ts";
+import { createLimitNotices } from "../gate/notices.ts";
+import { openBudgets } from "../gate/open-budgets.ts";
+import { createRefusedCallers } from "../gate/refused.ts";
+import { endReplayedTokens } from "../gate/replayed-tokens.ts";
+import { UsageSlots } from "../gate/usage/slots.ts";
+import type { Evidence } from "./evidence.ts";
+import type { Platform } from "./platform.ts";
+import type { Store } from "./store.ts";
+
+const HOUR_MS = 3_600_000;
+
+export type GateParts = Awaited<ReturnType<typeof openGate>>;
+
+/** Phase 3: who may call, and the gate that every call passes. */
+export async function openGate(
+  config: Config,
+  { clock, random, ids, log }: Platform,
+  { db }: Store,
+  { workspaces, workspaceIds, ledgers, announcements, histories }: Evidence,
+) {
+  const { ledger } = ledgers;
+  const agents = createAgents(db, clock, workspaces);
+  const tokens = createTokens(db, clock, ids, random);
+  await endReplayedTokens({ db, tokens, clock, histories }, workspaces.list());
+  const lifetimeMs = config.console.sessionHours * HOUR_MS;
+  const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
+  const links = new SignInLinks(clock, random);
+  const notices = createLimitNotices(ledger, clock, log);
+  const { toolPrices } = config;
+  const budgets = openBudgets({ ledger, workspaces, clock, log, announcements, toolPrices });
+  const usageSlots = new UsageSlots(db, clock, workspaceIds);
+  const refused = createRefusedCallers(ledger, clock);
+  const late = new LateRecords(db, clock, log);
+  const gate = createGate({
+    ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
+  });
+  return { agents, tokens, sessions, links, notices, budgets, usageSlots, refused, late, gate };
+}

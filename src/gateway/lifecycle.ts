@@ -1,0 +1,184 @@
+import type { LinkedToken } from "../access/sign-in-links.ts";
+import { DEFAULT_WORKSPACE } from "../access/workspaces.ts";
+import { every, within } from "../base/clock.ts";
+import { startFetchThread } from "../base/open-files/thread.ts";
+import { type Config, publicUrl } from "../config/config.ts";
+import { reportLost } from "../connectors/open-calls.ts";
+import type { Doors } from "../doors.ts";
+import type { FeedHub } from "../feed/hub.ts";
+import { type ConnectionPlan, checkPlan, reportPlan } from "../http/connections/plan.ts";
+import { type Listener, listen } from "../http/listen.ts";
+import type { Metrics } from "../http/metrics.ts";
+import { consoleLink, consoleUrl } from "../http/routes/console-links.ts";
+import { removeRuntime, writeRuntime } from "../store/runtime.ts";
+import { purgeKeys } from "../tasks/idempotency.ts";
+import type { Evidence } from "./evidence.ts";
+import type { GateParts } from "./gate.ts";
+import type { Platform } from "./platform.ts";
+import type { Store } from "./store.ts";
+import type { Work } from "./work.ts";
+
+export interface Gateway {
+  /** Answers a request as the server would, without listening. For the command line when no server runs. */
+  handle(request: Request): Promise<Response>;
+  /** A secret that identifies the command line on the same machine; new at each start. */
+  readonly operatorSecret: string;
+  /** Resumes what an earlier process left unfinished, without listening. For callers of `handle`. */
+  work(): Promise<void>;
+  /** Starts the work and listens. @returns the URL at which clients reach the server */
+  start(): Promise<string>;
+  /**
+   * An address that signs a browser in as the admin token that this start created, once and within 30 minutes. Null
+   * if no token was created, or the server is not listening yet.
+   */
+  consoleLink(): string | null;
+  /**
+   * Accepts no new work. Resolves when the in-flight calls have ended or `drain_seconds` have passed. Reads, cancels,
+   * stops and decisions are still served, and `/readyz` answers 503.
+   */
+  drain(): Promise<void>;
+  /**
+   * Stops listening, interrupts running work (a later start resumes it from its last saved step), and releases the
+   * data directory. Called again, it returns the same stop.
+   * @returns the number of stops, cancels and other decisions that are lost because the store could not be written
+   */
+  stop(): Promise<{ readonly lostDecisions: number }>;
+  /**
+   * Resolves once a listening gateway has recorded that another program wrote to its database. All writes are refused
+   * from then on, since only a start compares what is stored: `stop` this gateway, and open another one.
+   */
+  readonly foreignWrite: Promise<void>;
+}
+
+/** What changes while the gateway runs, and other parts ask for. */
+export interface ServerState {
+  listener: Listener | null;
+  isDraining: boolean;
+}
+
+export interface LifecycleParts {
+  readonly config: Config;
+  readonly platform: Platform;
+  readonly store: Store;
+  readonly evidence: Evidence;
+  readonly gate: GateParts;
+  readonly work: Work;
+  readonly feed: FeedHub;
+  readonly metrics: Metrics;
+  readonly doors: Doors;
+  readonly plan: ConnectionPlan | null;
+  readonly server: ServerState;
+  /** The admin token that this start created; null if it created none. */
+  readonly createdAdmin: LinkedToken | null;
+}
+
+const HOUSEKEEPING_MS = 5_000;
+
+/** Phase 7: start, drain and stop. A stop is a start in reverse: the network first, the store last. */
+export function createLifecycle(parts: LifecycleParts): Gateway {
+  const { config, platform, store, evidence, feed, metrics, doors, plan, server } = parts;
+  const { clock, ids, log } = platform;
+  const { db } = store;
+  const { workspaces, ledgers, webhook, histories, watch } = evidence;
+  const { tokens, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
+  const { forgetting, embedding, vault, tools, openedTasks, runs } = parts.work;
+  const { ledger, lists, checkpoints } = ledgers;
+  const { tasks, desk, quoted, expiry } = openedTasks;
+  const { app, mcp, openCalls, operatorSecret } = doors;
+  let endHousekeeping = () => {};
+  let stopping: ReturnType<Gateway["stop"]> | null = null;
+
+  async function keepHouse(): Promise<void> {
+    const defaultId = workspaces.find(DEFAULT_WORKSPACE)?.id;
+    try {
+      await tokens.saveLastUsed();
+      await sessions.keepHouse();
+      if (defaultId !== undefined) await refused.sweep(defaultId);
+      await tools.keepHouse();
+      await embedding.flushUsage();
+      await purgeKeys(db, clock.now());
+      await desk.expire();
+      await usageSlots.keepHouse();
+      await histories.keepHouse();
+    } catch (error) {
+      log.warn("housekeeping failed; it will be tried again", { error });
+    }
+  }
+
+  async function work(): Promise<void> {
+    const lost = { db, ledger, lists, budgets, clock, log };
+    for (const { id } of workspaces.list()) await reportLost(lost, id);
+    await vault.start();
+    await tasks.start();
+    quoted.start();
+    webhook?.wake();
+  }
+
+  async function start(): Promise<string> {
+    if (plan) checkPlan(plan);
+    await work();
+    await checkpoints.recordRule();
+    checkpoints.start();
+    watch.start();
+    forgetting.start();
+    expiry.start();
+    runs.start();
+    await startFetchThread();
+    const listener = listen(app, config.listen, { plan, calls: openCalls, metrics, ids, clock, log });
+    server.listener = listener;
+    const url = publicUrl(config, listener.port);
+    writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
+    endHousekeeping = every(clock, HOUSEKEEPING_MS, () => void keepHouse());
+    if (plan) reportPlan(plan, log);
+    log.info("gatehouse is ready", { url, data: config.dataDir });
+    return url;
+  }
+
+  async function stop(): ReturnType<Gateway["stop"]> {
+    const { listener } = server;
+    server.isDraining = true;
+    feed.end();
+    endHousekeeping();
+    listener?.refuse();
+    await mcp.stop();
+    await runs.stop();
+    await tasks.stop();
+    await tools.stop();
+    await listener?.close();
+    const lostDecisions = await late.stop();
+    // Before the vault's threads end, since whatever they have open ends with them.
+    await watch.stop();
+    await quoted.stop();
+    await expiry.stop();
+    await vault.stop();
+    await forgetting.stop();
+    await keepHouse();
+    await checkpoints.stop();
+    await webhook?.close();
+    if (listener) removeRuntime(config.dataDir);
+    await store.close();
+    return { lostDecisions };
+  }
+
+  return {
+    handle: (request) => app.handle(request),
+    operatorSecret,
+    work,
+    start,
+    consoleLink() {
+      if (parts.createdAdmin === null || !server.listener) return null;
+      const { secret } = links.create(parts.createdAdmin, { actor: "system", ledgerSeq: null });
+      return consoleLink(consoleUrl(config, server.listener.port), secret);
+    },
+    async drain() {
+      server.isDraining = true;
+      feed.end();
+      await within(clock, config.drainSeconds * 1_000, [runs.stop(), tasks.drain(), tools.calls.drain()]);
+    },
+    stop() {
+      stopping ??= stop();
+      return stopping;
+    },
+    foreignWrite: evidence.foreignWrite,
+  };
+}

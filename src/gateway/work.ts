@@ -1,0 +1,72 @@
+import type { Config } from "../config/config.ts";
+import { openConnectors } from "../connectors/open.ts";
+import type { ConnectionPlan } from "../http/connections/plan.ts";
+import { modelRequests, REQUEST_LIMIT_VARIABLE } from "../limits/request-plan.ts";
+import { createModelDoor } from "../models/door.ts";
+import { openEmbedding } from "../models/embed/open.ts";
+import { Forgetting } from "../store/forgetting.ts";
+import { openTasks } from "../tasks/open.ts";
+import { openSchedules } from "../tasks/schedules/open.ts";
+import { openVault } from "../vault/vault.ts";
+import type { Evidence } from "./evidence.ts";
+import type { GateParts } from "./gate.ts";
+import type { Platform } from "./platform.ts";
+import type { Store } from "./store.ts";
+
+const HOUR_MS = 3_600_000;
+
+export interface WorkOptions {
+  /** The program's entry, which starts the processes that read documents. */
+  readonly main: URL;
+  readonly vaultWorker: URL;
+  readonly plan: ConnectionPlan | null;
+  /** The port that the server listens on; null while it does not. */
+  readonly listening: () => number | null;
+}
+
+export type Work = Awaited<ReturnType<typeof openWork>>;
+
+/** Phase 4: what agents use, from the bottom up: models, the vault, tools, tasks, schedules. */
+export async function openWork(
+  config: Config,
+  { clock, random, ids, log }: Platform,
+  { db, database, secretKey }: Store,
+  { workspaces, ledgers, announcements, histories }: Evidence,
+  { agents, tokens, notices, budgets, gate }: GateParts,
+  { main, vaultWorker, plan, listening }: WorkOptions,
+) {
+  const { ledger, lists, faults, keys } = ledgers;
+  const { instance } = keys;
+  const ownFiles = plan && plan.openFiles - plan.connections;
+  const door = await createModelDoor(config, clock, modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], ownFiles));
+  const forgetting = new Forgetting({ db, clock, log });
+  const embedding = await openEmbedding({ config, db, clock, random, log });
+  const { embedder, formerEmbedder } = embedding;
+  const vault = await openVault({
+    ...{ db, clock, ids, log, random, forgetting, database, main, embedder, formerEmbedder },
+    ...{ extension: db.vectors.path, program: vaultWorker, reading: config.vault },
+  });
+  const tools = await openConnectors({
+    ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
+    ...{ secretKey, instance, main, listening },
+  });
+  const openedTasks = openTasks({
+    ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, door, notices },
+    ...{ clock, ids, log, forgetting, tools: tools.registry },
+    nodeCeiling: config.limits.runningTasksPerNode,
+    queueLimit: config.limits.queuedTasks,
+    payloadDays: config.ledger.payloadDays,
+    approvalExpiresMs: config.approvals.expireHours * HOUR_MS,
+    hooks: {
+      ending: (tx, task) => announcements.taskFinished(tx, task),
+      approvalRequired: (tx, call) => announcements.approvalRequired(tx, call),
+    },
+  });
+  const { tasks } = openedTasks;
+  tools.calls.askThrough(openedTasks.calls);
+  const { schedules, runs } = openSchedules({
+    ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
+    ...{ lists, faults, tools: tools.registry },
+  });
+  return { door, forgetting, embedding, vault, tools, openedTasks, schedules, runs };
+}
