@@ -28,7 +28,7 @@ import type { Readiness } from "./http/routes/system.ts";
 import type { OpenLedger } from "./ledger/open.ts";
 import type { CreateFixtures } from "./mcp/fixtures.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
-import type { ModelDoor } from "./models/door.ts";
+import type { ModelGateway } from "./models/door.ts";
 import type { Db } from "./store/db.ts";
 import type { OpenTasks } from "./tasks/open.ts";
 import type { Schedules } from "./tasks/schedules/schedules.ts";
@@ -48,7 +48,7 @@ export interface Rooms {
   readonly budgets: Budgets;
   readonly gate: Gate;
   readonly feed: FeedHub;
-  readonly door: ModelDoor;
+  readonly door: ModelGateway;
   readonly vault: Vault;
   readonly tools: OpenedConnectors;
   readonly openedTasks: OpenTasks;

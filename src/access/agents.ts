@@ -46,7 +46,7 @@ export interface Agent {
 }
 
 /** The current state of an agent, which may be archived. */
-export interface AgentStanding {
+export interface AgentRunState {
   readonly id: number;
   readonly name: string;
   readonly status: AgentStatus | "archived";
@@ -66,7 +66,7 @@ export interface Agents {
   /** Counts changes of agents from the moment when a transaction writes one. Halts are not counted. */
   readonly revision: RightsRevision;
   /** The agent that now has this agent's name; if there is none, this agent itself. It may be archived. */
-  standing(workspaceId: number, id: number): Promise<AgentStanding | undefined>;
+  standing(workspaceId: number, id: number): Promise<AgentRunState | undefined>;
   /** @throws Problem 404 `agent_not_found` */
   get(workspaceId: number, name: string, sql?: Sql): Promise<Agent>;
   /** The agent as last read, possibly long ago. For when the store cannot be read. */

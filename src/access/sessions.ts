@@ -115,7 +115,7 @@ const PER_TOKEN = 100;
 const USER_AGENT_LENGTH = 200;
 const PURGE_LIMIT = 1_000;
 
-interface Known {
+interface CachedSession {
   readonly caller: Caller;
   readonly id: string;
   readonly tokenId: string;
@@ -129,7 +129,7 @@ interface LastUse {
 
 export function createSessions(parts: SessionParts): Sessions {
   const { db, tokens, clock, ids, random, lifetimeMs } = parts;
-  const known = new Map<string, Known>();
+  const known = new Map<string, CachedSession>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
   const { revision } = tokens;
@@ -152,7 +152,7 @@ export function createSessions(parts: SessionParts): Sessions {
     forget();
   });
 
-  async function load(hash: string): Promise<Known | undefined> {
+  async function load(hash: string): Promise<CachedSession | undefined> {
     const seen = revision.settled;
     // The only query that names no workspace: the secret determines it.
     const row = await db.get<SessionRow>(`SELECT ${SESSION_COLUMNS} FROM sessions WHERE secret_hash = $1`, [
@@ -178,7 +178,7 @@ export function createSessions(parts: SessionParts): Sessions {
     return row?.expires_at;
   }
 
-  function use({ caller, id, tokenId, expiresAt }: Known): Caller | undefined {
+  function use({ caller, id, tokenId, expiresAt }: CachedSession): Caller | undefined {
     const now = clock.now();
     if (now >= expiresAt || ending.has(id)) return undefined;
     const { workspaceId } = caller;

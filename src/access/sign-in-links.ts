@@ -25,7 +25,7 @@ export interface SignInLink {
 }
 
 /** A used link. */
-export interface UsedLink extends LinkedToken {
+export interface RedeemedLink extends LinkedToken {
   readonly maker: LinkMaker;
   /** Makes the link valid again, if the sign-in failed. */
   giveBack(): void;
@@ -35,7 +35,7 @@ const LINK_MS = 30 * 60_000;
 /** The most unused links. Beyond that, the oldest becomes invalid. */
 const LINK_LIMIT = 100;
 
-interface Waiting extends LinkedToken {
+interface UnusedLink extends LinkedToken {
   readonly maker: LinkMaker;
   readonly expiresAt: number;
 }
@@ -45,7 +45,7 @@ interface Waiting extends LinkedToken {
  * process. No file contains a link, and one command creates a new one.
  */
 export class SignInLinks {
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, UnusedLink>();
   readonly #clock: Pick<Clock, "now">;
   readonly #random: RandomSource;
 
@@ -73,7 +73,7 @@ export class SignInLinks {
   }
 
   /** Uses a link. Of simultaneous requests with the same link, only the first succeeds. */
-  use(secret: string): UsedLink | undefined {
+  use(secret: string): RedeemedLink | undefined {
     const hash = hashSecretHex(secret);
     const found = this.#find(hash);
     if (!found) return undefined;
@@ -81,12 +81,12 @@ export class SignInLinks {
     return { ...found, giveBack: () => this.#keep(hash, found) };
   }
 
-  #find(hash: string): Waiting | undefined {
+  #find(hash: string): UnusedLink | undefined {
     const found = this.#waiting.get(hash);
     return found && this.#clock.now() < found.expiresAt ? found : undefined;
   }
 
-  #keep(hash: string, link: Waiting): void {
+  #keep(hash: string, link: UnusedLink): void {
     const now = this.#clock.now();
     for (const [old, { expiresAt }] of this.#waiting) if (now >= expiresAt) this.#waiting.delete(old);
     const [oldest] = this.#waiting.keys();

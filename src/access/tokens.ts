@@ -76,7 +76,7 @@ export interface Tokens {
    * The newest valid token that has `admin`, acts as no agent and names no person, so its decisions are attributed to
    * nobody else. With the hash of its current secret.
    */
-  newestAdmin(workspaceId: number): Promise<LendableToken | undefined>;
+  newestAdmin(workspaceId: number): Promise<SignInToken | undefined>;
   /** Issues a token. If `secret` is given, it becomes the token's secret (for the operator's own first token). */
   issue(
     tx: Tx,
@@ -84,7 +84,7 @@ export interface Tokens {
     createdBy: string,
     request: TokenRequest,
     secret?: string,
-  ): Promise<Issued>;
+  ): Promise<IssuedTokenSecret>;
   /**
    * Newest first, before the id `before`. Returns one more than `limit` if there are more. With `agentId`, only
    * tokens of that agent.
@@ -110,17 +110,17 @@ export interface Tokens {
   saveLastUsed(): Promise<void>;
 }
 
-export interface LendableToken {
+export interface SignInToken {
   readonly id: string;
   readonly secretHash: Uint8Array;
 }
 
-export interface Issued {
+export interface IssuedTokenSecret {
   readonly token: Token;
   readonly secret: string;
 }
 
-export interface Rotated extends Issued {
+export interface Rotated extends IssuedTokenSecret {
   /** How often the token has been rotated. The call's entry MUST contain it: see `gate/ledger-history.ts`. */
   readonly rotations: number;
 }
@@ -128,7 +128,7 @@ export interface Rotated extends Issued {
 /** The most secrets cached, so a call costs a hash instead of a query. */
 const CACHE_LIMIT = 10_000;
 
-interface Known {
+interface CachedToken {
   readonly caller: Caller;
   readonly tokenId: string;
   /** When the secret stops working: at its token's expiry, or at the end of a rotated secret's grace period. */
@@ -139,7 +139,7 @@ interface Known {
 const GRANT_LIMIT = 10_000;
 
 export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSource): Tokens {
-  const known = new Map<string, Known>();
+  const known = new Map<string, CachedToken>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
   const tokenChanged = new Signal<{ readonly workspaceId: number; readonly agentId: number | null }>();
@@ -163,7 +163,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     return grant;
   }
 
-  async function load(hash: Buffer): Promise<Known | undefined> {
+  async function load(hash: Buffer): Promise<CachedToken | undefined> {
     const seen = revision.settled;
     const row = await db.get<TokenRow & { until: number | null }>(
       `${SELECT_TOKEN.replace(" FROM", ", CASE WHEN t.secret_hash = $1 THEN NULL ELSE t.previous_until END AS until FROM")}
@@ -179,7 +179,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     return { caller: { ...caller, grant }, tokenId: id, until };
   }
 
-  function use(entry: Known): Caller | undefined {
+  function use(entry: CachedToken): Caller | undefined {
     const now = clock.now();
     if (now >= entry.until) return undefined;
     used.set(entry.tokenId, { workspaceId: entry.caller.workspaceId, at: now });

@@ -3,7 +3,7 @@ import type { AgentEvent, AgentFailed } from "./events.ts";
 import type { Message, ToolCall, ToolResult } from "./message.ts";
 import { type AgentOptions, settingsOf } from "./options.ts";
 import { type Progress, progressOf } from "./progress.ts";
-import { Run } from "./run.ts";
+import { RunState } from "./run.ts";
 import { answer } from "./step.ts";
 import { callTool } from "./tool-call.ts";
 
@@ -17,7 +17,7 @@ export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void
   const settings = settingsOf(options);
   const progress = progressOf(options.messages ?? []);
   const controller = new AbortController();
-  const events = follow(options, progress, new Run(settings, controller.signal), controller);
+  const events = follow(options, progress, new RunState(settings, controller.signal), controller);
   const leave = events.return.bind(events);
   // A waiting generator handles return() only at its next yield, and a silent model could delay that for ever.
   return Object.assign(events, {
@@ -31,7 +31,7 @@ export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void
 async function* follow(
   options: AgentOptions,
   progress: Progress,
-  run: Run,
+  run: RunState,
   controller: AbortController,
 ): AsyncGenerator<AgentEvent, void> {
   const { signal } = options;
@@ -52,7 +52,7 @@ async function* follow(
 async function* converse(
   { memory, prompt }: AgentOptions,
   progress: Progress,
-  run: Run,
+  run: RunState,
 ): AsyncGenerator<AgentEvent, string> {
   const { maxSteps } = run.settings;
   const remembered = (await memory?.load()) ?? [];
@@ -86,7 +86,7 @@ async function* converse(
  * has a single order. Returns all results of the step, with those that it had before.
  */
 async function* callTools(
-  run: Run,
+  run: RunState,
   calls: readonly ToolCall[],
   before: readonly ToolResult[] = [],
 ): AsyncGenerator<AgentEvent, readonly ToolResult[]> {
@@ -101,13 +101,13 @@ async function* callTools(
   return results;
 }
 
-function failed(run: Run, error: unknown): AgentFailed {
+function failed(run: RunState, error: unknown): AgentFailed {
   const { code, message, cause } = failureOf(run, error);
   const event: AgentFailed = { type: "agent.failed", code, message, usage: run.usage, steps: run.steps };
   return cause === undefined ? event : Object.defineProperty(event, "cause", { value: cause });
 }
 
-function failureOf(run: Run, error: unknown): RunFailure {
+function failureOf(run: RunState, error: unknown): RunFailure {
   if (error instanceof RunFailure) return error;
   // The memory gave up because it was told to.
   if (run.signal.aborted) return cancelled(run.signal);

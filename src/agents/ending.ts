@@ -1,13 +1,13 @@
 import type { LanguageModelV3Usage, LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { FinishReason } from "./events.ts";
 import { CUT, describeFailure, INTERRUPTED, MODEL_ERROR, type ModelFailure } from "./failure.ts";
-import type { Received, StreamPart } from "./received.ts";
+import type { ResponseCollector, StreamPart } from "./received.ts";
 import { type Disbelieved, estimateTokens, mostBytesOf, NO_USAGE, type Usage } from "./usage.ts";
 
 type ProviderUsage = LanguageModelV3Usage | LanguageModelV4Usage;
 
 /** How an answer ended, with the usage reported by the provider. */
-export type Ending =
+export type ResponseEnd =
   | { readonly status: "succeeded"; readonly usage: ProviderUsage; readonly finishReason: FinishReason }
   | {
       readonly status: "failed";
@@ -19,9 +19,9 @@ export type Ending =
     }
   | { readonly status: "cancelled" };
 
-export const CANCELLED: Ending = { status: "cancelled" };
+export const CANCELLED: ResponseEnd = { status: "cancelled" };
 
-export function failedEnding(error: unknown): Extract<Ending, { status: "failed" }> {
+export function failedEnding(error: unknown): Extract<ResponseEnd, { status: "failed" }> {
   return { status: "failed", failure: describeFailure(error), error };
 }
 
@@ -29,7 +29,7 @@ export function failedEnding(error: unknown): Extract<Ending, { status: "failed"
  * The ending that this part of a stream represents; undefined while the answer continues. An undefined part is the
  * end of the stream.
  */
-export function endingOf(part: StreamPart | undefined): Ending | undefined {
+export function endingOf(part: StreamPart | undefined): ResponseEnd | undefined {
   if (part === undefined) return { status: "failed", failure: CUT, error: new Error("The stream was cut.") };
   if (part.type === "error") return failedEnding(part.error);
   if (part.type !== "finish") return undefined;
@@ -44,8 +44,8 @@ export function endingOf(part: StreamPart | undefined): Ending | undefined {
 
 /** What is known about a request when it has ended. */
 export interface EndedRequest {
-  readonly ending: Ending;
-  readonly received: Pick<Received, "bytes">;
+  readonly ending: ResponseEnd;
+  readonly received: Pick<ResponseCollector, "bytes">;
   /** Bytes sent, and the bytes of them that are content. Called only if they matter. */
   readonly sentBytes: () => number;
   readonly contentBytes: () => number;

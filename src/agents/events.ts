@@ -46,7 +46,7 @@ export interface ModelFallback {
 }
 
 /** A model requested this call. It has not been made yet, and may be refused. */
-export interface ToolCalled {
+export interface ToolCallEvent {
   readonly type: "tool.call";
   readonly id: string;
   readonly tool: string;
@@ -54,7 +54,7 @@ export interface ToolCalled {
 }
 
 /** The result of a call. `durationMs` is the time spent in the tool, 0 if it was not called. */
-export interface ToolAnswered {
+export interface ToolResultEvent {
   readonly type: "tool.result";
   readonly id: string;
   readonly tool: string;
@@ -97,8 +97,8 @@ export type AgentEvent =
   | OutputDelta
   | OutputReset
   | ModelFallback
-  | ToolCalled
-  | ToolAnswered
+  | ToolCallEvent
+  | ToolResultEvent
   | StepFinished
   | AgentFinished
   | AgentFailed;

@@ -1,5 +1,5 @@
-import { bestSentences, type Passage } from "./extractive-rank.ts";
-import { type Finding, plain, type Turn } from "./extractive-turn.ts";
+import { bestSentences, type SourcePassage } from "./extractive-rank.ts";
+import { type ConversationTurn, plain, type ToolFinding } from "./extractive-turn.ts";
 
 const QUOTES = 3;
 const QUOTE_LENGTH = 600;
@@ -13,8 +13,8 @@ const WHAT_I_AM =
  * Composes an answer from the tools' results: quotes with their sources, plain reports, and a note on who is
  * answering.
  */
-export function composeAnswer({ question, results }: Turn): string {
-  const passages: Passage[] = [];
+export function composeAnswer({ question, results }: ConversationTurn): string {
+  const passages: SourcePassage[] = [];
   const reports: string[] = [];
   for (const finding of results) {
     const found = passagesOf(finding);
@@ -31,7 +31,7 @@ export function composeAnswer({ question, results }: Turn): string {
   return sections.filter((section) => section !== "").join("\n\n");
 }
 
-function quotes(question: string, passages: readonly Passage[]): string {
+function quotes(question: string, passages: readonly SourcePassage[]): string {
   const best = bestSentences(question, passages, QUOTES);
   if (best.length === 0) return "";
   const sources: string[] = [];
@@ -47,7 +47,7 @@ function quotes(question: string, passages: readonly Passage[]): string {
   return `${opening}\n\n${lines.join("\n\n")}\n\nSources:\n${list.join("\n")}`;
 }
 
-function report({ tool, status, value }: Finding): string {
+function report({ tool, status, value }: ToolFinding): string {
   const said = short(plain(value), REPORT_LENGTH);
   switch (status) {
     case "succeeded":
@@ -60,11 +60,11 @@ function report({ tool, status, value }: Finding): string {
 }
 
 /** The passages of a search result; undefined for any other result. */
-function passagesOf({ status, tool, value }: Finding): Passage[] | undefined {
+function passagesOf({ status, tool, value }: ToolFinding): SourcePassage[] | undefined {
   if (status !== "succeeded" || typeof value !== "object" || value === null) return undefined;
   const results: unknown = Reflect.get(value, "results");
   if (!Array.isArray(results)) return undefined;
-  const passages: Passage[] = [];
+  const passages: SourcePassage[] = [];
   for (const result of results) {
     const text = textField(result, "text");
     if (text === undefined) return undefined;

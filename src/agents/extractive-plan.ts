@@ -1,7 +1,7 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import type { Turn } from "./extractive-turn.ts";
+import type { ConversationTurn } from "./extractive-turn.ts";
 
-type OfferedTool = NonNullable<LanguageModelV4CallOptions["tools"]>[number];
+type ListedTool = NonNullable<LanguageModelV4CallOptions["tools"]>[number];
 
 export interface PlannedCall {
   readonly id: string;
@@ -20,7 +20,7 @@ const MAX_CALLS = 16;
  * can be the question. The vault's tools come first, the others in the order offered. A tool's flags do not reach a
  * model, so any tool that requires more is left alone.
  */
-export function planCalls(turn: Turn, tools: readonly OfferedTool[]): readonly PlannedCall[] {
+export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]): readonly PlannedCall[] {
   const fillable: { tool: string; input: string }[] = [];
   for (const tool of tools) {
     if (tool.type !== "function") continue;

@@ -1,10 +1,10 @@
 /** A piece of text found by a search, with its source. */
-export interface Passage {
+export interface SourcePassage {
   readonly text: string;
   readonly source: string;
 }
 
-export interface RankedSentence extends Passage {
+export interface RankedSentence extends SourcePassage {
   /** The number of distinct words of the question that it contains. */
   readonly overlap: number;
 }
@@ -35,7 +35,7 @@ const WORTH = 0.5;
  */
 export function bestSentences(
   question: string,
-  passages: readonly Passage[],
+  passages: readonly SourcePassage[],
   limit: number,
 ): readonly RankedSentence[] {
   if (passages.length === 0) return [];

@@ -4,7 +4,7 @@ import { parseJson } from "../base/nesting.ts";
 type Output = LanguageModelV4ToolResultPart["output"];
 
 /** A tool's answer since the question was asked. */
-export interface Finding {
+export interface ToolFinding {
   /** The name that people know: `vault.search`. */
   readonly tool: string;
   readonly status: "succeeded" | "failed" | "denied";
@@ -13,19 +13,19 @@ export interface Finding {
 }
 
 /** The current question, and what has been found for it. */
-export interface Turn {
+export interface ConversationTurn {
   readonly question: string;
-  readonly results: readonly Finding[];
+  readonly results: readonly ToolFinding[];
   /** Calls in the whole conversation, used to generate unique ids. */
   readonly callsSoFar: number;
 }
 
 /** Finds the last question of a conversation, and the tool results after it. */
-export function currentTurn(prompt: LanguageModelV4Prompt): Turn {
+export function currentTurn(prompt: LanguageModelV4Prompt): ConversationTurn {
   const asked = prompt.findLastIndex(({ role }) => role === "user");
   let question = "";
   let callsSoFar = 0;
-  const results: Finding[] = [];
+  const results: ToolFinding[] = [];
   for (const [index, message] of prompt.entries()) {
     if (message.role === "system") continue;
     for (const part of message.content) {
@@ -64,7 +64,7 @@ function ownName(tool: string): string {
   return tool.replace("__", ".");
 }
 
-function read(output: Output): Omit<Finding, "tool"> {
+function read(output: Output): Omit<ToolFinding, "tool"> {
   switch (output.type) {
     case "text":
       return { status: "succeeded", value: parsed(output.value) };

@@ -37,14 +37,14 @@ export function extractiveModel(): LanguageModelV4 {
   };
 }
 
-interface Thought {
+interface ExtractiveResponse {
   readonly calls: readonly PlannedCall[];
   readonly text: string;
   readonly usage: LanguageModelV4Usage;
   readonly finishReason: LanguageModelV4FinishReason;
 }
 
-function think(options: LanguageModelV4CallOptions): Thought {
+function think(options: LanguageModelV4CallOptions): ExtractiveResponse {
   options.abortSignal?.throwIfAborted();
   const turn = currentTurn(options.prompt);
   const calls = turn.results.length > 0 ? [] : planCalls(turn, options.tools ?? []);
@@ -76,7 +76,12 @@ function callPart({ id, tool, input }: PlannedCall) {
   return { type: "tool-call", toolCallId: id, toolName: tool, input } as const;
 }
 
-function* parts({ calls, text, usage, finishReason }: Thought): Generator<LanguageModelV4StreamPart, void> {
+function* parts({
+  calls,
+  text,
+  usage,
+  finishReason,
+}: ExtractiveResponse): Generator<LanguageModelV4StreamPart, void> {
   yield { type: "stream-start", warnings: [] };
   for (const call of calls) yield callPart(call);
   if (text !== "") {

@@ -57,7 +57,7 @@ export interface Deny {
 }
 
 /** Why a call was `denied`, i.e. refused before it reached the tool. */
-export type Refusal =
+export type RefusalCode =
   | "unknown_tool"
   | "invalid_arguments"
   | "tool_forbidden"
@@ -74,7 +74,7 @@ export interface AfterToolCall {
   /** False if the call was refused before it reached the tool. */
   readonly dispatched: boolean;
   /** Only with status `denied`. */
-  readonly code?: Refusal;
+  readonly code?: RefusalCode;
   readonly durationMs: number;
   /** The error thrown by the tool. */
   readonly error?: unknown;

@@ -11,8 +11,8 @@ export type {
   OutputReset,
   StepFinished,
   StepStarted,
-  ToolAnswered,
-  ToolCalled,
+  ToolCallEvent,
+  ToolResultEvent,
 } from "./events.ts";
 export { extractiveModel } from "./extractive.ts";
 export { isRetryable } from "./failure.ts";

@@ -1,11 +1,11 @@
-import { CANCELLED, type Ending, endingOf, failedEnding, usageOf } from "./ending.ts";
+import { CANCELLED, endingOf, failedEnding, type ResponseEnd, usageOf } from "./ending.ts";
 import { AgentDenied, cancelled, RunFailure } from "./errors.ts";
 import type { AgentEvent, FinishReason } from "./events.ts";
 import type { ModelFailure } from "./failure.ts";
 import type { ToolCall } from "./message.ts";
-import { Received } from "./received.ts";
+import { ResponseCollector } from "./received.ts";
 import { contentBytes, exceedsText, requestBytes } from "./request-size.ts";
-import { isPromise, type Run } from "./run.ts";
+import { isPromise, type RunState } from "./run.ts";
 import { type ModelRequest, Upstream } from "./upstream.ts";
 import { NO_USAGE, type Usage } from "./usage.ts";
 
@@ -34,11 +34,11 @@ export type ModelCall =
  * returned.
  * @throws RunFailure if the run is cancelled, a hook fails or a limit is exceeded
  */
-export async function* callModel(run: Run, asked: Asked): AsyncGenerator<AgentEvent, ModelCall> {
+export async function* callModel(run: RunState, asked: Asked): AsyncGenerator<AgentEvent, ModelCall> {
   const request = measured(run, asked);
   await before(run, request);
   const startedAt = run.settings.now();
-  const received = new Received(run);
+  const received = new ResponseCollector(run);
   const upstream = new Upstream(run);
   let ending = CANCELLED;
   let exceeded: RunFailure | undefined;
@@ -88,7 +88,7 @@ export async function* callModel(run: Run, asked: Asked): AsyncGenerator<AgentEv
   }
 }
 
-function measured(run: Run, asked: Asked): ModelRequest {
+function measured(run: RunState, asked: Asked): ModelRequest {
   const { instructions } = run.settings;
   const { messages } = asked;
   const content = () => ({ instructions, messages, tools: run.offeredTools() });
@@ -104,7 +104,7 @@ function measured(run: Run, asked: Asked): ModelRequest {
   };
 }
 
-async function before(run: Run, request: ModelRequest): Promise<void> {
+async function before(run: RunState, request: ModelRequest): Promise<void> {
   const { candidate, step, attempt, messages, sentBytes } = request;
   try {
     const info = { step, model: candidate.id, attempt, messages, sentBytes, signal: run.signal };
@@ -117,14 +117,19 @@ async function before(run: Run, request: ModelRequest): Promise<void> {
   }
 }
 
-interface Told {
+interface ModelCallReport {
   readonly usage: Usage;
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
   readonly durationMs: number;
 }
 
-async function after(run: Run, request: ModelRequest, ending: Ending, told: Told): Promise<void> {
+async function after(
+  run: RunState,
+  request: ModelRequest,
+  ending: ResponseEnd,
+  told: ModelCallReport,
+): Promise<void> {
   const { candidate, step, attempt, sentBytes } = request;
   const { status } = ending;
   const error = ending.status === "failed" ? { error: ending.error, reason: ending.failure.reason } : {};

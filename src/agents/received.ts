@@ -3,7 +3,7 @@ import { parseJson } from "../base/nesting.ts";
 import { AnswerTooLarge } from "./errors.ts";
 import type { JsonValue, ToolCall } from "./message.ts";
 import { textBytes } from "./request-size.ts";
-import type { Run } from "./run.ts";
+import type { RunState } from "./run.ts";
 
 export type StreamPart = LanguageModelV3StreamPart | LanguageModelV4StreamPart;
 type ToolCallPart = Extract<StreamPart, { type: "tool-call" }>;
@@ -25,8 +25,8 @@ export const MAX_TOOL_CALLS = 128;
 const MAX_EMPTY_PARTS = 100_000;
 
 /** What has been received of one answer. Takes linear time: parts are collected and joined once. */
-export class Received {
-  readonly #run: Run;
+export class ResponseCollector {
+  readonly #run: RunState;
   readonly #text: string[] = [];
   readonly #calls: ReceivedCall[] = [];
   /** Ids of the tool calls that have begun. */
@@ -37,7 +37,7 @@ export class Received {
   #argumentBytes = 0;
   #callBytes = 0;
 
-  constructor(run: Run) {
+  constructor(run: RunState) {
     this.#run = run;
   }
 

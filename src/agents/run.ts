@@ -25,7 +25,7 @@ export interface RunSettings {
 }
 
 /** One run: its settings, and what it has used so far. */
-export class Run {
+export class RunState {
   readonly settings: RunSettings;
   /** Aborts when the caller's signal does, or when the reader of the events has left. */
   readonly signal: AbortSignal;

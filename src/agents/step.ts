@@ -4,10 +4,10 @@ import type { Message } from "./message.ts";
 import type { NamedModel } from "./model.ts";
 import { callModel, type ModelCall } from "./model-call.ts";
 import { retryAfter } from "./retry-after.ts";
-import type { Run } from "./run.ts";
+import type { RunState } from "./run.ts";
 
 /** The answer of a step, with the model that gave it. */
-export type Answer = Extract<ModelCall, { status: "succeeded" }> & { readonly model: string };
+export type StepAnswer = Extract<ModelCall, { status: "succeeded" }> & { readonly model: string };
 
 interface FailedAttempt {
   readonly candidate: NamedModel;
@@ -23,10 +23,10 @@ interface FailedAttempt {
  * @throws RunFailure if no model answers, or none is allowed
  */
 export async function* answer(
-  run: Run,
+  run: RunState,
   step: number,
   messages: readonly Message[],
-): AsyncGenerator<AgentEvent, Answer> {
+): AsyncGenerator<AgentEvent, StepAnswer> {
   const failed: FailedAttempt[] = [];
   for (const candidate of run.settings.models) {
     if (run.signal.aborted) throw cancelled(run.signal);
@@ -57,7 +57,7 @@ export async function* answer(
   throw noAnswer(failed);
 }
 
-function isAllowed({ settings }: Run, { id }: NamedModel): boolean {
+function isAllowed({ settings }: RunState, { id }: NamedModel): boolean {
   return settings.policy.allowModel?.(id) ?? true;
 }
 
@@ -72,7 +72,7 @@ function failedAttempt(
  * Waits as long as the provider asks, if that is short, and tells whether it may be called again.
  * @throws RunFailure if the run is cancelled in the meantime
  */
-async function mayAskAgain(run: Run, { candidate, error }: FailedAttempt): Promise<boolean> {
+async function mayAskAgain(run: RunState, { candidate, error }: FailedAttempt): Promise<boolean> {
   const ms = retryAfter(error);
   if (ms === undefined || ms > (candidate.patienceMs ?? Number.POSITIVE_INFINITY)) return false;
   try {

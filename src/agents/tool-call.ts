@@ -2,10 +2,10 @@ import { describeArgumentErrors } from "../base/errors.ts";
 import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../base/nesting.ts";
 import { AgentDenied, cancelled, RunFailure, ToolError } from "./errors.ts";
 import type { AgentEvent } from "./events.ts";
-import type { Refusal } from "./hooks.ts";
+import type { RefusalCode } from "./hooks.ts";
 import type { JsonObject, JsonValue, ToolCall, ToolResult, ToolStatus } from "./message.ts";
 import { isJsonObject } from "./prompt.ts";
-import { isPromise, type Run } from "./run.ts";
+import { isPromise, type RunState } from "./run.ts";
 import type { Tool } from "./tool.ts";
 import { toolOutput } from "./tool-output.ts";
 
@@ -13,7 +13,7 @@ interface Outcome {
   readonly status: ToolStatus;
   readonly output: JsonValue;
   readonly dispatched: boolean;
-  readonly code?: Refusal;
+  readonly code?: RefusalCode;
   readonly durationMs: number;
   readonly error?: unknown;
 }
@@ -23,7 +23,7 @@ interface Outcome {
  * gets a result.
  * @throws RunFailure if a hook fails
  */
-export async function* callTool(run: Run, call: ToolCall): AsyncGenerator<AgentEvent, ToolResult> {
+export async function* callTool(run: RunState, call: ToolCall): AsyncGenerator<AgentEvent, ToolResult> {
   const { id, tool: name } = call;
   yield { type: "tool.call", id, tool: name, arguments: call.arguments };
   // The run may have been stopped while the reader took its time.
@@ -35,9 +35,9 @@ export async function* callTool(run: Run, call: ToolCall): AsyncGenerator<AgentE
   return { id, tool: name, status, output };
 }
 
-async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
+async function outcomeOf(run: RunState, call: ToolCall): Promise<Outcome> {
   const { toolbox, policy, maxToolOutputCharacters: limit } = run.settings;
-  const refused = (code: Refusal, output: string): Outcome => {
+  const refused = (code: RefusalCode, output: string): Outcome => {
     return { status: "denied", code, output: toolOutput(output, limit), dispatched: false, durationMs: 0 };
   };
   const allows = (name: string): boolean => policy.allowTool?.(name) ?? true;
@@ -71,7 +71,7 @@ function invalid(tool: Tool, input: JsonObject): string | undefined {
   return errors.length === 0 ? undefined : describeArgumentErrors(errors);
 }
 
-async function execute(run: Run, tool: Tool, callId: string, input: JsonObject): Promise<Outcome> {
+async function execute(run: RunState, tool: Tool, callId: string, input: JsonObject): Promise<Outcome> {
   const { now, maxToolOutputCharacters } = run.settings;
   const startedAt = now();
   const ended = (status: ToolStatus, output: JsonValue, error?: unknown): Outcome => ({
@@ -102,7 +102,7 @@ async function execute(run: Run, tool: Tool, callId: string, input: JsonObject):
 }
 
 /** The hook's reason for refusing the call, if it does. */
-async function before(run: Run, call: ToolCall): Promise<string | undefined> {
+async function before(run: RunState, call: ToolCall): Promise<string | undefined> {
   const { id, tool, arguments: input } = call;
   try {
     const given = run.settings.hooks.beforeToolCall?.({ id, tool, arguments: input, signal: run.signal });
@@ -115,7 +115,7 @@ async function before(run: Run, call: ToolCall): Promise<string | undefined> {
   }
 }
 
-async function after(run: Run, call: ToolCall, outcome: Outcome): Promise<void> {
+async function after(run: RunState, call: ToolCall, outcome: Outcome): Promise<void> {
   const { id, tool, arguments: input } = call;
   try {
     const done = run.settings.hooks.afterToolCall?.({ id, tool, arguments: input, ...outcome });

@@ -2,7 +2,7 @@ import type { Message } from "./message.ts";
 import type { NamedModel } from "./model.ts";
 import { toProviderPrompt, toProviderTools } from "./prompt.ts";
 import type { StreamPart } from "./received.ts";
-import type { Run } from "./run.ts";
+import type { RunState } from "./run.ts";
 
 /** One request to one model. */
 export interface ModelRequest {
@@ -27,13 +27,13 @@ interface PartReader {
 
 /** The connection to a provider for one answer. MUST be closed. */
 export class Upstream {
-  readonly #run: Run;
+  readonly #run: RunState;
   readonly #controller = new AbortController();
   readonly #abort = (): void => this.#stop(this.#run.signal.reason);
   #reader: PartReader | undefined;
   #wasAsked = false;
 
-  constructor(run: Run) {
+  constructor(run: RunState) {
     this.#run = run;
     run.signal.addEventListener("abort", this.#abort, { once: true });
   }

@@ -63,10 +63,10 @@ async function mcp(options: McpOptions): Promise<void> {
   }
 }
 
-type Ask = (url: URL, init: RequestInit) => Promise<Response>;
+type FetchFunction = (url: URL, init: RequestInit) => Promise<Response>;
 
 async function carry(
-  door: { readonly url: URL; readonly token: string; readonly fetch: Ask },
+  door: { readonly url: URL; readonly token: string; readonly fetch: FetchFunction },
   signal: AbortSignal,
 ): Promise<void> {
   const { bridge } = await import("../mcp/bridge.ts");
@@ -112,7 +112,7 @@ async function openGatewayOrFindServer(config: Config): Promise<Gateway | null> 
 }
 
 /** Sends requests to the server running on the data directory. It may be replaced by one at another address. */
-function askRunning(config: Config): Ask {
+function askRunning(config: Config): FetchFunction {
   return async (url, init) => {
     const runtime = readRuntime(config.dataDir);
     if (!runtime) throw new Error(`no server runs on the data directory ${config.dataDir}`);
@@ -121,7 +121,7 @@ function askRunning(config: Config): Ask {
   };
 }
 
-function askWithin(gateway: Gateway): Ask {
+function askWithin(gateway: Gateway): FetchFunction {
   return (url, init) => {
     const headers = new Headers(init.headers);
     headers.set("host", url.host);

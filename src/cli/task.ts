@@ -13,7 +13,7 @@ interface Options extends ConfigOptions {
   readonly json?: boolean;
 }
 
-interface Finished {
+interface FinishedTaskEvent {
   readonly id: string;
   readonly status: string;
   readonly error: { readonly code: string; readonly message: string } | null;
@@ -49,11 +49,11 @@ async function run(prompt: string, options: Options): Promise<void> {
       ...(options.tool === undefined ? {} : { tools: options.tool }),
     });
     if (!response.ok || !response.body) throw await refusal(response);
-    let last: Finished | undefined;
+    let last: FinishedTaskEvent | undefined;
     for await (const event of readEvents(response.body)) {
       if (options.json) print(JSON.stringify(event));
       else show(event);
-      if (event.event === "task.finished") last = event.data as Finished;
+      if (event.event === "task.finished") last = event.data as FinishedTaskEvent;
     }
     return last;
   });

@@ -22,7 +22,7 @@ const VENDORS = [
 ] as const;
 const TIER_NAMES = ["economy", "standard"] as const;
 
-export interface Surroundings {
+export interface DefaultsContext {
   readonly env: Variables;
   /** Names as listed by a local Ollama (`probeOllama`). */
   readonly ollamaModels: readonly string[];
@@ -70,7 +70,7 @@ export function vendorKeys(
  * @throws OperatorError if a key's file cannot be read
  */
 export function defaultModels(
-  { env, ollamaModels, readFile = readTextFile }: Surroundings,
+  { env, ollamaModels, readFile = readTextFile }: DefaultsContext,
   configured: ReadonlyMap<string, ProviderConfig> = new Map(),
 ): DefaultModels {
   const { keys, problems } = vendorKeys(env, readFile);
@@ -103,7 +103,7 @@ export function defaultModels(
  * The configuration with default models for its surroundings. Returned unchanged if the file names tiers, which are
  * then used exactly. May be called again after probing Ollama.
  */
-export function withDefaultModels(loaded: LoadedConfig, around: Surroundings): LoadedConfig {
+export function withDefaultModels(loaded: LoadedConfig, around: DefaultsContext): LoadedConfig {
   if (!loaded.defaultTiers) return loaded;
   const { config } = loaded;
   const { providers, tiers } = defaultModels(around, config.providers);
@@ -123,7 +123,7 @@ function isChatModel(name: string): boolean {
   return TABLE.tierModels.is([`ollama/${name}`]) && !/embed|minilm|\bbge-/i.test(name);
 }
 
-function providerRows(name: string, provider: ProviderConfig, around: Surroundings): ResolvedValue[] {
+function providerRows(name: string, provider: ProviderConfig, around: DefaultsContext): ResolvedValue[] {
   const key = vendorKeys(around.env, around.readFile ?? readTextFile).keys.find(({ kind }) => kind === name);
   const row = (field: string, value: string | number | undefined): ResolvedValue[] => {
     if (value === undefined) return [];

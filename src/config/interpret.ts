@@ -10,7 +10,7 @@ export type SettingValue = string | number | readonly string[];
  * The result of reading a value: the value, or what is wrong with it. `suffix` points into a list: `[0]`. A list
  * keeps its valid entries, with an empty text for each invalid one, so references to them can still be checked.
  */
-export interface Interpreted {
+export interface InterpretResult {
   readonly value: SettingValue | undefined;
   readonly variables: readonly string[];
   readonly problems: readonly { readonly suffix: string; readonly line: number; readonly message: string }[];
@@ -21,8 +21,8 @@ export function interpret(
   row: Setting,
   tree: Tree,
   lookUp: (name: string) => Lookup | undefined,
-): Interpreted {
-  const refuse = (message: string, variables: readonly string[] = []): Interpreted => ({
+): InterpretResult {
+  const refuse = (message: string, variables: readonly string[] = []): InterpretResult => ({
     value: undefined,
     variables,
     problems: [{ suffix: "", line: tree.line, message }],
@@ -59,7 +59,7 @@ function interpretList(
   items: readonly Tree[],
   line: number,
   lookUp: (name: string) => Lookup | undefined,
-): Interpreted {
+): InterpretResult {
   const values: string[] = [];
   const variables: string[] = [];
   const problems: { suffix: string; line: number; message: string }[] = [];

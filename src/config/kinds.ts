@@ -5,7 +5,7 @@ import { parseAddressRange } from "./address-range.ts";
 import { parseListen } from "./listen.ts";
 
 /** The values that a setting accepts: a schema for the program, and a phrase to follow "expected …" for people. */
-export interface Kind<Schema extends TSchema = TSchema> {
+export interface SettingKind<Schema extends TSchema = TSchema> {
   /**
    * The form in which it is written. Variables and flags are text: a `number` or `boolean` is converted, a `list` is
    * split at commas.

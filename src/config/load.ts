@@ -93,12 +93,16 @@ function fromOutside(sources: ConfigSources, variable: (name: string) => Lookup 
   return { values, problems };
 }
 
-type OpenedFile =
+type ConfigFileResult =
   | { readonly tree: Tree; readonly path: string | undefined }
   | { readonly problems: readonly ConfigProblem[] };
 
 /** Opens the named file, which must exist, or else the optional file in the data directory. */
-function openFile(given: ReadonlyMap<string, ResolvedValue>, cwd: string, readFile: ReadFile): OpenedFile {
+function openFile(
+  given: ReadonlyMap<string, ResolvedValue>,
+  cwd: string,
+  readFile: ReadFile,
+): ConfigFileResult {
   const named = given.get(TABLE.config.key);
   const data = given.get(TABLE.data.key)?.value ?? TABLE.data.default;
   const path = named ? resolve(cwd, String(named.value)) : join(resolve(cwd, String(data)), FILE_NAME);

@@ -1,9 +1,9 @@
 import type { Static, TSchema } from "typebox";
 import { type Validator, validator } from "../base/schema.ts";
-import type { Kind } from "./kinds.ts";
+import type { SettingKind } from "./kinds.ts";
 
 /** One row of the table of settings. */
-export interface Setting<Schema extends TSchema = TSchema> extends Kind<Schema> {
+export interface Setting<Schema extends TSchema = TSchema> extends SettingKind<Schema> {
   /** The dotted key in the file. A segment in angle brackets stands for any name: `providers.<provider>.kind`. */
   readonly key: string;
   readonly path: readonly string[];
@@ -36,7 +36,11 @@ interface Row {
 }
 
 /** Creates a row. The variable's name is derived from the key, so the two always agree. */
-export function setting<Schema extends TSchema>(key: string, kind: Kind<Schema>, row: Row): Setting<Schema> {
+export function setting<Schema extends TSchema>(
+  key: string,
+  kind: SettingKind<Schema>,
+  row: Row,
+): Setting<Schema> {
   const path = key.split(".");
   const fileOnly = row.env === false || path.some(isPlaceholder);
   let compiled: Validator<Schema> | undefined;

@@ -67,7 +67,8 @@ export function parseTree(text: string): Tree | readonly SyntaxProblem[] {
     if (tree.form === "scalar" && tree.value === null) return { form: "map", line: 1, entries: new Map() };
     return [{ line: tree.line, column: 1, message: "the file must be a mapping: lines of `setting: value`" }];
   } catch (cause) {
-    if (cause instanceof Refused) return [{ ...position(lines, cause.offset), message: cause.message }];
+    if (cause instanceof UnsupportedYaml)
+      return [{ ...position(lines, cause.offset), message: cause.message }];
     throw cause;
   }
 }
@@ -77,7 +78,7 @@ function position(lines: LineCounter, offset: number): { line: number; column: n
   return { line: Math.max(1, line), column: Math.max(1, col) };
 }
 
-class Refused extends Error {
+class UnsupportedYaml extends Error {
   readonly offset: number;
   constructor(offset: number, message: string) {
     super(message);
@@ -103,13 +104,15 @@ class Builder {
   /** @param line the line of the key, for values that begin on a later line */
   build(node: unknown, line: number, depth: number): Tree {
     const offset = offsetOf(node);
-    if (++this.#nodes > MAX_NODES) throw new Refused(offset, `the file has more than ${MAX_NODES} values`);
-    if (depth > MAX_DEPTH) throw new Refused(offset, "the nesting is too deep");
+    if (++this.#nodes > MAX_NODES)
+      throw new UnsupportedYaml(offset, `the file has more than ${MAX_NODES} values`);
+    if (depth > MAX_DEPTH) throw new UnsupportedYaml(offset, "the nesting is too deep");
     if (isAlias(node)) {
       if (++this.#aliases > MAX_ALIASES)
-        throw new Refused(offset, `more than ${MAX_ALIASES} aliases are used`);
+        throw new UnsupportedYaml(offset, `more than ${MAX_ALIASES} aliases are used`);
       const target = node.resolve(this.#document);
-      if (target === undefined) throw new Refused(offset, "an alias names an anchor that does not exist");
+      if (target === undefined)
+        throw new UnsupportedYaml(offset, "an alias names an anchor that does not exist");
       return this.build(target, line, depth + 1);
     }
     if (isMap(node)) return { form: "map", line, entries: this.#entries(node.items, depth) };
@@ -130,10 +133,10 @@ class Builder {
       const offset = offsetOf(key);
       const name = isScalar(key) ? key.value : undefined;
       if (typeof name !== "string" && typeof name !== "number" && typeof name !== "boolean") {
-        throw new Refused(offset, "a key must be a word or a number");
+        throw new UnsupportedYaml(offset, "a key must be a word or a number");
       }
       const known = entries.get(String(name));
-      if (known) throw new Refused(offset, `the key is repeated; it is first on line ${known.line}`);
+      if (known) throw new UnsupportedYaml(offset, `the key is repeated; it is first on line ${known.line}`);
       entries.set(String(name), this.build(value, this.#lineOf(key, 1), depth + 1));
     }
     return entries;

@@ -32,14 +32,14 @@ export interface Connector {
 }
 
 /** A connector that is in the store. */
-export interface KnownConnector extends Connector {
+export interface PersistedConnector extends Connector {
   readonly id: number;
   readonly workspaceId: number;
   readonly kind: "mcp" | "openapi";
 }
 
 /** A connector with all that the store keeps. */
-export interface StoredConnector extends KnownConnector {
+export interface StoredConnector extends PersistedConnector {
   /** The tools from the last listing. */
   readonly tools: readonly KeptTool[];
   /** The encrypted definition. */

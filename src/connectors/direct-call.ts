@@ -47,7 +47,7 @@ export interface DirectCallContext {
 }
 
 /** A call that needs a person's approval before it is made. */
-export interface AskedTool {
+export interface ApprovalToolCall {
   readonly agent: Agent;
   /** Its name. The agent and the token may use it. */
   readonly tool: string;
@@ -58,7 +58,7 @@ export interface AskedTool {
 }
 
 /** A call that has become a task, which continues even if nobody waits for it. */
-export interface AskedCall {
+export interface ApprovalTask {
   /** The task's id. */
   readonly task: string;
   /** The tool's answer once the task has ended; null if the tool was not called, or not by this process. */
@@ -68,9 +68,9 @@ export interface AskedCall {
 }
 
 /** Takes the calls that need approval. */
-export interface AskedCalls {
+export interface ApprovalTasks {
   /** @throws Problem before anything is written */
-  dispatch(call: Call, asked: AskedTool): Promise<AskedCall>;
+  dispatch(call: Call, asked: ApprovalToolCall): Promise<ApprovalTask>;
 }
 
 /** In-flight calls of one workspace. Each may hold a pending answer in memory. */
@@ -111,7 +111,7 @@ export class DirectCalls {
   readonly #parts: DirectCallParts;
   readonly #running = new Set<RunningCall>();
   readonly #late: LateOutcomes;
-  #asked: AskedCalls | null = null;
+  #asked: ApprovalTasks | null = null;
   #isDraining = false;
 
   constructor(parts: DirectCallParts) {
@@ -123,7 +123,7 @@ export class DirectCalls {
    * Sets the receiver of calls that need approval. Called once, by the composition root, since that layer is above
    * this one.
    */
-  askThrough(asked: AskedCalls): void {
+  askThrough(asked: ApprovalTasks): void {
     this.#asked = asked;
   }
 
@@ -191,7 +191,7 @@ export class DirectCalls {
     name: string,
     input: JsonObject,
     context: DirectCallContext,
-  ): Promise<ToolAnswer | AskedCall> {
+  ): Promise<ToolAnswer | ApprovalTask> {
     for (;;) {
       try {
         return await this.#callAsAllowed(call, name, input, context);
@@ -220,7 +220,7 @@ export class DirectCalls {
     name: string,
     input: JsonObject,
     context: DirectCallContext,
-  ): Promise<ToolAnswer | AskedCall> {
+  ): Promise<ToolAnswer | ApprovalTask> {
     const { db, open, budgets, registry, clock, ids } = this.#parts;
     const { workspaceId, actor, scopes } = call.caller;
     if (isToolName(name)) call.about({ tool: name });

@@ -16,7 +16,7 @@ export interface OutcomeParts {
 }
 
 /** A call outside of tasks that has ended. */
-export interface EndedCall {
+export interface FinishedCall {
   readonly workspaceId: number;
   readonly agent: Agent | null;
   readonly tool: string;
@@ -29,7 +29,7 @@ export interface EndedCall {
  */
 export async function settle(
   { db, ledger, budgets, usage, clock }: OutcomeParts,
-  call: EndedCall,
+  call: FinishedCall,
   draft: Draft,
   charge: { readonly isSent: boolean; readonly price: number },
 ): Promise<void> {
@@ -52,7 +52,7 @@ export async function settle(
 
 /** The statistics record of a call that ended at `at`. */
 export function usageOf(
-  { workspaceId, agent, tool, durationMs }: EndedCall,
+  { workspaceId, agent, tool, durationMs }: FinishedCall,
   outcome: string,
   at: number,
 ): Usage {

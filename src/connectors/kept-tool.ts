@@ -1,12 +1,12 @@
 import type { JsonObject, JsonSchema } from "../agents/index.ts";
 import { ownJson } from "../base/own-text.ts";
-import type { OfferedTool } from "./source.ts";
+import type { ToolDescription } from "./source.ts";
 
 /**
  * A tool as kept in memory and in the store. Its schemas stay JSON text: parsed, 60 KB of small arrays take 30 times
  * as much memory, and few callers need them.
  */
-export interface KeptTool extends Omit<OfferedTool, "inputSchema" | "outputSchema" | "binding"> {
+export interface KeptTool extends Omit<ToolDescription, "inputSchema" | "outputSchema" | "binding"> {
   /** JSON text of a JSON Schema of type object. */
   readonly inputSchemaJson: string;
   readonly outputSchemaJson?: string;
@@ -19,7 +19,7 @@ const OBJECT_BYTES = 1_024;
 const WIDE_CHARACTER = /[^\0-\xff]/;
 
 /** Converts an offered tool into the form that is kept. It shares no memory with its source. */
-export function keepTool({ inputSchema, outputSchema, binding, ...told }: OfferedTool): KeptTool {
+export function keepTool({ inputSchema, outputSchema, binding, ...told }: ToolDescription): KeptTool {
   return {
     ...ownJson(told),
     inputSchemaJson: JSON.stringify(inputSchema),
@@ -29,7 +29,7 @@ export function keepTool({ inputSchema, outputSchema, binding, ...told }: Offere
 }
 
 /** The tool with its schemas parsed. Callers should not keep it. */
-export function expandTool(tool: KeptTool): OfferedTool {
+export function expandTool(tool: KeptTool): ToolDescription {
   const { inputSchemaJson: _, outputSchemaJson, bindingJson, ...told } = tool;
   return {
     ...told,

@@ -2,7 +2,7 @@ import type { JsonObject } from "../agents/index.ts";
 import type { Log } from "../base/log.ts";
 import { ownText } from "../base/own-text.ts";
 import type { Signal } from "../base/signal.ts";
-import type { Connector, ConnectorStatus, KnownConnector, StoredConnector } from "./connector.ts";
+import type { Connector, ConnectorStatus, PersistedConnector, StoredConnector } from "./connector.ts";
 import { areSameTools, type KeptTool } from "./kept-tool.ts";
 import type { ListingAllowance } from "./listing-allowance.ts";
 import {
@@ -47,7 +47,7 @@ const UNHEALTHY: ReadonlySet<ConnectorFault> = new Set([
 
 /** A connector in use: its source, its tools and its status. */
 export class LiveConnector {
-  readonly stored: KnownConnector;
+  readonly stored: PersistedConnector;
   readonly #source: ToolSource | null;
   readonly #parts: LiveParts;
   #status: ConnectorStatus;
@@ -63,7 +63,7 @@ export class LiveConnector {
 
   /** `source` null: the connector cannot be used, for the reason in `stored.error`. */
   constructor(
-    { tools, ...stored }: KnownConnector & Pick<StoredConnector, "tools">,
+    { tools, ...stored }: PersistedConnector & Pick<StoredConnector, "tools">,
     source: ToolSource | null,
     parts: LiveParts,
   ) {

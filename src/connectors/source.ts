@@ -15,7 +15,7 @@ export interface ToolAnnotations {
 }
 
 /** A tool as its connector offers it. Plain JSON. `KeptTool` is the form in which it is kept. */
-export interface OfferedTool {
+export interface ToolDescription {
   /** Without the connector's name: `[a-zA-Z0-9_.-]`, at most 100 characters, unique within its connector. */
   readonly name: string;
   readonly title?: string;

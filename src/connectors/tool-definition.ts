@@ -1,10 +1,13 @@
 import { canonicalJson } from "../base/json.ts";
 import type { CatalogueTool } from "./catalogue.ts";
-import type { KnownConnector } from "./connector.ts";
+import type { PersistedConnector } from "./connector.ts";
 import { expandTool } from "./kept-tool.ts";
 
 /** The connector that a tool belongs to. Another connector of the same name has another id. */
-export type ConnectorOrigin = Pick<KnownConnector, "id" | "name" | "kind" | "authorisedBy" | "authorisedAt">;
+export type ConnectorOrigin = Pick<
+  PersistedConnector,
+  "id" | "name" | "kind" | "authorisedBy" | "authorisedAt"
+>;
 
 const hashes = new WeakMap<CatalogueTool, string>();
 

@@ -2,7 +2,7 @@ import { type Clock, every } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { FeedEvent, Usage } from "./events.ts";
 import { type FeedReader, FeedText } from "./reader.ts";
-import type { Rights } from "./rights.ts";
+import type { FeedRights } from "./rights.ts";
 
 /** How long changes are collected, so that frequent changes of the same thing are reported once. */
 const GATHER_MS = 100;
@@ -27,9 +27,9 @@ export interface ChannelParts {
   readonly log: Log;
   readonly lookups: Readonly<Record<Topic, Lookup>>;
   /** Current usage of a workspace or of one of its agents. */
-  usage(workspaceId: number, agent: Rights["agent"]): Omit<Usage, "approvals_pending">;
+  usage(workspaceId: number, agent: FeedRights["agent"]): Omit<Usage, "approvals_pending">;
   /** Number of pending approvals of a workspace or of one of its agents. */
-  approvalsPending(workspaceId: number, agent: Rights["agent"]): Promise<number>;
+  approvalsPending(workspaceId: number, agent: FeedRights["agent"]): Promise<number>;
 }
 
 /**
@@ -211,7 +211,7 @@ export class Channel {
     }
   }
 
-  async #usage(agent: Rights["agent"]): Promise<FeedEvent> {
+  async #usage(agent: FeedRights["agent"]): Promise<FeedEvent> {
     const { usage, approvalsPending } = this.#parts;
     const whose = agent?.id ?? 0;
     // If an approval changes while they are counted, the count goes to the discarded map.

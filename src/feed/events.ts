@@ -1,7 +1,7 @@
 import { isInside } from "../access/memory-scope.ts";
 import { hasScope, type NamedScope } from "../access/scopes.ts";
 import type { Enforcement, WorkspaceStatus } from "../access/workspaces.ts";
-import type { Rights } from "./rights.ts";
+import type { FeedRights } from "./rights.ts";
 
 /** A task without texts. Times are RFC 3339 and credits whole, as in `GET /v1/tasks/:id`. */
 export interface TaskChange {
@@ -88,10 +88,10 @@ export interface FeedEvents {
 }
 
 /** Events about a workspace, as opposed to events of the stream itself. */
-export type ToldName = Exclude<keyof FeedEvents, "feed.open" | "feed.reset">;
+export type FeedEventName = Exclude<keyof FeedEvents, "feed.open" | "feed.reset">;
 
 /** The scope that a token needs for each event. Null: none. */
-export const FEED_SCOPES: Readonly<Record<ToldName, NamedScope | null>> = {
+export const FEED_SCOPES: Readonly<Record<FeedEventName, NamedScope | null>> = {
   "task.changed": "tasks:read",
   "approval.changed": "approvals:write",
   "agent.changed": "agents:read",
@@ -105,7 +105,7 @@ export const FEED_SCOPES: Readonly<Record<ToldName, NamedScope | null>> = {
   "ledger.grown": "ledger:read",
 };
 
-interface Told<Name extends ToldName> {
+interface FeedMessage<Name extends FeedEventName> {
   readonly name: Name;
   /** Identifies the thing: a later event with the same name and key replaces this one. */
   readonly key: string;
@@ -121,10 +121,10 @@ interface Told<Name extends ToldName> {
   readonly path?: string;
 }
 
-export type FeedEvent = { [Name in ToldName]: Told<Name> }[ToldName];
+export type FeedEvent = { [Name in FeedEventName]: FeedMessage<Name> }[FeedEventName];
 
 /** Whether a caller may get an event. */
-export function mayHear(rights: Rights, { name, agent, path }: FeedEvent): boolean {
+export function mayHear(rights: FeedRights, { name, agent, path }: FeedEvent): boolean {
   const scope = FEED_SCOPES[name];
   if (scope !== null && !hasScope(rights.scopes, scope)) return false;
   if (path !== undefined && !isInside(rights.boundary, path)) return false;

@@ -2,7 +2,7 @@ import { Problem } from "../base/errors.ts";
 import { Channel, type ChannelParts, type Topic } from "./channel.ts";
 import type { FeedEvent } from "./events.ts";
 import { FeedReader } from "./reader.ts";
-import type { Rights } from "./rights.ts";
+import type { FeedRights } from "./rights.ts";
 
 /**
  * Distributes changes to the listeners of each workspace. Only committed changes MUST be reported. Without listeners,
@@ -43,7 +43,7 @@ export class FeedHub {
    * none. It is called whenever they may have changed.
    * @throws Problem 503 `draining`
    */
-  listen(workspaceId: number, load: () => Promise<Rights | undefined>): FeedReader {
+  listen(workspaceId: number, load: () => Promise<FeedRights | undefined>): FeedReader {
     if (this.#hasEnded) {
       throw new Problem("draining", "The server is shutting down.", { headers: { "Retry-After": "5" } });
     }

@@ -6,7 +6,7 @@ const WAITING_LIMIT = 2_000;
 export type Mark = "feed.open" | "feed.reset";
 
 /** What a reader gets next: whether to read everything again, and the updates after that. */
-export interface Taken {
+export interface QueueBatch {
   readonly mark: Mark | null;
   readonly texts: readonly string[];
 }
@@ -46,7 +46,7 @@ export class ConflatingQueue {
   }
 
   /** Takes the oldest updates, up to `units` UTF-16 code units, but at least one if there is one. */
-  take(units: number): Taken {
+  take(units: number): QueueBatch {
     const mark = this.#mark;
     this.#mark = null;
     const texts: string[] = [];

@@ -2,7 +2,7 @@ import { hasScope } from "../access/scopes.ts";
 import type { FeedEvent } from "./events.ts";
 import { mayHear } from "./events.ts";
 import { ConflatingQueue } from "./queue.ts";
-import { areSame, type Rights } from "./rights.ts";
+import { areSame, type FeedRights } from "./rights.ts";
 
 /** UTF-16 code units taken at a time. Updates not yet taken can still be replaced. */
 const TAKEN_UNITS = 32 * 1024;
@@ -18,7 +18,7 @@ export class FeedText {
     this.event = event;
   }
 
-  for({ scopes }: Rights): string {
+  for({ scopes }: FeedRights): string {
     const { data, more } = this.event;
     if (!more || !hasScope(scopes, more.scope)) {
       this.#plain ??= this.#text(data);
@@ -41,10 +41,10 @@ function textOf(name: string, data: object): string {
 /** A stream of a workspace's feed. */
 export class FeedReader {
   readonly #queue = new ConflatingQueue();
-  readonly #load: () => Promise<Rights | undefined>;
+  readonly #load: () => Promise<FeedRights | undefined>;
   readonly #now: () => number;
   readonly #left: () => void;
-  #rights: Rights | null = null;
+  #rights: FeedRights | null = null;
   #usage: string | null = null;
   #lastId = 0;
   #isClosed = false;
@@ -54,14 +54,14 @@ export class FeedReader {
    * `load` returns the caller's current rights; undefined if there are none. `now` is in milliseconds since the Unix
    * epoch. `left` is called when the reader is closed.
    */
-  constructor(load: () => Promise<Rights | undefined>, now: () => number, left: () => void) {
+  constructor(load: () => Promise<FeedRights | undefined>, now: () => number, left: () => void) {
     this.#load = load;
     this.#now = now;
     this.#left = left;
   }
 
   /** The rights as last loaded; null before the first time. */
-  get rights(): Rights | null {
+  get rights(): FeedRights | null {
     return this.#rights;
   }
 

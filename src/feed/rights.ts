@@ -4,7 +4,7 @@ import { type Boundary, EVERYTHING, simplify } from "../access/memory-scope.ts";
 import type { Tokens } from "../access/tokens.ts";
 
 /** What a caller may see of its workspace. */
-export interface Rights {
+export interface FeedRights {
   readonly scopes: readonly string[];
   /** The agent that it acts as. */
   readonly agent: { readonly id: number; readonly name: string } | null;
@@ -22,7 +22,7 @@ export async function rightsOf(
   { tokens, agents }: { readonly tokens: Pick<Tokens, "callerOf">; readonly agents: Pick<Agents, "byId"> },
   caller: Caller,
   until: number,
-): Promise<Rights | undefined> {
+): Promise<FeedRights | undefined> {
   const { workspaceId } = caller;
   const token = tokenIdOf(caller);
   const now = token === null ? caller : await tokens.callerOf(workspaceId, token);
@@ -34,6 +34,6 @@ export async function rightsOf(
 }
 
 /** Whether two rights permit the same, regardless of when they end. */
-export function areSame(before: Rights, after: Rights): boolean {
+export function areSame(before: FeedRights, after: FeedRights): boolean {
   return JSON.stringify({ ...before, until: 0 }) === JSON.stringify({ ...after, until: 0 });
 }

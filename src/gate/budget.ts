@@ -5,7 +5,7 @@ import { toCredits } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import { matchesAny } from "../base/glob.ts";
 import { Signal } from "../base/signal.ts";
-import { type Place, Reservations } from "../limits/reservations.ts";
+import { type QueueTicket, Reservations } from "../limits/reservations.ts";
 import type { Sql, Tx } from "../store/db.ts";
 import { recordSpending, spentThisMonth, spentToday } from "./spending.ts";
 
@@ -41,13 +41,13 @@ export interface Claim {
  * Reserves a call's expected cost. MUST be called in the transaction of the call's intent, before any write that
  * depends on it. @returns micro-credits reserved. @throws Problem 402 `credits_exhausted`
  */
-export type Reserve = (tx: Tx, claim: Claim) => Promise<number>;
+export type ReserveCredits = (tx: Tx, claim: Claim) => Promise<number>;
 
 /**
  * Spending has reached a share of a budget for the first time. Reported in the transaction of the charge, or of the
  * change that lowered the budget to what was already spent.
  */
-export interface Crossing {
+export interface BudgetCrossing {
   readonly workspaceId: number;
   readonly budget: "agent_day" | "workspace_month";
   /** The name of the agent for a daily budget. */
@@ -65,7 +65,7 @@ export interface BudgetParts {
   /** The first entry that matches a tool's name applies. A tool without a match is free. */
   readonly toolPrices: readonly ToolPrice[];
   /** Records a crossing in the transaction that causes it. */
-  recordCrossing(tx: Tx, crossing: Crossing): Promise<void>;
+  recordCrossing(tx: Tx, crossing: BudgetCrossing): Promise<void>;
 }
 
 /**
@@ -81,7 +81,7 @@ const TOLD = [
 ] as const;
 
 /** The call has to wait for a budget. Thrown out of its transaction, which is then undone. */
-class Hindered extends Error {
+class BudgetUnavailable extends Error {
   override readonly name = "Hindered";
 }
 
@@ -96,7 +96,7 @@ class Hindered extends Error {
  */
 export class Budgets {
   /** Emits each crossing once it is on disk. */
-  readonly crossed = new Signal<Crossing>();
+  readonly crossed = new Signal<BudgetCrossing>();
   readonly #parts: BudgetParts;
   readonly #reservations = new Reservations();
 
@@ -125,9 +125,12 @@ export class Budgets {
    * succeeds, until `release`.
    * @throws the signal's reason if it aborts while the call waits; whatever `attempt` throws
    */
-  async admit<Result>(signal: AbortSignal, attempt: (reserve: Reserve) => Promise<Result>): Promise<Result> {
-    const line: { place: Place | null } = { place: null };
-    const reserve: Reserve = async (tx, claim) => {
+  async admit<Result>(
+    signal: AbortSignal,
+    attempt: (reserve: ReserveCredits) => Promise<Result>,
+  ): Promise<Result> {
+    const line: { place: QueueTicket | null } = { place: null };
+    const reserve: ReserveCredits = async (tx, claim) => {
       const left = await this.#left(tx, claim.spender);
       const expected = left.length === 0 ? 0 : claim.expected();
       if (expected === 0) return 0;
@@ -140,7 +143,7 @@ export class Budgets {
           line.place?.leave();
           line.place = this.#reservations.join(budget);
         }
-        throw new Hindered();
+        throw new BudgetUnavailable();
       }
       const budgets = left.map(({ budget }) => budget);
       if (!this.#reservations.take(claim.owner, budgets, expected)) {
@@ -154,7 +157,7 @@ export class Budgets {
         try {
           return await attempt(reserve);
         } catch (error) {
-          if (!(error instanceof Hindered) || line.place === null) throw error;
+          if (!(error instanceof BudgetUnavailable) || line.place === null) throw error;
         }
         await this.#turn(line.place, signal);
       }
@@ -215,14 +218,14 @@ export class Budgets {
     await this.#tellOnce(tx, facts, (part) => before !== null && spent >= part(before));
   }
 
-  async #tell(tx: Tx, facts: Omit<Crossing, "percent">, micros: number): Promise<void> {
+  async #tell(tx: Tx, facts: Omit<BudgetCrossing, "percent">, micros: number): Promise<void> {
     await this.#tellOnce(tx, facts, (part) => facts.spent - micros >= part(facts.limit));
   }
 
   /** @param wasReached whether this share was spent, and reported, before */
   async #tellOnce(
     tx: Tx,
-    facts: Omit<Crossing, "percent">,
+    facts: Omit<BudgetCrossing, "percent">,
     wasReached: (part: (limit: number) => number) => boolean,
   ): Promise<void> {
     for (const { percent, part } of TOLD) {
@@ -264,7 +267,7 @@ export class Budgets {
     return left;
   }
 
-  async #turn(place: Place, signal: AbortSignal): Promise<void> {
+  async #turn(place: QueueTicket, signal: AbortSignal): Promise<void> {
     const cancel = this.#parts.clock.after(LOOK_MS, () => place.wake());
     try {
       await place.turn(signal);

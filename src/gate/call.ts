@@ -6,11 +6,11 @@ import type { Via } from "../base/via.ts";
 import type { Channel, Detail, Draft, Oversight } from "../ledger/entry.ts";
 import type { Admit, Ledger } from "../ledger/ledger.ts";
 import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
-import type { Facts, LateRecords } from "./late.ts";
+import type { DecisionFields, LateRecords } from "./late.ts";
 import { requireRights } from "./rights.ts";
 
 /** What a call is about, for its ledger entry. */
-export interface Subject {
+export interface CallSubject {
   readonly action?: string;
   readonly agent?: string;
   readonly tier?: number;
@@ -22,16 +22,16 @@ export interface Subject {
 }
 
 /** Appends the call's entry at this point of its transaction and returns its seq. At most once per call. */
-export type Record = (more?: Partial<Draft>) => Promise<number>;
+export type RecordEntry = (more?: Partial<Draft>) => Promise<number>;
 
 /**
  * A person's decision that takes effect when it is made: a stop, a cancel, signing out. Its entry is written in the
  * transaction that carries it out, immediately or, if the store cannot be written, late.
  */
-export interface Decision {
+export interface PersonDecision {
   /** Milliseconds since the Unix epoch. */
   readonly decidedAt: number;
-  facts(): Facts;
+  facts(): DecisionFields;
   /** Appends the entry. A late entry contains its delay in milliseconds (`detail.late_ms`). */
   write(tx: Tx): Promise<void>;
   /** Marks the decision as refused by the store: the call is answered before it is written. */
@@ -49,7 +49,7 @@ export class Call {
   readonly #db: Db;
   readonly #ledger: Ledger;
   readonly #late: LateRecords;
-  #subject: Subject = {};
+  #subject: CallSubject = {};
   #seq: number | null = null;
   #isPutOff = false;
 
@@ -93,7 +93,7 @@ export class Call {
   }
 
   /** Adds to the call's entry, even if the call is refused later. */
-  about(subject: Subject): void {
+  about(subject: CallSubject): void {
     this.#subject = { ...this.#subject, ...subject };
   }
 
@@ -112,7 +112,7 @@ export class Call {
    * that nothing is awaited before it takes effect: the end of the token afterwards does not undo it.
    * @throws Problem 401 `invalid_token`
    */
-  async decide(decision: string, clock: Clock): Promise<Decision> {
+  async decide(decision: string, clock: Clock): Promise<PersonDecision> {
     await this.requireRights();
     const { person, name, role } = this.caller;
     const decidedAt = clock.now();
@@ -131,13 +131,13 @@ export class Call {
    * decision.
    * @throws Problem 401 `invalid_token`
    */
-  async decideOwn(facts: Facts, clock: Clock): Promise<Decision> {
+  async decideOwn(facts: DecisionFields, clock: Clock): Promise<PersonDecision> {
     await this.requireRights();
     const decidedAt = clock.now();
     return this.#decision(decidedAt, clock, { ...facts, decided_at: timestamp(decidedAt) });
   }
 
-  #decision(decidedAt: number, clock: Clock, told: Facts): Decision {
+  #decision(decidedAt: number, clock: Clock, told: DecisionFields): PersonDecision {
     return {
       decidedAt,
       facts: () => {
@@ -165,7 +165,7 @@ export class Call {
    * cannot be written, both are kept in memory and written later: see `isPutOff`.
    * @throws Problem 503 `ledger_unavailable` if too many decisions are already waiting
    */
-  async commitDecision(decision: Decision, work: (tx: Tx) => Promise<void>): Promise<void> {
+  async commitDecision(decision: PersonDecision, work: (tx: Tx) => Promise<void>): Promise<void> {
     const write = async (tx: Tx) => {
       await work(tx);
       await decision.write(tx);
@@ -194,12 +194,12 @@ export class Call {
    * follows its writes.
    * @throws Problem 401 `invalid_token` if the caller's rights have ended; nothing is written then
    */
-  async commit<T>(work: (tx: Tx, record: Record) => Promise<T>): Promise<T> {
+  async commit<T>(work: (tx: Tx, record: RecordEntry) => Promise<T>): Promise<T> {
     let seq: number | null = null;
     const value = await this.#db.tx(async (tx) => {
       const asked = this.requireRights(tx);
       if (asked) await asked;
-      const record: Record = async (more = {}) => {
+      const record: RecordEntry = async (more = {}) => {
         if (seq !== null) throw new Error("a call can have only one entry");
         seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
         return seq;

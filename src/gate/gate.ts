@@ -57,7 +57,7 @@ export interface Origin {
   readonly via?: Via;
 }
 
-export type Answer<T> = (
+export type CallResult<T> = (
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problem: Problem }
 ) & {
@@ -66,7 +66,7 @@ export type Answer<T> = (
 };
 
 /** The result of the first two steps if the call may not continue. */
-export type Refused = Extract<Answer<never>, { readonly ok: false }>;
+export type RefusedResult = Extract<CallResult<never>, { readonly ok: false }>;
 
 export interface Gate {
   /**
@@ -76,13 +76,13 @@ export interface Gate {
    * are a stop, a cancel and the end of a session, which take effect when they are decided. If their entry cannot be
    * written, they succeed without it, and it is written late.
    */
-  call<T>(operation: Operation, origin: Origin, handle: (call: Call) => Promise<T>): Promise<Answer<T>>;
+  call<T>(operation: Operation, origin: Origin, handle: (call: Call) => Promise<T>): Promise<CallResult<T>>;
   /**
    * The steps of `call` separately, for requests that contain several calls or none: authenticate the caller, count
    * the calls against the workspace's limit, and run each of them. None of them throws.
    */
-  identify(origin: Origin): Identified | Promise<Identified>;
-  count(origin: Origin, caller: Caller, calls: number): Promise<Counted>;
+  identify(origin: Origin): IdentifyResult | Promise<IdentifyResult>;
+  count(origin: Origin, caller: Caller, calls: number): Promise<LimitResult>;
   /**
    * Checks a caller's rights again after waiting. Undefined if the answer is known immediately. `perform` does this
    * itself.
@@ -96,17 +96,17 @@ export interface Gate {
   /** Requests that the workspace can still make right now. */
   requestsLeft(workspaceId: number): number;
   /** Refuses a call before authenticating it. Recorded like any unauthenticated call. */
-  turnAway(origin: Origin, problem: Problem): Promise<Refused>;
+  turnAway(origin: Origin, problem: Problem): Promise<RefusedResult>;
   perform<T>(
     operation: Operation,
     origin: Origin,
     admitted: { readonly caller: Caller; readonly limit: RequestLimit | null },
     handle: (call: Call) => Promise<T>,
-  ): Promise<Answer<T>>;
+  ): Promise<CallResult<T>>;
 }
 
-export type Identified = { readonly ok: true; readonly caller: Caller } | Refused;
-export type Counted = { readonly ok: true; readonly limit: RequestLimit | null } | Refused;
+export type IdentifyResult = { readonly ok: true; readonly caller: Caller } | RefusedResult;
+export type LimitResult = { readonly ok: true; readonly limit: RequestLimit | null } | RefusedResult;
 
 export interface GateParts {
   readonly db: Db;
@@ -190,7 +190,7 @@ export function createGate(parts: GateParts): Gate {
     return !isUrgent && workspace.limits.enforcement === "enforced";
   }
 
-  function identify(origin: Origin): Identified | Promise<Identified> {
+  function identify(origin: Origin): IdentifyResult | Promise<IdentifyResult> {
     try {
       const found = authenticate(origin.credential);
       return found instanceof Promise
@@ -204,13 +204,13 @@ export function createGate(parts: GateParts): Gate {
     }
   }
 
-  function known(caller: Caller | undefined, origin: Origin): Identified | Promise<Refused> {
+  function known(caller: Caller | undefined, origin: Origin): IdentifyResult | Promise<RefusedResult> {
     if (caller) return { ok: true, caller };
     return refuse(invalidToken(), origin);
   }
 
   /** Refuses an unauthenticated call. */
-  async function refuse(error: unknown, origin: Origin): Promise<Refused> {
+  async function refuse(error: unknown, origin: Origin): Promise<RefusedResult> {
     let problem = toProblem(error, origin, log);
     let ledgerSeq: number | null = null;
     try {
@@ -231,7 +231,7 @@ export function createGate(parts: GateParts): Gate {
     operation: Pick<Operation, "urgent">,
     caller: Caller,
     limit: RequestLimit,
-  ): Promise<Refused | null> {
+  ): Promise<RefusedResult | null> {
     try {
       if (!limit.exceeded || !(await refuses(operation, caller))) return null;
       return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
@@ -245,7 +245,7 @@ export function createGate(parts: GateParts): Gate {
     origin: Origin,
     admitted: { readonly caller: Caller; readonly limit: RequestLimit | null },
     handle: (call: Call) => Promise<T>,
-  ): Promise<Answer<T>> {
+  ): Promise<CallResult<T>> {
     const { caller } = admitted;
     let { limit } = admitted;
     const { requestId, channel, via } = origin;

@@ -1,9 +1,9 @@
 import type { Tx } from "../store/db.ts";
-import type { Call, Decision } from "./call.ts";
+import type { Call, PersonDecision } from "./call.ts";
 
 /** A stop that is being recorded. */
-export interface HeldStop {
-  readonly decision: Decision;
+export interface PendingStop {
+  readonly decision: PersonDecision;
   /** Enforces the stop from memory. Lifted once the store does. */
   readonly halt: { lift(): void };
   /** Writes the stop. */
@@ -17,7 +17,7 @@ export interface HeldStop {
  * @throws whatever `write` throws, or Problem 503 `ledger_unavailable` if too many decisions wait to be recorded. The
  *   halt is lifted then, unless the stop is in effect all the same
  */
-export async function holdAtOnce(call: Call, { decision, halt, write, endWork }: HeldStop): Promise<void> {
+export async function holdAtOnce(call: Call, { decision, halt, write, endWork }: PendingStop): Promise<void> {
   const recorded = call.commitDecision(decision, async (tx) => {
     await write(tx);
     tx.onCommit(() => halt.lift());

@@ -11,14 +11,14 @@ const RECORDS_LIMIT = 10_000;
 const RETRY_MS = 1_000;
 
 /** Who decided what and when, for the log. */
-export type Facts = Readonly<Record<string, unknown>>;
+export type DecisionFields = Readonly<Record<string, unknown>>;
 
 /** What is still to be written for a decision that is already in effect. */
 export interface LateRecord {
   /** Writes the decision and its evidence. */
   readonly write: (tx: Tx) => Promise<void>;
   /** What the log contains if the decision can never be written. */
-  readonly facts: Facts;
+  readonly facts: DecisionFields;
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import { openConnectors } from "../connectors/open.ts";
 import type { ConnectionPlan } from "../http/connections/plan.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "../limits/request-plan.ts";
-import { createModelDoor } from "../models/door.ts";
+import { createModelGateway } from "../models/door.ts";
 import { openEmbedding } from "../models/embed/open.ts";
 import { Forgetting } from "../store/forgetting.ts";
 import { openTasks } from "../tasks/open.ts";
@@ -38,7 +38,11 @@ export async function openWork(
   const { ledger, lists, faults, keys } = ledgers;
   const { instance } = keys;
   const ownFiles = plan && plan.openFiles - plan.connections;
-  const door = await createModelDoor(config, clock, modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], ownFiles));
+  const door = await createModelGateway(
+    config,
+    clock,
+    modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], ownFiles),
+  );
   const forgetting = new Forgetting({ db, clock, log });
   const embedding = await openEmbedding({ config, db, clock, random, log });
   const { embedder, formerEmbedder } = embedding;

@@ -1,9 +1,9 @@
-interface Range {
+interface MediaRange {
   readonly type: string;
   readonly quality: number;
 }
 
-interface Match extends Range {
+interface Match extends MediaRange {
   /** 3 for an exact type, 2 for `text/*`, 1 for the range of all types. */
   readonly specificity: number;
   readonly place: number;
@@ -31,7 +31,7 @@ export function preferredType<Type extends string>(
 const QUALITY = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
 /** Returns no range if the text is invalid. */
-function readRange(text: string): Range[] {
+function readRange(text: string): MediaRange[] {
   const [name = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase());
   const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
   return name.includes("/") && QUALITY.test(weight) ? [{ type: name, quality: Number(weight) }] : [];
@@ -41,7 +41,7 @@ function readRange(text: string): Range[] {
  * The range that applies to a type: the most specific one, whatever its quality; the first if several are equally
  * specific.
  */
-function closest(ranges: readonly Range[], type: string): Match | undefined {
+function closest(ranges: readonly MediaRange[], type: string): Match | undefined {
   const family = `${type.split("/")[0]}/*`;
   let found: Match | undefined;
   for (const [place, range] of ranges.entries()) {

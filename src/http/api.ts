@@ -58,7 +58,7 @@ export type SearchAnswer = ReturnType<typeof viewAnswer>;
 export type FoundPassage = SearchAnswer["results"][number];
 export type VaultScope = ReturnType<typeof viewScope>;
 
-export type SignedIn = ReturnType<typeof viewSignedIn>;
+export type CurrentSession = ReturnType<typeof viewSignedIn>;
 
 /** A ledger entry. Fields missing from its stored bytes are null. */
 export interface LedgerEntry {
@@ -106,8 +106,8 @@ export interface LedgerQuery extends PageQuery {
 
 /** What each route accepts and returns, by method and path. An undefined answer has no body (204). */
 export interface Api {
-  "POST /v1/session": { answer: SignedIn };
-  "GET /v1/session": { answer: SignedIn };
+  "POST /v1/session": { answer: CurrentSession };
+  "GET /v1/session": { answer: CurrentSession };
   "DELETE /v1/session": { answer: undefined };
   "GET /v1/sessions": { query: PageQuery; answer: List<SignedInBrowser> };
   "DELETE /v1/sessions/:id": { answer: undefined };

@@ -8,7 +8,7 @@ import type { RotationParts } from "../ledger/rotation.ts";
 import type { Db } from "../store/db.ts";
 import { problemResponse } from "./answer.ts";
 import { openapiDocument } from "./docs/document.ts";
-import type { Door } from "./endpoint.ts";
+import type { EndpointContext } from "./endpoint.ts";
 import { allowedMethods } from "./methods.ts";
 import { madeOnce, PublicFiles, publicFile } from "./public-files.ts";
 import { catchPaths, pathOf } from "./raw-path.ts";
@@ -36,7 +36,7 @@ import { type WebhookRouteParts, webhookRoutes } from "./routes/webhooks.ts";
 import { operatorRoutes, type WorkspaceRouteParts, workspaceRoutes } from "./routes/workspace.ts";
 
 export interface AppParts {
-  readonly door: Door;
+  readonly door: EndpointContext;
   readonly log: Log;
   readonly loops: LoopGuard;
   readonly db: Db;

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { hasSecretForm, LINK_PREFIX } from "../access/secret.ts";
 import type { Credential } from "../gate/gate.ts";
-import { type Asked, isFromForeignPage, isFromOwnPage } from "./own-origin.ts";
+import { isFromForeignPage, isFromOwnPage, type OriginCheck } from "./own-origin.ts";
 import { readSessionCookie } from "./session-cookie.ts";
 
 /**
@@ -36,7 +36,7 @@ export function readCredential(headers: Headers, operatorSecret: string): Creden
  * Like `readCredential`, for endpoints that browsers may also call. The session cookie counts if there is no
  * `Authorization` header, valid or not, and the request came from this server's own page.
  */
-export function readBrowserCredential(asked: Asked, operatorSecret: string): Credential {
+export function readBrowserCredential(asked: OriginCheck, operatorSecret: string): Credential {
   const given = readCredential(asked.request.headers, operatorSecret);
   if (given.kind !== "none") return given;
   const secret = readSessionCookie(asked);
@@ -48,7 +48,7 @@ export function readBrowserCredential(asked: Asked, operatorSecret: string): Cre
  * Like `readCredential`, for signing in. Cookies do not count, but the secret of a one-time link does. A page of
  * another origin must not sign a browser in as somebody else (login CSRF).
  */
-export function readSignIn(asked: Asked, operatorSecret: string): Credential {
+export function readSignIn(asked: OriginCheck, operatorSecret: string): Credential {
   if (isFromForeignPage(asked)) return { kind: "foreign_page" };
   const given = readCredential(asked.request.headers, operatorSecret);
   const isLink = given.kind === "bearer" && hasSecretForm(given.secret, LINK_PREFIX);

@@ -18,7 +18,7 @@ import { operationDetail } from "./operation.ts";
 import { readQuery } from "./query.ts";
 
 /** The dependencies that all endpoints share. */
-export interface Door {
+export interface EndpointContext {
   readonly gate: Pick<Gate, "call">;
   readonly ids: Ids;
   readonly metrics: Metrics;
@@ -84,14 +84,14 @@ export interface EndpointInput<Body extends TSchema, Query extends TProperties> 
 }
 
 /** The parts of Elysia's context that an endpoint uses. */
-interface Context {
+interface RouteContext {
   readonly request: Request;
   readonly params: Readonly<Record<string, string>>;
   readonly server: Server<unknown> | null;
 }
 
 export interface Endpoint {
-  handle(context: Context): Promise<Response>;
+  handle(context: RouteContext): Promise<Response>;
   /** Elysia does not read the body, because the caller must be authenticated and authorised first. */
   readonly hook: { readonly parse: "none"; readonly detail: DocumentDecoration };
 }
@@ -104,7 +104,7 @@ const BROWSER_HEADERS = { "cache-control": "no-store", "x-content-type-options":
  * JSON.
  */
 export function endpoint<Body extends TSchema = TObject, Query extends TProperties = TProperties>(
-  door: Door,
+  door: EndpointContext,
   spec: EndpointSpec<Body, Query>,
   handle: (input: EndpointInput<Body, Query>) => Promise<Reply | StreamReply>,
 ): Endpoint {
@@ -114,7 +114,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
   const { counted = true } = spec;
   const readCaller = spec.signsIn ? readSignIn : readBrowserCredential;
 
-  async function answer({ request, params, server }: Context): Promise<Response> {
+  async function answer({ request, params, server }: RouteContext): Promise<Response> {
     const requestId = door.ids("req");
     const credential = readCaller({ request, publicUrl: door.publicUrl }, door.operatorSecret);
     const origin = {
@@ -194,7 +194,7 @@ export interface StreamReply {
  * @throws Problem 429 `rate_limited`
  */
 export function claimConnection(
-  { openCalls, metrics }: Pick<Door, "openCalls" | "metrics">,
+  { openCalls, metrics }: Pick<EndpointContext, "openCalls" | "metrics">,
   request: Request,
   workspaceId: number,
 ): void {

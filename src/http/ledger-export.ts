@@ -9,13 +9,13 @@ import { type AdmitRead, EvidenceReader } from "../ledger/evidence.ts";
 import { evidenceLooks, evidenceSpan } from "../ledger/evidence-pages.ts";
 import { type LedgerFaults, reportChanged } from "../ledger/faults.ts";
 import type { TreeHead } from "../ledger/proof/check.ts";
-import { collectPage, type EntryFilter, type Look } from "../ledger/query.ts";
+import { collectPage, type EntryFilter, type ScanResult } from "../ledger/query.ts";
 import type { Db } from "../store/db.ts";
 import type { Reply } from "./answer.ts";
 import { downloadStream, OpenDownloads, StalledReader } from "./download.ts";
 import type { StreamReply } from "./endpoint.ts";
 import { viewEntry } from "./ledger-entry.ts";
-import { type ChosenFormat, ENTRY_FORMATS, type EntryFormat } from "./ledger-format.ts";
+import { ENTRY_FORMATS, type EntryFormat, type NegotiatedFormat } from "./ledger-format.ts";
 import { IDLE_SECONDS } from "./listen.ts";
 import type { OwnEntries } from "./own-entries.ts";
 import { encodeCursor } from "./page.ts";
@@ -81,7 +81,7 @@ export class LedgerExports {
   async reply(
     call: Call,
     request: Request,
-    chosen: ChosenFormat,
+    chosen: NegotiatedFormat,
     selection: LedgerSelection,
   ): Promise<Reply | StreamReply> {
     const { format } = chosen;
@@ -110,7 +110,7 @@ export class LedgerExports {
   async #page(
     call: Call,
     request: Request,
-    { contentType }: ChosenFormat,
+    { contentType }: NegotiatedFormat,
     format: EntryFormat,
     limit: number,
     selection: LedgerSelection,
@@ -207,7 +207,7 @@ export class LedgerExports {
     signal: AbortSignal,
     { filter, isOutside, task, order = "asc", after }: LedgerSelection,
     signed: TreeHead,
-  ): AsyncGenerator<Look, void> {
+  ): AsyncGenerator<ScanResult, void> {
     if (isOutside) return;
     const evidence = await EvidenceReader.open(
       this.#parts.db,
@@ -228,7 +228,7 @@ export class LedgerExports {
   #bundle(
     call: Call,
     signal: AbortSignal,
-    { contentType }: ChosenFormat,
+    { contentType }: NegotiatedFormat,
     { filter: { task: _, ...filter }, own, date }: LedgerSelection,
     size: number,
   ): Download {

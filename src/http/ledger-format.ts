@@ -25,13 +25,13 @@ export const LEDGER_MEDIA_TYPES = {
   article14: "application/zip",
 } as const satisfies Record<LedgerFormat, MediaType>;
 
-export interface ChosenFormat {
+export interface NegotiatedFormat {
   readonly format: LedgerFormat;
   readonly contentType: string;
 }
 
 /** The format named in the query, else the one that the Accept header prefers, else JSON. */
-export function chooseFormat(named: LedgerFormat | undefined, accept: string | null): ChosenFormat {
+export function chooseFormat(named: LedgerFormat | undefined, accept: string | null): NegotiatedFormat {
   const type: MediaType =
     named === undefined ? (preferredType(accept, OFFERED) ?? "application/json") : LEDGER_MEDIA_TYPES[named];
   return {

@@ -27,7 +27,7 @@ export interface Opener {
 }
 
 /** All streams opened with one secret or session. */
-interface Standing {
+interface CallerStreams {
   readonly opener: Opener;
   /** Each function ends the reading of one stream. */
   readonly streams: Set<() => void>;
@@ -45,7 +45,7 @@ interface Standing {
  */
 export class OpenCallers {
   readonly #parts: OpenCallerParts;
-  readonly #standings = new Map<string, Standing>();
+  readonly #standings = new Map<string, CallerStreams>();
   #isRoundDue = false;
 
   constructor(parts: OpenCallerParts) {
@@ -96,11 +96,11 @@ export class OpenCallers {
     };
   }
 
-  #enter(opener: Opener): Standing {
+  #enter(opener: Opener): CallerStreams {
     const key = keyOf(opener);
     const known = this.#standings.get(key);
     if (known) return known;
-    const standing: Standing = {
+    const standing: CallerStreams = {
       ...{ opener, streams: new Set(), until: Number.POSITIVE_INFINITY, isStale: true, looking: null },
       cancelTimer: () => {},
     };
@@ -108,7 +108,7 @@ export class OpenCallers {
     return standing;
   }
 
-  #leave(standing: Standing, close: () => void): void {
+  #leave(standing: CallerStreams, close: () => void): void {
     standing.streams.delete(close);
     if (standing.streams.size > 0) return;
     standing.cancelTimer();
@@ -133,7 +133,7 @@ export class OpenCallers {
   }
 
   /** Ends the streams of an opener that is no longer authorised. Never rejects. */
-  async #check(standing: Standing): Promise<void> {
+  async #check(standing: CallerStreams): Promise<void> {
     while (standing.streams.size > 0 && (standing.isStale || standing.looking)) {
       standing.looking ??= this.#look(standing).finally(() => {
         standing.looking = null;
@@ -143,7 +143,7 @@ export class OpenCallers {
     this.#endExpired(standing);
   }
 
-  async #look(standing: Standing): Promise<void> {
+  async #look(standing: CallerStreams): Promise<void> {
     standing.isStale = false;
     try {
       standing.until = (await this.goodUntil(standing.opener)) ?? 0;
@@ -154,7 +154,7 @@ export class OpenCallers {
     this.#wait(standing);
   }
 
-  #wait(standing: Standing): void {
+  #wait(standing: CallerStreams): void {
     standing.cancelTimer();
     const ms = standing.until - this.#parts.clock.now();
     if (ms <= 0 || ms === Number.POSITIVE_INFINITY || standing.streams.size === 0) return;
@@ -164,7 +164,7 @@ export class OpenCallers {
     });
   }
 
-  #endExpired({ until, streams }: Standing): void {
+  #endExpired({ until, streams }: CallerStreams): void {
     if (this.#parts.clock.now() < until) return;
     for (const close of [...streams]) close();
   }

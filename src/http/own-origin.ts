@@ -1,7 +1,7 @@
 import { isLoopback } from "../config/listen.ts";
 
 /** A request, whose headers tell which page made it, and the server's configured address. */
-export interface Asked {
+export interface OriginCheck {
   readonly request: Request;
   /** The configured URL that clients use. */
   readonly publicUrl: string | null;
@@ -19,7 +19,7 @@ const HOST = /^[^\s/?#@\\]+$/;
  * Cross-Site Request Forgery Prevention Cheat Sheet, "Fetch Metadata headers" and "Using standard headers to verify
  * origin").
  */
-export function isFromOwnPage(asked: Asked): boolean {
+export function isFromOwnPage(asked: OriginCheck): boolean {
   const { headers, method } = asked.request;
   if (namesAnotherOrigin(asked)) return false;
   const isRead = method === "GET" || method === "HEAD";
@@ -39,12 +39,12 @@ export function isFromOwnPage(asked: Asked): boolean {
  * Whether a page of another origin made the request, as far as its headers tell. Programs that are not browsers send
  * neither header, and are not such pages.
  */
-export function isFromForeignPage(asked: Asked): boolean {
+export function isFromForeignPage(asked: OriginCheck): boolean {
   const site = asked.request.headers.get("sec-fetch-site");
   return namesAnotherOrigin(asked) || (site !== null && site !== "same-origin");
 }
 
-function namesAnotherOrigin({ request, publicUrl }: Asked): boolean {
+function namesAnotherOrigin({ request, publicUrl }: OriginCheck): boolean {
   const origin = request.headers.get("origin");
   if (origin === null) return false;
   const published = publicUrl === null ? null : new URL(publicUrl);
@@ -57,7 +57,7 @@ function namesAnotherOrigin({ request, publicUrl }: Asked): boolean {
 }
 
 /** Whether this server's cookies may have `Secure`: clients use HTTPS, either directly or to a proxy in front. */
-export function isSecure({ request, publicUrl }: Asked): boolean {
+export function isSecure({ request, publicUrl }: OriginCheck): boolean {
   return publicUrl?.startsWith("https:") === true || schemeOf(request) === "https";
 }
 
@@ -67,13 +67,13 @@ export function isSecure({ request, publicUrl }: Asked): boolean {
  * (RFC 6265bis, section 5.7; W3C Secure Contexts, "Is origin potentially trustworthy?"). The page is the one that
  * `Origin` names. Without it, the requested address counts, which at the public name is the public URL.
  */
-export function dropsSecureCookies(asked: Asked): boolean {
+export function dropsSecureCookies(asked: OriginCheck): boolean {
   if (!isSecure(asked)) return false;
   const page = URL.parse(asked.request.headers.get("origin") ?? addressOf(asked));
   return page?.protocol === "http:" && !isTrusted(page.hostname);
 }
 
-function addressOf({ request, publicUrl }: Asked): string {
+function addressOf({ request, publicUrl }: OriginCheck): string {
   const host = hostOf(request);
   if (publicUrl !== null && (host === null || host === new URL(publicUrl).host)) return publicUrl;
   return `${schemeOf(request)}://${host}`;
@@ -87,7 +87,7 @@ function isTrusted(hostname: string): boolean {
  * The port that the browser used, which a container or proxy may map to another. Cookies ignore ports, so two
  * gateways on one machine need different cookie names (RFC 6265, section 8.5).
  */
-export function portOf(asked: Asked): number {
+export function portOf(asked: OriginCheck): number {
   const port = /:(\d{1,5})$/.exec(hostOf(asked.request) ?? "")?.[1];
   return port === undefined ? (isSecure(asked) ? 443 : 80) : Number(port);
 }

@@ -1,5 +1,5 @@
 import { hasSecretForm, SESSION_PREFIX } from "../access/secret.ts";
-import { type Asked, isSecure, portOf } from "./own-origin.ts";
+import { isSecure, type OriginCheck, portOf } from "./own-origin.ts";
 
 const NAME = "gatehouse_session";
 
@@ -7,7 +7,7 @@ const NAME = "gatehouse_session";
  * The secret of the session that a browser is signed in with. Null if the browser sends none, or two cookies of the
  * same name: another host of the domain may have planted one, and they cannot be told apart (RFC 6265, section 8.6).
  */
-export function readSessionCookie(asked: Asked): string | null {
+export function readSessionCookie(asked: OriginCheck): string | null {
   const header = asked.request.headers.get("cookie");
   if (header === null) return null;
   const name = nameOf(asked);
@@ -23,16 +23,16 @@ export function readSessionCookie(asked: Asked): string | null {
 }
 
 /** The `Set-Cookie` header that signs a browser in for this many milliseconds. */
-export function sessionCookie(asked: Asked, secret: string, lifetimeMs: number): string {
+export function sessionCookie(asked: OriginCheck, secret: string, lifetimeMs: number): string {
   return cookie(asked, secret, Math.max(0, Math.floor(lifetimeMs / 1_000)));
 }
 
 /** The `Set-Cookie` header that makes a browser forget its session. */
-export function endedCookie(asked: Asked): string {
+export function endedCookie(asked: OriginCheck): string {
   return cookie(asked, "", 0);
 }
 
-function cookie(asked: Asked, value: string, maxAge: number): string {
+function cookie(asked: OriginCheck, value: string, maxAge: number): string {
   const secure = isSecure(asked) ? "; Secure" : "";
   return `${nameOf(asked)}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`;
 }
@@ -41,7 +41,7 @@ function cookie(asked: Asked, value: string, maxAge: number): string {
  * `__Host-` keeps other hosts of the domain from planting a cookie (RFC 6265bis, section 4.1.3.2). Browsers require
  * HTTPS for it.
  */
-function nameOf(asked: Asked): string {
+function nameOf(asked: OriginCheck): string {
   const port = portOf(asked);
   if (!isSecure(asked)) return `${NAME}_${port}`;
   return port === 443 ? `__Host-${NAME}` : `__Host-${NAME}_${port}`;

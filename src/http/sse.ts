@@ -28,7 +28,7 @@ export function eventStream(
   clock: Clock,
   { expire, ended }: { readonly expire: () => void; readonly ended: () => void },
 ): Response {
-  const given = new Given();
+  const given = new DeliveredChunks();
   const stream: Stream<Uint8Array> = new Stream<Uint8Array>(
     frames(reader, signal, {
       drained(bytes) {
@@ -54,7 +54,7 @@ export function eventStream(
 }
 
 /** Sizes of the last chunks given to a connection, which reports how many it holds but not how large they are. */
-class Given {
+class DeliveredChunks {
   readonly #sizes: number[] = [];
 
   add(bytes: number): void {

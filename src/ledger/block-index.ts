@@ -103,7 +103,7 @@ function parseEntry(bytes: string, seq: number): IndexedEntry {
 }
 
 /** Entries from `first` to `last`, both inclusive. */
-export interface Span {
+export interface SeqRange {
   readonly first: number;
   readonly last: number;
   readonly order: "asc" | "desc";

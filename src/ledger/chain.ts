@@ -12,7 +12,7 @@ export interface Tail {
 }
 
 /** An entry in the chain: its bytes, and the tail it results in. */
-export interface Link {
+export interface ChainedEntry {
   readonly bytes: string;
   readonly prev: Uint8Array;
   readonly tail: Tail;
@@ -27,7 +27,7 @@ export interface PayloadHashes {
 export const EMPTY_TAIL: Tail = { seq: 0, leaf: new Uint8Array(32), leafHex: "0".repeat(64), ts: 0 };
 
 /** Appends a draft to a tail. @throws TypeError if the draft is not canonical (contains a float) */
-export function link(tail: Tail, draft: Draft, clockMs: number, hashes: PayloadHashes = {}): Link {
+export function link(tail: Tail, draft: Draft, clockMs: number, hashes: PayloadHashes = {}): ChainedEntry {
   const ts = Math.max(clockMs, tail.ts);
   const seq = tail.seq + 1;
   const bytes = encodeEntry(draft, {

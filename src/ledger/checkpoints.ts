@@ -6,7 +6,7 @@ import type { Db, Tx } from "../store/db.ts";
 import type { CheckpointFile } from "./checkpoint-file.ts";
 import { type LedgerFaults, reportChanged } from "./faults.ts";
 import type { LedgerHeads } from "./heads.ts";
-import type { Grown, Ledger } from "./ledger.ts";
+import type { Ledger, LedgerGrowth } from "./ledger.ts";
 import { LedgerChanged } from "./ledger-changed.ts";
 import { parseSignedCheckpoint } from "./proof/checkpoint.ts";
 import { isEqual } from "./proof/hash.ts";
@@ -162,7 +162,7 @@ export class Checkpoints {
     this.published.emit({ workspaceId, head: last });
   }
 
-  #note({ workspaceId, size }: Grown): void {
+  #note({ workspaceId, size }: LedgerGrowth): void {
     const known = this.#sizes.get(workspaceId);
     if (known) known.size = size;
     else this.#sizes.set(workspaceId, { size, signed: NONE });

@@ -44,7 +44,7 @@ export interface Draft {
   readonly output?: string | undefined;
 }
 
-export interface Sealed {
+export interface EntryFields {
   readonly seq: number;
   /** Hex of the previous entry's leaf; 64 zeros for the first entry. */
   readonly prev: string;
@@ -59,7 +59,7 @@ export interface Sealed {
  * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8.
  * @throws TypeError for a number that is not a safe integer, and for a key of `detail` that is not in snake_case
  */
-export function encodeEntry(draft: Draft, sealed: Sealed): string {
+export function encodeEntry(draft: Draft, sealed: EntryFields): string {
   return JSON.stringify({
     action: draft.action,
     actor: draft.actor.toWellFormed(),

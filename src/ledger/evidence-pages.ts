@@ -1,8 +1,8 @@
-import type { Span } from "./block-index.ts";
+import type { SeqRange } from "./block-index.ts";
 import type { EntryTest } from "./entry-filter.ts";
 import { blockOf, type EvidenceReader } from "./evidence.ts";
 import { parsedEntry } from "./parsed-entry.ts";
-import type { EntryFilter, Look, StoredEntry } from "./query.ts";
+import type { EntryFilter, ScanResult, StoredEntry } from "./query.ts";
 import { TILE_WIDTH } from "./tiles.ts";
 
 /**
@@ -12,7 +12,7 @@ import { TILE_WIDTH } from "./tiles.ts";
  */
 export async function* evidencePages(
   evidence: EvidenceReader,
-  span: Span,
+  span: SeqRange,
   matches: EntryTest,
 ): AsyncGenerator<readonly StoredEntry[], void> {
   for await (const { entries } of evidenceLooks(evidence, span, matches)) yield entries;
@@ -21,9 +21,9 @@ export async function* evidencePages(
 /** The same, with the seq reached, from which a later read can continue. @throws LedgerChanged */
 export async function* evidenceLooks(
   evidence: EvidenceReader,
-  { first, last, order }: Span,
+  { first, last, order }: SeqRange,
   matches: EntryTest,
-): AsyncGenerator<Look, void> {
+): AsyncGenerator<ScanResult, void> {
   const isUp = order === "asc";
   for (const block of blocksOf({ first, last, order })) {
     const entries = await evidence.block(block);
@@ -41,7 +41,7 @@ export async function* evidenceLooks(
 /** The seq and leaf of every entry of a span, regardless of filters. @throws LedgerChanged */
 export async function* leafPages(
   evidence: EvidenceReader,
-  span: Pick<Span, "first" | "last">,
+  span: Pick<SeqRange, "first" | "last">,
 ): AsyncGenerator<readonly Pick<StoredEntry, "seq" | "leaf">[], void> {
   for (const block of blocksOf({ ...span, order: "asc" })) {
     const leaves = await evidence.leaves(block);
@@ -87,7 +87,7 @@ async function timeOf(evidence: Pick<EvidenceReader, "entry">, seq: number): Pro
   return typeof ts === "string" ? ts : undefined;
 }
 
-function* blocksOf({ first, last, order }: Span): Generator<number, void> {
+function* blocksOf({ first, last, order }: SeqRange): Generator<number, void> {
   if (first > last) return;
   const [low, high] = [blockOf(first), blockOf(last)];
   if (order === "asc") for (let block = low; block <= high; block++) yield block;

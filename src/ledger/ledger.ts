@@ -3,7 +3,7 @@ import type { RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
 import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
-import { type Link, link, type Tail } from "./chain.ts";
+import { type ChainedEntry, link, type Tail } from "./chain.ts";
 import type { Draft } from "./entry.ts";
 import type { LedgerHeads } from "./heads.ts";
 import { keepPayloads, type Payload, type SaltedHash, saltedHash } from "./payload.ts";
@@ -28,7 +28,7 @@ export interface Ledger {
    */
   record(workspaceId: number, draft: Draft, admit?: Admit): Promise<number>;
   /** Emits a ledger's new size once it is on disk. */
-  readonly grown: Signal<Grown>;
+  readonly grown: Signal<LedgerGrowth>;
   /** Emits each entry once it is on disk, in the order of its ledger. */
   readonly appended: Signal<Appended>;
 }
@@ -36,7 +36,7 @@ export interface Ledger {
 /** Refuses an entry by throwing. Undefined means that it is admitted at once. */
 export type Admit = (tx: Tx) => Promise<void> | undefined;
 
-export interface Grown {
+export interface LedgerGrowth {
   readonly workspaceId: number;
   readonly size: number;
 }
@@ -47,7 +47,7 @@ export interface Appended {
   readonly draft: Draft;
 }
 
-interface Waiting {
+interface QueuedEntry {
   readonly workspaceId: number;
   readonly draft: Draft;
   readonly admit: Admit | undefined;
@@ -70,9 +70,9 @@ const ROWS = 16;
  * encoding and hashing).
  */
 export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: LedgerHeads): Ledger {
-  const grown = new Signal<Grown>();
+  const grown = new Signal<LedgerGrowth>();
   const appended = new Signal<Appended>();
-  let waiting: Waiting[] = [];
+  let waiting: QueuedEntry[] = [];
   db.beforeCommit((tx) => heads.write(tx));
 
   function moveTail(tx: Tx, workspaceId: number, tails: readonly Tail[], drafts: readonly Draft[]): void {
@@ -102,7 +102,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     tail: Tail,
     draft: Draft,
     at: number,
-  ): { readonly next: Link; readonly payloads: readonly Payload[] } {
+  ): { readonly next: ChainedEntry; readonly payloads: readonly Payload[] } {
     const { input, output } = draft;
     if (input === undefined && output === undefined) return { next: link(tail, draft, at), payloads: [] };
     const salted = {
@@ -122,10 +122,10 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     return { next, payloads };
   }
 
-  async function appendWaiting(tx: Tx, group: readonly Waiting[]): Promise<(number | Error)[]> {
+  async function appendWaiting(tx: Tx, group: readonly QueuedEntry[]): Promise<(number | Error)[]> {
     const now = clock.now();
     const chains = new Map<number, { readonly tails: Tail[]; readonly drafts: Draft[] }>();
-    const links: (readonly [number, Link])[] = [];
+    const links: (readonly [number, ChainedEntry])[] = [];
     const texts: Payload[] = [];
     const results: (number | Error)[] = [];
     for (const { workspaceId, draft, admit } of group) {
@@ -156,7 +156,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
   }
 
   async function writeWaiting(): Promise<void> {
-    let group: readonly Waiting[] = [];
+    let group: readonly QueuedEntry[] = [];
     try {
       const results = await db.tx((tx) => {
         group = waiting;
@@ -226,7 +226,10 @@ export async function completeLedger(db: Db, workspaceId: number): Promise<void>
 
 const COLUMNS = 5;
 
-async function insert(tx: Tx, links: readonly (readonly [workspaceId: number, Link])[]): Promise<void> {
+async function insert(
+  tx: Tx,
+  links: readonly (readonly [workspaceId: number, ChainedEntry])[],
+): Promise<void> {
   for (let from = 0; from < links.length; ) {
     const count = links.length - from >= ROWS ? ROWS : 1;
     const values: SqlValue[] = [];

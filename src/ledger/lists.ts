@@ -1,5 +1,5 @@
 import type { Sql } from "../store/db.ts";
-import { BITS_BYTES, BLOCK, blockBits, type Span } from "./block-index.ts";
+import { BITS_BYTES, BLOCK, blockBits, type SeqRange } from "./block-index.ts";
 import { type CheckedBlock, CheckedBlocks, seqsIn } from "./checked-blocks.ts";
 import { CheckedEntries } from "./checked-entries.ts";
 import { type CheckedTail, CheckedTails } from "./checked-tails.ts";
@@ -14,8 +14,8 @@ import {
   collectPage,
   type EntryFilter,
   type EntryPage,
-  type FoundEntries,
-  type Look,
+  type EntryPageRows,
+  type ScanResult,
   type StoredEntry,
   waysOf,
 } from "./query.ts";
@@ -69,7 +69,7 @@ export class LedgerLists {
     filter: EntryFilter,
     page: EntryPage,
     signal?: AbortSignal,
-  ): Promise<FoundEntries> {
+  ): Promise<EntryPageRows> {
     const { order, after, limit } = page;
     const reading = this.#reading(workspaceId);
     let { first, last } = await evidenceSpan(reading, filter);
@@ -84,7 +84,7 @@ export class LedgerLists {
   async *read(
     workspaceId: number,
     filter: Omit<EntryFilter, "from" | "to">,
-    span: Span,
+    span: SeqRange,
   ): AsyncGenerator<readonly StoredEntry[], void> {
     const reading = this.#reading(workspaceId);
     for await (const { entries, isLast } of reading.looks(filter, span, AT_ONCE)) {
@@ -183,7 +183,7 @@ class Reading {
     return new Map(found.map((entry) => [entry.seq, entry]));
   }
 
-  async *looks(filter: EntryFilter, wanted: Span, most: number): AsyncGenerator<Look, void> {
+  async *looks(filter: EntryFilter, wanted: SeqRange, most: number): AsyncGenerator<ScanResult, void> {
     const { order } = wanted;
     if (filter.task === null) return;
     const first = Math.max(wanted.first, filter.task?.dispatchSeq ?? 1);
@@ -227,11 +227,11 @@ class Reading {
 
   /** Looks at checked blocks from the start of the span: finds entries that may match in memory, then reads them. */
   async #lookAtChecked(
-    { first, last, order }: Span,
+    { first, last, order }: SeqRange,
     ways: readonly (readonly string[])[],
     matches: EntryTest,
     most: number,
-  ): Promise<Omit<Look, "isLast">> {
+  ): Promise<Omit<ScanResult, "isLast">> {
     const isUp = order === "asc";
     const step = isUp ? 1 : -1;
     const wanted: WantedEntries[] = [];
@@ -277,10 +277,10 @@ class Reading {
 
   /** Looks at some unchecked blocks from the start of the span, by their entries' bytes. */
   async #lookAtUnchecked(
-    { first, last, order }: Span,
+    { first, last, order }: SeqRange,
     matches: EntryTest,
     most: number,
-  ): Promise<Omit<Look, "isLast">> {
+  ): Promise<Omit<ScanResult, "isLast">> {
     const isUp = order === "asc";
     const step = isUp ? 1 : -1;
     const entries: StoredEntry[] = [];

@@ -46,7 +46,7 @@ export interface EntryPage {
   readonly looks?: number;
 }
 
-export interface FoundEntries {
+export interface EntryPageRows {
   readonly entries: readonly StoredEntry[];
   /** Where to continue, as `after`; null if nothing is left to look at. */
   readonly next: number | null;
@@ -66,10 +66,10 @@ const LOOK_LIMIT = 64;
 
 /** Collects looks into one page, in order: at most `limit` entries, and where to continue. */
 export async function collectPage(
-  looks: AsyncIterable<Look>,
+  looks: AsyncIterable<ScanResult>,
   page: EntryPage,
   signal?: AbortSignal,
-): Promise<FoundEntries> {
+): Promise<EntryPageRows> {
   const { limit } = page;
   const found: StoredEntry[] = [];
   let left = page.looks ?? LOOK_LIMIT;
@@ -89,7 +89,7 @@ export async function collectPage(
   return { entries, next: found.length > limit && end !== undefined ? end.seq : reached };
 }
 
-export interface Look {
+export interface ScanResult {
   readonly entries: readonly StoredEntry[];
   /** The last seq looked at. */
   readonly reached: number;

@@ -1,7 +1,7 @@
 import { type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
 import { indexBlock } from "./block-index.ts";
 import { HASH_BYTES } from "./proof/hash.ts";
-import { nodesOf, type Range, type TreeNode } from "./proof/ranges.ts";
+import { type LeafRange, nodesOf, type TreeNode } from "./proof/ranges.ts";
 import { foldRight } from "./proof/tree.ts";
 import { rootOfComplete, TREE } from "./tree-hash.ts";
 
@@ -85,19 +85,19 @@ export class TreeReader {
     return size === 0 ? TREE.empty() : this.hashOf({ start: 0, end: size });
   }
 
-  hashesOf(ranges: readonly Range[]): Promise<Uint8Array[]> {
+  hashesOf(ranges: readonly LeafRange[]): Promise<Uint8Array[]> {
     return Promise.all(ranges.map((range) => this.hashOf(range)));
   }
 
   /** @throws Error if the range extends past the end of the tree */
-  async hashOf(range: Range): Promise<Uint8Array> {
+  async hashOf(range: LeafRange): Promise<Uint8Array> {
     const hash = foldRight(TREE, await this.subtreesOf(range));
     if (hash === undefined) throw new Error("an empty range has no hash");
     return hash;
   }
 
   /** The hashes of the complete subtrees that make up a range, from left to right. */
-  subtreesOf(range: Range): Promise<Uint8Array[]> {
+  subtreesOf(range: LeafRange): Promise<Uint8Array[]> {
     return Promise.all(nodesOf(range).map((node) => this.#node(node)));
   }
 

@@ -27,7 +27,7 @@ export interface LedgerWatchParts {
 }
 
 /** An event, and the ledgers that have not recorded it yet. */
-interface Pending {
+interface PendingDisturbance {
   readonly disturbance: Disturbance;
   readonly noticedAt: number;
   left: readonly number[];
@@ -44,7 +44,7 @@ interface Pending {
  */
 export class LedgerWatch {
   readonly #parts: LedgerWatchParts;
-  #pending: Pending[] = [];
+  #pending: PendingDisturbance[] = [];
   readonly #continued = new Set<number>();
   #looking: Promise<void> | null = null;
   #end = () => {};
@@ -177,7 +177,7 @@ export class LedgerWatch {
   }
 }
 
-function draftOf({ disturbance, noticedAt }: Pending, now: number): Draft {
+function draftOf({ disturbance, noticedAt }: PendingDisturbance, now: number): Draft {
   const { kind, ...what } = disturbance;
   const isOver = disturbance.kind === "file_moved" && disturbance.change === "returned";
   const late = now - noticedAt;

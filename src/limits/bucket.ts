@@ -10,7 +10,7 @@ export interface BucketRule {
   readonly perSecond: number;
 }
 
-export interface Taken {
+export interface BucketResult {
   readonly bucket: Bucket;
   readonly allowed: boolean;
   /** Whole tokens left. */
@@ -26,7 +26,7 @@ export function fullBucket(rule: BucketRule, now: number): Bucket {
 }
 
 /** Refills for the elapsed time (none if the clock went back) and takes one token if available. */
-export function take(bucket: Bucket, rule: BucketRule, now: number): Taken {
+export function take(bucket: Bucket, rule: BucketRule, now: number): BucketResult {
   const filled = filledUp(bucket, rule, now);
   const allowed = filled >= 1;
   const available = allowed ? filled - 1 : filled;

@@ -4,7 +4,7 @@ interface Lease {
 }
 
 /** A place in a budget's queue. */
-export interface Place {
+export interface QueueTicket {
   readonly budget: string;
   /**
    * Resolves when its owner should try again: it is first in the queue, and something was released or it became first
@@ -66,7 +66,7 @@ export class Reservations {
    * Joins a budget's queue. MUST be called in the same turn in which the caller found that it has to wait, so that no
    * release is missed.
    */
-  join(budget: string): Place {
+  join(budget: string): QueueTicket {
     const line = this.#lines.get(budget) ?? new Set<Waiter>();
     this.#lines.set(budget, line);
     const waiter = new Waiter();

@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 
 /** The kinds of response that a client accepts. */
-export interface Takes {
+export interface AcceptedTypes {
   readonly json: boolean;
   readonly stream: boolean;
 }
@@ -13,7 +13,7 @@ const STREAM_TYPES = new Set(["text/event-stream", "text/*", "*/*"]);
  * Reads the Accept header. The specification requires clients to name both types, but many programs name only one, or
  * none (RFC 9110, section 12.5.1: no header means any). Weights are ignored: a client that accepts a stream gets one.
  */
-export function takes(headers: Headers): Takes {
+export function takes(headers: Headers): AcceptedTypes {
   const accept = headers.get("accept") ?? "*/*";
   const types = accept.split(",").map((part) => (part.split(";")[0] ?? "").trim().toLowerCase());
   return {
@@ -25,7 +25,7 @@ export function takes(headers: Headers): Takes {
 /**
  * The request in the form that the SDK requires: it must accept both types. Without the body, which was already read.
  */
-export function withAccept(request: Request, { json, stream }: Takes): Request {
+export function withAccept(request: Request, { json, stream }: AcceptedTypes): Request {
   const isTaken = request.method === "GET" ? stream : json || stream;
   if (!isTaken) return request;
   const headers = new Headers(request.headers);

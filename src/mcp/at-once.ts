@@ -6,7 +6,7 @@ import { RpcError } from "./rpc-error.ts";
 import { CANCELLED, type Session } from "./session.ts";
 import { ToolPage } from "./tool-page.ts";
 import type { ToolParts } from "./tools.ts";
-import type { Visit } from "./visit.ts";
+import type { RequestVisit } from "./visit.ts";
 
 /** A request that needs no stream, because the answer is all that is sent. */
 export interface PlainRequest {
@@ -78,7 +78,7 @@ export interface PlainReply {
 export async function answerAtOnce(
   parts: ToolParts,
   session: Session,
-  visit: Visit,
+  visit: RequestVisit,
   { id, method, params }: PlainRequest,
 ): Promise<PlainReply> {
   const abort = new AbortController();

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { ProblemCode } from "../base/errors.ts";
 import { findExcess, MAX_MEMBERS, MAX_NESTING, outlineJson } from "../base/nesting.ts";
 import { Carrier } from "./bridge/carrier.ts";
-import { type Line, LineReader } from "./bridge/lines.ts";
+import { type InputLine, LineReader } from "./bridge/lines.ts";
 import { readMessages, requestId } from "./bridge/message.ts";
 import type { DoorAddress } from "./bridge/session.ts";
 
@@ -39,7 +39,7 @@ export async function bridge(options: BridgeOptions): Promise<void> {
   const gone = Promise.withResolvers<void>();
   const carrier = new Carrier({ door, clock, warn, toClient: writer(output, gone.promise) });
   const lines = new LineReader(LINE_BYTES);
-  const take = (line: Line): void => {
+  const take = (line: InputLine): void => {
     if (line === null) warn(`a line of more than ${LINE_BYTES / 1024 / 1024} MiB was skipped`);
     else if (line.trim() !== "") takeLine(line.trim(), carrier, warn);
   };

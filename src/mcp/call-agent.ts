@@ -12,7 +12,7 @@ import type { McpParts } from "./parts.ts";
 import { perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED } from "./session.ts";
-import { WAITS_PER_WORKSPACE, type Waits } from "./waits.ts";
+import { type TaskWaiters, WAITS_PER_WORKSPACE } from "./waits.ts";
 
 const Finished = validator(
   Type.Object({
@@ -35,7 +35,7 @@ const OUTPUT_STEP = 200;
  * no task is created.
  */
 export async function callAgent(
-  parts: McpParts & { readonly waits: Waits },
+  parts: McpParts & { readonly waits: TaskWaiters },
   context: RequestContext,
   agent: string,
   input: object,
@@ -59,7 +59,7 @@ interface AgentCall {
 }
 
 async function dispatchAndWait(
-  parts: McpParts & { readonly waits: Waits },
+  parts: McpParts & { readonly waits: TaskWaiters },
   context: RequestContext,
   { agent, input, stop, mayWait }: AgentCall,
 ): Promise<Result> {

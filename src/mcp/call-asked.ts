@@ -1,4 +1,4 @@
-import type { AskedCall } from "../connectors/direct-call.ts";
+import type { ApprovalTask } from "../connectors/direct-call.ts";
 import type { ToolAnswer } from "../connectors/source.ts";
 import type { EventReader } from "../tasks/events.ts";
 import { isFinal } from "../tasks/task.ts";
@@ -6,7 +6,7 @@ import type { McpParts } from "./parts.ts";
 import { progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED } from "./session.ts";
-import type { Waits } from "./waits.ts";
+import type { TaskWaiters } from "./waits.ts";
 
 /** Some clients give up after a minute of silence, so they get several notifications per minute. */
 const PROGRESS_MS = 10_000;
@@ -19,9 +19,9 @@ const DECIDED = "\nevent: approval.decided\n";
  * the task's output.
  */
 export async function callAsked(
-  parts: McpParts & { readonly waits: Waits },
+  parts: McpParts & { readonly waits: TaskWaiters },
   context: RequestContext,
-  asked: AskedCall,
+  asked: ApprovalTask,
   ledgerSeq: number | null,
 ): Promise<Result> {
   const { task: id } = asked;

@@ -4,7 +4,7 @@ import type { Credential, Origin } from "../gate/gate.ts";
 import { asJson, takes, withAccept } from "./accept.ts";
 import { answerAtOnce, type PlainRequest, plainRequest, speaksKnownVersion } from "./at-once.ts";
 import { cancelledBy, countCalls, initializeOf, requestIdsOf, viaOf } from "./messages.ts";
-import { Offers } from "./offer.ts";
+import { ToolOffers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
 import type { McpParts, StreamPlace } from "./parts.ts";
@@ -15,8 +15,8 @@ import { Sessions } from "./sessions.ts";
 import { opened } from "./stream.ts";
 import { ToolChanges } from "./tool-changes.ts";
 import type { ToolParts } from "./tools.ts";
-import { Visit } from "./visit.ts";
-import { Waits } from "./waits.ts";
+import { RequestVisit } from "./visit.ts";
+import { TaskWaiters } from "./waits.ts";
 
 /**
  * Maximum number of messages in a body, the same as in the SDK. Each message is counted, so a body with a million
@@ -61,8 +61,8 @@ export class McpDoor {
 
   constructor(parts: McpParts) {
     const { clock, log, tokens } = parts;
-    const offers = new Offers(parts);
-    this.#parts = { ...parts, offers, waits: new Waits() };
+    const offers = new ToolOffers(parts);
+    this.#parts = { ...parts, offers, waits: new TaskWaiters() };
     this.#sessions = new Sessions({ clock, log, rightsEnd: ({ caller }) => parts.gate.rightsEnd(caller) });
     this.#opener = new SessionOpener(this.#parts, this.#sessions);
     this.#changes = new ToolChanges({ clock, log, offers, sessions: this.#sessions });
@@ -106,7 +106,7 @@ export class McpDoor {
     const found = gate.identify(origin);
     const identified = found instanceof Promise ? await found : found;
     if (!identified.ok) return refused(identified, origin);
-    const visit = new Visit(origin, identified.caller, null);
+    const visit = new RequestVisit(origin, identified.caller, null);
     try {
       asked.claimConnection(identified.caller.workspaceId);
       switch (asked.request.method) {
@@ -136,7 +136,7 @@ export class McpDoor {
   /**
    * Records a request that was refused before any call began. Counts it against the limit if it was not counted yet.
    */
-  async #refuse(visit: Visit, problem: Problem): Promise<McpAnswer> {
+  async #refuse(visit: RequestVisit, problem: Problem): Promise<McpAnswer> {
     const operation = { action: "session.use", scope: null, counted: visit.limit !== null } as const;
     const answer = await this.#parts.gate.perform<never>(operation, visit.origin, visit, () =>
       Promise.reject(problem),
@@ -144,7 +144,7 @@ export class McpDoor {
     return answer.ok ? answer.value : refused(answer, visit.origin);
   }
 
-  async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+  async #post(asked: McpRequest, visit: RequestVisit): Promise<McpAnswer> {
     const body = await asked.readBody(visit.caller.workspaceId);
     // Checked first, because everything after it reads every message.
     if (Array.isArray(body) && body.length > BATCH) {
@@ -158,7 +158,7 @@ export class McpDoor {
     return this.#take(asked, visit, body);
   }
 
-  async #take(asked: McpRequest, visit: Visit, body: unknown): Promise<McpAnswer> {
+  async #take(asked: McpRequest, visit: RequestVisit, body: unknown): Promise<McpAnswer> {
     const { caller, origin } = visit;
     // The rights are checked again, because the body may have taken minutes to arrive.
     const confirming = this.#parts.gate.confirm(caller);
@@ -203,7 +203,7 @@ export class McpDoor {
   }
 
   /** Opens a session for an initialize request. Any other message without a session is an error. */
-  async #initialize(asked: McpRequest, body: unknown, visit: Visit): Promise<McpAnswer> {
+  async #initialize(asked: McpRequest, body: unknown, visit: RequestVisit): Promise<McpAnswer> {
     const hello = initializeOf(body);
     if (!hello) {
       return answered(
@@ -224,7 +224,7 @@ export class McpDoor {
     return answered(response, visit, opening.ledgerSeq);
   }
 
-  async #get(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+  async #get(asked: McpRequest, visit: RequestVisit): Promise<McpAnswer> {
     const id = asked.request.headers.get("mcp-session-id");
     if (id !== null) {
       const session = this.#reach(id, visit, "streamable");
@@ -248,7 +248,7 @@ export class McpDoor {
   }
 
   /** Opens a session's stream of unsolicited messages, or resumes a stream. */
-  async #listen(session: Session, asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+  async #listen(session: Session, asked: McpRequest, visit: RequestVisit): Promise<McpAnswer> {
     const place = this.#parts.streams.take(session.workspaceId);
     let watched: Response | undefined;
     try {
@@ -264,7 +264,7 @@ export class McpDoor {
   }
 
   /** Opens the only stream of a session of the older transport. The session begins and ends with it. */
-  async #openOlder(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+  async #openOlder(asked: McpRequest, visit: RequestVisit): Promise<McpAnswer> {
     const endpoint = urlOf(asked.request, SSE_PATH, this.#parts);
     const place = this.#parts.streams.take(visit.caller.workspaceId);
     const opening = await this.#opener.sse(visit, (session) => `${endpoint}?sessionId=${session}`);
@@ -278,7 +278,7 @@ export class McpDoor {
     return answered(this.#watched(opening.value, by.transport.response, place), visit, opening.ledgerSeq);
   }
 
-  async #delete(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+  async #delete(asked: McpRequest, visit: RequestVisit): Promise<McpAnswer> {
     const id = asked.request.headers.get("mcp-session-id");
     if (id === null) {
       return answered(
@@ -296,7 +296,7 @@ export class McpDoor {
   }
 
   /** Takes a message of the older transport, whose answer goes to the stream. */
-  #postToStream(id: string, body: unknown, visit: Visit): McpAnswer {
+  #postToStream(id: string, body: unknown, visit: RequestVisit): McpAnswer {
     const session = this.#reach(id, visit, "sse");
     const { by } = session;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
@@ -316,7 +316,7 @@ export class McpDoor {
   }
 
   /** @throws Problem 404 `not_found` */
-  #reach(id: string, { caller }: Visit, kind: SessionTransport["kind"]): Session {
+  #reach(id: string, { caller }: RequestVisit, kind: SessionTransport["kind"]): Session {
     const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
     if (session?.by.kind !== kind) {
       throw new Problem("not_found", "This MCP session does not exist or has ended. Initialize a new one.");
@@ -325,7 +325,7 @@ export class McpDoor {
     return session;
   }
 
-  async #pass(session: Session, asked: McpRequest, visit: Visit, body?: unknown): Promise<Response> {
+  async #pass(session: Session, asked: McpRequest, visit: RequestVisit, body?: unknown): Promise<Response> {
     if (session.by.kind !== "streamable") throw new Error("the older transport takes its messages itself");
     const { request } = asked;
     const taken = takes(request.headers);

@@ -40,7 +40,7 @@ export class EventMemory {
   }
 }
 
-interface Kept {
+interface StoredEvent {
   readonly id: string;
   readonly stream: string;
   readonly message: JSONRPCMessage;
@@ -54,7 +54,7 @@ interface Kept {
 export class SessionEvents implements EventStore {
   readonly #memory: EventMemory;
   readonly #workspaceId: number;
-  #kept: Kept[] = [];
+  #kept: StoredEvent[] = [];
   #characters = 0;
   #last = 0;
 

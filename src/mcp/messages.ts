@@ -59,13 +59,13 @@ function isRequestId(id: unknown): id is RequestId {
 }
 
 /** How a client introduces itself. */
-export interface Hello {
+export interface ClientInfo {
   readonly protocol: string;
   readonly client: string;
 }
 
 /** What an initialize request states about its client; undefined if the body has none. */
-export function initializeOf(body: unknown): Hello | undefined {
+export function initializeOf(body: unknown): ClientInfo | undefined {
   const hello = messagesOf(body).find((message) => field(message, "method") === "initialize");
   if (hello === undefined) return undefined;
   const params = field(hello, "params");

@@ -11,7 +11,7 @@ import { type ToolNames, toolNames } from "./names.ts";
 import { type ToolView, toolJson, viewTool } from "./tool-view.ts";
 
 /** The tools available to one caller. */
-export interface Offer {
+export interface ToolOffer {
   /** Sorted by name. In search mode, the two tools that find and call the others. */
   readonly listed: readonly ToolView[];
   /** All tools that the caller may call. */
@@ -32,7 +32,7 @@ const OFFERS = 1_000;
 const OFFERED = 500_000;
 
 /** Made for this catalogue. Removed when agents change, even while being made. */
-interface KnownOffers {
+interface WorkspaceToolCache {
   readonly catalogue: readonly CatalogueTool[];
   readonly made: Promise<WorkspaceOffers>;
 }
@@ -40,17 +40,17 @@ interface KnownOffers {
 interface WorkspaceOffers {
   readonly agents: readonly OfferedAgent[];
   readonly names: ToolNames;
-  readonly offers: Map<string, Offer>;
+  readonly offers: Map<string, ToolOffer>;
   /** Number of tools in all lists of `offers`. */
   offered: number;
 }
 
 /** Tool lists, made on demand and kept until agents or connectors change. */
-export class Offers {
+export class ToolOffers {
   readonly #agents: Agents;
   readonly #registry: ToolRegistry;
   readonly #fixtures: Fixtures | null;
-  readonly #workspaces = new Map<number, KnownOffers>();
+  readonly #workspaces = new Map<number, WorkspaceToolCache>();
   /** The views of tools, shared by all kinds of callers while the tool is offered. */
   readonly #views = new WeakMap<CatalogueTool, ToolView>();
 
@@ -65,7 +65,7 @@ export class Offers {
     parts.agents.changed.listen((workspaceId) => void this.#workspaces.delete(workspaceId));
   }
 
-  async of(caller: Caller): Promise<Offer> {
+  async of(caller: Caller): Promise<ToolOffer> {
     const { workspaceId } = caller;
     const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;
     const known = await this.#known(workspaceId);
@@ -121,7 +121,7 @@ export class Offers {
     return offered;
   }
 
-  #make(caller: Caller, agent: Agent | null, { agents, names }: WorkspaceOffers): Offer {
+  #make(caller: Caller, agent: Agent | null, { agents, names }: WorkspaceOffers): ToolOffer {
     const user: ToolUser = { tools: agent?.tools ?? ["*"], scopes: caller.scopes };
     const paths = new Map<string, Via>();
     const tools = this.#registry.reachable(caller.workspaceId, user).map((tool) => {
@@ -151,11 +151,11 @@ export class Offers {
 }
 
 function makeOffer(
-  reachable: Offer["reachable"],
-  listed: Offer["listed"],
+  reachable: ToolOffer["reachable"],
+  listed: ToolOffer["listed"],
   names: ToolNames,
-  paths: Offer["paths"],
-): Offer {
+  paths: ToolOffer["paths"],
+): ToolOffer {
   let digest: string | undefined;
   return {
     reachable,

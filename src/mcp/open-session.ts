@@ -2,15 +2,15 @@ import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { RandomSource } from "../base/ids.ts";
 import { redact } from "../base/log.ts";
-import type { Answer } from "../gate/gate.ts";
+import type { CallResult } from "../gate/gate.ts";
 import { EventMemory, SessionEvents } from "./events.ts";
-import type { Hello } from "./messages.ts";
+import type { ClientInfo } from "./messages.ts";
 import { createServer } from "./server.ts";
 import type { Session, SessionTransport } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 import { SseTransport } from "./sse-transport.ts";
 import type { ToolParts } from "./tools.ts";
-import type { Visit } from "./visit.ts";
+import type { RequestVisit } from "./visit.ts";
 
 /** Interval of keep-alives on the stream of a slow answer. */
 const KEEP_ALIVE_MS = 10_000;
@@ -33,7 +33,7 @@ export class SessionOpener {
   }
 
   /** Opens a session of Streamable HTTP. Never throws. */
-  streamable(visit: Visit, hello: Hello): Promise<Answer<Session>> {
+  streamable(visit: RequestVisit, hello: ClientInfo): Promise<CallResult<Session>> {
     return this.#open(visit, hello, (id) => {
       const events = new SessionEvents(this.#memory, visit.caller.workspaceId);
       const transport = new WebStandardStreamableHTTPServerTransport({
@@ -50,7 +50,7 @@ export class SessionOpener {
    * Opens a session of the older HTTP+SSE. `endpointOf` returns the URL where the session with this id takes
    * messages. Never throws.
    */
-  sse(visit: Visit, endpointOf: (id: string) => string): Promise<Answer<Session>> {
+  sse(visit: RequestVisit, endpointOf: (id: string) => string): Promise<CallResult<Session>> {
     const { clock, answers } = this.#parts;
     const hold = (bytes: number) => answers.hold(visit.caller.workspaceId, bytes);
     return this.#open(visit, { protocol: "2024-11-05", client: "" }, (id) => ({
@@ -60,10 +60,10 @@ export class SessionOpener {
   }
 
   async #open(
-    visit: Visit,
-    hello: Hello,
+    visit: RequestVisit,
+    hello: ClientInfo,
     transportOf: (id: string) => SessionTransport,
-  ): Promise<Answer<Session>> {
+  ): Promise<CallResult<Session>> {
     const { gate, log, clock, offers, ids, random } = this.#parts;
     const { caller, origin } = visit;
     const operation = { action: "session.open", scope: null, counted: true } as const;

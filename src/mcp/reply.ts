@@ -4,7 +4,7 @@ import type { Origin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 import type { PlainReply } from "./at-once.ts";
 import { rpcError } from "./rpc-error.ts";
-import type { Visit } from "./visit.ts";
+import type { RequestVisit } from "./visit.ts";
 
 /** An answer of the MCP endpoint, from which `http` makes a response. */
 export interface McpAnswer {
@@ -13,7 +13,11 @@ export interface McpAnswer {
   readonly outcome: { readonly response: Response } | { readonly problem: Problem } | PlainReply;
 }
 
-export function answered(response: Response, { limit }: Visit, ledgerSeq: number | null = null): McpAnswer {
+export function answered(
+  response: Response,
+  { limit }: RequestVisit,
+  ledgerSeq: number | null = null,
+): McpAnswer {
   return { limit, ledgerSeq, outcome: { response } };
 }
 
@@ -40,6 +44,6 @@ export function rpcResponse(status: number, code: number, message: string): Resp
 }
 
 /** Passes the visit through the SDK to the handlers. The token's secret is not passed on. */
-export function authInfo(visit: Visit): AuthInfo {
+export function authInfo(visit: RequestVisit): AuthInfo {
   return { token: "", clientId: visit.caller.actor, scopes: [], extra: { visit } };
 }

@@ -6,15 +6,15 @@ import type { Progress } from "../connectors/source.ts";
 import type { Call } from "../gate/call.ts";
 import type { McpParts } from "./parts.ts";
 import { rpcError } from "./rpc-error.ts";
-import type { Visit } from "./visit.ts";
+import type { RequestVisit } from "./visit.ts";
 
-export type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
+export type RequestExtra = RequestHandlerExtra<ServerRequest, ServerNotification>;
 export type Params = Readonly<Record<string, unknown>>;
 export type Result = Readonly<Record<string, unknown>>;
 
 /** The context of one JSON-RPC request. */
 export interface RequestContext {
-  readonly visit: Visit;
+  readonly visit: RequestVisit;
   /**
    * Aborted when the client cancels or the session ends. Belongs to this request only, so its handler may also abort
    * it.
@@ -26,7 +26,7 @@ export interface RequestContext {
 
 export interface RequestStream {
   readonly server: Server;
-  readonly extra: Extra;
+  readonly extra: RequestExtra;
 }
 
 export interface Performed<Value> {

@@ -6,7 +6,7 @@ import { answer } from "./answer.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED, GONE } from "./session.ts";
 import type { ToolParts } from "./tools.ts";
-import { Visit } from "./visit.ts";
+import { RequestVisit } from "./visit.ts";
 
 const INSTRUCTIONS =
   "Gatehouse: the tools, agents and documents that this token may use. Each call is checked and recorded.";
@@ -22,7 +22,7 @@ const NO_VALIDATOR: jsonSchemaValidator = {
 };
 
 /** Notifications about a server's requests. */
-export interface ServerTold {
+export interface ServerEvents {
   began(requestId: RequestId, abort: AbortController): void;
   ended(requestId: RequestId): void;
   /** The client has cancelled the request. The SDK then sends no answer and leaves the waiting stream open. */
@@ -33,7 +33,7 @@ export interface ServerTold {
  * The server of one session. Uses the low-level class with one handler for all methods, because `McpServer` converts
  * its schemas again for every list (100 lists/s instead of 4,800, with 200 tools).
  */
-export function createServer(parts: ToolParts, told: ServerTold): Server {
+export function createServer(parts: ToolParts, told: ServerEvents): Server {
   const server = new Server(
     { name: "gatehouse", title: "Gatehouse", version: VERSION },
     {
@@ -51,7 +51,7 @@ export function createServer(parts: ToolParts, told: ServerTold): Server {
   server.fallbackRequestHandler = async (request: JSONRPCRequest, extra): Promise<RpcResult> => {
     const visit: unknown = extra.authInfo?.extra?.visit;
     // Without a visit, the request was not authenticated.
-    if (!(visit instanceof Visit))
+    if (!(visit instanceof RequestVisit))
       throw new RpcError(RPC.invalidRequest, "The request was not authenticated.");
     const { signal, requestId } = extra;
     const abort = new AbortController();

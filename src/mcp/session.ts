@@ -6,11 +6,11 @@ import type { SessionEvents } from "./events.ts";
 import type { SseTransport } from "./sse-transport.ts";
 
 /** Why a request was aborted, as the abort's reason. */
-export type BrokenOff = "cancelled" | "gone";
+export type AbortReason = "cancelled" | "gone";
 /** The client no longer wants an answer. */
-export const CANCELLED = "cancelled" satisfies BrokenOff;
+export const CANCELLED = "cancelled" satisfies AbortReason;
 /** The session has ended: the client has left, its token is no longer valid, or the process stops. */
-export const GONE = "gone" satisfies BrokenOff;
+export const GONE = "gone" satisfies AbortReason;
 
 /** The transport of a session's messages. */
 export type SessionTransport =

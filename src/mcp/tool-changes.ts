@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Offers } from "./offer.ts";
+import type { ToolOffers } from "./offer.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -10,7 +10,7 @@ const WAIT_MS = 100;
 export interface ToolChangeParts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly offers: Offers;
+  readonly offers: ToolOffers;
   readonly sessions: Sessions;
 }
 

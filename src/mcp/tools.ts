@@ -5,13 +5,13 @@ import { denyArguments } from "./arguments.ts";
 import { callAgent } from "./call-agent.ts";
 import { callAsked, resultOf } from "./call-asked.ts";
 import { CALL_TOOL, CallArguments, FIND_TOOLS, FindArguments, findTools } from "./find-tools.ts";
-import type { Offers } from "./offer.ts";
+import type { ToolOffers } from "./offer.ts";
 import type { McpParts } from "./parts.ts";
 import { type Params, perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
 import { ToolPage } from "./tool-page.ts";
-import type { Waits } from "./waits.ts";
+import type { TaskWaiters } from "./waits.ts";
 
-export type ToolParts = McpParts & { readonly offers: Offers; readonly waits: Waits };
+export type ToolParts = McpParts & { readonly offers: ToolOffers; readonly waits: TaskWaiters };
 
 export async function listTools(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
   const { caller } = context.visit;

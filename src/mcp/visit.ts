@@ -4,7 +4,7 @@ import type { Origin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 
 /** One HTTP request, as seen by the handlers of the calls in it. Its caller is already authenticated. */
-export class Visit {
+export class RequestVisit {
   #origin: Origin;
   readonly caller: Caller;
   /** Null before the request is counted, and if it is not counted. */

@@ -11,7 +11,7 @@ interface Wait {
  * Clients waiting for a task to end, whether an agent's task or a call that a person must approve, for as long as
  * that takes. When the process stops, they are notified first, so that they can still be answered.
  */
-export class Waits {
+export class TaskWaiters {
   readonly #all = new Set<Wait>();
   #stopped = false;
 

@@ -5,19 +5,19 @@ import type {
 } from "@ai-sdk/provider";
 import type { Clock } from "../base/clock.ts";
 
-type Open = (options: LanguageModelV4CallOptions) => PromiseLike<LanguageModelV4StreamResult>;
+type OpenModel = (options: LanguageModelV4CallOptions) => PromiseLike<LanguageModelV4StreamResult>;
 
 /**
  * Streams from `open`, and fails with a TimeoutError if nothing arrives for `timeoutMs`, whether the beginning of the
  * answer or its next part. On timeout, the upstream request is aborted. Time in which nobody reads does not count.
  */
 export async function withDeadline(
-  open: Open,
+  open: OpenModel,
   options: LanguageModelV4CallOptions,
   timeoutMs: number,
   clock: Clock,
 ): Promise<LanguageModelV4StreamResult> {
-  const silence = new Silence(timeoutMs, clock);
+  const silence = new SilenceTimer(timeoutMs, clock);
   const signal = options.abortSignal
     ? AbortSignal.any([options.abortSignal, silence.signal])
     : silence.signal;
@@ -68,7 +68,7 @@ export async function withDeadline(
 /**
  * One timer for a whole stream: each part only records its time of arrival, since arming a timer for each costs more.
  */
-class Silence {
+class SilenceTimer {
   readonly #controller = new AbortController();
   readonly #timeoutMs: number;
   readonly #clock: Clock;

@@ -18,7 +18,7 @@ export interface OpenModel {
 }
 
 /** The only access to models. Providers are kept inside, so no model can be reached without a policy and a tier. */
-export interface ModelDoor {
+export interface ModelGateway {
   readonly tiers: Tiers;
   price(model: string): Price;
   /**
@@ -51,11 +51,11 @@ export interface ModelConfig {
 }
 
 /** @param requests the most requests to models that may be in flight at once */
-export async function createModelDoor(
+export async function createModelGateway(
   config: ModelConfig,
   clock: Clock,
   requests: number,
-): Promise<ModelDoor> {
+): Promise<ModelGateway> {
   const providers = await createProviders(config.providers, clock);
   const slots = new FairSlots({
     slots: requests,

@@ -12,7 +12,7 @@ export interface Receiver {
 }
 
 /** The result of a post. Its texts are this program's, because a response may contain anything. */
-export interface Posted {
+export interface PostResult {
   readonly httpStatus: number | null;
   /** Null: accepted. */
   readonly problem: string | null;
@@ -30,7 +30,7 @@ export async function post(
   { id, body }: { readonly id: string; readonly body: string },
   clock: Clock,
   closing: AbortSignal,
-): Promise<Posted> {
+): Promise<PostResult> {
   const control = new AbortController();
   const abort = () => control.abort();
   const cancel = clock.after(TIMEOUT_MS, abort);

@@ -12,7 +12,7 @@ import {
   replacePending,
 } from "./deliveries.ts";
 import { DeliveryLines } from "./lines.ts";
-import { type Posted, post, type Receiver } from "./post.ts";
+import { type PostResult, post, type Receiver } from "./post.ts";
 
 /** All notice types. The webhook gets all of them. */
 export const NOTICE_TYPES = [
@@ -222,7 +222,7 @@ export class Webhook {
   }
 
   /** Milliseconds until the next attempt, not sooner than the receiver asks. Null: give up. */
-  #waitAfter({ isGone, retryAfterMs }: Posted, tries: number): number | null {
+  #waitAfter({ isGone, retryAfterMs }: PostResult, tries: number): number | null {
     const pause = RETRY_MS[tries];
     if (isGone || pause === undefined) return null;
     const wait = Math.max(pause, Math.min(retryAfterMs ?? 0, RETRY_AFTER_LIMIT_MS));

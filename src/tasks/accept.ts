@@ -24,7 +24,7 @@ export interface NewTaskRequest {
   readonly within?: ((tx: Tx, id: string) => Promise<void>) | undefined;
 }
 
-export interface Dispatched {
+export interface DispatchResult {
   readonly id: string;
   /** Whether the idempotency key had already made this task. */
   readonly replayed: boolean;
@@ -42,7 +42,7 @@ export async function acceptTask(
   { scheduler, draining: signal }: { readonly scheduler: Scheduler; readonly draining: AbortSignal },
   call: Call,
   request: NewTaskRequest,
-): Promise<Dispatched> {
+): Promise<DispatchResult> {
   const { agents, clock, hub, ids, signals } = parts;
   const { workspaceId, actor } = call.caller;
   const { agent, key } = request;
@@ -100,7 +100,7 @@ export async function acceptTask(
 }
 
 /** Answers a request whose idempotency key has already made a task. */
-export async function replay(call: Call, id: string): Promise<Dispatched> {
+export async function replay(call: Call, id: string): Promise<DispatchResult> {
   call.about({ task: id, detail: { replayed: 1 } });
   await call.record("succeeded");
   return { id, replayed: true };

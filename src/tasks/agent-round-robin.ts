@@ -1,4 +1,4 @@
-import type { Queued } from "./scheduler.ts";
+import type { QueuedTask } from "./scheduler.ts";
 
 /**
  * The waiting tasks of one workspace. Agents take turns, one task each; an agent's own tasks are served in order of
@@ -7,11 +7,11 @@ import type { Queued } from "./scheduler.ts";
  */
 export class AgentRoundRobin {
   /** In order of arrival. */
-  readonly #places = new Map<string, Link<Queued>>();
+  readonly #places = new Map<string, Link<QueuedTask>>();
   /** The waiting tasks of each agent that has any. */
-  readonly #lines = new Map<number, Link<Chain<Queued>>>();
+  readonly #lines = new Map<number, Link<Chain<QueuedTask>>>();
   /** The agents' lines, the next one first. */
-  readonly #round = new Chain<Chain<Queued>>();
+  readonly #round = new Chain<Chain<QueuedTask>>();
 
   get size(): number {
     return this.#places.size;
@@ -22,7 +22,7 @@ export class AgentRoundRobin {
   }
 
   /** Adds a task after its agent's other tasks. A task that is already waiting keeps its place. */
-  add(queued: Queued): void {
+  add(queued: QueuedTask): void {
     const { agentId, taskId } = queued;
     if (this.#places.has(taskId)) return;
     let line = this.#lines.get(agentId);
@@ -49,7 +49,7 @@ export class AgentRoundRobin {
   }
 
   /** Removes and returns the task whose turn it is; undefined if none waits. */
-  take(): Queued | undefined {
+  take(): QueuedTask | undefined {
     const line = this.#round.first;
     const next = line?.value.first?.value;
     if (!line || !next) return undefined;
@@ -62,12 +62,12 @@ export class AgentRoundRobin {
   }
 
   /** All waiting tasks, in order of arrival. */
-  all(): Queued[] {
+  all(): QueuedTask[] {
     return [...this.#places.values()].map(({ value }) => value);
   }
 
   /** An agent's waiting tasks, in the order in which they will be served. */
-  of(agentId: number): Queued[] {
+  of(agentId: number): QueuedTask[] {
     return this.#lines.get(agentId)?.value.toArray() ?? [];
   }
 }

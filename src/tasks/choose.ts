@@ -10,7 +10,7 @@ export interface TaskFilter {
 }
 
 /** The ids of one page. `more`: there are further pages. */
-export interface ChosenTasks {
+export interface TaskIdPage {
   readonly ids: readonly string[];
   readonly more: boolean;
 }
@@ -37,7 +37,7 @@ export async function chooseTasks(
   filter: TaskFilter,
   limit: number,
   before: string | undefined,
-): Promise<ChosenTasks> {
+): Promise<TaskIdPage> {
   const found = await matching(db, workspaceId, filter, limit + 1, before ?? "task~");
   const sizes = await textBytes(db, workspaceId, found.slice(0, limit));
   const ids = fitting(found, limit, (id) => sizes.get(id) ?? 0);

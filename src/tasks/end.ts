@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { EventLog } from "./event-log.ts";
-import { type Ending, finishTask } from "./finish.ts";
-import { type EndSignals, internal, interruptionOf } from "./interruption.ts";
+import { finishTask, type TaskEnding } from "./finish.ts";
+import { type EndingSignals, internal, interruptionOf } from "./interruption.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
-import type { Queued } from "./scheduler.ts";
+import type { QueuedTask } from "./scheduler.ts";
 import { findSealedTask } from "./store.ts";
 import type { Task } from "./task.ts";
 
@@ -18,8 +18,8 @@ const RETRY_LAST_MS = 1_000;
  */
 export async function takeUp(
   parts: Pick<TaskParts, "db" | "clock" | "log">,
-  queued: Queued,
-  signals: EndSignals,
+  queued: QueuedTask,
+  signals: EndingSignals,
 ): Promise<Task | undefined> {
   const { signal, stopping, retries } = signals;
   for (let wait = RETRY_FIRST_MS; ; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
@@ -59,8 +59,8 @@ export async function endTask(
   parts: TaskParts,
   task: Task,
   log: EventLog,
-  given: Ending,
-  signals: EndSignals,
+  given: TaskEnding,
+  signals: EndingSignals,
   owed: OwedCharge | null = null,
 ): Promise<boolean> {
   const { clock } = parts;
@@ -124,7 +124,7 @@ export async function endTask(
 /**
  * Resolves after the given time, when a signal aborts that was not aborted before, or when all retries are triggered.
  */
-async function pause(clock: Clock, ms: number, { signal, stopping, retries }: EndSignals): Promise<void> {
+async function pause(clock: Clock, ms: number, { signal, stopping, retries }: EndingSignals): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const wake = () => resolve();
   const cancel = clock.after(ms, wake);

@@ -97,7 +97,7 @@ export class PayloadExpiry {
     // A run that was begun is completed, even if payloads are now kept for longer.
     const upTo = Math.max(limit, run?.upTo ?? 0);
     if (upTo <= done) return;
-    const expiring = new Expiring(
+    const expiring = new ExpiryProgress(
       workspaceId,
       done,
       run === null ? { upTo, days, payloads: 0 } : { ...run, ...(upTo > run.upTo ? { upTo, days } : {}) },
@@ -139,7 +139,7 @@ export class PayloadExpiry {
   }
 
   /** Erases the stored events of tasks whose last entry is old enough. */
-  async #eraseTasks(expiring: Expiring): Promise<void> {
+  async #eraseTasks(expiring: ExpiryProgress): Promise<void> {
     const { workspaceId, done, run } = expiring;
     const span = { first: done + 1, last: run.upTo, order: "asc" } as const;
     for await (const entries of this.#parts.lists.read(workspaceId, { action: "task.dispatch" }, span)) {
@@ -152,13 +152,13 @@ export class PayloadExpiry {
     }
   }
 
-  async #eraseTask(expiring: Expiring, id: string): Promise<void> {
+  async #eraseTask(expiring: ExpiryProgress, id: string): Promise<void> {
     const { workspaceId } = expiring;
     await eraseEvents(this.#parts.db, { workspaceId, id }, ALL_TEXTS, (tx) => expiring.note(tx, 0));
     this.#parts.hub.erased(id);
   }
 
-  async #erasePayloads(expiring: Expiring): Promise<void> {
+  async #erasePayloads(expiring: ExpiryProgress): Promise<void> {
     const { db } = this.#parts;
     const { workspaceId, run } = expiring;
     for (let after = 0; !this.#stopped; ) {
@@ -174,7 +174,7 @@ export class PayloadExpiry {
   }
 
   /** Tasks with payloads in this slice that ended after the last entry that is old enough. */
-  async #goingOn({ workspaceId, run }: Expiring, after: number, end: number): Promise<string[]> {
+  async #goingOn({ workspaceId, run }: ExpiryProgress, after: number, end: number): Promise<string[]> {
     const { db, lists } = this.#parts;
     const rows = await db.all<{ id: string; seq: number }>(
       `SELECT t.id, MIN(p.seq) AS seq FROM payloads AS p
@@ -188,7 +188,7 @@ export class PayloadExpiry {
     return rows.map(({ id }) => id);
   }
 
-  async #eraseBeginning(expiring: Expiring, id: string): Promise<void> {
+  async #eraseBeginning(expiring: ExpiryProgress, id: string): Promise<void> {
     const { db, hub } = this.#parts;
     const { workspaceId, run } = expiring;
     const task = await findTask(db, workspaceId, id);
@@ -205,7 +205,7 @@ export class PayloadExpiry {
 }
 
 /** One run over a workspace, and how much of it is noted in the store. */
-class Expiring {
+class ExpiryProgress {
   readonly workspaceId: number;
   readonly done: number;
   #run: ExpiryRun;

@@ -4,14 +4,14 @@ import type { Tx } from "../store/db.ts";
 import { withdrawApprovals } from "./approvals/rows.ts";
 import { saveEvents } from "./event-store.ts";
 import { encodeFrame } from "./frames.ts";
-import { type LostParts, type OwedCharge, openCallsOf, recordLost } from "./lost.ts";
+import { type LostCallParts, type OwedCharge, openCallsOf, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { forgetAnswers } from "./run/progress.ts";
 import { findTask, markFinished } from "./store.ts";
 import { type FinalStatus, notBefore, type Task, type TaskErrorCode } from "./task.ts";
 import { viewTask } from "./view.ts";
 
-export interface Ending {
+export interface TaskEnding {
   readonly status: FinalStatus;
   readonly error: { readonly code: TaskErrorCode; readonly message: string } | null;
   /** The answer; null if there is none. */
@@ -19,14 +19,14 @@ export interface Ending {
 }
 
 /** An ending with the time when the task reached it, and whether the store has refused it before. */
-export interface TimedEnding extends Ending {
+export interface TimedTaskEnding extends TaskEnding {
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
   readonly isLate: boolean;
 }
 
 /** What the run leaves to be written with the task's end. */
-export interface Remains {
+export interface UnsavedRun {
   /** Events in memory that are not stored yet. */
   readonly unsaved: { readonly firstId: number; readonly frames: readonly Uint8Array[] };
   /** The charge for a model call whose outcome could not be written. */
@@ -40,11 +40,11 @@ export interface Remains {
  * @returns the last frame, for the readers; null if the task had already ended
  */
 export async function finishTask(
-  parts: LostParts & Pick<TaskParts, "signals">,
+  parts: LostCallParts & Pick<TaskParts, "signals">,
   tx: Tx,
   task: Task,
-  ending: TimedEnding,
-  { unsaved, owed, isBare }: Remains,
+  ending: TimedTaskEnding,
+  { unsaved, owed, isBare }: UnsavedRun,
 ): Promise<Uint8Array | null> {
   const found = await findTask(tx, task.workspaceId, task.id);
   if (!found || found.finishedAt !== null) return null;
@@ -94,7 +94,7 @@ export async function finishTask(
   return frame;
 }
 
-function outcomeDraft(task: Task, ending: TimedEnding, now: number): Draft {
+function outcomeDraft(task: Task, ending: TimedTaskEnding, now: number): Draft {
   const late = ending.isLate ? { late_ms: Math.max(0, now - ending.at) } : {};
   return {
     phase: "outcome",

@@ -14,7 +14,7 @@ export interface OwedCharge extends ModelCallCharge {
 }
 
 /** The parts needed to record lost calls. */
-export type LostParts = Pick<TaskParts, "ledger" | "budgets" | "clock">;
+export type LostCallParts = Pick<TaskParts, "ledger" | "budgets" | "clock">;
 
 /** A call without an outcome. */
 export interface OpenCall {
@@ -70,7 +70,7 @@ export function payerOf({ workspaceId, agentId, agent }: Task): Payer {
  * @returns the task with these charges added
  */
 export async function recordLost(
-  parts: LostParts,
+  parts: LostCallParts,
   tx: Tx,
   task: Task,
   calls: readonly OpenCall[],
@@ -92,7 +92,7 @@ export async function recordLost(
 }
 
 async function recordLostCall(
-  { ledger, budgets, clock }: LostParts,
+  { ledger, budgets, clock }: LostCallParts,
   tx: Tx,
   task: Task,
   { seq, kind, name, price }: OpenCall,

@@ -9,7 +9,7 @@ import type { Budgets } from "../gate/budget.ts";
 import type { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerLists } from "../ledger/lists.ts";
-import type { ModelDoor } from "../models/door.ts";
+import type { ModelGateway } from "../models/door.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
@@ -28,7 +28,7 @@ export interface TaskParts {
   readonly workspaces: Workspaces;
   readonly agents: Agents;
   readonly tokens: Pick<Tokens, "grantOf">;
-  readonly door: ModelDoor;
+  readonly door: ModelGateway;
   readonly tools: ToolRegistry;
   readonly approvals: ApprovalEvidence;
   readonly hub: TaskEventHub;

@@ -1,8 +1,8 @@
 import { endTask, takeUp } from "./end.ts";
 import type { Interruption } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
-import type { Retries } from "./retries.ts";
-import type { Queued } from "./scheduler.ts";
+import type { EndingRetries } from "./retries.ts";
+import type { QueuedTask } from "./scheduler.ts";
 
 /**
  * The most tasks ended at once, each of which is in memory with its prompt. Waiting tasks take a few hundred bytes
@@ -17,8 +17,8 @@ export interface PendingEnd {
   readonly done: Promise<void>;
 }
 
-interface Waiting extends PendingEnd {
-  readonly queued: Queued;
+interface PendingEnding extends PendingEnd {
+  readonly queued: QueuedTask;
   readonly interruption: Interruption;
   readonly finish: () => void;
 }
@@ -30,24 +30,24 @@ interface Waiting extends PendingEnd {
 export class QueueEndings {
   readonly #parts: TaskParts;
   readonly #stopping: AbortSignal;
-  readonly #retries: Retries;
+  readonly #retries: EndingRetries;
   /** All that have not ended, the oldest first. */
-  readonly #all = new Map<string, Waiting>();
-  readonly #untried = new Set<Waiting>();
+  readonly #all = new Map<string, PendingEnding>();
+  readonly #untried = new Set<PendingEnding>();
   #active = 0;
   #isRefused = false;
 
-  constructor(parts: TaskParts, stopping: AbortSignal, retries: Retries) {
+  constructor(parts: TaskParts, stopping: AbortSignal, retries: EndingRetries) {
     this.#parts = parts;
     this.#stopping = stopping;
     this.#retries = retries;
   }
 
-  add(queued: Queued, interruption: Interruption): PendingEnd {
+  add(queued: QueuedTask, interruption: Interruption): PendingEnd {
     const control = new AbortController();
     control.abort(interruption);
     const { promise, resolve } = Promise.withResolvers<void>();
-    const waiting: Waiting = { control, done: promise, queued, interruption, finish: resolve };
+    const waiting: PendingEnding = { control, done: promise, queued, interruption, finish: resolve };
     this.#all.set(queued.taskId, waiting);
     this.#untried.add(waiting);
     void interruption.isPutOff.then(() => this.#refused());
@@ -96,7 +96,7 @@ export class QueueEndings {
   }
 
   /** Never rejects. */
-  async #end({ queued, interruption, control }: Waiting): Promise<void> {
+  async #end({ queued, interruption, control }: PendingEnding): Promise<void> {
     const journal = this.#parts.log;
     const log = this.#parts.hub.find(queued.taskId);
     const facts = { task: queued.taskId, ...interruption.decision?.facts() };

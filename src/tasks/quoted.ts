@@ -53,7 +53,7 @@ interface Extent {
 }
 
 /** What is to be erased of one task, or of calls without a task. */
-interface Quotes {
+interface QuotedTexts {
   /** The first output that contains the document. It is erased last, so that a crash leaves something to find. */
   readonly first: ErasedPayload;
   /** Intent of the call that returned it. */
@@ -243,9 +243,9 @@ export class QuotedPayloads {
     { workspaceId, document }: Erasure,
     from: number,
     { before, tasks }: Extent,
-  ): Promise<ReadonlyMap<string, Quotes>> {
+  ): Promise<ReadonlyMap<string, QuotedTexts>> {
     const { db, lists } = this.#parts;
-    const found = new Map<string, Quotes>();
+    const found = new Map<string, QuotedTexts>();
     const inputs = new Map<number, ErasedPayload>();
     // The outcome of a call that began before the deletion may come after it.
     const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
@@ -272,7 +272,7 @@ export class QuotedPayloads {
   }
 
   /** Erases the output that identifies the quotes last. */
-  async #erasePayloads(erasure: Erasure, task: string, { first, others }: Quotes): Promise<void> {
+  async #erasePayloads(erasure: Erasure, task: string, { first, others }: QuotedTexts): Promise<void> {
     const { workspaceId, document } = erasure;
     const draft = { ...draftOf(erasure, "succeeded"), task: task === "" ? undefined : task };
     const cause = { reason: "document_deleted", document } as const;
@@ -283,7 +283,7 @@ export class QuotedPayloads {
   async #eraseEvents(
     workspaceId: number,
     taskId: string,
-    { intentSeq, first, others }: Quotes,
+    { intentSeq, first, others }: QuotedTexts,
   ): Promise<void> {
     const { db, hub } = this.#parts;
     const task = await findTask(db, workspaceId, taskId);
@@ -334,7 +334,7 @@ function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): 
 }
 
 /** Rows MUST be passed in order. `inputs` are the arguments of calls whose results have not been read yet. */
-function collect(found: Map<string, Quotes>, inputs: Map<number, ErasedPayload>, row: Row): void {
+function collect(found: Map<string, QuotedTexts>, inputs: Map<number, ErasedPayload>, row: Row): void {
   const { seq, kind, holds, task, tool, ref } = row;
   const key = { seq, kind };
   const isWrite = tool === "vault.write";

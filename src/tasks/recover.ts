@@ -5,13 +5,13 @@ import type { Db } from "../store/db.ts";
 import { checkStoredTask } from "./check-stored.ts";
 import { endTask } from "./end.ts";
 import { openHiddenTasks } from "./hidden-tasks.ts";
-import { type EndSignals, failure } from "./interruption.ts";
+import { type EndingSignals, failure } from "./interruption.ts";
 import { type OpenCall, openCallsIn, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { closeUnproven, endChanged } from "./refuse-stored.ts";
-import { Retries } from "./retries.ts";
+import { EndingRetries } from "./retries.ts";
 import { hasLostSteps } from "./run/progress.ts";
-import type { Queued } from "./scheduler.ts";
+import type { QueuedTask } from "./scheduler.ts";
 import { findTask, markQueued } from "./store.ts";
 import type { Task, TaskStatus } from "./task.ts";
 import { readTaskEvidence } from "./task-evidence.ts";
@@ -23,16 +23,16 @@ const ATTEMPT_LIMIT = 3;
 const FIRST_EVENTS = 2;
 
 /** Tasks of an earlier process, the oldest first. */
-export interface Recovered {
-  readonly queued: readonly Queued[];
+export interface RecoveredTasks {
+  readonly queued: readonly QueuedTask[];
   /** Waiting for a person's decision. */
-  readonly awaiting: readonly Queued[];
+  readonly awaiting: readonly QueuedTask[];
   /** To be ended: the process died after their agent was stopped and before they were ended. */
-  readonly stopped: readonly Queued[];
+  readonly stopped: readonly QueuedTask[];
 }
 
 /** An unfinished task without its texts, since ten thousand may be queued. */
-interface OpenTask {
+interface UnfinishedTask {
   readonly id: string;
   readonly status: TaskStatus;
   readonly agentId: number;
@@ -44,7 +44,7 @@ interface OpenTask {
 
 /** An unfinished task whose rows agree with the ledger. */
 interface TrustedTask {
-  readonly open: OpenTask;
+  readonly open: UnfinishedTask;
   /** Calls that were in flight when the process died. */
   readonly lost: readonly OpenCall[];
 }
@@ -57,10 +57,10 @@ export async function recoverTasks(
   parts: TaskParts,
   workspaceId: number,
   stopping: AbortSignal,
-): Promise<Recovered> {
-  const queued: Queued[] = [];
-  const awaiting: Queued[] = [];
-  const stopped: Queued[] = [];
+): Promise<RecoveredTasks> {
+  const queued: QueuedTask[] = [];
+  const awaiting: QueuedTask[] = [];
+  const stopped: QueuedTask[] = [];
   const isStopped = stoppedAgents(parts.agents, workspaceId);
   for (const { open, lost } of await trustedTasks(parts, workspaceId, stopping)) {
     const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
@@ -101,7 +101,7 @@ async function trustedTasks(
   stopping: AbortSignal,
 ): Promise<TrustedTask[]> {
   const { db, lists, log } = parts;
-  let stored: OpenTask[] = [];
+  let stored: UnfinishedTask[] = [];
   let evidence: ReadonlyMap<string, ProvenTask>;
   try {
     await openHiddenTasks(parts, workspaceId);
@@ -136,8 +136,8 @@ async function trustedTasks(
 }
 
 /** In the order of their acceptance. */
-function openTasks(db: Db, workspaceId: number): Promise<OpenTask[]> {
-  return db.all<OpenTask>(
+function openTasks(db: Db, workspaceId: number): Promise<UnfinishedTask[]> {
+  return db.all<UnfinishedTask>(
     `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",
        EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS "hasCalls"
      FROM tasks t WHERE t.workspace_id = $1 AND t.finished_at IS NULL ORDER BY t.id`,
@@ -158,8 +158,8 @@ function stoppedAgents(agents: Agents, workspaceId: number): (agentId: number) =
   };
 }
 
-function signalsOf(stopping: AbortSignal): EndSignals {
-  return { signal: stopping, stopping, retries: new Retries() };
+function signalsOf(stopping: AbortSignal): EndingSignals {
+  return { signal: stopping, stopping, retries: new EndingRetries() };
 }
 
 async function reasonToEnd(db: Db, task: Task): Promise<string | null> {

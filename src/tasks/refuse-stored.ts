@@ -2,7 +2,7 @@ import { ProvenTask } from "../ledger/proven-task.ts";
 import type { Tx } from "../store/db.ts";
 import { withdrawApprovals } from "./approvals/rows.ts";
 import { endTask } from "./end.ts";
-import { type EndSignals, failure } from "./interruption.ts";
+import { type EndingSignals, failure } from "./interruption.ts";
 import { openCallsIn, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { closeRow, restoreRows } from "./refused-rows.ts";
@@ -48,7 +48,7 @@ export async function closeUnproven(
 export async function endChanged(
   parts: TaskParts,
   { workspaceId, id, proven }: RefusedTask,
-  signals: EndSignals,
+  signals: EndingSignals,
 ): Promise<void> {
   const { db, hub } = parts;
   if (!proven?.dispatch) return;

@@ -4,7 +4,7 @@ import { Leases } from "../limits/leases.ts";
 import { AgentRoundRobin } from "./agent-round-robin.ts";
 
 /** A task that waits for a slot. */
-export interface Queued {
+export interface QueuedTask {
   readonly workspaceId: number;
   readonly taskId: string;
   readonly agentId: number;
@@ -19,7 +19,7 @@ export interface SchedulerParts {
   /** Called when a workspace runs more tasks than its limit while enforcement is soft. */
   overLimit(workspace: Workspace): void;
   /** Runs one task to its end. MUST NOT reject. */
-  run(queued: Queued): Promise<void>;
+  run(queued: QueuedTask): Promise<void>;
 }
 
 /**
@@ -32,7 +32,7 @@ export class Scheduler {
   readonly #waiting = new Map<number, AgentRoundRobin>();
   readonly #reserved = new Map<number, number>();
   readonly #slots = new Leases();
-  readonly #running = new Map<string, Queued & { readonly done: Promise<void> }>();
+  readonly #running = new Map<string, QueuedTask & { readonly done: Promise<void> }>();
   #stopped = false;
 
   constructor(parts: SchedulerParts) {
@@ -63,7 +63,7 @@ export class Scheduler {
    * @returns functions that release the place or use it for the queued task
    * @throws Problem 429 `queue_full`
    */
-  reserve(workspaceId: number): { release(): void; enqueue(queued: Queued): void } {
+  reserve(workspaceId: number): { release(): void; enqueue(queued: QueuedTask): void } {
     const places = this.#reserved.get(workspaceId) ?? 0;
     if (this.waiting(workspaceId) + places >= this.#parts.queueLimit) {
       throw new Problem(
@@ -93,12 +93,12 @@ export class Scheduler {
   }
 
   /** Queues a task regardless of the limit. Also used at the start for tasks that an earlier process accepted. */
-  enqueue(queued: Queued): void {
+  enqueue(queued: QueuedTask): void {
     this.enqueueAll([queued]);
   }
 
   /** Like `enqueue`, but queues all tasks before it starts any, so that no agent gains by coming first. */
-  enqueueAll(tasks: readonly Queued[]): void {
+  enqueueAll(tasks: readonly QueuedTask[]): void {
     for (const queued of tasks) {
       const queue = this.#waiting.get(queued.workspaceId) ?? new AgentRoundRobin();
       queue.add(queued);
@@ -120,27 +120,27 @@ export class Scheduler {
   }
 
   /** The waiting tasks of all workspaces. */
-  allWaiting(): Queued[] {
+  allWaiting(): QueuedTask[] {
     return [...this.#waiting.values()].flatMap((queue) => queue.all());
   }
 
   /** The waiting tasks of a workspace. */
-  waitingIn(workspaceId: number): Queued[] {
+  waitingIn(workspaceId: number): QueuedTask[] {
     return this.#waiting.get(workspaceId)?.all() ?? [];
   }
 
   /** The running tasks of a workspace. */
-  runningIn(workspaceId: number): Queued[] {
+  runningIn(workspaceId: number): QueuedTask[] {
     return [...this.#running.values()].filter((run) => run.workspaceId === workspaceId);
   }
 
   /** The waiting tasks of an agent. */
-  waitingOf(workspaceId: number, agentId: number): Queued[] {
+  waitingOf(workspaceId: number, agentId: number): QueuedTask[] {
     return this.#waiting.get(workspaceId)?.of(agentId) ?? [];
   }
 
   /** The running tasks of an agent. */
-  runningOf(workspaceId: number, agentId: number): Queued[] {
+  runningOf(workspaceId: number, agentId: number): QueuedTask[] {
     return this.runningIn(workspaceId).filter((run) => run.agentId === agentId);
   }
 
@@ -197,7 +197,7 @@ export class Scheduler {
     return enforcement === "soft" || this.running(workspaceId) < concurrentTasks;
   }
 
-  #start(queued: Queued): void {
+  #start(queued: QueuedTask): void {
     this.#slots.take(queued.workspaceId, queued.taskId);
     const done = this.#parts.run(queued).finally(() => {
       this.#slots.release(queued.taskId);

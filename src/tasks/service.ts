@@ -2,10 +2,10 @@ import type { Agent } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { Problem } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
-import type { Call, Decision } from "../gate/call.ts";
+import type { Call, PersonDecision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import { StoreUnavailable } from "../store/db.ts";
-import { acceptTask, type Dispatched, draining, type NewTaskRequest, replay } from "./accept.ts";
+import { acceptTask, type DispatchResult, draining, type NewTaskRequest, replay } from "./accept.ts";
 import type { TaskFilter } from "./choose.ts";
 import type { EventReader } from "./events.ts";
 import { findReplay, keyOf } from "./idempotency.ts";
@@ -15,9 +15,9 @@ import { provenAgent, requireProvenEnd } from "./proven-row.ts";
 import { type PendingEnd, QueueEndings } from "./queue-endings.ts";
 import { recoverTasks } from "./recover.ts";
 import { agentForbidden, finished, noTask, notCancelled } from "./refusals.ts";
-import { Retries } from "./retries.ts";
+import { EndingRetries } from "./retries.ts";
 import { runTask } from "./run/run-task.ts";
-import { type Queued, Scheduler } from "./scheduler.ts";
+import { type QueuedTask, Scheduler } from "./scheduler.ts";
 import { findTask, listTasks, type TaskPage } from "./store.ts";
 import { isFinal, notBefore, type Task } from "./task.ts";
 
@@ -30,7 +30,7 @@ export interface DispatchRequest {
 }
 
 /** A running task. `task` is set once it is read. */
-interface Run {
+interface RunningTask {
   readonly control: AbortController;
   task: Task | null;
 }
@@ -45,9 +45,9 @@ export interface TaskServiceOptions {
 export class TaskService {
   readonly #parts: TaskParts;
   readonly #scheduler: Scheduler;
-  readonly #runs = new Map<string, Run>();
+  readonly #runs = new Map<string, RunningTask>();
   /** Tasks without a slot or a place in the queue: they wait for a person, or were returned for the next start. */
-  readonly #resting = new Map<string, Queued>();
+  readonly #resting = new Map<string, QueuedTask>();
   /** Tasks removed from the queue whose end is being written. */
   readonly #endings: QueueEndings;
   /** Ends that callers have been told of but that are not written yet. The tasks are shown as ended. */
@@ -59,7 +59,7 @@ export class TaskService {
   readonly #draining = new AbortController();
   /** Aborts when the process stops: what cannot be written is left to the next start. */
   readonly #stopping = new AbortController();
-  readonly #retries = new Retries();
+  readonly #retries = new EndingRetries();
 
   constructor(parts: TaskParts, options: TaskServiceOptions) {
     this.#parts = parts;
@@ -83,7 +83,7 @@ export class TaskService {
 
   /** Recovers the tasks of an earlier process. Called once, before requests are served. */
   async start(): Promise<void> {
-    const waiting: Queued[] = [];
+    const waiting: QueuedTask[] = [];
     for (const workspace of this.#parts.workspaces.list()) {
       const { queued, awaiting, stopped } = await recoverTasks(
         this.#parts,
@@ -135,7 +135,7 @@ export class TaskService {
     request: DispatchRequest,
     idempotencyKey: string | undefined,
     within?: NewTaskRequest["within"],
-  ): Promise<Dispatched> {
+  ): Promise<DispatchResult> {
     const { caller } = call;
     const { workspaceId } = caller;
     const { agents, budgets, clock, db, door, tools, workspaces } = this.#parts;
@@ -168,7 +168,7 @@ export class TaskService {
    * Makes a task durable and queues it. The request MUST have been checked.
    * @throws Problem as `acceptTask` does
    */
-  accept(call: Call, request: NewTaskRequest): Promise<Dispatched> {
+  accept(call: Call, request: NewTaskRequest): Promise<DispatchResult> {
     const gates = { scheduler: this.#scheduler, draining: this.#draining.signal };
     return acceptTask(this.#parts, gates, call, request);
   }
@@ -251,11 +251,11 @@ export class TaskService {
     await this.#endAll("workspace_stopped", [...running, ...waiting, ...this.#restingIn(workspaceId)]);
   }
 
-  #restingIn(workspaceId: number): Queued[] {
+  #restingIn(workspaceId: number): QueuedTask[] {
     return [...this.#resting.values()].filter((queued) => queued.workspaceId === workspaceId);
   }
 
-  async #endAll(reason: "agent_stopped" | "workspace_stopped", tasks: readonly Queued[]): Promise<void> {
+  async #endAll(reason: "agent_stopped" | "workspace_stopped", tasks: readonly QueuedTask[]): Promise<void> {
     const now = this.#parts.clock.now();
     await Promise.all(tasks.map((queued) => this.#interrupt(queued, new Interruption(reason, now))));
   }
@@ -287,7 +287,7 @@ export class TaskService {
   }
 
   /** Resumes a task that waited for a person and is queued in the store. */
-  async goOn(queued: Queued): Promise<void> {
+  async goOn(queued: QueuedTask): Promise<void> {
     // The run that requested approval may still be ending.
     await this.#scheduler.ended(queued.taskId);
     if (!this.#resting.delete(queued.taskId)) return;
@@ -335,7 +335,7 @@ export class TaskService {
    * @returns null once its end is written or left to the next start. If the store has refused the end, which is then
    *   written later: the interruption that counts
    */
-  async #interrupt(queued: Queued, interruption: Interruption): Promise<Interruption | null> {
+  async #interrupt(queued: QueuedTask, interruption: Interruption): Promise<Interruption | null> {
     const { workspaceId, taskId } = queued;
     const isQuiet = this.#scheduler.remove(workspaceId, taskId) || this.#resting.delete(taskId);
     const pending = isQuiet
@@ -355,7 +355,7 @@ export class TaskService {
   }
 
   /** Whether it waits, or runs again, after the run that `control` belonged to. */
-  #isOpen({ workspaceId, taskId }: Queued, control: AbortController): boolean {
+  #isOpen({ workspaceId, taskId }: QueuedTask, control: AbortController): boolean {
     const run = this.#runs.get(taskId);
     if (run) return run.control !== control;
     return this.#resting.has(taskId) || this.#scheduler.isWaiting(workspaceId, taskId);
@@ -366,8 +366,8 @@ export class TaskService {
     return run && { control: run.control, done: this.#scheduler.ended(taskId) };
   }
 
-  async #run(queued: Queued): Promise<void> {
-    const run: Run = { control: new AbortController(), task: null };
+  async #run(queued: QueuedTask): Promise<void> {
+    const run: RunningTask = { control: new AbortController(), task: null };
     this.#runs.set(queued.taskId, run);
     const signals = {
       signal: run.control.signal,
@@ -393,6 +393,6 @@ export class TaskService {
 }
 
 /** Records only the decision, since it has already been carried out. */
-async function recordLate(call: Call, decision: Decision): Promise<void> {
+async function recordLate(call: Call, decision: PersonDecision): Promise<void> {
   await call.commitDecision(decision, async () => {});
 }

@@ -1,7 +1,7 @@
 import type { ToolStatus } from "../agents/index.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import { chooseTasks, type TaskFilter } from "./choose.ts";
-import type { Task, TaskErrorCode, TaskStatus, ToolCalled } from "./task.ts";
+import type { Task, TaskErrorCode, TaskStatus, ToolCallRecord } from "./task.ts";
 
 interface TaskRow {
   readonly id: string;
@@ -248,7 +248,7 @@ export async function insertToolCall(
   tx: Tx,
   workspaceId: number,
   taskId: string,
-  call: Pick<ToolCalled, "id" | "tool" | "intentSeq" | "startedAt" | "status" | "price">,
+  call: Pick<ToolCallRecord, "id" | "tool" | "intentSeq" | "startedAt" | "status" | "price">,
 ): Promise<void> {
   const again = await tx.run(
     `UPDATE tool_calls SET status = $4, intent_seq = $5, outcome_seq = NULL, started_at = $6, duration_ms = NULL,
@@ -321,7 +321,7 @@ async function toolsCalled(
   sql: Pick<Sql, "all">,
   workspaceId: number,
   taskIds: readonly string[],
-): Promise<ReadonlyMap<string, ToolCalled[]>> {
+): Promise<ReadonlyMap<string, ToolCallRecord[]>> {
   if (taskIds.length === 0) return new Map();
   const rows = await sql.all<ToolRow>(
     `SELECT c.task_id, c.id, c.tool, p.body AS arguments, c.status, c.intent_seq, c.outcome_seq,
@@ -332,7 +332,7 @@ async function toolsCalled(
      ORDER BY c.task_id, c.position`,
     [workspaceId, ...taskIds],
   );
-  const byTask = new Map<string, ToolCalled[]>();
+  const byTask = new Map<string, ToolCallRecord[]>();
   for (const row of rows) {
     const calls = byTask.get(row.task_id) ?? [];
     calls.push({
@@ -351,7 +351,7 @@ async function toolsCalled(
   return byTask;
 }
 
-function fromRow(workspaceId: number, row: TaskRow, calls: readonly ToolCalled[]): Task {
+function fromRow(workspaceId: number, row: TaskRow, calls: readonly ToolCallRecord[]): Task {
   return {
     workspaceId,
     id: row.id,

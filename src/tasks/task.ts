@@ -42,7 +42,7 @@ export interface Task {
   readonly outputTokens: number;
   readonly steps: number;
   readonly error: { readonly code: TaskErrorCode; readonly message: string } | null;
-  readonly toolsCalled: readonly ToolCalled[];
+  readonly toolsCalled: readonly ToolCallRecord[];
   /** Seq of the ledger entry that dispatched it. */
   readonly dispatchSeq: number;
   /** Seq of a `model.call` intent whose outcome is not recorded yet. */
@@ -57,7 +57,7 @@ export interface Task {
   readonly finishedAt: number | null;
 }
 
-export interface ToolCalled {
+export interface ToolCallRecord {
   readonly id: string;
   readonly tool: string;
   readonly arguments: unknown;

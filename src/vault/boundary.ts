@@ -5,7 +5,7 @@ import { Problem } from "../base/errors.ts";
 import type { Sql } from "../store/db.ts";
 
 /** The part of a request that concerns its boundary. */
-export interface BoundaryWish {
+export interface BoundaryRequest {
   /** Name of the agent to search as. */
   readonly agent?: string | undefined;
   /** Paths to narrow the boundary to. */
@@ -20,7 +20,7 @@ export interface BoundaryWish {
 export async function boundaryOf(
   agents: Agents,
   caller: Caller,
-  wish: BoundaryWish,
+  wish: BoundaryRequest,
   sql?: Sql,
 ): Promise<Boundary> {
   const held = await memoryOf(agents, caller, wish.agent, sql);

@@ -10,7 +10,7 @@ import { embeddedText } from "./terms/embedded-text.ts";
 const LOOKS_AT_ONCE = 32;
 
 /** The parts of a passage that determine its vector. */
-export interface Wanted {
+export interface PassageToEmbed {
   readonly title: string;
   readonly text: string;
   /** Hash of title and text: equal passages have equal vectors. */
@@ -18,7 +18,7 @@ export interface Wanted {
 }
 
 /** The location of passages. */
-export interface Place {
+export interface PassageLocation {
   readonly workspaceId: number;
   readonly scope: string;
 }
@@ -32,8 +32,8 @@ export interface Place {
 export async function vectorsOf(
   { db, spaces }: VaultParts,
   embedder: Embedder,
-  place: Place,
-  wanted: readonly Wanted[],
+  place: PassageLocation,
+  wanted: readonly PassageToEmbed[],
   signal: AbortSignal,
 ): Promise<readonly (Float32Array | null)[]> {
   const space = spaces.written.find(({ name }) => name === embedder.space);
@@ -73,7 +73,7 @@ async function ask(
 async function knownVector(
   sql: Sql,
   space: Space,
-  { workspaceId, scope }: Place,
+  { workspaceId, scope }: PassageLocation,
   hash: Uint8Array,
 ): Promise<Float32Array | undefined> {
   const row = await sql.get<{ embedding: Uint8Array }>(

@@ -19,7 +19,7 @@ interface SegmentRow {
 }
 
 /** The live part of the index inside a boundary. */
-export interface Reach {
+export interface BoundarySegments {
   /** Keys of the scopes that have documents. */
   readonly scopes: readonly number[];
   readonly segments: readonly Segment[];
@@ -81,7 +81,7 @@ export class IndexReader {
     }
   }
 
-  reach(workspaceId: number, boundary: Boundary): Reach {
+  reach(workspaceId: number, boundary: Boundary): BoundarySegments {
     const scopes = new Set<number>();
     const segments: Segment[] = [];
     for (const path of boundary) {

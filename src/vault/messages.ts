@@ -43,7 +43,7 @@ export interface PartExplained {
   readonly score: number;
 }
 
-export interface Explained {
+export interface ScoreExplanation {
   readonly keyword: PartExplained | null;
   readonly vector: PartExplained | null;
   /** The factor applied for the document's age. */
@@ -63,7 +63,7 @@ export interface FoundPassage {
   readonly start: number;
   readonly end: number;
   readonly metadata: Metadata;
-  readonly explain: Explained | null;
+  readonly explain: ScoreExplanation | null;
 }
 
 export interface SearchAnswer {
@@ -114,7 +114,7 @@ export interface SegmentChange {
   readonly added: readonly SegmentBytes[];
 }
 
-export interface WithoutRequest {
+export interface RemoveDocumentRequest {
   readonly scopeId: number;
   readonly document: number;
 }
@@ -134,7 +134,7 @@ export interface VectorsRequest {
 export interface VaultJobs {
   search: { request: SearchRequest; answer: SearchAnswer };
   prepare: { request: PrepareRequest; answer: PreparedDocument };
-  without: { request: WithoutRequest; answer: SegmentChange };
+  without: { request: RemoveDocumentRequest; answer: SegmentChange };
   compact: { request: CompactRequest; answer: SegmentChange };
   /**
    * `builtin/lexical` vectors from the index. Null for a passage without words, undefined if the index does not

@@ -24,7 +24,7 @@ import { Filler } from "./upkeep/backfill.ts";
 import { Compactor, Tidier } from "./upkeep/compactor.ts";
 import { Remover } from "./upkeep/remover.ts";
 import { WorkerThread } from "./worker-thread.ts";
-import { type Announce, type WriteRequest, type Written, writeDocument } from "./write.ts";
+import { type DescribeWrite, type WriteRequest, type WriteResult, writeDocument } from "./write.ts";
 
 const SEARCH_MS = 30_000;
 const MERGE_MS = 60_000;
@@ -89,7 +89,7 @@ export interface Vault {
    */
   search(options: SearchOptions, signal?: AbortSignal): Promise<SearchAnswer>;
   /** @throws see `writeDocument` */
-  write(request: WriteRequest, commit: Commit, announce: Announce): Promise<Written>;
+  write(request: WriteRequest, commit: Commit, announce: DescribeWrite): Promise<WriteResult>;
   /** @throws Problem 404 `not_found`, also for a document outside the boundary */
   find(workspaceId: number, boundary: Boundary, id: string): Promise<VaultDocument>;
   /** A document's text, or its range from `start` to before `end`. */

@@ -73,9 +73,9 @@ function open(setup: WorkerSetup): IndexReader {
   return index;
 }
 
-type Answer = VaultJobs[JobName]["answer"];
+type JobResult = VaultJobs[JobName]["answer"];
 
-function run(reader: () => IndexReader, { job, request }: JobMessage): Promise<Answer> | Answer {
+function run(reader: () => IndexReader, { job, request }: JobMessage): Promise<JobResult> | JobResult {
   switch (job) {
     case "search":
       return search(reader(), request);

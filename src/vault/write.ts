@@ -33,7 +33,7 @@ export interface WriteRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Written {
+export interface WriteResult {
   readonly document: VaultDocument;
   /** False if it replaced a document with the same id. */
   readonly isNew: boolean;
@@ -48,7 +48,7 @@ export interface WriteParts extends VaultParts {
 }
 
 /** Called just before the last transaction with what will have been written, for its evidence. */
-export type Announce = (document: {
+export type DescribeWrite = (document: {
   readonly id: string;
   readonly chunks: number;
   readonly characters: number;
@@ -64,8 +64,8 @@ export async function writeDocument(
   parts: WriteParts,
   request: WriteRequest,
   commit: Commit,
-  announce: Announce,
-): Promise<Written> {
+  announce: DescribeWrite,
+): Promise<WriteResult> {
   // Checked here because all callers pass through: a document with any other id could neither be read nor removed.
   if (request.id !== undefined && !isId("doc", request.id)) {
     throw invalidField("/id", "is not a document id");

@@ -18,7 +18,7 @@ import {
 import { keyOf } from "./rows/keys.ts";
 import { insertVector, putDown, type Space } from "./rows/spaces.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
-import type { WriteParts, WriteRequest, Written } from "./write.ts";
+import type { WriteParts, WriteRequest, WriteResult } from "./write.ts";
 
 /** Rows written in one transaction: about 2 ms of passages with vectors, or of text. */
 const CHUNKS_AT_ONCE = 32;
@@ -50,7 +50,7 @@ export class Writing {
     this.#content = content;
   }
 
-  async write(commit: Commit): Promise<Written> {
+  async write(commit: Commit): Promise<WriteResult> {
     const { db } = this.#parts;
     const slices = this.#slices();
     const now = this.#parts.clock.now();
@@ -88,7 +88,7 @@ export class Writing {
   async #replace(
     commit: Commit,
     show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<Written> {
+  ): Promise<WriteResult> {
     for (let attempt = 1; ; attempt++) {
       try {
         if (!(await this.#isThere())) return await this.#show(commit, show);
@@ -113,7 +113,7 @@ export class Writing {
   async #show(
     commit: Commit,
     show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<Written> {
+  ): Promise<WriteResult> {
     const document = await commit(async (tx, boundary) => {
       holdInside(boundary, this.#request.scope);
       if (this.#request.id !== undefined) {
@@ -131,7 +131,7 @@ export class Writing {
     replaced: VaultDocument,
     commit: Commit,
     show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<{ readonly written: Written; readonly removed: VaultDocument }> {
+  ): Promise<{ readonly written: WriteResult; readonly removed: VaultDocument }> {
     if (!isInside(this.#request.boundary, replaced.scope)) throw notNameable();
     const { workspaceId } = this.#request;
     const change = await this.#parts.merger.do(

@@ -5,11 +5,11 @@ import { timeNow } from "../../src/connectors/builtin/time.ts";
 import { Catalogue } from "../../src/connectors/catalogue.ts";
 import { inputSchemaOf, type KeptTool, keepTool } from "../../src/connectors/kept-tool.ts";
 import { ToolRegistry, textOf } from "../../src/connectors/registry.ts";
-import type { OfferedTool } from "../../src/connectors/source.ts";
+import type { ToolDescription } from "../../src/connectors/source.ts";
 import { FakeClock } from "../support/clock.ts";
 import { origin } from "./bench.ts";
 
-const tool = (name: string, more: Partial<OfferedTool> = {}): KeptTool =>
+const tool = (name: string, more: Partial<ToolDescription> = {}): KeptTool =>
   keepTool({ name, description: name, inputSchema: { type: "object" }, destructive: false, ...more });
 const call = async () => ({ content: [] });
 const names = (tools: readonly { readonly name: string }[]) => tools.map(({ name }) => name);

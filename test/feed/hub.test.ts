@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { FEED_SCOPES, type ToldName } from "../../src/feed/events.ts";
-import type { Rights } from "../../src/feed/rights.ts";
+import { FEED_SCOPES, type FeedEventName } from "../../src/feed/events.ts";
+import type { FeedRights } from "../../src/feed/rights.ts";
 import { NAMED_SCOPES } from "../access/routes.ts";
 import { EVERYTHING, eventOf, names, next, openHub, read, task } from "./support.ts";
 
-const NAMES = Object.keys(FEED_SCOPES) as ToldName[];
+const NAMES = Object.keys(FEED_SCOPES) as FeedEventName[];
 const open = async () => EVERYTHING;
 
 describe("not reported:", () => {
@@ -36,7 +36,7 @@ describe("not reported:", () => {
   });
 
   test("anything outside a caller's scopes, agent and boundary, whatever they are", async () => {
-    const rights = fc.record<Rights>({
+    const rights = fc.record<FeedRights>({
       scopes: fc.subarray([...NAMED_SCOPES, "tools:*"]),
       agent: fc.constantFrom(null, { id: 1, name: "one" }, { id: 2, name: "two" }),
       boundary: fc.constantFrom(["/"], ["support"], ["legal/contracts", "support/public"], []),
@@ -234,7 +234,7 @@ describe("to read everything again", () => {
 
   test("is what a reader is told whose rights have changed, and nothing that was queued", async () => {
     const bench = openHub();
-    let held: Rights = EVERYTHING;
+    let held: FeedRights = EVERYTHING;
     const reader = bench.hub.listen(1, async () => held);
     await bench.pass(100);
     await read(reader);
@@ -259,7 +259,7 @@ describe("to read everything again", () => {
 describe("a stream ends", () => {
   test("with its caller's rights, before it gets anything that came with their end", async () => {
     const bench = openHub();
-    let held: Rights | undefined = EVERYTHING;
+    let held: FeedRights | undefined = EVERYTHING;
     const reader = bench.hub.listen(1, async () => held);
     const other = bench.hub.listen(1, open);
     await bench.pass(100);

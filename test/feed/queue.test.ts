@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { ConflatingQueue, type Taken } from "../../src/feed/queue.ts";
+import { ConflatingQueue, type QueueBatch } from "../../src/feed/queue.ts";
 
 const LIMIT = 5;
 
@@ -25,7 +25,7 @@ class Picture {
     this.#store = store;
   }
 
-  lay({ mark, texts }: Taken): void {
+  lay({ mark, texts }: QueueBatch): void {
     if (mark !== null) this.#lists = new Map(this.#store);
     for (const text of texts) this.#lists.set(text[0] ?? "", text);
   }

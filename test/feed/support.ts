@@ -1,12 +1,12 @@
 import { silentLog } from "../../src/base/log.ts";
 import type { ChannelParts, Lookup, Topic } from "../../src/feed/channel.ts";
-import type { FeedEvent, ToldName } from "../../src/feed/events.ts";
+import type { FeedEvent, FeedEventName } from "../../src/feed/events.ts";
 import { FeedHub } from "../../src/feed/hub.ts";
 import type { FeedReader } from "../../src/feed/reader.ts";
-import type { Rights } from "../../src/feed/rights.ts";
+import type { FeedRights } from "../../src/feed/rights.ts";
 import { FakeClock } from "../support/clock.ts";
 
-export const EVERYTHING: Rights = { scopes: ["admin"], agent: null, boundary: ["/"], until: Infinity };
+export const EVERYTHING: FeedRights = { scopes: ["admin"], agent: null, boundary: ["/"], until: Infinity };
 
 export interface Told {
   readonly id: number;
@@ -132,7 +132,7 @@ export function task(id: string, status: string, agent = 1): FeedEvent {
 }
 
 /** One event of each name, as small as possible. */
-export function eventOf(name: ToldName, audience: Pick<FeedEvent, "agent" | "path"> = {}): FeedEvent {
+export function eventOf(name: FeedEventName, audience: Pick<FeedEvent, "agent" | "path"> = {}): FeedEvent {
   const given = { key: "k", ...audience };
   switch (name) {
     case "task.changed":

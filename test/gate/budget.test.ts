@@ -1,7 +1,7 @@
 /** Budgets on a store of their own. A reservation lasts exactly as long as its transaction. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
-import { Budgets, type Claim, type Crossing } from "../../src/gate/budget.ts";
+import { type BudgetCrossing, Budgets, type Claim } from "../../src/gate/budget.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 
 const NEVER = new AbortController().signal;
@@ -10,7 +10,7 @@ const WORKSPACE = 1;
 let bench: LedgerBench;
 let workspaces: Workspaces;
 let budgets: Budgets;
-let crossings: Crossing[];
+let crossings: BudgetCrossing[];
 beforeEach(async () => {
   bench = await openLedger();
   const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;

@@ -5,7 +5,7 @@ import { createLimitNotices } from "../../src/gate/notices.ts";
 import { createRefusedCallers } from "../../src/gate/refused.ts";
 import { RequestLimiter } from "../../src/gate/requests.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
-import type { Appended, Grown } from "../../src/ledger/ledger.ts";
+import type { Appended, LedgerGrowth } from "../../src/ledger/ledger.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const MINUTE = 60_000;
@@ -15,7 +15,7 @@ const ledger = {
   begin: async () => {},
   append: () => Promise.reject(new Error("not asked for")),
   record: async (_: number, draft: Draft) => drafts.push(draft),
-  grown: new Signal<Grown>(),
+  grown: new Signal<LedgerGrowth>(),
   appended: new Signal<Appended>(),
 };
 const workspace = (id: number, requestsPerMinute: number) => ({

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
-import { type Detail, type Draft, encodeEntry, leafHash, type Sealed } from "../../src/ledger/entry.ts";
+import { type Detail, type Draft, type EntryFields, encodeEntry, leafHash } from "../../src/ledger/entry.ts";
 import { draft } from "./support.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-const SEALED: Sealed = { seq: 1, prev: "0".repeat(64), ts: "2026-01-01T00:00:00.000Z" };
+const SEALED: EntryFields = { seq: 1, prev: "0".repeat(64), ts: "2026-01-01T00:00:00.000Z" };
 
 /**
  * RFC 8785, implemented a second time for objects of strings and integers: keys in order of their UTF-16 units,
@@ -23,7 +23,7 @@ function canonical(value: unknown): string {
 }
 
 /** The entry as an object, under the contract's names. */
-function named(from: Draft, sealed: Sealed): object {
+function named(from: Draft, sealed: EntryFields): object {
   const { requestId, input: _, output: __, ...rest } = from;
   const { inputHash, outputHash, ...place } = sealed;
   return { ...rest, ...place, request_id: requestId, input_hash: inputHash, output_hash: outputHash };
@@ -68,7 +68,7 @@ const anyDraft: fc.Arbitrary<Draft> = fc.record({
   ),
   detail: maybe(anyDetail),
 });
-const anySealed: fc.Arbitrary<Sealed> = fc.record({
+const anySealed: fc.Arbitrary<EntryFields> = fc.record({
   seq: fc.integer({ min: 1 }),
   prev: fc.constant("ab".repeat(32)),
   ts: fc.constant(SEALED.ts),

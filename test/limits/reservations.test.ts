@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Place, Reservations } from "../../src/limits/reservations.ts";
+import { type QueueTicket, Reservations } from "../../src/limits/reservations.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
@@ -48,7 +48,12 @@ describe("reservations", () => {
 
 describe("the queue for a budget", () => {
   /** Records in `looks` each turn that this place gets. */
-  async function watch(place: Place, looks: string[], name: string, signal: AbortSignal): Promise<void> {
+  async function watch(
+    place: QueueTicket,
+    looks: string[],
+    name: string,
+    signal: AbortSignal,
+  ): Promise<void> {
     for (;;) {
       await place.turn(signal);
       looks.push(name);
@@ -117,7 +122,7 @@ describe("the queue for a budget", () => {
           const admitted: number[] = [];
           let most = 0;
           async function run(holds: number, name: number, signal: AbortSignal): Promise<void> {
-            let place: Place | null = null;
+            let place: QueueTicket | null = null;
             const isHindered = () =>
               reservations.reserved("day") >= limit || (place === null && reservations.waiting("day") > 0);
             try {
@@ -132,7 +137,7 @@ describe("the queue for a budget", () => {
               reservations.take(`${name}`, ["day"], 1);
               most = Math.max(most, reservations.reserved("day"));
             } finally {
-              (place as Place | null)?.leave();
+              (place as QueueTicket | null)?.leave();
             }
             for (let turn = 0; turn < holds; turn++) await turns();
             reservations.release(`${name}`);

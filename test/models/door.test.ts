@@ -14,7 +14,7 @@ const ASK: LanguageModelV4CallOptions = {
 };
 
 async function open(policy: () => TierPolicy) {
-  const made = await door.createModelDoor(
+  const made = await door.createModelGateway(
     {
       providers: new Map([["up", { kind: "openai-compatible", baseUrl: upstream.url, timeoutMs: 60_000 }]]),
       tiers: new Map([[1, { tier: 1, name: "one", models: ["up/a", "up/b"] }]]),

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Finding } from "../../src/ledger/proof/verification.ts";
+import type { VerificationFinding } from "../../src/ledger/proof/verification.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { allFindings, verify } from "../ledger/verify/scene.ts";
 import { addConnector, connect } from "../mcp/support.ts";
@@ -24,7 +24,7 @@ let gateway: TestGateway;
 let yaml: string;
 let directories: string[];
 /** What `ledger verify` has found in the changed files, before the start on them. */
-let found: readonly Finding[];
+let found: readonly VerificationFinding[];
 beforeEach(async () => {
   model = startFakeModel();
   upstream = startScriptedMcp(["pay", "free"]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Workspace } from "../../src/access/workspaces.ts";
 import { Problem } from "../../src/base/errors.ts";
-import { type Queued, Scheduler } from "../../src/tasks/scheduler.ts";
+import { type QueuedTask, Scheduler } from "../../src/tasks/scheduler.ts";
 
 interface Rules {
   readonly nodeCeiling?: number;
@@ -60,7 +60,11 @@ function bench(rules: Rules = {}) {
   };
 }
 
-const task = (workspaceId: number, taskId: string, agentId = 1): Queued => ({ workspaceId, taskId, agentId });
+const task = (workspaceId: number, taskId: string, agentId = 1): QueuedTask => ({
+  workspaceId,
+  taskId,
+  agentId,
+});
 
 describe("the queue of a workspace", () => {
   test("is full at its limit, including reserved places, which are returned only once", () => {
@@ -184,7 +188,7 @@ test("waiting and running tasks are counted by agent and by workspace", async ()
   for (const id of ["a1", "a2", "a3"]) scheduler.enqueue(task(1, id, 1));
   for (const id of ["b1", "b2"]) scheduler.enqueue(task(1, id, 2));
   for (const id of ["x1", "x2", "x3"]) scheduler.enqueue(task(2, id, 3));
-  const ids = (tasks: readonly Queued[]) => tasks.map(({ taskId }) => taskId);
+  const ids = (tasks: readonly QueuedTask[]) => tasks.map(({ taskId }) => taskId);
   const now = () => ({
     waiting: [1, 2, 9].map((workspace) => ids(scheduler.waitingIn(workspace))),
     running: [1, 2, 9].map((workspace) => ids(scheduler.runningIn(workspace))),

@@ -5,7 +5,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { type Db, StoreUnavailable } from "../../src/store/db.ts";
 import { RowSeals } from "../../src/store/seals/seals.ts";
 import { takeUp } from "../../src/tasks/end.ts";
-import { Retries } from "../../src/tasks/retries.ts";
+import { EndingRetries } from "../../src/tasks/retries.ts";
 import { FakeClock } from "../support/clock.ts";
 import { ownConnection } from "../support/own-connection.ts";
 import { dispatch, ended, held, ledger, run, type Stage, startStage, unsettled, until } from "./support.ts";
@@ -143,7 +143,7 @@ test("a task that cannot be read at its start is read again after a pause, until
   const taken = takeUp({ db, clock, log: silentLog }, queued, {
     signal: new AbortController().signal,
     stopping: stopping.signal,
-    retries: new Retries(),
+    retries: new EndingRetries(),
   });
   await until(() => asked === 1);
   for (let tries = 2; tries < 5; tries++) {

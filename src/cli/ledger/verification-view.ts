@@ -1,4 +1,4 @@
-import type { Finding, Verdict, Verification } from "../../ledger/proof/verification.ts";
+import type { Verdict, Verification, VerificationFinding } from "../../ledger/proof/verification.ts";
 import type { LedgerVerification } from "../../ledger/verify/directory.ts";
 import { print } from "../output.ts";
 
@@ -44,7 +44,7 @@ function printPart(title: string | null, { facts, findings }: Omit<Verification,
   print("");
 }
 
-function mark({ verdict }: Finding): string {
+function mark({ verdict }: VerificationFinding): string {
   return verdict === "tampered" ? "!" : "?";
 }
 

@@ -6,7 +6,7 @@ import { readTextFile } from "../../config/read-file.ts";
 import { TABLE } from "../../config/table.ts";
 import type { SignedCheckpoint } from "../../ledger/proof/checkpoint.ts";
 import type { VerifierKey } from "../../ledger/proof/note.ts";
-import type { Trust, Verdict } from "../../ledger/proof/verification.ts";
+import type { TrustAnchors, Verdict } from "../../ledger/proof/verification.ts";
 import { verifyBundle } from "../../ledger/verify/bundle/verify.ts";
 import { type DirectoryVerification, verifyDirectory } from "../../ledger/verify/directory.ts";
 import { parseKeys } from "../../ledger/verify/keyring.ts";
@@ -39,7 +39,7 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
   if (bundle !== undefined && (data !== undefined || workspace !== null)) {
     throw wrong("--bundle: a bundle has one workspace and no data directory: omit --data and --workspace");
   }
-  const trust: Trust = {
+  const trust: TrustAnchors = {
     keys: options.key === undefined ? [] : readKeys(options.key),
     checkpoints: options.checkpoint === undefined ? [] : await readCheckpoints(options.checkpoint),
   };
@@ -52,7 +52,11 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
   process.exitCode = EXIT_CODES[result.verdict];
 }
 
-function verifyData(path: string, trust: Trust, workspace: string | null): Promise<DirectoryVerification> {
+function verifyData(
+  path: string,
+  trust: TrustAnchors,
+  workspace: string | null,
+): Promise<DirectoryVerification> {
   return verifyDirectory({ path, trust, workspace, secretKey: keyBeside(path) }, tools);
 }
 

@@ -8,12 +8,12 @@ import { UnreadableDocument } from "../../vault/read/fault.ts";
 import { parseContentType } from "../../vault/read/media-type.ts";
 import { type OperatorApi, refusal, withGateway } from "../operator.ts";
 import { type ConfigOptions, resolveConfig } from "../options.ts";
-import { checkScope, type Pairs, readPairs } from "./arguments.ts";
+import { checkScope, type Metadata, readPairs } from "./arguments.ts";
 import { contentOf, type FileContent } from "./content.ts";
-import { type FoundFile, findFiles, reasonOf } from "./files.ts";
-import { knownDocuments, type ListedDocument } from "./known.ts";
+import { type DocumentFile, findFiles, reasonOf } from "./files.ts";
+import { type ExistingDocument, knownDocuments } from "./known.ts";
 import { NOTHING, type Outcome, Report, type Status } from "./report.ts";
-import { documentsFault, Interrupted, send } from "./send.ts";
+import { documentsFault, send, UploadInterrupted } from "./send.ts";
 
 const AT_ONCE = 4;
 
@@ -29,10 +29,10 @@ export interface AddOptions extends ConfigOptions {
 }
 
 /** Properties given to the documents. */
-interface Wish {
+interface DocumentDefaults {
   readonly scope: string;
   /** Undefined: existing metadata is kept. */
-  readonly metadata: Pairs | undefined;
+  readonly metadata: Metadata | undefined;
   readonly isDry: boolean;
 }
 
@@ -60,7 +60,7 @@ export async function addFiles(paths: readonly string[], options: AddOptions): P
   } catch (error) {
     // Report what was done before reporting why it ended.
     if (report.left < found.files.length) report.end();
-    if (!(error instanceof Interrupted)) throw error;
+    if (!(error instanceof UploadInterrupted)) throw error;
     throw new OperatorError(
       `interrupted: ${report.left} of ${found.files.length} files were not sent`,
       "run it again: documents already added are left unchanged",
@@ -74,7 +74,7 @@ export async function addFiles(paths: readonly string[], options: AddOptions): P
   }
 }
 
-function wishOf(options: AddOptions): Wish {
+function wishOf(options: AddOptions): DocumentDefaults {
   checkScope(options.scope);
   const metadata = options.metadata === undefined ? undefined : readPairs("--metadata", options.metadata);
   return { scope: options.scope, metadata, isDry: options.dryRun ?? false };
@@ -92,8 +92,8 @@ function checkType(type: string): void {
 /** @throws Interrupted if files are left; any other error that would affect every file */
 async function sendAll(
   api: OperatorApi,
-  files: readonly FoundFile[],
-  wish: Wish,
+  files: readonly DocumentFile[],
+  wish: DocumentDefaults,
   stop: AbortSignal,
   tell: (outcome: Outcome) => void,
 ): Promise<void> {
@@ -122,10 +122,10 @@ async function sendAll(
 
 async function sendFile(
   api: OperatorApi,
-  file: FoundFile,
+  file: DocumentFile,
   source: string,
-  known: ListedDocument | undefined,
-  wish: Wish,
+  known: ExistingDocument | undefined,
+  wish: DocumentDefaults,
   stop: AbortSignal,
 ): Promise<Partial<Outcome> & { readonly status: Status }> {
   stop.throwIfAborted();
@@ -149,7 +149,7 @@ async function sendFile(
     if (reason === undefined) throw await refusal(response);
     return { status: "failed", id, title, reason };
   }
-  const document = (await response.json()) as ListedDocument;
+  const document = (await response.json()) as ExistingDocument;
   return { status: response.status === 201 ? "added" : "replaced", id: document.id, title };
 }
 
@@ -157,7 +157,7 @@ const EMPTY = "is empty";
 const TOO_LARGE = `is too large: a document may have ${DOCUMENT_BYTES / 1024 ** 2} MiB as sent, a PDF or DOCX three quarters of that`;
 
 /** The content to send, or why the file cannot be sent. */
-async function read({ path, real, type }: FoundFile): Promise<FileContent | string> {
+async function read({ path, real, type }: DocumentFile): Promise<FileContent | string> {
   try {
     if ((await stat(real)).size > DOCUMENT_BYTES) return TOO_LARGE;
     const bytes = await readFile(real);
@@ -168,9 +168,9 @@ async function read({ path, real, type }: FoundFile): Promise<FileContent | stri
 }
 
 function isSame(
-  known: ListedDocument,
+  known: ExistingDocument,
   { hash, body }: FileContent,
-  wanted: { readonly title: string; readonly scope: string; readonly metadata: Pairs },
+  wanted: { readonly title: string; readonly scope: string; readonly metadata: Metadata },
 ): boolean {
   return (
     known.content_hash === hash &&
@@ -186,7 +186,7 @@ function onInterrupt(tell: () => void): { readonly signal: AbortSignal; end(): v
   const controller = new AbortController();
   const interrupt = () => {
     if (controller.signal.aborted) process.exit(1);
-    controller.abort(new Interrupted());
+    controller.abort(new UploadInterrupted());
     tell();
   };
   process.on("SIGINT", interrupt);

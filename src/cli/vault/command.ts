@@ -6,7 +6,7 @@ import { printJson, printTable } from "../output.ts";
 import type { AddOptions } from "./add.ts";
 import { checkScope } from "./arguments.ts";
 import { EXTENSIONS } from "./files.ts";
-import type { ListedDocument } from "./known.ts";
+import type { ExistingDocument } from "./known.ts";
 import { type SearchOptions, searchVault } from "./search.ts";
 import { lineOf } from "./text.ts";
 
@@ -90,7 +90,7 @@ async function list(options: ListOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   const filter: Record<string, string> = options.scope === undefined ? {} : { scope: options.scope };
   const documents = await withGateway(config, options.workspace, (api) =>
-    listAll<ListedDocument>(api, "/v1/vault/documents", filter),
+    listAll<ExistingDocument>(api, "/v1/vault/documents", filter),
   );
   if (options.json) {
     printJson(documents);

@@ -24,7 +24,7 @@ export const EXTENSIONS = Object.keys(TYPES);
 /** Folder of third-party files. Hidden folders are skipped too. */
 const PASSED_BY = "node_modules";
 
-export interface FoundFile {
+export interface DocumentFile {
   /** The path as displayed, below the given path. */
   readonly path: string;
   /** The real path: the same file is the same document, however it was named. */
@@ -33,17 +33,17 @@ export interface FoundFile {
 }
 
 /** A file that is not sent, and why. */
-export interface LeftOut {
+export interface SkippedFile {
   readonly path: string;
   readonly reason: string;
   /** The extension, if it is the only reason: there may be many such files. */
   readonly ending?: string;
 }
 
-export interface Found {
-  readonly files: readonly FoundFile[];
-  readonly skipped: readonly LeftOut[];
-  readonly failed: readonly LeftOut[];
+export interface FileScan {
+  readonly files: readonly DocumentFile[];
+  readonly skipped: readonly SkippedFile[];
+  readonly failed: readonly SkippedFile[];
 }
 
 export interface FindOptions {
@@ -62,16 +62,16 @@ export interface FindOptions {
  * inside folders are not followed.
  * @throws OperatorError for a missing path, or a file of unknown type
  */
-export function findFiles(paths: readonly string[], options: FindOptions): Found {
+export function findFiles(paths: readonly string[], options: FindOptions): FileScan {
   const search = new FileSearch(paths, options);
   for (const path of paths) search.take(path);
   return search.found();
 }
 
 class FileSearch {
-  readonly #files = new Map<string, FoundFile>();
-  readonly #skipped: LeftOut[] = [];
-  readonly #failed: LeftOut[] = [];
+  readonly #files = new Map<string, DocumentFile>();
+  readonly #skipped: SkippedFile[] = [];
+  readonly #failed: SkippedFile[] = [];
   readonly #options: FindOptions;
   readonly #private: string;
   readonly #roots: readonly string[];
@@ -86,7 +86,7 @@ class FileSearch {
     this.#isExcluded = pathTest(options.exclude ?? []);
   }
 
-  found(): Found {
+  found(): FileScan {
     return { files: [...this.#files.values()], skipped: this.#skipped, failed: this.#failed };
   }
 
@@ -154,7 +154,7 @@ class FileSearch {
     }
   }
 
-  #add(file: FoundFile): void {
+  #add(file: DocumentFile): void {
     if (!this.#files.has(file.real)) this.#files.set(file.real, file);
   }
 }

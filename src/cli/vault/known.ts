@@ -1,17 +1,17 @@
 import type { OperatorApi } from "../operator.ts";
-import type { Pairs } from "./arguments.ts";
+import type { Metadata } from "./arguments.ts";
 import { ask } from "./send.ts";
 
 /** Up to this many files are looked up one by one; for more, the whole list is read, 200 documents per call. */
 const ONE_BY_ONE = 50;
 
 /** A document in the vault's list. */
-export interface ListedDocument {
+export interface ExistingDocument {
   readonly id: string;
   readonly title: string;
   readonly scope: string;
   readonly source_uri: string | null;
-  readonly metadata: Pairs;
+  readonly metadata: Metadata;
   readonly content_type: string;
   readonly content_hash: string;
   readonly chunks: number;
@@ -19,7 +19,7 @@ export interface ListedDocument {
 }
 
 interface Page {
-  readonly data: readonly ListedDocument[];
+  readonly data: readonly ExistingDocument[];
   readonly next_cursor: string | null;
 }
 
@@ -30,8 +30,8 @@ export async function knownDocuments(
   api: OperatorApi,
   sources: readonly string[],
   stop: AbortSignal,
-): Promise<ReadonlyMap<string, ListedDocument>> {
-  const known = new Map<string, ListedDocument>();
+): Promise<ReadonlyMap<string, ExistingDocument>> {
+  const known = new Map<string, ExistingDocument>();
   if (sources.length <= ONE_BY_ONE) {
     for (const source of sources) {
       const query = `?limit=1&source_uri=${encodeURIComponent(source)}`;

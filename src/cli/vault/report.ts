@@ -1,6 +1,6 @@
 import { systemClock } from "../../base/clock.ts";
 import { print } from "../output.ts";
-import type { Found } from "./files.ts";
+import type { FileScan } from "./files.ts";
 import { Progress } from "./progress.ts";
 import { lineOf } from "./text.ts";
 
@@ -34,7 +34,7 @@ export class Report {
   readonly #progress: Progress;
   #done = 0;
 
-  constructor({ files, skipped, failed }: Found, options: ReportOptions) {
+  constructor({ files, skipped, failed }: FileScan, options: ReportOptions) {
     this.#options = options;
     this.#total = files.length;
     this.#progress = new Progress(files.length, process.stderr, () => systemClock.monotonic());

@@ -20,7 +20,7 @@ export interface SearchOptions extends ConfigOptions {
   readonly json?: boolean;
 }
 
-interface Part {
+interface ScorePart {
   readonly rank: number | null;
   readonly score: number;
 }
@@ -33,13 +33,13 @@ interface Result {
   readonly score: number;
   readonly source_uri: string | null;
   readonly explain?: {
-    readonly keyword: Part | null;
-    readonly vector: Part | null;
+    readonly keyword: ScorePart | null;
+    readonly vector: ScorePart | null;
     readonly duplicates: readonly string[];
   };
 }
 
-interface Answer {
+interface SearchResponse {
   readonly results: readonly Result[];
   readonly mode: string;
   readonly explain?: { readonly corrected: Readonly<Record<string, readonly string[]>> };
@@ -55,7 +55,7 @@ export async function searchVault(query: string, options: SearchOptions): Promis
   const filter = readPairs("--filter", options.filter);
   const { config } = await resolveConfig(options);
   const answer = await withGateway(config, options.workspace, (api) =>
-    api.json<Answer>("POST", "/v1/vault/search", {
+    api.json<SearchResponse>("POST", "/v1/vault/search", {
       query,
       filter,
       ...(topK === undefined ? {} : { top_k: Number(topK) }),

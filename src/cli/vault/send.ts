@@ -7,7 +7,7 @@ const TRIES = 60;
 const LONGEST_WAIT_SECONDS = 60;
 
 /** The user asked to stop: remaining files are not sent. Calls are aborted with this reason. */
-export class Interrupted extends Error {
+export class UploadInterrupted extends Error {
   override readonly name = "Interrupted";
 }
 

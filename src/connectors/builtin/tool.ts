@@ -3,7 +3,7 @@ import { type JsonObject, type JsonSchema, ToolError } from "../../agents/index.
 import { type FieldError, Problem } from "../../base/errors.ts";
 import { validator } from "../../base/schema.ts";
 import type { Via } from "../../base/via.ts";
-import type { OfferedTool, SourceCall, ToolAnnotations, ToolAnswer } from "../source.ts";
+import type { SourceCall, ToolAnnotations, ToolAnswer, ToolDescription } from "../source.ts";
 
 /** The caller for whom a tool acts. */
 export interface ToolActor {
@@ -19,7 +19,7 @@ export interface ToolActor {
 /** A tool that every workspace has. It acts with the rights of its caller. */
 export interface BuiltinTool {
   readonly connector: string;
-  readonly offered: OfferedTool;
+  readonly offered: ToolDescription;
   /** What is wrong with the arguments; empty if they are valid. */
   validate(input: JsonObject): readonly FieldError[];
   /** @throws ToolError with a message for the caller */

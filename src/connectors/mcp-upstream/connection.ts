@@ -4,7 +4,7 @@ import { Breaker, type Permit } from "./breaker.ts";
 import { cancelled, closed, isUnavailable, NotTaken } from "./faults.ts";
 import { SseLink } from "./http/sse-link.ts";
 import { StreamableLink } from "./http/streamable-link.ts";
-import type { Link } from "./link.ts";
+import type { UpstreamLink } from "./link.ts";
 import type { UpstreamParts } from "./parts.ts";
 import { Session } from "./session.ts";
 import { StdioLink } from "./stdio/stdio-link.ts";
@@ -28,7 +28,7 @@ export class Connection {
   readonly #changed: () => void;
   readonly #mostOut: number;
   /** Open links and links that are still closing. */
-  readonly #links = new Set<Link>();
+  readonly #links = new Set<UpstreamLink>();
   #session: Session | undefined;
   #connecting: Promise<Session> | undefined;
   /** Why nothing is tried now. */
@@ -170,7 +170,7 @@ export class Connection {
     }
   }
 
-  #makeLink(): Link {
+  #makeLink(): UpstreamLink {
     const transport = this.#transport;
     switch (transport.type) {
       case "stdio":

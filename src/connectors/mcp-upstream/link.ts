@@ -23,7 +23,7 @@ const MOST_REPLIES = 16;
  * send. The SDK by itself would wait for the request's timeout, and would keep its handlers in memory forever if
  * sending fails.
  */
-export abstract class Link implements Transport {
+export abstract class UpstreamLink implements Transport {
   onclose?: (() => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
   onmessage?: Transport["onmessage"];

@@ -12,7 +12,7 @@ import { ConnectorError } from "../source.ts";
 import { Allowance } from "./allowance.ts";
 import { Deadline, type Expiry } from "./deadline.ts";
 import { adding, cancelled, NotTaken, refusal, shown } from "./faults.ts";
-import type { Link } from "./link.ts";
+import type { UpstreamLink } from "./link.ts";
 import type { UpstreamParts } from "./parts.ts";
 
 /** The SDK's own timers only use the system clock, so they are set beyond every deadline of Gatehouse. */
@@ -35,12 +35,12 @@ export interface RequestOptions {
 /** One connection to an upstream after its handshake. It never reconnects: the `Connection` opens another. */
 export class Session {
   readonly #client: Client;
-  readonly #link: Link;
+  readonly #link: UpstreamLink;
   readonly #parts: UpstreamParts;
   #out = 0;
   #retired = false;
 
-  private constructor(client: Client, link: Link, parts: UpstreamParts) {
+  private constructor(client: Client, link: UpstreamLink, parts: UpstreamParts) {
     this.#client = client;
     this.#link = link;
     this.#parts = parts;
@@ -51,7 +51,7 @@ export class Session {
    * @param changed called when the upstream reports that its tools have changed
    * @throws ConnectorError; the link is then closing
    */
-  static async open(link: Link, parts: UpstreamParts, changed: () => void): Promise<Session> {
+  static async open(link: UpstreamLink, parts: UpstreamParts, changed: () => void): Promise<Session> {
     const client = new Client(
       { name: "gatehouse", version: VERSION },
       // No roots, sampling, elicitation or tasks: the SDK answers requests for them with "Method not found".
@@ -160,7 +160,7 @@ function unusedValidator(): never {
   throw new Error("outputs are not validated here");
 }
 
-async function handshake(client: Client, link: Link, parts: UpstreamParts): Promise<void> {
+async function handshake(client: Client, link: UpstreamLink, parts: UpstreamParts): Promise<void> {
   const { handshakeMs, name } = parts;
   let deadline: Deadline | undefined;
   const cut = new Promise<never>((_, reject) => {
@@ -181,7 +181,7 @@ async function handshake(client: Client, link: Link, parts: UpstreamParts): Prom
   }
 }
 
-function handshakeFault(error: unknown, link: Link, parts: UpstreamParts): ConnectorError {
+function handshakeFault(error: unknown, link: UpstreamLink, parts: UpstreamParts): ConnectorError {
   if (error instanceof ConnectorError) return link.fault ?? error;
   if (error instanceof NotTaken) return error.fault;
   if (error instanceof McpError) {
@@ -197,7 +197,7 @@ function handshakeFault(error: unknown, link: Link, parts: UpstreamParts): Conne
   return new ConnectorError("invalid_answer", text);
 }
 
-function lost(link: Link, parts: UpstreamParts): ConnectorError {
+function lost(link: UpstreamLink, parts: UpstreamParts): ConnectorError {
   return (
     link.fault ??
     new ConnectorError("unreachable", `The connection to the connector ${parts.name} was closed.`)

@@ -2,7 +2,7 @@ import type { JsonObject, JsonSchema } from "../../agents/index.ts";
 import { MOST_HOPS, PATH_META, readMeta } from "../../base/via.ts";
 import { sizeOf } from "../arguments/json.ts";
 import { bytesOfTool, type KeptTool, keepTool } from "../kept-tool.ts";
-import { ConnectorError, type OfferedTool, type ToolAnnotations } from "../source.ts";
+import { ConnectorError, type ToolAnnotations, type ToolDescription } from "../source.ts";
 import { TOOL_LIMITS } from "../tool-room.ts";
 import { offeredNames } from "./names.ts";
 import type { UpstreamParts } from "./parts.ts";
@@ -26,10 +26,10 @@ const SHOWN_NAME = 100;
 const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
 
 /** Requests one page of `tools/list`. */
-export type AskPage = (cursor: string | undefined) => Promise<Readonly<Record<string, unknown>>>;
+export type FetchToolPage = (cursor: string | undefined) => Promise<Readonly<Record<string, unknown>>>;
 
 /** A connector's tools, and a text for each tool of the upstream that was omitted. */
-export interface Listed {
+export interface ToolListing {
   readonly tools: readonly KeptTool[];
   readonly leftOut: readonly string[];
 }
@@ -41,7 +41,7 @@ type ListParts = Pick<UpstreamParts, "name" | "mask" | "instance">;
  * requested.
  * @throws ConnectorError
  */
-export async function listTools(ask: AskPage, parts: ListParts): Promise<Listed> {
+export async function listTools(ask: FetchToolPage, parts: ListParts): Promise<ToolListing> {
   const gathered = new GatheredTools(parts);
   const seen = new Set<string>();
   let cursor: string | undefined;
@@ -96,7 +96,7 @@ class GatheredTools {
     return true;
   }
 
-  list(): Listed {
+  list(): ToolListing {
     const names = offeredNames([...this.#tools.keys()]);
     const tools: KeptTool[] = [];
     for (const [ownName, tool] of this.#tools) {
@@ -158,7 +158,7 @@ function refusalOf(
   return undefined;
 }
 
-function describe(tool: JsonObject): Omit<OfferedTool, "name" | "binding"> {
+function describe(tool: JsonObject): Omit<ToolDescription, "name" | "binding"> {
   const { title, description, inputSchema, outputSchema } = tool;
   const annotations = isObject(tool.annotations) ? knownAnnotations(tool.annotations) : undefined;
   return {

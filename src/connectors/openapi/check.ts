@@ -44,7 +44,7 @@ function checkVersion(root: JsonMap): void {
   if (!VERSION.test(version)) throw new DocumentFault(`its version ${quote(version)} is not supported`);
 }
 
-interface Waiting {
+interface PendingValue {
   readonly value: object;
   readonly depth: number;
   readonly isData: boolean;
@@ -52,7 +52,7 @@ interface Waiting {
 
 /** Without recursion, since the depth is not yet known. */
 function checkValues(root: JsonMap): void {
-  const waiting: Waiting[] = [{ value: root, depth: 1, isData: false }];
+  const waiting: PendingValue[] = [{ value: root, depth: 1, isData: false }];
   let containers = 0;
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const { value, depth, isData } = next;

@@ -1,5 +1,5 @@
 import type { Mask } from "../secrets/mask.ts";
-import type { OfferedTool } from "../source.ts";
+import type { ToolDescription } from "../source.ts";
 import type { ApiDocument } from "./document.ts";
 import { DocumentFault, DocumentTooLarge } from "./fault.ts";
 import { collectOperations } from "./operations/collect.ts";
@@ -7,7 +7,7 @@ import { ToolNames } from "./operations/names.ts";
 import type { ReservedName } from "./operations/parameters.ts";
 import { toolOf } from "./operations/tool.ts";
 import { openReferences } from "./references.ts";
-import { Work } from "./schema/budget.ts";
+import { SchemaWork } from "./schema/budget.ts";
 
 export interface ListOptions {
   /** The document's own server; null if `base_url` replaces all servers. */
@@ -23,13 +23,13 @@ export interface ListOptions {
  * Lists the operations of a document as tools. Operations that cannot be called are omitted.
  * @throws DocumentFault if none is left
  */
-export async function listTools(document: ApiDocument, options: ListOptions): Promise<OfferedTool[]> {
-  const work = new Work();
+export async function listTools(document: ApiDocument, options: ListOptions): Promise<ToolDescription[]> {
+  const work = new SchemaWork();
   const references = await openReferences(document.root, work);
   const collected = collectOperations(document.root, references);
   const { leaveOut, ...given } = options;
   const parts = { ...given, references, work, names: new ToolNames(), documentUrl: document.url };
-  const tools: OfferedTool[] = [];
+  const tools: ToolDescription[] = [];
   let firstFault: string | undefined;
   for (const each of collected) {
     try {

@@ -1,7 +1,7 @@
 import { $RefParser } from "@apidevtools/json-schema-ref-parser";
 import { DocumentFault, quote } from "./fault.ts";
 import { isMap, type JsonMap } from "./json.ts";
-import type { Work } from "./schema/budget.ts";
+import type { SchemaWork } from "./schema/budget.ts";
 
 /** Characters of a reference: each of its steps is looked up, and costs more the longer the reference is. */
 const MAX_REFERENCE = 1_000;
@@ -36,7 +36,7 @@ export interface References {
  * `dereference` copies a target for each reference that has a description beside it, which turns a hundred lines into
  * gigabytes.
  */
-export async function openReferences(root: JsonMap, work: Work): Promise<References> {
+export async function openReferences(root: JsonMap, work: SchemaWork): Promise<References> {
   const references = await $RefParser.resolve<JsonMap>({ ...root }, OPTIONS);
   const found = new Map<string, unknown>();
 

@@ -1,12 +1,12 @@
 import { ConnectorError, type ConnectorFault } from "../source.ts";
 
-type Meaning = readonly [fault: ConnectorFault, words: string];
+type ErrorMeaning = readonly [fault: ConnectorFault, words: string];
 
 /**
  * The meanings of error codes of Bun, Node and OpenSSL's certificate check. Each text ends a sentence about the
  * server.
  */
-const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
+const MEANINGS: ReadonlyMap<string, ErrorMeaning> = new Map([
   ...entries("unreachable", "cannot be reached: the connection was refused", [
     "ECONNREFUSED",
     "ConnectionRefused",
@@ -89,7 +89,7 @@ export function asConnectorError(error: unknown, what: string): ConnectorError {
 }
 
 /** OpenSSL has some thirty more codes. */
-function certificate(code: string): Meaning | undefined {
+function certificate(code: string): ErrorMeaning | undefined {
   return /CERT|CRL|ISSUER|SELF_SIGNED|HOSTNAME/.test(code)
     ? ["unreachable", `has a certificate that is not accepted (${code})`]
     : undefined;
@@ -101,6 +101,6 @@ export function codeOf(error: unknown): string | undefined {
   return typeof code === "string" && /^\w{1,60}$/.test(code) ? code : undefined;
 }
 
-function entries(fault: ConnectorFault, words: string, codes: readonly string[]): [string, Meaning][] {
+function entries(fault: ConnectorFault, words: string, codes: readonly string[]): [string, ErrorMeaning][] {
   return codes.map((code) => [code, [fault, words]]);
 }

@@ -92,7 +92,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const streams = new Slots(MOST_STREAMS, MOST_STREAMS);
 
   /** Sends one request to the first address that accepts the connection. */
-  async function send(url: URL, request: Outgoing): Promise<Response> {
+  async function send(url: URL, request: OutboundRequest): Promise<Response> {
     await openFilesReserve.untilRoom(request.signal);
     const addresses = await addressesOf(url, rules, resolve, request.signal);
     if (addresses.some((address) => options.own.is(address, url))) throw leadsHere();
@@ -111,7 +111,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     }
   }
 
-  function askAt(url: URL, address: string, request: Outgoing): Promise<Response> {
+  function askAt(url: URL, address: string, request: OutboundRequest): Promise<Response> {
     const host = plainHost(url);
     const pinned = new URL(url);
     pinned.hostname = address.includes(":") ? `[${address}]` : address;
@@ -140,7 +140,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   }
 
   /** Follows redirects up to the limit. */
-  async function ask(from: URL, request: Outgoing): Promise<Response> {
+  async function ask(from: URL, request: OutboundRequest): Promise<Response> {
     let url = from;
     for (let redirects = 0; ; redirects++) {
       request.signal?.throwIfAborted();
@@ -172,7 +172,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     text: string | URL,
     init: OutboundInit = {},
   ): Promise<Response> {
-    const request: Outgoing = {
+    const request: OutboundRequest = {
       method: (init.method ?? "GET").toUpperCase(),
       headers: new Headers(init.headers),
       body: init.body,
@@ -207,7 +207,7 @@ function full(limit: "all" | "own" | "group", lasts: boolean, { origin }: URL): 
   return new ConnectorError("unavailable", `Nothing was sent: ${words}. Try again later.`);
 }
 
-interface Outgoing {
+interface OutboundRequest {
   readonly method: string;
   readonly headers: Headers;
   readonly body: RequestInit["body"];
@@ -256,7 +256,13 @@ function unlessAborted<Value>(promise: Promise<Value>, signal: RequestInit["sign
 /**
  * The target of a redirect. Errors never contain its path or query, which may hold secrets. @throws ConnectorError
  */
-function redirected(from: URL, location: string, request: Outgoing, status: number, redirects: number): URL {
+function redirected(
+  from: URL,
+  location: string,
+  request: OutboundRequest,
+  status: number,
+  redirects: number,
+): URL {
   const refused = (words: string) => new ConnectorError("refused", `The server at ${from.origin} ${words}.`);
   const to = URL.parse(location, from.href);
   if (!to) throw refused("redirects to an invalid URL");

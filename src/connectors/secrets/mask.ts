@@ -8,7 +8,7 @@ export const REDACTED = "[redacted]";
 const matchers = new MatcherCache();
 
 /** The ends at which a text was cut off before it came here. */
-export interface Cuts {
+export interface TextCuts {
   readonly start?: boolean;
   readonly end?: boolean;
 }
@@ -20,7 +20,7 @@ export interface Mask {
    * come before white space is removed and before the text is cut again: either could hide part of a secret from the
    * mask.
    */
-  text(text: string, cuts?: Cuts): string;
+  text(text: string, cuts?: TextCuts): string;
   /**
    * Removes the secrets from every string of a JSON value, including keys. Returns the same object if there are none.
    * A number whose digits are a secret becomes text.
@@ -36,7 +36,7 @@ export function createMask(secrets: readonly string[]): Mask {
   const exact = new Set(secrets.filter((secret) => secret !== ""));
   const forms = (): string[] => [...new Set([...exact].flatMap(formsOf))];
   const key = {};
-  const text = (given: string, cuts: Cuts = {}): string => {
+  const text = (given: string, cuts: TextCuts = {}): string => {
     if (exact.size === 0) return given;
     const from = cuts.start ? longest(forms(), (form) => overlap(form, given, form.length - 1)) : 0;
     const to =
@@ -94,10 +94,10 @@ function isTouched(root: unknown, leaf: Leaf): boolean {
 }
 
 /** An object or list whose copy exists but is still empty. */
-type Pending = readonly [source: object, copy: object];
+type PendingCopy = readonly [source: object, copy: object];
 
 function copied(root: unknown, leaf: Leaf, text: (given: string) => string): unknown {
-  const waiting: Pending[] = [];
+  const waiting: PendingCopy[] = [];
   const place = (value: unknown): unknown => {
     if (typeof value !== "object" || value === null) return leaf(value);
     const copy = Array.isArray(value) ? [] : {};

@@ -12,7 +12,7 @@ export class WrongKey extends Error {
 }
 
 /** The bytes were changed, cut, or moved from another place. The message may be shown. */
-export class Damaged extends Error {
+export class SealDamaged extends Error {
   override readonly name = "Damaged";
 
   constructor() {
@@ -51,7 +51,7 @@ export function seal(
 
 /** Decrypts a sealed value. @throws WrongKey, Damaged */
 export function open(key: SecretKey, sealed: Uint8Array, context: string): Buffer {
-  if (sealed.length < OVERHEAD_BYTES || sealed[0] !== VERSION) throw new Damaged();
+  if (sealed.length < OVERHEAD_BYTES || sealed[0] !== VERSION) throw new SealDamaged();
   const header = sealed.subarray(0, HEADER_BYTES);
   if (!headerOf(key).equals(header)) throw new WrongKey();
   const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES);
@@ -63,7 +63,7 @@ export function open(key: SecretKey, sealed: Uint8Array, context: string): Buffe
     return Buffer.concat([text, decipher.final()]);
   } catch {
     // The tag does not match; OpenSSL gives no further details.
-    throw new Damaged();
+    throw new SealDamaged();
   }
 }
 

@@ -9,7 +9,7 @@ export interface Series {
 }
 
 /** How series are drawn: stacked bars for counts, lines for measurements. */
-export interface Look {
+export interface ChartStyle {
   readonly kind: "bars" | "lines";
   /** Whether axis ticks are whole numbers only. */
   readonly isWhole: boolean;
@@ -29,7 +29,7 @@ export function colourOf({ tone }: Series, index: number): string {
   return tone === undefined ? (COLOURS[index % COLOURS.length] ?? TONES.plain) : TONES[tone];
 }
 
-export function bars({ isWhole }: { readonly isWhole: boolean }): Look {
+export function bars({ isWhole }: { readonly isWhole: boolean }): ChartStyle {
   return {
     kind: "bars",
     isWhole,
@@ -38,7 +38,7 @@ export function bars({ isWhole }: { readonly isWhole: boolean }): Look {
   };
 }
 
-export const LINES: Look = {
+export const LINES: ChartStyle = {
   kind: "lines",
   isWhole: true,
   data: (slots, step, series) => [middles(slots, step), ...series.map(({ values }) => [...values])],
@@ -54,7 +54,7 @@ export interface PlotParts {
   readonly slots: readonly string[];
   readonly stepSeconds: number;
   readonly series: readonly Series[];
-  readonly look: Look;
+  readonly look: ChartStyle;
   readonly format: (value: number) => string;
   /** Called with the index of the slot under the pointer, or null. */
   readonly hover: (slot: number | null) => void;

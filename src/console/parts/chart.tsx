@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { colourOf, type Look, type Series, slotText, startPlot } from "./chart-plot.ts";
+import { type ChartStyle, colourOf, type Series, slotText, startPlot } from "./chart-plot.ts";
 import { ChartTable } from "./chart-table.tsx";
 import { useScheme } from "./use-scheme.ts";
 
@@ -25,7 +25,7 @@ export function Chart({
   readonly slots: readonly string[];
   readonly stepSeconds: number;
   readonly series: readonly Series[];
-  readonly look: Look;
+  readonly look: ChartStyle;
   readonly format: (value: number) => string;
   /** The total of a series over all slots. Left out if a total means nothing. */
   readonly whole?: (series: Series) => string;

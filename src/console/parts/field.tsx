@@ -8,7 +8,7 @@ interface FieldProps {
   readonly error?: string | undefined;
 }
 
-interface Described {
+interface FieldAttributes {
   readonly id: string;
   readonly "aria-describedby": string | undefined;
   readonly "aria-invalid": "true" | undefined;
@@ -20,7 +20,7 @@ export function Field({
   hint,
   error,
   children,
-}: FieldProps & { readonly children: (described: Described) => JSX.Element }): JSX.Element {
+}: FieldProps & { readonly children: (described: FieldAttributes) => JSX.Element }): JSX.Element {
   const id = useId();
   const described = [hint ? `${id}-hint` : "", error ? `${id}-error` : ""].filter((part) => part !== "");
   return (

@@ -5,7 +5,7 @@ export type FeedState = "connecting" | "live" | "lost";
 
 type Listener<Name extends FeedEventName> = (data: FeedEvents[Name]) => void;
 /** A message between tabs: an event, the stream's state, or a new tab asking for both. */
-type Shared =
+type TabMessage =
   | { readonly kind: "hello" }
   | { readonly kind: "event"; readonly name: FeedEventName; readonly data: unknown }
   | { readonly kind: "state"; readonly state: FeedState };
@@ -79,7 +79,7 @@ export class Feed {
       return;
     }
     this.#channel = new BroadcastChannel(SHARED_NAME);
-    this.#channel.addEventListener("message", ({ data }: MessageEvent<Shared>) => {
+    this.#channel.addEventListener("message", ({ data }: MessageEvent<TabMessage>) => {
       if (data.kind === "hello") this.#tellAll();
       else if (data.kind === "event") this.#emit(data.name, data.data);
       else this.#follow(data.state);
@@ -183,7 +183,7 @@ export class Feed {
     this.#share({ kind: "state", state });
   }
 
-  #share(shared: Shared): void {
+  #share(shared: TabMessage): void {
     this.#channel?.postMessage(shared);
   }
 

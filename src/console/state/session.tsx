@@ -1,12 +1,12 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useCallback, useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { SignedIn as Who } from "../../http/api.ts";
+import type { CurrentSession as Who } from "../../http/api.ts";
 import { call, onSignedOut } from "../api/client.ts";
 import { type ApiProblem, asProblem } from "../api/problem.ts";
 import { Feed, type FeedState } from "./feed.ts";
 
 /** The signed-in user, as pages need it. */
-export interface SignedIn {
+export interface SessionContext {
   readonly session: Who;
   readonly feed: Feed;
   /** Whether the session's token has a scope. */
@@ -21,7 +21,7 @@ export interface SignedIn {
 export type SessionState =
   | { readonly kind: "asking" | "out" }
   | { readonly kind: "failed"; readonly problem: ApiProblem }
-  | { readonly kind: "in"; readonly signedIn: SignedIn; readonly isLapsed: boolean };
+  | { readonly kind: "in"; readonly signedIn: SessionContext; readonly isLapsed: boolean };
 
 const EXPECTED = "gatehouse-signed-in";
 
@@ -46,10 +46,10 @@ function expectUntil(time: string | null): void {
   }
 }
 
-const Context = createContext<SignedIn | null>(null);
+const Context = createContext<SessionContext | null>(null);
 
 /** @throws Error if nobody is signed in */
-export function useSession(): SignedIn {
+export function useSession(): SessionContext {
   const signedIn = useContext(Context);
   if (!signedIn) throw new Error("nobody is signed in");
   return signedIn;
@@ -59,7 +59,7 @@ export function SessionProvider({
   signedIn,
   children,
 }: {
-  readonly signedIn: SignedIn;
+  readonly signedIn: SessionContext;
   readonly children: ComponentChildren;
 }) {
   return <Context.Provider value={signedIn}>{children}</Context.Provider>;
@@ -152,7 +152,7 @@ export function useSessionState(): {
     };
   }, [feed, isIn, ask]);
 
-  const signedIn = useMemo<SignedIn | null>(
+  const signedIn = useMemo<SessionContext | null>(
     () =>
       session &&
       feed && {

@@ -3,7 +3,7 @@ import type { Token } from "../../http/api.ts";
 import { call } from "../api/client.ts";
 import { useSession } from "./session.tsx";
 
-export type KnownToken = Pick<Token, "name" | "person">;
+export type TokenChoice = Pick<Token, "name" | "person">;
 
 /**
  * Each read is a ledger entry, so one read serves the whole page, and an id that it lacks waits this long for the
@@ -20,11 +20,11 @@ class TokenNames {
   /** Not found: revoked tokens are not listed. */
   readonly #missing = new Set<string>();
   readonly #wanted = new Set<string>();
-  #names: ReadonlyMap<string, KnownToken> = new Map();
+  #names: ReadonlyMap<string, TokenChoice> = new Map();
   #readAt = Number.NEGATIVE_INFINITY;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  get(id: string): KnownToken | undefined {
+  get(id: string): TokenChoice | undefined {
     return this.#names.get(id);
   }
 
@@ -78,7 +78,7 @@ function namesOf(session: string): TokenNames {
 }
 
 /** The name of a token; undefined while unknown, or if the reader may not list tokens. */
-export function useTokenName(id: string | null): KnownToken | undefined {
+export function useTokenName(id: string | null): TokenChoice | undefined {
   const { session, can } = useSession();
   const names = namesOf(session.session?.id ?? session.actor);
   const wanted = id !== null && can("tokens:write") ? id : null;

@@ -62,7 +62,7 @@ function addAt(counts: number[], index: number, count: number): void {
   counts[index] = (counts[index] ?? 0) + count;
 }
 
-interface Stored {
+interface StoredFacts {
   readonly tokens: readonly [input: number, output: number];
   readonly outcomes: Readonly<Record<string, number>>;
   readonly latency: Readonly<Record<UsageKind, number[]>>;
@@ -72,7 +72,7 @@ interface Stored {
 
 /** Encodes everything for the store except the credits, which have their own column. */
 export function encodeUsage(facts: UsageFacts): string {
-  const stored: Stored = {
+  const stored: StoredFacts = {
     tokens: [facts.inputTokens, facts.outputTokens],
     outcomes: Object.fromEntries(facts.outcomes),
     latency: facts.latency,
@@ -83,7 +83,7 @@ export function encodeUsage(facts: UsageFacts): string {
 }
 
 export function decodeUsage(credits: number, text: string): UsageFacts {
-  const { tokens, outcomes, latency, models, tools } = JSON.parse(text) as Stored;
+  const { tokens, outcomes, latency, models, tools } = JSON.parse(text) as StoredFacts;
   return {
     credits,
     inputTokens: tokens[0],

@@ -7,7 +7,7 @@ const ROW_LIMIT = 10_000;
 /** Rows written per transaction, for which every other writer waits. */
 const SLICE = 500;
 
-interface Waiting {
+interface PendingCount {
   readonly workspaceId: number;
   row: UsageCount;
 }
@@ -21,7 +21,7 @@ interface Waiting {
 export class UsageTally {
   readonly #db: Db;
   readonly #log: Log;
-  #rows = new Map<string, Waiting>();
+  #rows = new Map<string, PendingCount>();
   /** Calls that were not counted because there was no room. */
   #lost = 0;
 

@@ -17,7 +17,7 @@ import {
   viewAgent,
 } from "../agent-body.ts";
 import { agentChange, agentVersion } from "../agent-change.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 
 export interface AgentRouteParts {
@@ -37,7 +37,7 @@ export interface AgentRouteParts {
 }
 
 export function agentRoutes(
-  door: Door,
+  door: EndpointContext,
   { agents, budgets, tokens, endWork, endsWritten, clock, tierNumbers }: AgentRouteParts,
 ) {
   const view = (agent: Agent) => viewAgent(agent, tierNumbers());

@@ -8,7 +8,7 @@ import type { ApprovalStatus } from "../../tasks/approvals/rows.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { isFinal } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger-entry.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 
@@ -93,7 +93,7 @@ export interface ApprovalRouteParts {
 }
 
 /** Decisions by people: on calls that wait for approval, and on the results of tasks. */
-export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRouteParts) {
+export function approvalRoutes(door: EndpointContext, { desk, tasks, clock }: ApprovalRouteParts) {
   const list = endpoint(
     door,
     {

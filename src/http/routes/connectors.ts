@@ -10,7 +10,7 @@ import type { ProgramRules } from "../../connectors/programs.ts";
 import { ConnectorCreate } from "../../connectors/request.ts";
 import { fitting } from "../../store/page-bytes.ts";
 import { connectorJson, pageJson } from "../connector-view.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import type { TextParts } from "../json-parts.ts";
 import { DEFAULT_LIMIT, decodeCursor, encodeCursor, PAGE } from "../page.ts";
 
@@ -27,7 +27,7 @@ export interface ConnectorRouteParts {
   readonly workspaces: Workspaces;
 }
 
-export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
+export function connectorRoutes(door: EndpointContext, parts: ConnectorRouteParts) {
   const { connectors, programs, catalogue, agents, workspaces } = parts;
   const tag = "Connectors";
 

@@ -6,7 +6,7 @@ import { timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import type { Config } from "../../config/config.ts";
 import { listenUrl } from "../../config/listen.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { requireOperator } from "./workspace.ts";
 
 export interface ConsoleLinkRouteParts {
@@ -34,7 +34,7 @@ export function consoleLink(url: string, secret: string): string {
 }
 
 /** One-time links to the console, only for the node's operator. Neither in the contract nor in the API document. */
-export function consoleLinkRoutes(door: Door, { links, tokens, url }: ConsoleLinkRouteParts) {
+export function consoleLinkRoutes(door: EndpointContext, { links, tokens, url }: ConsoleLinkRouteParts) {
   const create = endpoint(
     door,
     {

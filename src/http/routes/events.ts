@@ -5,7 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import { FEED_SCOPES } from "../../feed/events.ts";
 import type { FeedHub } from "../../feed/hub.ts";
 import { rightsOf } from "../../feed/rights.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import type { OpenCallers } from "../open-callers.ts";
 import type { OpenStreams } from "../open-streams.ts";
 import { eventStream } from "../sse.ts";
@@ -35,7 +35,7 @@ const EVENTS = [
  * Changes in the workspace, for programs that display them. Every read is a ledger entry, so clients should not have
  * to poll.
  */
-export function feedRoutes(door: Door, parts: FeedRouteParts) {
+export function feedRoutes(door: EndpointContext, parts: FeedRouteParts) {
   const { feed, streams, clock, callers } = parts;
 
   const read = endpoint(

@@ -11,7 +11,7 @@ import type { Proofs } from "../../ledger/proofs.ts";
 import { ledgerSize } from "../../ledger/query.ts";
 import { type RotationParts, rotateKey } from "../../ledger/rotation.ts";
 import type { Db } from "../../store/db.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger-entry.ts";
 import { ownEntries, seesEntry } from "../own-entries.ts";
 import { requireOperator } from "./workspace.ts";
@@ -41,7 +41,7 @@ const tag = "Ledger";
  * keys and consistency proofs, which contain only hashes and sizes, and inclusion proofs for its own agent's entries.
  */
 export function ledgerProofRoutes(
-  door: Door,
+  door: EndpointContext,
   { db, proofs, lists, keys, workspaces, agents }: LedgerProofParts,
 ) {
   const checkpoint = endpoint(
@@ -154,7 +154,7 @@ export function ledgerProofRoutes(
 /**
  * Only for the node's operator on the machine itself, because all workspaces share the key. Not in the API document.
  */
-export function ledgerKeyRoutes(door: Door, parts: RotationParts) {
+export function ledgerKeyRoutes(door: EndpointContext, parts: RotationParts) {
   const rotate = endpoint(
     door,
     {

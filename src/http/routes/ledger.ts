@@ -7,7 +7,7 @@ import type { LedgerLists } from "../../ledger/lists.ts";
 import type { NamedTask } from "../../ledger/query.ts";
 import type { Db } from "../../store/db.ts";
 import { findTask } from "../../tasks/store.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq, viewEntry } from "../ledger-entry.ts";
 import { detailOf, type LedgerExportParts, LedgerExports } from "../ledger-export.ts";
 import { chooseFormat, LEDGER_FORMATS, LEDGER_MEDIA_TYPES } from "../ledger-format.ts";
@@ -47,7 +47,7 @@ export interface LedgerRouteParts extends LedgerExportParts {
   readonly lists: LedgerLists;
 }
 
-export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
+export function ledgerRoutes(door: EndpointContext, parts: LedgerRouteParts) {
   const { db, lists, agents } = parts;
   const exports = new LedgerExports(parts);
   const tag = "Ledger";

@@ -6,7 +6,7 @@ import type { RequestLimit } from "../../gate/requests.ts";
 import { callHeaders, problemResponse, shortResponse } from "../answer.ts";
 import { readJson } from "../body.ts";
 import { readCredential } from "../credential.ts";
-import { claimConnection, type Door } from "../endpoint.ts";
+import { claimConnection, type EndpointContext } from "../endpoint.ts";
 import { type BodyParts, textParts } from "../json-parts.ts";
 import type { AnsweredRequest } from "../long-answers.ts";
 
@@ -46,7 +46,7 @@ interface Context {
 }
 
 /** Streamable HTTP at `/mcp`, and both transports at `/mcp/sse` (contract, section 8). */
-export function mcpRoutes(door: Door, mcp: McpRouteParts) {
+export function mcpRoutes(door: EndpointContext, mcp: McpRouteParts) {
   async function answer({ request, server }: Context, speaksSse: boolean): Promise<Response> {
     const requestId = door.ids("req");
     let workspaceId = NOBODY;

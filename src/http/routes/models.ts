@@ -5,18 +5,18 @@ import type { Caller } from "../../access/caller.ts";
 import { allowsModel, allowsTier, OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
 import { toCredits } from "../../base/credits.ts";
 import type { Tier } from "../../config/config.ts";
-import type { ModelDoor } from "../../models/door.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import type { ModelGateway } from "../../models/door.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 const LIST_QUERY = Type.Object(PAGE, { additionalProperties: false });
 
 export interface ModelRouteParts {
-  readonly door: ModelDoor;
+  readonly door: ModelGateway;
   readonly agents: Agents;
 }
 
-export function modelRoutes(door: Door, parts: ModelRouteParts) {
+export function modelRoutes(door: EndpointContext, parts: ModelRouteParts) {
   const tag = "Models";
   const { tiers } = parts.door;
 
@@ -83,7 +83,7 @@ export function modelRoutes(door: Door, parts: ModelRouteParts) {
 
 /** A model of the configured tiers. Prices are credits per 1,000 tokens. */
 export function viewModel(
-  { tiers, price }: Pick<ModelDoor, "tiers" | "price">,
+  { tiers, price }: Pick<ModelGateway, "tiers" | "price">,
   policy: TierPolicy,
   name: string,
 ) {

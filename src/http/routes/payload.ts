@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { Problem } from "../../base/errors.ts";
 import type { PayloadEraser } from "../../tasks/erase.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger-entry.ts";
 
 export interface PayloadRouteParts {
@@ -9,7 +9,7 @@ export interface PayloadRouteParts {
 }
 
 /** Prompts, outputs and arguments, which are stored apart from the entries that prove them. */
-export function payloadRoutes(door: Door, { eraser }: PayloadRouteParts) {
+export function payloadRoutes(door: EndpointContext, { eraser }: PayloadRouteParts) {
   const erase = endpoint(
     door,
     {

@@ -5,7 +5,7 @@ import { isId } from "../../base/ids.ts";
 import type { Schedule } from "../../tasks/schedules/schedule.ts";
 import type { Schedules } from "../../tasks/schedules/schedules.ts";
 import { refuseTwice } from "../body.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 
 const FIELDS = {
@@ -65,7 +65,7 @@ const ScheduleChange = Type.Object(
 const tag = "Schedules";
 
 /** Tasks that run at set times. */
-export function scheduleRoutes(door: Door, { schedules }: { readonly schedules: Schedules }) {
+export function scheduleRoutes(door: EndpointContext, { schedules }: { readonly schedules: Schedules }) {
   const create = endpoint(
     door,
     {

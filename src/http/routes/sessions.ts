@@ -3,7 +3,7 @@ import Type from "typebox";
 import { type Caller, tokenIdOf } from "../../access/caller.ts";
 import { hashSecret } from "../../access/secret.ts";
 import type { Session, Sessions } from "../../access/sessions.ts";
-import type { SignInLinks, UsedLink } from "../../access/sign-in-links.ts";
+import type { RedeemedLink, SignInLinks } from "../../access/sign-in-links.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import type { WorkspaceStatus, Workspaces } from "../../access/workspaces.ts";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
@@ -13,7 +13,7 @@ import type { Call } from "../../gate/call.ts";
 import { holdAtOnce } from "../../gate/hold-at-once.ts";
 import { unauthenticated } from "../../gate/rights.ts";
 import { readBrowserCredential, readSignIn } from "../credential.ts";
-import { type Door, type Endpoint, endpoint } from "../endpoint.ts";
+import { type Endpoint, type EndpointContext, endpoint } from "../endpoint.ts";
 import { dropsSecureCookies } from "../own-origin.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 import { endedCookie, sessionCookie } from "../session-cookie.ts";
@@ -30,7 +30,10 @@ export interface SessionRouteParts {
 const Nothing = Type.Object({}, { additionalProperties: false });
 
 /** Signing browsers in and out: manages the cookie that authenticates the console's calls. */
-export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces, clock }: SessionRouteParts) {
+export function sessionRoutes(
+  door: EndpointContext,
+  { sessions, tokens, links, workspaces, clock }: SessionRouteParts,
+) {
   const { publicUrl, operatorSecret } = door;
   const statusOf = ({ workspaceId }: Caller) => workspaces.get(workspaceId).status;
   const tag = "Sessions";
@@ -59,7 +62,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       // Checked before a link is used up for a session whose cookie the browser would drop.
       if (dropsSecureCookies(asked)) throw insecureOrigin(publicUrl);
       const credential = readSignIn(asked, operatorSecret);
-      let link: UsedLink | undefined;
+      let link: RedeemedLink | undefined;
       if (credential.kind === "link") {
         link = links.use(credential.secret);
         // Another request has used the link first.

@@ -6,7 +6,7 @@ import type { Clock } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import type { Call } from "../../gate/call.ts";
 import { holdAtOnce } from "../../gate/hold-at-once.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { requireOperator, viewName } from "./workspace.ts";
 
 export interface StopRouteParts {
@@ -22,7 +22,7 @@ export interface StopRouteParts {
 }
 
 /** What was stopped, as recorded in the entry, if not an agent. */
-type Extent = "workspace" | "node";
+type StopExtent = "workspace" | "node";
 
 const oversight = {
   scope: "approvals:write",
@@ -32,7 +32,7 @@ const oversight = {
 } as const;
 
 /** Stops a whole workspace. Each of its agents counts as stopped until the workspace is resumed. */
-export function workspaceStopRoutes(door: Door, parts: StopRouteParts) {
+export function workspaceStopRoutes(door: EndpointContext, parts: StopRouteParts) {
   const { workspaces } = parts;
   const tag = "Workspace";
 
@@ -75,7 +75,7 @@ export function workspaceStopRoutes(door: Door, parts: StopRouteParts) {
 }
 
 /** The same for all workspaces of the node, by its operator. Neither in the contract nor in the API document. */
-export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
+export function nodeStopRoutes(door: EndpointContext, parts: StopRouteParts) {
   const { workspaces } = parts;
   const tag = "Operator";
   const answer = () => ({
@@ -115,7 +115,7 @@ export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
 }
 
 /** Takes effect immediately, even if the store cannot be written. */
-async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Call, extent: Extent) {
+async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Call, extent: StopExtent) {
   const { workspaceId } = call.caller;
   call.about({ detail: { extent } });
   const decision = await call.decide("stop", clock);
@@ -127,7 +127,7 @@ async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Cal
   });
 }
 
-async function resumeOne({ workspaces, endsWritten, clock }: StopRouteParts, call: Call, extent: Extent) {
+async function resumeOne({ workspaces, endsWritten, clock }: StopRouteParts, call: Call, extent: StopExtent) {
   const { workspaceId } = call.caller;
   call.about({ detail: { extent } });
   await call.decide("resume", clock);

@@ -7,7 +7,7 @@ import type { TaskService } from "../../tasks/service.ts";
 import { TASK_STATUSES } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
 import { refuseTwice } from "../body.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import type { OpenCallers } from "../open-callers.ts";
 import type { OpenStreams } from "../open-streams.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
@@ -62,7 +62,7 @@ export interface TaskRouteParts {
   readonly callers: OpenCallers;
 }
 
-export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskRouteParts) {
+export function taskRoutes(door: EndpointContext, { tasks, clock, streams, callers }: TaskRouteParts) {
   const tag = "Tasks";
 
   const create = endpoint(

@@ -4,14 +4,14 @@ import type { Agents } from "../../access/agents.ts";
 import { type Caller, tokenIdOf } from "../../access/caller.ts";
 import { AGENT_TOKEN_SCOPES, isScope } from "../../access/scopes.ts";
 import { callerEnd } from "../../access/token-rows.ts";
-import type { Issued, Token, Tokens } from "../../access/tokens.ts";
+import type { IssuedTokenSecret, Token, Tokens } from "../../access/tokens.ts";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import { redact } from "../../base/log.ts";
 import type { Detail } from "../../ledger/entry.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 import { holderOf, requireHeld, requireIssuable, requireRotatable } from "../token-authority.ts";
 
@@ -50,7 +50,7 @@ export interface TokenRouteParts {
   readonly clock: Pick<Clock, "now">;
 }
 
-export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRouteParts) {
+export function tokenRoutes(door: EndpointContext, { tokens, agents, clock }: TokenRouteParts) {
   const tag = "Tokens";
 
   const list = endpoint(
@@ -248,6 +248,6 @@ export function viewToken(token: Token) {
   };
 }
 
-export function viewIssued({ token, secret }: Issued) {
+export function viewIssued({ token, secret }: IssuedTokenSecret) {
   return { ...viewToken(token), secret };
 }

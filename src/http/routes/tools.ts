@@ -3,9 +3,9 @@ import Type from "typebox";
 import type { JsonObject } from "../../agents/index.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type FieldError, Problem } from "../../base/errors.ts";
-import type { AskedCall, DirectCalls } from "../../connectors/direct-call.ts";
+import type { ApprovalTask, DirectCalls } from "../../connectors/direct-call.ts";
 import type { ToolAnswer } from "../../connectors/source.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 
 export interface ToolRouteParts {
   readonly calls: DirectCalls;
@@ -24,7 +24,7 @@ export const ToolCallRequest = Type.Object(
 );
 
 /** Tool calls made by a program itself, outside any task, like an MCP client's `tools/call`. */
-export function toolRoutes(door: Door, { calls, clock }: ToolRouteParts) {
+export function toolRoutes(door: EndpointContext, { calls, clock }: ToolRouteParts) {
   const call = endpoint(
     door,
     {
@@ -100,6 +100,6 @@ export function viewToolAnswer({ content, structuredContent, isError }: ToolAnsw
 }
 
 /** A call that a person must approve. The task makes the call once it is approved, and has its result. */
-export function viewAskedCall({ task }: AskedCall) {
+export function viewAskedCall({ task }: ApprovalTask) {
   return { task, status: "awaiting_approval" as const };
 }

@@ -10,7 +10,7 @@ import { slotOf, type UsageKind } from "../../gate/usage/record.ts";
 import { type Breakdown, type UsageReport, usageReport } from "../../gate/usage/report.ts";
 import { oldestKept, USAGE_STEPS, type UsageStep } from "../../gate/usage/slots.ts";
 import type { Db } from "../../store/db.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { instant } from "../time.ts";
 
 const DAY_MS = 86_400_000;
@@ -51,7 +51,7 @@ export interface UsageRouteParts {
   readonly clock: Clock;
 }
 
-export function usageRoutes(door: Door, { db, clock }: UsageRouteParts) {
+export function usageRoutes(door: EndpointContext, { db, clock }: UsageRouteParts) {
   const read = endpoint(
     door,
     {
@@ -140,7 +140,7 @@ async function agentIdsOf(
   return rows.map(({ id }) => id);
 }
 
-interface Asked {
+interface UsageQuery {
   readonly from: number;
   readonly to: number;
   readonly step: UsageStep;
@@ -149,9 +149,9 @@ interface Asked {
 }
 
 /** Every list has a value for each of `slots`. */
-export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked: Asked) {
+export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked: UsageQuery) {
   const { from, to, step, agent, by } = asked;
-  const breakdown = (kind: Asked["by"], of: Breakdown) =>
+  const breakdown = (kind: UsageQuery["by"], of: Breakdown) =>
     by === null || by === kind ? viewBreakdown(of) : null;
   const each = slots.map(viewFacts);
   return {

@@ -15,7 +15,7 @@ import { DOCUMENT_BYTES, DOCUMENT_FIELDS, ScopePath, SEARCH_FIELDS, SourceUri } 
 import type { SearchAnswer } from "../../vault/messages.ts";
 import type { Vault } from "../../vault/vault.ts";
 import { viewDocument, viewPassage, viewScope } from "../../vault/view.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 const TOP_K = 10;
@@ -73,7 +73,7 @@ export interface VaultRouteParts {
   readonly quoted: QuotedPayloads;
 }
 
-export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultRouteParts) {
+export function vaultRoutes(door: EndpointContext, { vault, agents, clock, quoted }: VaultRouteParts) {
   const tag = "Vault";
 
   const search = endpoint(

@@ -5,7 +5,7 @@ import { isId } from "../../base/ids.ts";
 import { type Delivery, listDeliveries, redeliver } from "../../notify/deliveries.ts";
 import { NOTICE_TYPES } from "../../notify/webhook.ts";
 import type { Db } from "../../store/db.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 export interface WebhookRouteParts {
@@ -18,7 +18,7 @@ export interface WebhookRouteParts {
 }
 
 /** The configured webhook, and the deliveries of this workspace. */
-export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRouteParts) {
+export function webhookRoutes(door: EndpointContext, { db, clock, url, wake }: WebhookRouteParts) {
   const tag = "Webhooks";
 
   const read = endpoint(

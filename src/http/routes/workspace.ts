@@ -7,7 +7,7 @@ import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import type { Budgets } from "../../gate/budget.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { type EndpointContext, endpoint } from "../endpoint.ts";
 
 export const WorkspaceChange = Type.Object(
   {
@@ -53,7 +53,7 @@ export interface WorkspaceRouteParts {
 }
 
 export function workspaceRoutes(
-  door: Door,
+  door: EndpointContext,
   { workspaces, budgets, usage, limitsChanged }: WorkspaceRouteParts,
 ) {
   const tag = "Workspace";
@@ -119,7 +119,7 @@ export function workspaceRoutes(
  * document.
  */
 export function operatorRoutes(
-  door: Door,
+  door: EndpointContext,
   { workspaces, ledger }: Pick<WorkspaceRouteParts, "workspaces" | "ledger">,
 ) {
   const tag = "Operator";

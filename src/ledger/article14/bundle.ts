@@ -11,7 +11,7 @@ import { TreeReader } from "../tiles.ts";
 import { zip } from "./archive.ts";
 import { bundleFiles } from "./contents.ts";
 import { readEntryFields } from "./format/entry.ts";
-import type { Span } from "./format/erasures.ts";
+import type { SeqSpan } from "./format/erasures.ts";
 
 export interface BundleParts {
   readonly db: Pick<Sql, "all" | "get">;
@@ -93,7 +93,7 @@ async function widened(
   evidence: EvidenceReader,
   { filter: { from, to } }: BundleRequest,
   { agent, since }: { readonly agent: string; readonly since: string },
-): Promise<Span> {
+): Promise<SeqSpan> {
   const isOwn = entryTest({ agent, agentSince: since });
   const before = await nearest({ from: since, to: from }, "desc");
   const after = to === undefined ? undefined : await nearest({ from: to }, "asc");

@@ -5,7 +5,7 @@ import type { BundleParts, BundleRequest } from "./bundle.ts";
 import { readEdges } from "./edges.ts";
 import { entryLines, erasureLines, oversightLines } from "./evidence-files.ts";
 import { CappedList } from "./figures/capped.ts";
-import { Figures } from "./figures/figures.ts";
+import { ReportFigures } from "./figures/figures.ts";
 import { OverseerRegister, WITHHELD_OVERSEERS } from "./figures/overseers.ts";
 import { readEntryFields } from "./format/entry.ts";
 import type { ErasureLine } from "./format/erasures.ts";
@@ -43,7 +43,7 @@ export async function* bundleFiles(
   const isNarrowed = request.seesOnly !== undefined;
   const source = { db, workspaceId: workspace.id, evidence, filter, snapshot, isNarrowed };
   const tree = await signTree(parts, request, snapshot);
-  const figures = new Figures(await timeOf(snapshot.shown.first), await timeOf(snapshot.shown.last));
+  const figures = new ReportFigures(await timeOf(snapshot.shown.first), await timeOf(snapshot.shown.last));
   const erasures = new CappedList<ErasureLine>(ERASURES_LISTED);
   const overseers = new OverseerRegister(snapshot.last);
   const rotations = new RotationList();
@@ -141,13 +141,15 @@ function manifestHead(
   };
 }
 
-type Given<T> = { [field in keyof T as undefined extends T[field] ? never : field]: T[field] } & {
+type DefinedFields<T> = { [field in keyof T as undefined extends T[field] ? never : field]: T[field] } & {
   [field in keyof T as undefined extends T[field] ? field : never]?: Exclude<T[field], undefined>;
 };
 
 /** Removes fields that are undefined. */
-function given<T extends object>(fields: T): Given<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
+function given<T extends object>(fields: T): DefinedFields<T> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as DefinedFields<T>;
 }
 
 function filesOf(digests: ReadonlyMap<ListedFile, BundleFileDigest>): Manifest["files"] {

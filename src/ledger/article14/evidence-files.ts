@@ -6,7 +6,7 @@ import { inclusionRanges } from "../proof/ranges.ts";
 import type { StoredEntry } from "../query.ts";
 import { TreeReader } from "../tiles.ts";
 import { readEntryFields } from "./format/entry.ts";
-import { type ErasureLine, erasureWithin, formatErasure, type Span } from "./format/erasures.ts";
+import { type ErasureLine, erasureWithin, formatErasure, type SeqSpan } from "./format/erasures.ts";
 import { oversightHeader, oversightRow } from "./format/oversight.ts";
 import type { Snapshot } from "./snapshot.ts";
 
@@ -87,7 +87,7 @@ export async function* erasureLines(
 async function concerns(
   evidence: Pick<EvidenceReader, "entry">,
   { payloads }: Pick<ErasureLine, "payloads">,
-  { agent, agentSince, first, last }: Pick<EvidenceFilter, "agent" | "agentSince"> & Span,
+  { agent, agentSince, first, last }: Pick<EvidenceFilter, "agent" | "agentSince"> & SeqSpan,
 ): Promise<boolean> {
   if (payloads === undefined) return true;
   const isOwn = entryTest({ agent, agentSince });

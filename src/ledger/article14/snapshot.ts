@@ -1,7 +1,7 @@
 import { signHead } from "../proofs.ts";
 import { TreeReader } from "../tiles.ts";
 import type { BundleParts, BundleRequest } from "./bundle.ts";
-import type { Span } from "./format/erasures.ts";
+import type { SeqSpan } from "./format/erasures.ts";
 import type { BundleTree } from "./format/manifest.ts";
 
 /** What a bundle covers, fixed when the export begins. */
@@ -17,7 +17,7 @@ export interface Snapshot {
    * The entries of the period. The same as the range, unless that was widened for an exporter who may not see the
    * neighbouring entries.
    */
-  readonly shown: Span;
+  readonly shown: SeqSpan;
   /** When the export began: RFC 3339. */
   readonly at: string;
 }

@@ -1,5 +1,5 @@
 /** Leaves from `start` (inclusive) to `end` (exclusive), counted from 0. */
-export interface Range {
+export interface LeafRange {
   readonly start: number;
   readonly end: number;
 }
@@ -18,9 +18,9 @@ export function splitOf(n: number): number {
 }
 
 /** The subtrees in an inclusion proof (RFC 9162, section 2.1.3.1), from the leaf's sibling to the root's child. */
-export function inclusionRanges(index: number, size: number): Range[] {
+export function inclusionRanges(index: number, size: number): LeafRange[] {
   if (!(index >= 0 && index < size)) throw new RangeError(`there is no leaf ${index} among ${size}`);
-  const ranges: Range[] = [];
+  const ranges: LeafRange[] = [];
   let start = 0;
   let end = size;
   while (end - start > 1) {
@@ -40,11 +40,11 @@ export function inclusionRanges(index: number, size: number): Range[] {
  * The subtrees in a consistency proof (RFC 9162, section 2.1.4.1). Empty from an empty tree, and from a tree to
  * itself.
  */
-export function consistencyRanges(from: number, to: number): Range[] {
+export function consistencyRanges(from: number, to: number): LeafRange[] {
   if (!(from >= 0 && from <= to))
     throw new RangeError(`a tree of ${from} leaves cannot grow into one of ${to}`);
   if (from === 0 || from === to) return [];
-  const ranges: Range[] = [];
+  const ranges: LeafRange[] = [];
   let start = 0;
   let end = to;
   while (end > from) {
@@ -66,7 +66,7 @@ export function consistencyRanges(from: number, to: number): Range[] {
  * The complete subtrees that make up a range, from left to right, each as large as its position and the range's end
  * permit.
  */
-export function nodesOf({ start, end }: Range): TreeNode[] {
+export function nodesOf({ start, end }: LeafRange): TreeNode[] {
   const nodes: TreeNode[] = [];
   for (let at = start; at < end; ) {
     let level = 0;

@@ -9,7 +9,7 @@ import type { VerifierKey, VerifySignature } from "./note.ts";
 export type Verdict = "holds" | "tampered" | "undecided";
 
 /** Evidence against a ledger, or a reason why no verdict is possible. */
-export interface Finding {
+export interface VerificationFinding {
   readonly verdict: Exclude<Verdict, "holds">;
   /** Machine-readable, such as `entry_changed`. */
   readonly code: string;
@@ -24,13 +24,13 @@ export interface Finding {
  * The worst verdict of all findings. A ledger that was tampered with stays `tampered`, even if something else is
  * missing.
  */
-export function verdictOf(findings: readonly Finding[]): Verdict {
+export function verdictOf(findings: readonly VerificationFinding[]): Verdict {
   if (findings.some(({ verdict }) => verdict === "tampered")) return "tampered";
   return findings.length > 0 ? "undecided" : "holds";
 }
 
 /** What the auditor supplies, who trusts nothing stored beside the entries. */
-export interface Trust {
+export interface TrustAnchors {
   /** If empty, the keys stored with the ledger are trusted, and the result says so. */
   readonly keys: readonly VerifierKey[];
   /** Checkpoints kept elsewhere, of any workspace. */
@@ -47,13 +47,13 @@ export interface VerifyTools {
  * A fact that was checked, for people and for `--json`: the number of entries, the root, the keys, what no checkpoint
  * covers.
  */
-export interface Fact {
+export interface VerificationFact {
   readonly label: string;
   readonly value: string;
 }
 
 export interface Verification {
   readonly verdict: Verdict;
-  readonly findings: readonly Finding[];
-  readonly facts: readonly Fact[];
+  readonly findings: readonly VerificationFinding[];
+  readonly facts: readonly VerificationFact[];
 }

@@ -2,7 +2,7 @@ import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { BITS_BYTES, BLOCK, blockBits, type IndexedEntry, keysOf } from "../block-index.ts";
 import { formOf } from "./form.ts";
 import { type Report, span } from "./report.ts";
-import type { Step } from "./walk.ts";
+import type { TreePosition } from "./walk.ts";
 
 /** Keys per query. Unused parameters are null, which no row matches. */
 const KEYS = 32;
@@ -46,7 +46,7 @@ export class IndexCheck {
   }
 
   /** MUST be called with each step, in order. */
-  take({ seq, entry }: Step): void {
+  take({ seq, entry }: TreePosition): void {
     const block = Math.floor((seq - 1) / BLOCK);
     if (block !== this.#block) {
       this.#close();

@@ -1,4 +1,4 @@
-import type { Trust } from "../proof/verification.ts";
+import type { TrustAnchors } from "../proof/verification.ts";
 import { counted } from "./report.ts";
 
 /** How many of a ledger's entries a signature covers, in words. */
@@ -12,7 +12,7 @@ export function coverageOf(size: number, covered: number): string {
  * What the directory alone cannot prove, and what would prove it.
  * @param kept Number of entries covered by a checkpoint from elsewhere. It covers no later entry.
  */
-export function uncheckedOf(trust: Trust, kept: number, isOneWorkspace: boolean): string[] {
+export function uncheckedOf(trust: TrustAnchors, kept: number, isOneWorkspace: boolean): string[] {
   const unchecked = [
     kept === 0
       ? "whether the directory was restored to an earlier state, or the ledger was rewritten with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint)"

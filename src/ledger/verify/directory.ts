@@ -5,7 +5,7 @@ import type { SecretKey } from "../../store/secret-key.ts";
 import { DatabaseUnreadable, openReadOnly, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import type { SignedCheckpoint } from "../proof/checkpoint.ts";
 import {
-  type Trust,
+  type TrustAnchors,
   type Verdict,
   type Verification,
   type VerifyTools,
@@ -43,7 +43,7 @@ export interface DirectoryVerification extends Verification {
 export interface DirectoryRequest {
   /** Path of the database file in a data directory. */
   readonly path: string;
-  readonly trust: Trust;
+  readonly trust: TrustAnchors;
   /** Null means all workspaces. */
   readonly workspace: string | null;
   /** The key of the rows' seals. Without it they are not checked. */
@@ -66,7 +66,7 @@ export async function verifyDirectory(
   tools: VerifyTools,
 ): Promise<DirectoryVerification> {
   for (let attempt = 1; ; attempt++) {
-    const examination = new Examination(request, tools);
+    const examination = new DirectoryExamination(request, tools);
     const changed = await examination.run();
     const result = examination.result();
     // Do not report concurrent writes as tampering.
@@ -87,18 +87,18 @@ function unsettled(): DirectoryVerification {
   return { verdict: "undecided", findings: report.findings, facts: [], ledgers: [] };
 }
 
-interface Walked {
+interface WalkedWorkspace {
   readonly workspace: Workspace;
   readonly report: Report;
   readonly walked: WalkedLedger | null;
 }
 
 /** One reading of the file. */
-class Examination {
+class DirectoryExamination {
   readonly #report = new Report();
   readonly #request: DirectoryRequest;
   readonly #tools: VerifyTools;
-  readonly #ledgers: Walked[] = [];
+  readonly #ledgers: WalkedWorkspace[] = [];
 
   constructor(request: DirectoryRequest, tools: VerifyTools) {
     this.#request = request;

@@ -28,7 +28,7 @@ export interface EntryFields {
 }
 
 /** The contents of an entry's bytes, and what in them this program would never have written; null if nothing. */
-export interface Form {
+export interface EntryForm {
   /** Null if the bytes are not a JSON object. */
   readonly fields: Partial<EntryFields> | null;
   readonly problem: string | null;
@@ -97,7 +97,7 @@ const SHALLOW_BYTES = 4_096;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Checks that bytes are an entry as `encodeEntry` writes it: canonical JSON, sorted keys, known fields. */
-export function formOf(bytes: Uint8Array): Form {
+export function formOf(bytes: Uint8Array): EntryForm {
   const excess = bytes.length > SHALLOW_BYTES ? findExcess(bytes, { levels: DEEPEST + 2 }) : null;
   if (excess) {
     const problem = excess === "levels" ? "it is nested too deeply" : "it has too many members";

@@ -1,7 +1,7 @@
 import { OperatorError } from "../../base/errors.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { formatVerifierKey, keyIdOf, NoteError, parseVerifierKey, type VerifierKey } from "../proof/note.ts";
-import type { Trust, VerifyTools } from "../proof/verification.ts";
+import type { TrustAnchors, VerifyTools } from "../proof/verification.ts";
 import type { EntryFields } from "./form.ts";
 import { counted, type Report } from "./report.ts";
 import type { KeptCheckpoint } from "./roots.ts";
@@ -36,7 +36,7 @@ export class Keyring {
   readonly #stored: readonly Uint8Array[];
   readonly #given: readonly Uint8Array[];
 
-  constructor(stored: readonly Uint8Array[], trust: Trust, tools: VerifyTools) {
+  constructor(stored: readonly Uint8Array[], trust: TrustAnchors, tools: VerifyTools) {
     this.#stored = stored;
     this.#given = trust.keys.map(({ publicKey }) => publicKey);
     this.#tools = tools;

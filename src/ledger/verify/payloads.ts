@@ -4,7 +4,7 @@ import { type ErasedPayload, type PayloadKind, parseErasure } from "../proof/era
 import { Bits } from "./bits.ts";
 import type { EntryFields } from "./form.ts";
 import { counted, type Report } from "./report.ts";
-import type { Step } from "./walk.ts";
+import type { TreePosition } from "./walk.ts";
 
 const ROWS =
   "SELECT seq, kind, salt, CAST(body AS BLOB) AS body FROM main.payloads NOT INDEXED" +
@@ -46,7 +46,7 @@ export class PayloadCheck {
   }
 
   /** MUST be called with each step, in order. */
-  take({ seq, entry }: Step): void {
+  take({ seq, entry }: TreePosition): void {
     for (; this.#next && this.#next.seq < seq; this.#next = this.#read()) this.#reportOrphan(this.#next);
     const there: PayloadRow[] = [];
     for (; this.#next?.seq === seq; this.#next = this.#read()) there.push(this.#next);

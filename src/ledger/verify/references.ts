@@ -4,7 +4,7 @@ import { isEqual } from "../proof/hash.ts";
 import { TREE } from "../tree-hash.ts";
 import { type EntryFields, formOf } from "./form.ts";
 import type { Report } from "./report.ts";
-import type { Step } from "./walk.ts";
+import type { TreePosition } from "./walk.ts";
 
 /** The most entries that others may refer to, kept in memory. Most references are to recent entries. */
 const RECENT = 4_096;
@@ -56,7 +56,7 @@ export class ReferenceCheck {
   }
 
   /** MUST be called with each step, in order. */
-  take({ entry }: Step): void {
+  take({ entry }: TreePosition): void {
     if (!entry) return;
     if (entry.phase === "outcome") this.#checkOutcome(entry);
     else if (entry.phase === "intent") this.#checkApproval(entry);

@@ -1,4 +1,4 @@
-import type { Fact, Finding } from "../proof/verification.ts";
+import type { VerificationFact, VerificationFinding } from "../proof/verification.ts";
 
 /**
  * The most findings of one code that are listed, so that one wrong entry, or a million, cannot hide other findings.
@@ -8,8 +8,8 @@ const MOST_OF_A_KIND = 20;
 /** Number of findings of one code after which reading possibly hostile input stops. */
 const FLOOD = 1_000;
 
-interface Kind {
-  readonly shown: Finding[];
+interface FindingGroup {
+  readonly shown: VerificationFinding[];
   more: number;
 }
 
@@ -19,8 +19,8 @@ const CAUSES: readonly string[] = ["entries_rewritten", "tail_missing", "tail_un
 /** Collects findings about one workspace's ledger, or about the database as a whole. */
 export class Report {
   readonly #workspace: string | undefined;
-  readonly #kinds = new Map<string, Kind>();
-  readonly #facts: Fact[] = [];
+  readonly #kinds = new Map<string, FindingGroup>();
+  readonly #facts: VerificationFact[] = [];
   #isFlooded = false;
 
   constructor(workspace?: string) {
@@ -63,12 +63,12 @@ export class Report {
     return this.#isFlooded;
   }
 
-  get facts(): readonly Fact[] {
+  get facts(): readonly VerificationFact[] {
     return this.#facts;
   }
 
   /** Tampering first. Findings of one code stay together, in the order in which the codes were first found. */
-  get findings(): readonly Finding[] {
+  get findings(): readonly VerificationFinding[] {
     const kinds = [...this.#kinds].toSorted(([a], [b]) => rank(a) - rank(b));
     const all = kinds.flatMap(([, { shown, more }]) => {
       const [first] = shown;
@@ -82,7 +82,12 @@ export class Report {
     ];
   }
 
-  #add(verdict: Finding["verdict"], code: string, message: string, seq: number | undefined): void {
+  #add(
+    verdict: VerificationFinding["verdict"],
+    code: string,
+    message: string,
+    seq: number | undefined,
+  ): void {
     const kind = this.#kinds.get(code) ?? { shown: [], more: 0 };
     this.#kinds.set(code, kind);
     if (kind.shown.length >= MOST_OF_A_KIND) {

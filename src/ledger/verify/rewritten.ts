@@ -2,7 +2,7 @@ import { counted, type Report } from "./report.ts";
 import type { RootCheck } from "./roots.ts";
 import type { Difference } from "./tiles.ts";
 
-type Tracks = Pick<RootCheck, "stored" | "given" | "head">;
+type CheckpointTracks = Pick<RootCheck, "stored" | "given" | "head">;
 
 /** What contradicts a chain, and which entries it affects. */
 interface Contradiction {
@@ -10,7 +10,7 @@ interface Contradiction {
   readonly lastGood: number;
   /** Size of the first checkpoint with a different root. */
   readonly upTo: number;
-  readonly by: keyof Tracks;
+  readonly by: keyof CheckpointTracks;
   /** Number of checkpoints with a different root. */
   readonly count: number;
 }
@@ -22,7 +22,7 @@ interface Contradiction {
  */
 export function reportRewritten(
   report: Report,
-  tracks: Tracks,
+  tracks: CheckpointTracks,
   difference: Difference | null,
 ): number | null {
   const found = contradictionOf(tracks);
@@ -53,13 +53,13 @@ const WHICH = {
   head: "the head that the last commit signed",
   stored: "the checkpoint",
   given: "a checkpoint that was kept elsewhere",
-} as const satisfies Record<keyof Tracks, string>;
+} as const satisfies Record<keyof CheckpointTracks, string>;
 
 /**
  * Chooses the contradicting signature over the fewest entries. Stored checkpoints may have been rewritten together
  * with the entries; those kept elsewhere were not.
  */
-function contradictionOf(tracks: Tracks): Contradiction | null {
+function contradictionOf(tracks: CheckpointTracks): Contradiction | null {
   const [first] = (["stored", "given", "head"] as const)
     .filter((by) => tracks[by].firstWrong > 0)
     .toSorted((a, b) => tracks[a].firstWrong - tracks[b].firstWrong);
@@ -74,7 +74,7 @@ function contradictionOf(tracks: Tracks): Contradiction | null {
 /** Without a checkpoint, only tiles left in their original state can show a rewrite. */
 function reportByTiles(
   report: Report,
-  { stored, given, head }: Tracks,
+  { stored, given, head }: CheckpointTracks,
   difference: Difference | null,
 ): number | null {
   const good = Math.max(stored.lastGood, given.lastGood, head.lastGood);
@@ -94,7 +94,7 @@ function reportByTiles(
  */
 export function reportTail(
   report: Report,
-  { stored, given, head }: Tracks,
+  { stored, given, head }: CheckpointTracks,
   last: number,
   once: number,
 ): boolean {

@@ -7,9 +7,9 @@ import type { VerifyTools } from "../proof/verification.ts";
 import { TREE } from "../tree-hash.ts";
 import type { SignedHead } from "./head.ts";
 import { counted, type Report } from "./report.ts";
-import { Track } from "./track.ts";
+import { CheckpointTrack } from "./track.ts";
 import type { LedgerTree } from "./tree.ts";
-import type { Step } from "./walk.ts";
+import type { TreePosition } from "./walk.ts";
 
 const ROWS =
   "SELECT size, note FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 ORDER BY size";
@@ -52,9 +52,9 @@ export interface KeptCheckpoint {
  * those from elsewhere.
  */
 export class RootCheck {
-  readonly stored = new Track();
-  readonly given = new Track();
-  readonly head = new Track();
+  readonly stored = new CheckpointTrack();
+  readonly given = new CheckpointTrack();
+  readonly head = new CheckpointTrack();
   /** By the hex of a key, the largest size it has signed with a matching root. */
   readonly signed = new Map<string, number>();
   /** Checkpoints from elsewhere with a valid signature. */
@@ -83,7 +83,7 @@ export class RootCheck {
   }
 
   /** MUST be called with each step, in order and after the tree, and awaited if it returns a promise. */
-  take({ seq, isSure }: Step): Promise<void> | undefined {
+  take({ seq, isSure }: TreePosition): Promise<void> | undefined {
     if (!isSure) this.#unsure = seq;
     return seq >= this.#next ? this.#settle(seq) : undefined;
   }
@@ -133,7 +133,12 @@ export class RootCheck {
   }
 
   /** @returns whether the entries have this root */
-  #judge(track: Track, { size, root }: TreeHead, signers: readonly VerifierKey[], upTo: number): boolean {
+  #judge(
+    track: CheckpointTrack,
+    { size, root }: TreeHead,
+    signers: readonly VerifierKey[],
+    upTo: number,
+  ): boolean {
     if (signers.length > 0) track.count += 1;
     if (size > 0 && upTo === Number.POSITIVE_INFINITY) {
       track.beyond = Math.max(track.beyond, size);

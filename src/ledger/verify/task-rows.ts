@@ -4,7 +4,7 @@ import { type CallRow, ProvenTask, type TaskRow, taskDifference } from "../prove
 import type { EntryFields } from "./form.ts";
 import { counted, type Report } from "./report.ts";
 import { FIRST_WITH_SEALS } from "./sealed-rows.ts";
-import type { Step } from "./walk.ts";
+import type { TreePosition } from "./walk.ts";
 
 /** The most tasks that are open at the same entry and compared. */
 const OPEN = 100_000;
@@ -52,7 +52,7 @@ export class TaskRowCheck {
   }
 
   /** MUST be called with each step, in order. */
-  take({ entry }: Step): void {
+  take({ entry }: TreePosition): void {
     if (entry?.task === undefined || this.#database.schemaVersion < FIRST_WITH_SEALS) return;
     const isDispatch = entry.action === "task.dispatch" && entry.phase === "intent";
     if (isDispatch && this.#open.size < OPEN) this.#open.set(entry.task, new ProvenTask());

@@ -4,7 +4,7 @@ import { GrowingTree } from "../proof/tree.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import { TREE } from "../tree-hash.ts";
 import { counted, type Report } from "./report.ts";
-import type { LeafWitness, Step } from "./walk.ts";
+import type { LeafWitness, TreePosition } from "./walk.ts";
 
 const TILE_BYTES = TILE_WIDTH * HASH_BYTES;
 /** The most tiles that are listed. Further ones are counted. */
@@ -20,12 +20,12 @@ export interface Difference {
   readonly isToTheEnd: boolean;
 }
 
-interface Place {
+interface TilePosition {
   readonly level: number;
   readonly tile: number;
 }
 
-interface Differing extends Place {
+interface TileDifference extends TilePosition {
   /** The first entry under the first hash that differs. */
   readonly seq: number;
 }
@@ -42,8 +42,8 @@ export class TileCheck implements LeafWitness {
   readonly #complete: number;
   /** By level, the hashes of the incomplete tile above the leaves. */
   readonly #growing = new Map<number, { tile: number; readonly hashes: Uint8Array[] }>();
-  readonly #differing: Differing[] = [];
-  readonly #surplus: Place[] = [];
+  readonly #differing: TileDifference[] = [];
+  readonly #surplus: TilePosition[] = [];
   /** Number of complete leaf tiles that exist, if more than must exist. */
   #once = 0;
   #more = 0;
@@ -77,7 +77,7 @@ export class TileCheck implements LeafWitness {
    * MUST be called with each step, in order. @param tile Root of the tile that this entry completes, in the tree of
    * the entries
    */
-  take({ seq, leaf }: Step, tile: Uint8Array | null): void {
+  take({ seq, leaf }: TreePosition, tile: Uint8Array | null): void {
     if (seq > this.#complete * TILE_WIDTH) return;
     const isSame = leaf ? this.isLeaf(seq, leaf) : undefined;
     if (isSame !== undefined) this.#compareLeaf(seq, isSame);
@@ -100,7 +100,7 @@ export class TileCheck implements LeafWitness {
         if (hashes.length > 0) this.#compare(level, tile, hashes);
       }
     }
-    const rows = this.#database.rows<Place>(PLACES, [this.#workspaceId]);
+    const rows = this.#database.rows<TilePosition>(PLACES, [this.#workspaceId]);
     for (const { level, tile } of rows)
       if (!this.#isExpected(level, tile)) this.#noteSurplus({ level, tile });
   }
@@ -142,7 +142,7 @@ export class TileCheck implements LeafWitness {
     return level >= 0 && tile >= 0 && tile < (level === 0 ? below : Math.ceil(below / TILE_WIDTH));
   }
 
-  #noteSurplus(place: Place): void {
+  #noteSurplus(place: TilePosition): void {
     const next = Math.max(this.#once, this.#complete);
     if (place.level === 0 && place.tile === next) this.#once = next + 1;
     if (this.#surplus.length < MOST_REMEMBERED) this.#surplus.push(place);
@@ -209,7 +209,7 @@ export class TileCheck implements LeafWitness {
     );
   }
 
-  #note(differing: Differing): void {
+  #note(differing: TileDifference): void {
     if (this.#differing.length < MOST_REMEMBERED) this.#differing.push(differing);
     else this.#more += 1;
   }

@@ -3,7 +3,7 @@ import { counted, type Report } from "./report.ts";
 const MOST_REMEMBERED = 32;
 
 /** What the checkpoints of one source (stored, or kept elsewhere) show about the entries, in order of size. */
-export class Track {
+export class CheckpointTrack {
   /** Number of checkpoints with a valid signature. */
   count = 0;
   /** The largest size whose root matches the entries. */

@@ -1,7 +1,7 @@
 import { GrowingTree } from "../proof/tree.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import { TREE } from "../tree-hash.ts";
-import type { Step } from "./walk.ts";
+import type { TreePosition } from "./walk.ts";
 
 const TILE_LEVEL = Math.log2(TILE_WIDTH);
 
@@ -23,7 +23,7 @@ export class LedgerTree {
   }
 
   /** MUST be called with each step, in order. @returns the root of the tile that it completes */
-  take({ seq, leaf }: Step): Uint8Array | null {
+  take({ seq, leaf }: TreePosition): Uint8Array | null {
     this.#isLost ||= leaf === null || seq !== this.size + 1;
     if (leaf === null || this.#isLost) return null;
     this.#leaves.append(leaf);

@@ -5,7 +5,7 @@ import { type EntryFields, formOf } from "./form.ts";
 import type { Report } from "./report.ts";
 
 /** One place of the tree, in the ledger's order. If entries are missing, places before it may be skipped. */
-export interface Step {
+export interface TreePosition {
   readonly seq: number;
   /** The leaf at this place according to all evidence; null if unknown. */
   readonly leaf: Uint8Array | null;
@@ -30,7 +30,7 @@ interface Row {
 }
 
 /** A row, with the parsed contents and the hash of its bytes. */
-interface Link {
+interface EntryRow {
   readonly seq: number;
   /** From the column. */
   readonly prev: Uint8Array;
@@ -61,7 +61,7 @@ export function* walk(
   workspaceId: number,
   witness: LeafWitness,
   report: Report,
-): Generator<Step, void> {
+): Generator<TreePosition, void> {
   let before: Uint8Array | null = ZEROS;
   let last = 0;
   let time = "";
@@ -94,7 +94,7 @@ export function* walk(
   }
 }
 
-function* links(database: ReadOnlyDatabase, workspaceId: number): Generator<Link, void> {
+function* links(database: ReadOnlyDatabase, workspaceId: number): Generator<EntryRow, void> {
   for (const { seq, prev, leaf, bytes } of database.rows<Row>(ROWS, [workspaceId])) {
     const content = blob(bytes);
     const computed = TREE.leaf(content);
@@ -112,8 +112,8 @@ function* links(database: ReadOnlyDatabase, workspaceId: number): Generator<Link
   }
 }
 
-function* inPairs(links: Iterable<Link>): Generator<readonly [Link, Link | undefined], void> {
-  let link: Link | undefined;
+function* inPairs(links: Iterable<EntryRow>): Generator<readonly [EntryRow, EntryRow | undefined], void> {
+  let link: EntryRow | undefined;
   for (const next of links) {
     if (link) yield [link, next];
     link = next;
@@ -122,7 +122,7 @@ function* inPairs(links: Iterable<Link>): Generator<readonly [Link, Link | undef
 }
 
 /** The places of missing entries before an entry, with their hashes as far as others know them. */
-function* gap(first: number, { seq, said }: Link, witness: LeafWitness): Generator<Step, void> {
+function* gap(first: number, { seq, said }: EntryRow, witness: LeafWitness): Generator<TreePosition, void> {
   const unknown = { isSure: true, entry: null };
   let at = first;
   for (let leaf = witness.leafAt(at); leaf && at < seq; leaf = witness.leafAt(at)) {
@@ -139,8 +139,8 @@ function* gap(first: number, { seq, said }: Link, witness: LeafWitness): Generat
  * agree to outweigh the bytes.
  */
 function leafOf(
-  link: Link,
-  next: Link | undefined,
+  link: EntryRow,
+  next: EntryRow | undefined,
   witness: LeafWitness,
 ): { readonly leaf: Uint8Array; readonly isSure: boolean } {
   const { computed, isWhole } = link;
@@ -165,7 +165,7 @@ function leafOf(
   return { leaf: best.leaf, isSure: best.weight > 1 };
 }
 
-function reportLink(report: Report, link: Link, before: Uint8Array | null, isGenuine: boolean): void {
+function reportLink(report: Report, link: EntryRow, before: Uint8Array | null, isGenuine: boolean): void {
   const { seq } = link;
   if (!isGenuine) {
     report.tampered("entry_changed", changed(link), seq);
@@ -194,7 +194,7 @@ function reportLink(report: Report, link: Link, before: Uint8Array | null, isGen
 }
 
 /** The fields of an entry with genuine bytes, if this program may have written them. */
-function wholeEntry(report: Report, { seq, fields, problem }: Link, time: string): EntryFields | null {
+function wholeEntry(report: Report, { seq, fields, problem }: EntryRow, time: string): EntryFields | null {
   if (problem !== null) {
     report.tampered(
       "entry_foreign",
@@ -218,7 +218,7 @@ function wholeEntry(report: Report, { seq, fields, problem }: Link, time: string
   return entry;
 }
 
-function changed({ seq, isWhole }: Link): string {
+function changed({ seq, isWhole }: EntryRow): string {
   return isWhole
     ? `Entry ${seq} was replaced: its hash was recomputed, but the next entry and the tree's tiles have a different one.`
     : `Entry ${seq} was changed: its bytes do not match the hash made when it was written.`;

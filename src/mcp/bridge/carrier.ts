@@ -33,7 +33,7 @@ const INITIALIZED = note("notifications/initialized");
 const TOOLS_CHANGED = note("notifications/tools/list_changed");
 
 /** A client's request without an answer yet. */
-interface Out {
+interface OpenRequest {
   readonly abort: AbortController;
   readonly accepted: PromiseWithResolvers<void>;
 }
@@ -41,7 +41,7 @@ interface Out {
 /** The bridge's connection to the server: one session for the client, replaced if the server has lost it. */
 export class Carrier {
   readonly #parts: CarrierParts;
-  readonly #out = new Map<MessageId, Out>();
+  readonly #out = new Map<MessageId, OpenRequest>();
   #session: DoorSession | null = null;
   /** The client's initialize request, kept to initialize a new session. */
   #hello: Message | null = null;
@@ -110,7 +110,7 @@ export class Carrier {
     await this.#session?.end();
   }
 
-  #open(hello: Message, id: MessageId, out: Out): Promise<void> {
+  #open(hello: Message, id: MessageId, out: OpenRequest): Promise<void> {
     return this.#inTurn(async () => {
       void this.#session?.end();
       const session = new DoorSession(this.#parts.door);
@@ -127,7 +127,7 @@ export class Carrier {
     });
   }
 
-  async #request(message: Message, id: MessageId, out: Out): Promise<void> {
+  async #request(message: Message, id: MessageId, out: OpenRequest): Promise<void> {
     try {
       const [session, response] = await this.#reach(message, out);
       await this.#carry(session, response, id, out);
@@ -168,7 +168,7 @@ export class Carrier {
    * Sends a message within the session, or within a new one if that is lost. A message whose session the server did
    * not know has had no effect, so it can be sent again.
    */
-  async #reach(message: Message, out: Out | null): Promise<readonly [DoorSession, Response]> {
+  async #reach(message: Message, out: OpenRequest | null): Promise<readonly [DoorSession, Response]> {
     this.#bytes += message.text.length;
     try {
       while (this.#opening) await this.#opening;
@@ -187,7 +187,7 @@ export class Carrier {
     }
   }
 
-  async #post(session: DoorSession, message: Message, out: Out | null): Promise<Response> {
+  async #post(session: DoorSession, message: Message, out: OpenRequest | null): Promise<Response> {
     const response = await session.post(message, out?.abort.signal ?? session.signal);
     out?.accepted.resolve();
     return response;
@@ -197,7 +197,7 @@ export class Carrier {
    * Passes on the messages for a request until it is answered.
    * @throws BridgeError
    */
-  async #carry(session: DoorSession, first: Response, id: MessageId, { abort }: Out): Promise<void> {
+  async #carry(session: DoorSession, first: Response, id: MessageId, { abort }: OpenRequest): Promise<void> {
     const signal = AbortSignal.any([abort.signal, session.signal]);
     const { clock } = this.#parts;
     let response = first;

@@ -1,7 +1,7 @@
 const NEWLINE = 0x0a;
 
 /** A line, or null if it was longer than the limit. */
-export type Line = string | null;
+export type InputLine = string | null;
 
 /** Splits a stream of bytes into lines. Skips a line that is too long and continues with the next. */
 export class LineReader {
@@ -15,8 +15,8 @@ export class LineReader {
   }
 
   /** The lines that end in this chunk, in order, without their line breaks. */
-  push(chunk: Uint8Array): Line[] {
-    const lines: Line[] = [];
+  push(chunk: Uint8Array): InputLine[] {
+    const lines: InputLine[] = [];
     let from = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
       this.#hold(chunk.subarray(from, end));
@@ -28,7 +28,7 @@ export class LineReader {
   }
 
   /** The text after the last line break; empty if there is none. */
-  rest(): Line {
+  rest(): InputLine {
     return this.#take();
   }
 
@@ -38,7 +38,7 @@ export class LineReader {
     else if (piece.length > 0) this.#pieces.push(piece);
   }
 
-  #take(): Line {
+  #take(): InputLine {
     const line =
       this.#waiting > this.#limit ? null : Buffer.concat(this.#pieces, this.#waiting).toString("utf8");
     this.#pieces = [];

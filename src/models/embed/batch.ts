@@ -1,5 +1,5 @@
 /** A text to be embedded, with its index in the caller's list. */
-export interface Piece {
+export interface BatchText {
   readonly index: number;
   /** Well-formed, without its prefix. */
   readonly text: string;
@@ -21,17 +21,17 @@ const RUNGS: readonly number[] = [8_000, 2_000, 500];
  * Trims surrounding white space, so that no cut leaves only white space. Replaces lone surrogates, because they would
  * make some servers reject the whole request.
  */
-export function pieceOf(text: string, index: number): Piece {
+export function pieceOf(text: string, index: number): BatchText {
   return { index, text: text.trim().slice(0, LONGEST_TEXT).toWellFormed() };
 }
 
 /** The pieces of the next request, at least one, starting at index `from`. */
 export function nextBatch(
-  pieces: readonly Piece[],
+  pieces: readonly BatchText[],
   from: number,
   mostTexts: number,
   prefix: string,
-): readonly Piece[] {
+): readonly BatchText[] {
   let end = from;
   let bytes = 0;
   while (end < pieces.length && end - from < mostTexts) {
@@ -43,7 +43,7 @@ export function nextBatch(
 }
 
 /** The text cut to the next length; undefined if it cannot be shortened further. */
-export function shorter({ index, text }: Piece): Piece | undefined {
+export function shorter({ index, text }: BatchText): BatchText | undefined {
   const length = RUNGS.find((rung) => rung < text.length);
   return length === undefined ? undefined : { index, text: text.slice(0, length).toWellFormed() };
 }

@@ -5,7 +5,7 @@ import { type RandomSource, systemRandom } from "../../base/ids.ts";
 import type { Config } from "../../config/config.ts";
 import type { FairSlots } from "../../limits/fair-slots.ts";
 import { createEmbeddingModel } from "../providers.ts";
-import { nextBatch, type Piece, pieceOf, shorter } from "./batch.ts";
+import { type BatchText, nextBatch, pieceOf, shorter } from "./batch.ts";
 import { QueryCache } from "./cache.ts";
 import { type EmbeddingFault, embeddingFailed, faultOf, type RequestFault } from "./failure.ts";
 import { createLanes, type EmbeddingLanes } from "./lanes.ts";
@@ -82,7 +82,7 @@ const MOST_TEXTS = 256;
 /** If a provider refuses large batches, they are made smaller from the start, but not smaller than this. */
 const LEAST_TEXTS = 8;
 /** A text that no working provider refuses. */
-const HARMLESS: Piece = { index: 0, text: "text" };
+const HARMLESS: BatchText = { index: 0, text: "text" };
 
 /**
  * Creates the configured embedding model; null for `builtin/lexical`, which needs none. Sends nothing to the provider
@@ -168,7 +168,7 @@ class NetworkEmbedder implements Embedder {
 
   /** The first failure stops the rest. It is thrown once no requests are in flight any more. */
   async #embedAll(
-    pieces: readonly Piece[],
+    pieces: readonly BatchText[],
     kind: EmbeddingKind,
     { workspaceId, signal }: EmbedOptions,
   ): Promise<Float32Array[]> {
@@ -181,7 +181,7 @@ class NetworkEmbedder implements Embedder {
     };
     const vectors: Float32Array[] = [];
     let next = 0;
-    const take = (): readonly Piece[] => {
+    const take = (): readonly BatchText[] => {
       const batch = nextBatch(pieces, next, this.#mostTexts, call.prefix);
       next += batch.length;
       return batch;
@@ -209,7 +209,11 @@ class NetworkEmbedder implements Embedder {
     return vectors;
   }
 
-  async #embedBatch(batch: readonly Piece[], call: Call, attempts = MOST_ATTEMPTS): Promise<Float32Array[]> {
+  async #embedBatch(
+    batch: readonly BatchText[],
+    call: Call,
+    attempts = MOST_ATTEMPTS,
+  ): Promise<Float32Array[]> {
     if (batch.length === 0) return [];
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#ask(batch, call);
@@ -224,7 +228,7 @@ class NetworkEmbedder implements Embedder {
     }
   }
 
-  async #halve(batch: readonly Piece[], call: Call, attempts?: number): Promise<Float32Array[]> {
+  async #halve(batch: readonly BatchText[], call: Call, attempts?: number): Promise<Float32Array[]> {
     const splits = ++this.#splits;
     const middle = Math.ceil(batch.length / 2);
     const left = await this.#embedBatch(batch.slice(0, middle), call, attempts);
@@ -235,7 +239,11 @@ class NetworkEmbedder implements Embedder {
   }
 
   /** After a refusal, tries the halves, or the beginning of a single text. */
-  async #embedSmaller(batch: readonly Piece[], call: Call, refusal: RequestFault): Promise<Float32Array[]> {
+  async #embedSmaller(
+    batch: readonly BatchText[],
+    call: Call,
+    refusal: RequestFault,
+  ): Promise<Float32Array[]> {
     const [piece] = batch;
     if (batch.length > 1 || !piece) return this.#halve(batch, call);
     this.#splits++;
@@ -253,7 +261,7 @@ class NetworkEmbedder implements Embedder {
    * @throws EmbeddingFailed if the answer cannot be used; the signal's reason if it is aborted
    */
   async #ask(
-    batch: readonly Piece[],
+    batch: readonly BatchText[],
     { prefix, signal, workspaceId }: Call,
   ): Promise<Float32Array[] | RequestFault> {
     const { upstream, timeoutMs, clock } = this.#parts;

@@ -9,7 +9,7 @@ const QUEUE_LIMIT = 20_000;
 const BUSY_RETRY_MS = 20;
 const BUSY_TRIES = 500;
 
-interface Job {
+interface TransactionJob {
   readonly work: (tx: Tx) => Promise<unknown>;
   readonly options: TxOptions;
   readonly settle: (outcome: Outcome) => void;
@@ -20,7 +20,7 @@ type Outcome =
   | { readonly ok: false; readonly error: unknown };
 
 /** Why writes are refused. `isLost`: even evidence of the refusal would be lost. */
-export interface Refusal {
+export interface WriteRefusal {
   readonly reason: string;
   readonly isLost: boolean;
 }
@@ -30,7 +30,7 @@ export interface WriteGuard {
   /** Called within each transaction, before anything is written. */
   look(): void;
   /** Null: writes are accepted. */
-  readonly refusal: Refusal | null;
+  readonly refusal: WriteRefusal | null;
 }
 
 const UNGUARDED: WriteGuard = { look() {}, refusal: null };
@@ -43,7 +43,7 @@ export class GroupCommit {
   readonly #connection: Connection;
   readonly #guard: WriteGuard;
   readonly #seals: RowSeals;
-  #queue: Job[] = [];
+  #queue: TransactionJob[] = [];
   #scheduled = false;
   #ended = false;
   #idle: (() => void)[] = [];
@@ -135,7 +135,7 @@ export class GroupCommit {
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  async #commit(group: readonly Job[]): Promise<Outcome[]> {
+  async #commit(group: readonly TransactionJob[]): Promise<Outcome[]> {
     const written: OpenTx[] = [];
     const outcomes: Outcome[] = [];
     try {
@@ -193,7 +193,7 @@ export class GroupCommit {
   }
 
   /** @throws only if the whole group is lost (the engine ended the transaction by itself) */
-  async #run({ work, options }: Job, written: OpenTx[]): Promise<Outcome> {
+  async #run({ work, options }: TransactionJob, written: OpenTx[]): Promise<Outcome> {
     // Checked again: the guard may have refused since the job was submitted.
     const refused = this.#refused(options);
     if (refused) return { ok: false, error: refused };

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Disturbance, FileChange } from "../db.ts";
 import type { Connection } from "./connection.ts";
-import type { Refusal, WriteGuard } from "./group.ts";
+import type { WriteGuard, WriteRefusal } from "./group.ts";
 
 /**
  * Notices what others do to an open database: their commits, and changes to its files. This program has only one
@@ -29,7 +29,7 @@ export class StoreWatch implements WriteGuard {
    * refuses them for good: rows are compared with their seals and the ledger mostly at a start, so a changed row could
    * otherwise reach a model, and what is written now would vouch for it.
    */
-  get refusal(): Refusal | null {
+  get refusal(): WriteRefusal | null {
     for (const file of [this.#database, this.#log]) {
       if (file.change === null) continue;
       const reason = `the ${file.name} file is not in its place (${file.change})`;

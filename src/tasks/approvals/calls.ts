@@ -1,10 +1,10 @@
-import type { AskedCall, AskedCalls, AskedTool } from "../../connectors/direct-call.ts";
+import type { ApprovalTask, ApprovalTasks, ApprovalToolCall } from "../../connectors/direct-call.ts";
 import type { Call } from "../../gate/call.ts";
 import type { TaskParts } from "../parts.ts";
 import type { TaskService } from "../service.ts";
 
 /** Creates a task for each tool call that a client makes itself and that a person has to approve. */
-export class TaskCalls implements AskedCalls {
+export class TaskCalls implements ApprovalTasks {
   readonly #parts: Pick<TaskParts, "ids" | "door" | "answers">;
   readonly #tasks: TaskService;
 
@@ -14,7 +14,7 @@ export class TaskCalls implements AskedCalls {
   }
 
   /** @throws Problem as a dispatch does, before anything is written */
-  async dispatch(call: Call, { agent, tool, input, text }: AskedTool): Promise<AskedCall> {
+  async dispatch(call: Call, { agent, tool, input, text }: ApprovalToolCall): Promise<ApprovalTask> {
     const { ids, door, answers } = this.#parts;
     const tier = door.tiers.lowest(agent.tierPolicy);
     call.about({ action: "task.dispatch", agent: agent.name, tier });

@@ -8,7 +8,7 @@ import type { Tx } from "../../store/db.ts";
 import { saveEvents } from "../event-store.ts";
 import { encodeFrame, type TaskEvents } from "../frames.ts";
 import type { TaskParts } from "../parts.ts";
-import type { Queued } from "../scheduler.ts";
+import type { QueuedTask } from "../scheduler.ts";
 import { findOpenTask, findTask, markDecided, raiseEventCeiling } from "../store.ts";
 import { type ApprovalFilter, listApprovals } from "./history.ts";
 import { presentCall, shownBy } from "./present.ts";
@@ -51,7 +51,7 @@ export type DeskParts = Pick<
   | "approvalExpiresMs"
 > & {
   /** Resumes a task after a decision, once it is queued in the store. */
-  goOn(queued: Queued): Promise<void>;
+  goOn(queued: QueuedTask): Promise<void>;
   /** Whether the task has already been ended, even if its end is not written yet. */
   isEnding(taskId: string): boolean;
 };
@@ -241,7 +241,7 @@ export class ApprovalDesk {
     }
   }
 
-  async #expireOne(tx: Tx, proven: ProvenApproval): Promise<Queued | null> {
+  async #expireOne(tx: Tx, proven: ProvenApproval): Promise<QueuedTask | null> {
     const { workspaceId, taskId, callId } = proven;
     const { ledger, clock, signals } = this.#parts;
     const approval = await findApproval(tx, workspaceId, taskId, callId);
@@ -280,7 +280,7 @@ export class ApprovalDesk {
     decision: "approve" | "deny",
     { caller }: Call,
     seq: number,
-  ): Promise<{ readonly isSettled: boolean; readonly queued: Queued | null }> {
+  ): Promise<{ readonly isSettled: boolean; readonly queued: QueuedTask | null }> {
     if (decision === "approve") {
       const votes = await addVote(tx, approval, caller.person ?? caller.name, seq);
       if (votes === null) {
@@ -301,7 +301,7 @@ export class ApprovalDesk {
     approval: Approval,
     decision: "approve" | "deny",
     actor: string,
-  ): Promise<Queued | null> {
+  ): Promise<QueuedTask | null> {
     const { workspaceId, taskId, callId } = approval;
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;

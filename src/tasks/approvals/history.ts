@@ -45,7 +45,7 @@ export async function listApprovals(
   return { approvals, more };
 }
 
-interface Chosen {
+interface ApprovalKeyRow {
   readonly task_id: string;
   readonly call_id: string;
   /** Size of its texts, which SQLite knows without reading them. */
@@ -62,7 +62,7 @@ export async function chooseApprovals(
   { statuses, agent, agentId, tool, task }: ApprovalFilter,
   count: number,
   before = Number.MAX_SAFE_INTEGER,
-): Promise<Chosen[]> {
+): Promise<ApprovalKeyRow[]> {
   const values: SqlValue[] = [workspaceId, before, count];
   const equals = (column: string, value: SqlValue | undefined) =>
     value === undefined ? "" : ` AND ${column} = $${values.push(value)}`;
@@ -84,7 +84,7 @@ export async function chooseApprovals(
     task === undefined
       ? literals.map((status) => select(`a.status = ${status}`)).join(" UNION ALL ")
       : select(`CASE WHEN a.status IN (${literals.join(", ")}) THEN 1 ELSE 0 END = 1`);
-  return sql.all<Chosen>(
+  return sql.all<ApprovalKeyRow>(
     `SELECT c.task_id, c.call_id,
        COALESCE((SELECT octet_length(p.body) FROM payloads AS p
          WHERE p.workspace_id = $1 AND p.seq = c.arguments_seq AND p.kind = 'input'), 0)

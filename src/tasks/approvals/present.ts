@@ -22,7 +22,7 @@ export class AwaitingApproval extends Error {
  * A person's decision on a call, for the run that reaches the call again. `changed`: the call has to be presented
  * again.
  */
-export type Verdict =
+export type ApprovalVerdict =
   | { readonly kind: "approved"; readonly decisionSeq: number }
   | { readonly kind: "changed" }
   | { readonly kind: "denied"; readonly deny: Deny };
@@ -35,7 +35,7 @@ export function verdictOf(
   approval: ProvenApproval,
   call: BeforeToolCall,
   definition: string | undefined,
-): Verdict | null {
+): ApprovalVerdict | null {
   if (approval.status === "pending") return null;
   const { decisionSeq, reason } = approval;
   if (approval.status !== "approved" || decisionSeq === null) {
@@ -61,7 +61,7 @@ function wordsOf(status: ApprovalStatus, reason: string | null): string {
 }
 
 /** A call as it is presented for approval. */
-export interface Presentation {
+export interface ApprovalRequest {
   readonly task: Pick<Task, "workspaceId" | "id">;
   readonly callId: string;
   /** JSON of the arguments. */
@@ -83,7 +83,7 @@ export interface Presentation {
 export async function presentCall(
   tx: Tx,
   ledger: Ledger,
-  presentation: Presentation,
+  presentation: ApprovalRequest,
   before: Approval | undefined,
 ): Promise<void> {
   const { task, callId, tool, agent, required, now, expiresMs, draft } = presentation;

@@ -1,6 +1,6 @@
 import { AgentDenied } from "../../agents/index.ts";
 import { Problem } from "../../base/errors.ts";
-import type { Reserve } from "../../gate/budget.ts";
+import type { ReserveCredits } from "../../gate/budget.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { TOKEN_ENDED } from "../interruption.ts";
@@ -36,7 +36,7 @@ export class CallEvidence {
   async begin<Begun>(
     signal: AbortSignal,
     denied: (code: string) => Draft,
-    work: (tx: Tx, reserve: Reserve) => Promise<Begun>,
+    work: (tx: Tx, reserve: ReserveCredits) => Promise<Begun>,
   ): Promise<Begun> {
     const { budgets, db } = this.#parts;
     return this.recordRefusal(denied, () =>

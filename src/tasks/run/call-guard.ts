@@ -1,6 +1,6 @@
 import type { Agent } from "../../access/agents.ts";
 import type { Tx } from "../../store/db.ts";
-import { BetweenCalls } from "../interruption.ts";
+import { DrainInterrupt } from "../interruption.ts";
 import type { TaskParts } from "../parts.ts";
 import { markRunning } from "../store.ts";
 import type { Task } from "../task.ts";
@@ -36,7 +36,7 @@ export class CallGuard {
    * @throws BetweenCalls while the process drains; AgentDenied `agent_stopped`, `invalid_token`
    */
   async enter(tx: Tx): Promise<Agent> {
-    if (this.#draining.aborted) throw new BetweenCalls();
+    if (this.#draining.aborted) throw new DrainInterrupt();
     if (!this.#isMarked) await this.#markRunning(tx);
     return this.#rights.require(tx);
   }

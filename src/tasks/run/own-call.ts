@@ -8,12 +8,12 @@ import { type ToolRegistry, textOf } from "../../connectors/registry.ts";
 import type { ToolAnswer } from "../../connectors/source.ts";
 import { definitionHash } from "../../connectors/tool-definition.ts";
 import { AwaitingApproval } from "../approvals/present.ts";
-import type { Ending } from "../finish.ts";
+import type { TaskEnding } from "../finish.ts";
 import { deniedEnding, failure } from "../interruption.ts";
-import type { OwnCall } from "./progress.ts";
+import type { DirectTaskCall } from "./progress.ts";
 
 type Hook<Name extends keyof Hooks> = NonNullable<Hooks[Name]>;
-type Ended = Omit<Parameters<Hook<"afterToolCall">>[0], "id" | "tool" | "arguments">;
+type CallOutcome = Omit<Parameters<Hook<"afterToolCall">>[0], "id" | "tool" | "arguments">;
 
 export interface OwnCallRun {
   readonly tools: ToolRegistry;
@@ -34,7 +34,10 @@ export interface OwnCallRun {
  * output. If a person denies the call or nobody decides, the task ends as `cancelled` rather than failed, because
  * nothing was tried; the output gives the reason.
  */
-export async function runOwnCall(run: OwnCallRun, { call, result }: OwnCall): Promise<Ending | "awaiting"> {
+export async function runOwnCall(
+  run: OwnCallRun,
+  { call, result }: DirectTaskCall,
+): Promise<TaskEnding | "awaiting"> {
   // An earlier process made the call, or died while it was in flight.
   if (result?.status === "unknown") return failure("interrupted", String(result.output));
   if (result) {
@@ -56,19 +59,19 @@ export async function runOwnCall(run: OwnCallRun, { call, result }: OwnCall): Pr
   }
 }
 
-function endingOf(status: string, text: string): Ending {
+function endingOf(status: string, text: string): TaskEnding {
   const output = text.toWellFormed();
   if (status === "denied") return { status: "cancelled", error: null, output };
   return { status: status === "succeeded" ? "succeeded" : "failed", error: null, output };
 }
 
-interface Made {
-  readonly ended: Ended;
+interface CallWithText {
+  readonly ended: CallOutcome;
   /** The answer as text. */
   readonly text: string;
 }
 
-async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolCall): Promise<Made> {
+async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolCall): Promise<CallWithText> {
   const { tools, actor, signal, clock } = run;
   const tool = tools.catalogue.find(actor.workspaceId, name);
   if (!tool) return refused("unknown_tool", `The tool ${name} no longer exists.`);
@@ -88,9 +91,9 @@ async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolC
   const began = clock.monotonic();
   const ended = (
     status: "succeeded" | "failed" | "unknown",
-    output: Ended["output"],
+    output: CallOutcome["output"],
     text: string,
-  ): Made => ({
+  ): CallWithText => ({
     ended: { status, output, dispatched: true, durationMs: clock.monotonic() - began },
     text,
   });
@@ -103,9 +106,9 @@ async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolC
   const text = textOf(answer);
   // Structured content is kept as JSON.
   const structured = status === "succeeded" ? answer.structuredContent : undefined;
-  return ended(status, (structured as Ended["output"] | undefined) ?? text, text);
+  return ended(status, (structured as CallOutcome["output"] | undefined) ?? text, text);
 }
 
-function refused(code: NonNullable<Ended["code"]>, text: string): Made {
+function refused(code: NonNullable<CallOutcome["code"]>, text: string): CallWithText {
   return { ended: { status: "denied", code, output: text, dispatched: false, durationMs: 0 }, text };
 }

@@ -5,7 +5,7 @@ import { SealBroken } from "../../store/seals/seals.ts";
 import type { ApprovalEvidence } from "../approvals/evidence.ts";
 import type { ProvenApproval } from "../approvals/proven.ts";
 import { approvalsOf } from "../approvals/rows.ts";
-import type { Task, ToolCalled } from "../task.ts";
+import type { Task, ToolCallRecord } from "../task.ts";
 
 /** Where to resume an interrupted task. */
 export interface SavedProgress {
@@ -16,13 +16,13 @@ export interface SavedProgress {
   /** Approvals, by call id. */
   readonly asked: ReadonlyMap<string, ProvenApproval>;
   /** Set if the task is a single call that its client made itself. Null: a model leads it. */
-  readonly own: OwnCall | null;
+  readonly own: DirectTaskCall | null;
   /** The final answer, if the process died before the task's end was written. */
   readonly answer: string | null;
 }
 
 /** A call that is a task of its own, with its result if it was made before. */
-export interface OwnCall {
+export interface DirectTaskCall {
   readonly call: ToolCall;
   readonly result: ToolResult | null;
 }
@@ -178,7 +178,7 @@ export async function hasLostSteps(sql: Pick<Sql, "get">, task: Task): Promise<b
 
 function resultOf(
   { id, tool }: ToolCall,
-  called: ToolCalled | undefined,
+  called: ToolCallRecord | undefined,
   outputs: ReadonlyMap<number, JsonValue>,
   mayRepeat: (tool: string) => boolean,
 ): ToolResult[] {

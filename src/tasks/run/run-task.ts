@@ -2,10 +2,10 @@ import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { endTask, takeUp } from "../end.ts";
 import type { EventLog } from "../event-log.ts";
-import type { Ending } from "../finish.ts";
-import { BetweenCalls, contradicted, internal, type RunSignals, unrecorded } from "../interruption.ts";
+import type { TaskEnding } from "../finish.ts";
+import { contradicted, DrainInterrupt, internal, type RunSignals, unrecorded } from "../interruption.ts";
 import type { TaskParts } from "../parts.ts";
-import type { Queued } from "../scheduler.ts";
+import type { QueuedTask } from "../scheduler.ts";
 import { markQueued } from "../store.ts";
 import type { Task } from "../task.ts";
 import { type Pause, TaskRun } from "./task-run.ts";
@@ -16,7 +16,7 @@ import { type Pause, TaskRun } from "./task-run.ts";
  */
 export async function runTask(
   parts: TaskParts,
-  queued: Queued,
+  queued: QueuedTask,
   signals: RunSignals,
   tookUp: (task: Task) => void,
 ): Promise<"ended" | "awaiting" | "givenBack"> {
@@ -30,11 +30,11 @@ export async function runTask(
   }
   tookUp(task);
   const run = new TaskRun(parts, task, log, signals);
-  let ending: Ending | Pause;
+  let ending: TaskEnding | Pause;
   try {
     ending = await run.run();
   } catch (error) {
-    if (error instanceof BetweenCalls) {
+    if (error instanceof DrainInterrupt) {
       ending = "shutdown";
     } else {
       parts.log.error("a task failed with an internal error", { task: task.id, error });
@@ -50,7 +50,7 @@ export async function runTask(
   return "ended";
 }
 
-function endingAfter(error: unknown): Ending {
+function endingAfter(error: unknown): TaskEnding {
   if (error instanceof StoreUnavailable) return unrecorded();
   return error instanceof LedgerChanged ? contradicted() : internal();
 }

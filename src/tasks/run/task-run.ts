@@ -4,9 +4,9 @@ import { Problem } from "../../base/errors.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { AwaitingApproval } from "../approvals/present.ts";
 import type { EventLog } from "../event-log.ts";
-import type { Ending } from "../finish.ts";
+import type { TaskEnding } from "../finish.ts";
 import {
-  BetweenCalls,
+  DrainInterrupt,
   deniedEnding,
   failure,
   interruptionOf,
@@ -22,7 +22,7 @@ import { CallGuard } from "./call-guard.ts";
 import { RunJournal } from "./journal.ts";
 import { ModelEvidence } from "./model-evidence.ts";
 import { runOwnCall } from "./own-call.ts";
-import { loadProgress, type OwnCall, type SavedProgress } from "./progress.ts";
+import { type DirectTaskCall, loadProgress, type SavedProgress } from "./progress.ts";
 import { RunRights } from "./rights.ts";
 import { ToolEvidence } from "./tool-evidence.ts";
 
@@ -66,7 +66,7 @@ export class TaskRun {
     return this.#models?.owed ?? null;
   }
 
-  async run(): Promise<Ending | Pause> {
+  async run(): Promise<TaskEnding | Pause> {
     if (this.#signal.aborted) return interrupted(this.#signal);
     if (this.#draining.aborted) return "shutdown";
     const { prompt } = this.#task;
@@ -102,7 +102,7 @@ export class TaskRun {
     };
   }
 
-  async #runAgent(run: Run, prompt: string): Promise<Ending | Pause> {
+  async #runAgent(run: Run, prompt: string): Promise<TaskEnding | Pause> {
     const { clock, door, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, createdBy, eventCeiling } = this.#task;
     const { rights, journal } = run;
@@ -166,7 +166,7 @@ export class TaskRun {
     throw new Error("the run ended without its last event");
   }
 
-  async #runOwnCall(run: Run, own: OwnCall): Promise<Ending | Pause> {
+  async #runOwnCall(run: Run, own: DirectTaskCall): Promise<TaskEnding | Pause> {
     const { answers, clock, log, tools } = this.#parts;
     const { id, workspaceId, agentId, createdBy } = this.#task;
     const { journal } = run;
@@ -185,9 +185,9 @@ export class TaskRun {
     return this.#signal.aborted && ending !== "awaiting" ? interrupted(this.#signal) : ending;
   }
 
-  #failed(event: AgentFailed): Ending | Pause {
+  #failed(event: AgentFailed): TaskEnding | Pause {
     if (event.cause instanceof AwaitingApproval) return "awaiting";
-    if (event.cause instanceof BetweenCalls) return "shutdown";
+    if (event.cause instanceof DrainInterrupt) return "shutdown";
     if (event.code === "cancelled") return interrupted(this.#signal);
     if (event.cause instanceof StoreUnavailable) return unrecorded();
     if (event.cause instanceof AgentDenied) return deniedEnding(event.cause);
@@ -209,7 +209,7 @@ export class TaskRun {
     try {
       await pause(ms, this.#parts.clock, AbortSignal.any([this.#signal, this.#draining]));
     } catch (reason) {
-      throw this.#signal.aborted ? reason : new BetweenCalls();
+      throw this.#signal.aborted ? reason : new DrainInterrupt();
     }
   }
 }
@@ -224,6 +224,6 @@ function hooksOf({ models, tools }: Run): Hooks {
 }
 
 /** How an interrupted run ends, according to its signal. */
-function interrupted(signal: AbortSignal): Ending | Pause {
+function interrupted(signal: AbortSignal): TaskEnding | Pause {
   return interruptionOf(signal)?.ending ?? "shutdown";
 }

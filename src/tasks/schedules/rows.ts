@@ -1,7 +1,7 @@
 import { isId } from "../../base/ids.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import { fitting } from "../../store/page-bytes.ts";
-import type { LastRun, Missed, Schedule, ScheduleStatus } from "./schedule.ts";
+import type { Missed, Schedule, ScheduleRunResult, ScheduleStatus } from "./schedule.ts";
 
 interface Row {
   readonly workspace_id: number;
@@ -208,7 +208,7 @@ export async function isOfAgent(
 export async function settleRun(
   tx: Tx,
   { workspaceId, id, version, nextAt: due }: Pick<Schedule, "workspaceId" | "id" | "version" | "nextAt">,
-  { at, task, code }: LastRun,
+  { at, task, code }: ScheduleRunResult,
   then: { readonly status: ScheduleStatus; readonly nextAt: number | null },
 ): Promise<boolean> {
   const settle = () =>

@@ -10,12 +10,12 @@ import type { Gate, Operation, Origin } from "../../gate/gate.ts";
 import type { Detail } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Db } from "../../store/db.ts";
-import type { Dispatched } from "../accept.ts";
+import type { DispatchResult } from "../accept.ts";
 import type { TaskService } from "../service.ts";
 import { nextTime } from "./cron.ts";
 import type { ScheduleEvidence } from "./evidence.ts";
 import { dueSchedules, isOfAgent, nextDue, settleRun } from "./rows.ts";
-import type { LastRun, Schedule } from "./schedule.ts";
+import type { Schedule, ScheduleRunResult } from "./schedule.ts";
 
 export interface ScheduleRunsParts {
   readonly db: Db;
@@ -31,7 +31,7 @@ export interface ScheduleRunsParts {
 }
 
 /** A schedule that is due. */
-type Due = Schedule & { readonly nextAt: number };
+type DueSchedule = Schedule & { readonly nextAt: number };
 
 /**
  * A time longer ago than this counts as missed: the process was not running, or the clock was set. Cron's own
@@ -118,7 +118,7 @@ export class ScheduleRuns {
   }
 
   /** @returns false if it has to be tried again later */
-  async #runOne(schedule: Due): Promise<boolean> {
+  async #runOne(schedule: DueSchedule): Promise<boolean> {
     try {
       return await this.#dispatch(schedule);
     } catch (error) {
@@ -127,7 +127,7 @@ export class ScheduleRuns {
     }
   }
 
-  async #dispatch(schedule: Due): Promise<boolean> {
+  async #dispatch(schedule: DueSchedule): Promise<boolean> {
     const { clock, gate, ids, tasks, evidence } = this.#parts;
     const { id, nextAt: at, agent, prompt, tier, tools, metadata } = schedule;
     if (!(await evidence.isProven(schedule))) {
@@ -145,16 +145,21 @@ export class ScheduleRuns {
       credential: { kind: "none" },
       source: "schedule",
     };
-    const answer = await gate.perform<Dispatched>(DISPATCH, origin, { caller, limit: null }, async (call) => {
-      call.about({ agent, detail });
-      return tasks.dispatch(call, request, `schedule:${id}:${at}`, async (tx, task) => {
-        if (!(await isOfAgent(tx, schedule, task))) {
-          throw new Problem("agent_not_found", `The scheduled agent ${agent} is archived.`);
-        }
-        const settled = await settleRun(tx, schedule, { at, task, code: null }, this.#then(schedule, null));
-        if (!settled) throw new Problem("not_found", "The schedule has since been changed or deleted.");
-      });
-    });
+    const answer = await gate.perform<DispatchResult>(
+      DISPATCH,
+      origin,
+      { caller, limit: null },
+      async (call) => {
+        call.about({ agent, detail });
+        return tasks.dispatch(call, request, `schedule:${id}:${at}`, async (tx, task) => {
+          if (!(await isOfAgent(tx, schedule, task))) {
+            throw new Problem("agent_not_found", `The scheduled agent ${agent} is archived.`);
+          }
+          const settled = await settleRun(tx, schedule, { at, task, code: null }, this.#then(schedule, null));
+          if (!settled) throw new Problem("not_found", "The schedule has since been changed or deleted.");
+        });
+      },
+    );
     if (!answer.ok) {
       const { code } = answer.problem;
       return PASSING.has(code) ? false : this.#settle(schedule, { at, task: null, code });
@@ -165,7 +170,7 @@ export class ScheduleRuns {
   }
 
   /** Records that no task was made, and why. */
-  async #refuse(schedule: Due, code: string, detail: Detail): Promise<boolean> {
+  async #refuse(schedule: DueSchedule, code: string, detail: Detail): Promise<boolean> {
     const { db, ledger } = this.#parts;
     const { workspaceId, agent, runsAs, nextAt: at } = schedule;
     await db.tx(async (tx) => {
@@ -185,13 +190,13 @@ export class ScheduleRuns {
     return true;
   }
 
-  async #settle(schedule: Due, last: LastRun): Promise<boolean> {
+  async #settle(schedule: DueSchedule, last: ScheduleRunResult): Promise<boolean> {
     await this.#parts.db.tx((tx) => settleRun(tx, schedule, last, this.#then(schedule, last.code)));
     return true;
   }
 
   /** The state after this time. Other times missed along with it are skipped. */
-  #then({ cron, timezone, nextAt: at }: Due, code: string | null) {
+  #then({ cron, timezone, nextAt: at }: DueSchedule, code: string | null) {
     const now = this.#parts.clock.now();
     const next = nextTime(cron, timezone, now - at > MISSED_AFTER_MS ? now : at);
     const ends = next === null || (code !== null && LASTING.has(code));
@@ -223,7 +228,7 @@ export class ScheduleRuns {
   }
 }
 
-function isDue(schedule: Schedule): schedule is Due {
+function isDue(schedule: Schedule): schedule is DueSchedule {
   return schedule.nextAt !== null;
 }
 

@@ -36,11 +36,11 @@ export interface Schedule extends ScheduleFields {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly nextAt: number | null;
-  readonly last: LastRun | null;
+  readonly last: ScheduleRunResult | null;
 }
 
 /** The result of a scheduled time. */
-export interface LastRun {
+export interface ScheduleRunResult {
   /** The time at which it was due. */
   readonly at: number;
   /** Null if no task was made. */

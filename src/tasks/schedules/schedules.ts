@@ -5,7 +5,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import type { Ids } from "../../base/ids.ts";
 import type { ToolRegistry } from "../../connectors/registry.ts";
 import type { Call } from "../../gate/call.ts";
-import type { ModelDoor } from "../../models/door.ts";
+import type { ModelGateway } from "../../models/door.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import { cronProblem, isTimezone, nextTime } from "./cron.ts";
@@ -24,7 +24,7 @@ import { SCHEDULE_LIMIT, type Schedule, type ScheduleFields } from "./schedule.t
 export interface SchedulesParts {
   readonly db: Db;
   readonly agents: Agents;
-  readonly door: Pick<ModelDoor, "tiers">;
+  readonly door: Pick<ModelGateway, "tiers">;
   readonly tools: Pick<ToolRegistry, "find">;
   readonly forgetting: Forgetting;
   readonly clock: Clock;

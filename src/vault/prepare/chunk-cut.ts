@@ -16,20 +16,20 @@ const OVERLAP = 150;
 /** Nothing is repeated across a wider gap of white space. */
 const GAP = 50;
 
-export interface Span {
+export interface TextSpan {
   readonly start: number;
   readonly end: number;
 }
 
 /** A piece of a section without surrounding white space. */
-export interface Unit extends Span {
+export interface Unit extends TextSpan {
   readonly kind: Block["kind"];
   readonly level: number;
 }
 
 /** Cuts the units from `from` to before `to` into passages, in ascending order of start and end. */
-export function cutUnits(text: string, units: readonly Unit[], from: number, to: number): Span[] {
-  const cuts: Span[] = [];
+export function cutUnits(text: string, units: readonly Unit[], from: number, to: number): TextSpan[] {
+  const cuts: TextSpan[] = [];
   const last = units[to - 1]?.end ?? 0;
   let start = units[from]?.start ?? 0;
   /** The unit in which the passage starts. */

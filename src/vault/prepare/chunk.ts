@@ -1,5 +1,5 @@
 import { type ReadDocument, titleOf } from "../read/document.ts";
-import { cutUnits, MAX, MIN, type Span, TARGET, type Unit } from "./chunk-cut.ts";
+import { cutUnits, MAX, MIN, TARGET, type TextSpan, type Unit } from "./chunk-cut.ts";
 import { trimmed } from "./chunk-text.ts";
 
 /** A passage: `text.slice(start, end)`, without white space at either end. */
@@ -72,10 +72,10 @@ function close(open: Section[], to: number): void {
  * The passages of a section and its subsections. It begins at unit `first`, which is before the section if the
  * preceding units are too short for a passage of their own. Recurses as deep as there are heading levels.
  */
-function cutSection(text: string, units: readonly Unit[], section: Section, first: number): Span[] {
+function cutSection(text: string, units: readonly Unit[], section: Section, first: number): TextSpan[] {
   const whole = spanOf(units, first, section.to);
   if (lengthOf(whole) <= MAX) return [whole];
-  const cuts: Span[] = [];
+  const cuts: TextSpan[] = [];
   /** Units from here on may still share a passage with a neighbour. */
   let waiting = first;
   for (const { from, to, ...child } of section.sections) {
@@ -101,7 +101,7 @@ function isLead(units: readonly Unit[], from: number, to: number): boolean {
   return true;
 }
 
-function addCuts(text: string, units: readonly Unit[], cuts: Span[], from: number, to: number): void {
+function addCuts(text: string, units: readonly Unit[], cuts: TextSpan[], from: number, to: number): void {
   const span = spanOf(units, from, to);
   const last = cuts.at(-1);
   if (last !== undefined && lengthOf(span) < MIN && span.end - last.start <= MAX) {
@@ -110,15 +110,15 @@ function addCuts(text: string, units: readonly Unit[], cuts: Span[], from: numbe
   else for (const cut of cutUnits(text, units, from, to)) cuts.push(cut);
 }
 
-function spanOf(units: readonly Unit[], from: number, to: number): Span {
+function spanOf(units: readonly Unit[], from: number, to: number): TextSpan {
   return { start: units[from]?.start ?? 0, end: units[to - 1]?.end ?? 0 };
 }
 
-function lengthOf({ start, end }: Span): number {
+function lengthOf({ start, end }: TextSpan): number {
   return end - start;
 }
 
-function withHeadings(text: string, units: readonly Unit[], cuts: readonly Span[]): readonly Chunk[] {
+function withHeadings(text: string, units: readonly Unit[], cuts: readonly TextSpan[]): readonly Chunk[] {
   const headings = units.filter(({ kind }) => kind === "heading");
   let above: { readonly level: number; readonly title: string | null }[] = [];
   let next = 0;

@@ -11,7 +11,7 @@ const MAX_DEPTH = 1_000;
 /** The deepest nesting of tables read as tables. Deeper ones are plain text. */
 const MAX_TABLES = 16;
 
-interface Piece {
+interface HtmlBlock {
   readonly kind: Block["kind"];
   readonly level: number;
   readonly text: string;
@@ -47,7 +47,7 @@ export function readHtml(html: string, options: HtmlOptions = {}): ReadDocument 
 export class HtmlText {
   readonly #builder = new DocumentBuilder();
   /** Cells of the open rows, innermost last. */
-  readonly #rows: Piece[][][] = [];
+  readonly #rows: HtmlBlock[][][] = [];
   /** For each open `tr`, whether it has a row in `#rows`. */
   readonly #tracked: boolean[] = [];
   #depth = 0;
@@ -58,7 +58,7 @@ export class HtmlText {
   #item = false;
   #lines: string[] = [];
   #line = "";
-  #last: Piece | null = null;
+  #last: HtmlBlock | null = null;
 
   open(name: string, attributes: Readonly<Record<string, string>>): void {
     this.#depth += 1;
@@ -118,7 +118,7 @@ export class HtmlText {
    * A table row is one block. Tables are also used for layout: if cells contain headings, code or further rows, or
    * only one cell has text, the pieces stay separate.
    */
-  #closeRow(cells: readonly (readonly Piece[])[]): void {
+  #closeRow(cells: readonly (readonly HtmlBlock[])[]): void {
     const filled = cells.filter((cell) => cell.length > 0);
     const plain = filled.every((cell) => cell.every(({ kind }) => kind === "paragraph"));
     if (!plain || (filled.length === 1 && (filled[0]?.length ?? 0) > 1)) {
@@ -160,7 +160,7 @@ export class HtmlText {
     return lines.filter((line) => line !== "").join(this.#level > 0 ? " " : "\n");
   }
 
-  #emit(piece: Piece): void {
+  #emit(piece: HtmlBlock): void {
     const cell = this.#rows.at(-1)?.at(-1);
     if (cell !== undefined) {
       cell.push(piece);

@@ -14,7 +14,7 @@ const UNDERLINE = /^(?:=+|-+)$/u;
 const RULE = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/u;
 const TABLE_RULE = /^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/u;
 
-interface Line {
+interface SourceLine {
   readonly start: number;
   /** Offset of the line's end. */
   readonly end: number;
@@ -24,13 +24,13 @@ interface Line {
   readonly indent: number;
 }
 
-interface Fence {
+interface CodeFence {
   readonly mark: string;
   readonly start: number;
   readonly indent: number;
 }
 
-interface Open {
+interface OpenBlock {
   readonly kind: "paragraph" | "code" | "table";
   readonly start: number;
   end: number;
@@ -51,8 +51,8 @@ export class MarkdownScanner {
   readonly #text: string;
   readonly #blocks: Block[] = [];
   #at: number;
-  #open: Open | null = null;
-  #fence: Fence | null = null;
+  #open: OpenBlock | null = null;
+  #fence: CodeFence | null = null;
   #rawHtml = false;
   /** Column where the outermost list item's content begins; 0 outside lists. */
   #item = 0;
@@ -79,7 +79,7 @@ export class MarkdownScanner {
     return this.#blocks;
   }
 
-  #nextLine(): Line {
+  #nextLine(): SourceLine {
     const start = this.#at;
     const newline = this.#text.indexOf("\n", start);
     let end = newline === -1 ? this.#text.length : newline;
@@ -95,7 +95,7 @@ export class MarkdownScanner {
     return { start, end, text, indent };
   }
 
-  #take(line: Line): void {
+  #take(line: SourceLine): void {
     const blank = line.text === line.end;
     if (this.#fence !== null && !this.#leavesItem(line, blank)) {
       this.#insideFence(line, this.#fence);
@@ -108,7 +108,7 @@ export class MarkdownScanner {
   }
 
   /** Code in a list item ends with the item. */
-  #leavesItem(line: Line, blank: boolean): boolean {
+  #leavesItem(line: SourceLine, blank: boolean): boolean {
     if (this.#fence === null || blank || line.indent >= this.#item) return false;
     this.#push("code", this.#fence.start, line.start - 1);
     this.#fence = null;
@@ -116,7 +116,7 @@ export class MarkdownScanner {
     return true;
   }
 
-  #takeText(line: Line): void {
+  #takeText(line: SourceLine): void {
     const inItem = this.#item > 0 && line.indent >= this.#item;
     if (!inItem && (this.#afterBlank || this.#open === null)) this.#item = 0;
     if (inItem) {
@@ -152,7 +152,7 @@ export class MarkdownScanner {
     this.#continue(line);
   }
 
-  #takeInItem(line: Line): void {
+  #takeInItem(line: SourceLine): void {
     if (line.indent < this.#innerItem + 4 && this.#startsFence(line, line.text)) return;
     // Nested items are blocks too; otherwise a long nested list would be a single block.
     const marker = this.#match(ITEM, line.text);
@@ -162,7 +162,7 @@ export class MarkdownScanner {
     } else this.#continue(line);
   }
 
-  #startsHeading(line: Line): boolean {
+  #startsHeading(line: SourceLine): boolean {
     const marks = this.#match(HEADING, line.text);
     if (marks === null) return false;
     this.#close();
@@ -171,7 +171,7 @@ export class MarkdownScanner {
     return true;
   }
 
-  #startsFence(line: Line, at: number): boolean {
+  #startsFence(line: SourceLine, at: number): boolean {
     const mark = this.#match(FENCE, at)?.[0];
     if (mark === undefined) return false;
     this.#close();
@@ -180,7 +180,7 @@ export class MarkdownScanner {
     return true;
   }
 
-  #insideFence(line: Line, fence: Fence): void {
+  #insideFence(line: SourceLine, fence: CodeFence): void {
     const rest = line.end - line.text > MAX_MARKS ? "" : this.#text.slice(line.text, line.end).trimEnd();
     const closes = rest.startsWith(fence.mark) && rest === fence.mark.charAt(0).repeat(rest.length);
     if (!closes || line.indent >= (this.#item > 0 ? fence.indent : 0) + 4) return;
@@ -189,7 +189,7 @@ export class MarkdownScanner {
   }
 
   /** A line of "=" or "-" turns the paragraph above it into a heading. */
-  #underlines(line: Line): boolean {
+  #underlines(line: SourceLine): boolean {
     const open = this.#open;
     if (open === null || !open.plain || open.kind !== "paragraph") return false;
     if (!this.#is(UNDERLINE, line)) return false;
@@ -198,7 +198,7 @@ export class MarkdownScanner {
     return true;
   }
 
-  #startsItem(line: Line): boolean {
+  #startsItem(line: SourceLine): boolean {
     const marker = this.#match(ITEM, line.text);
     if (marker === null) return false;
     const number = marker[1];
@@ -213,7 +213,7 @@ export class MarkdownScanner {
   }
 
   /** The second line of a table identifies it. Each further line is a row. */
-  #startsTable(line: Line): boolean {
+  #startsTable(line: SourceLine): boolean {
     const open = this.#open;
     if (open?.kind === "table") {
       this.#close();
@@ -226,14 +226,14 @@ export class MarkdownScanner {
     return true;
   }
 
-  #start(kind: Open["kind"], line: Line, plain: boolean): void {
+  #start(kind: OpenBlock["kind"], line: SourceLine, plain: boolean): void {
     this.#close();
     const start = kind === "code" ? line.start : line.text;
     this.#open = { kind, start, end: line.end, lines: 1, plain };
     this.#goesOn = this.#isText(line);
   }
 
-  #continue(line: Line): void {
+  #continue(line: SourceLine): void {
     if (this.#open === null) {
       const quoted = this.#text[line.text] === ">";
       this.#start("paragraph", line, !quoted && this.#item === 0);
@@ -260,18 +260,18 @@ export class MarkdownScanner {
     return pattern.exec(this.#text);
   }
 
-  #is(pattern: RegExp, line: Line): boolean {
+  #is(pattern: RegExp, line: SourceLine): boolean {
     return line.end - line.text <= MAX_MARKS && pattern.test(this.#text.slice(line.text, line.end).trimEnd());
   }
 
   /** Whether the text after quote and list markers belongs to a paragraph. */
-  #isText(line: Line): boolean {
+  #isText(line: SourceLine): boolean {
     const at = line.text + (this.#match(MARKERS, line.text)?.[0].length ?? 0);
     if (at >= line.end || this.#match(HEADING, at) !== null || this.#match(FENCE, at) !== null) return false;
     return !this.#is(RULE, { ...line, text: at });
   }
 
-  #endsRawHtml(line: Line): boolean {
+  #endsRawHtml(line: SourceLine): boolean {
     return RAW_HTML_END.test(this.#text.slice(line.text, line.end));
   }
 }

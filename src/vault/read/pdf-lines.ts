@@ -8,7 +8,7 @@ export interface PdfItem {
   readonly hasEOL: boolean;
 }
 
-interface Line {
+interface TextLine {
   text: string;
   /** Left and right edge, baseline, height of the letters. */
   left: number;
@@ -32,7 +32,7 @@ export function paragraphsOf(items: readonly PdfItem[]): readonly string[] {
   const left = lines.reduce((least, line) => Math.min(least, line.left), Number.POSITIVE_INFINITY);
   const paragraphs: string[] = [];
   let open = "";
-  let before: Line | null = null;
+  let before: TextLine | null = null;
   for (const line of lines) {
     if (before === null) open = line.text;
     else if (isApart(before, line)) {
@@ -48,7 +48,7 @@ export function paragraphsOf(items: readonly PdfItem[]): readonly string[] {
   return paragraphs;
 }
 
-function isApart(before: Line, line: Line): boolean {
+function isApart(before: TextLine, line: TextLine): boolean {
   const height = Math.max(before.height, line.height, 1);
   const down = before.y - line.y;
   // Upwards means the next column, which may continue in the middle of a sentence. So may the next page, but that
@@ -56,9 +56,9 @@ function isApart(before: Line, line: Line): boolean {
   return down > PARAGRAPH_GAP * height;
 }
 
-function linesOf(items: readonly PdfItem[]): readonly Line[] {
-  const lines: Line[] = [];
-  let open: Line | null = null;
+function linesOf(items: readonly PdfItem[]): readonly TextLine[] {
+  const lines: TextLine[] = [];
+  let open: TextLine | null = null;
   for (const { str, width, height, transform, hasEOL } of items) {
     const [x, y] = [numberOf(transform[4]), numberOf(transform[5])];
     if (str !== "") {

@@ -19,7 +19,7 @@ interface ScopeRow {
 }
 
 /** A part of a boundary: one path, or all paths between two. */
-type Range = { readonly path: string } | { readonly above: string; readonly below: string };
+type ScopeRange = { readonly path: string } | { readonly above: string; readonly below: string };
 
 /**
  * Scopes of a boundary that contain documents, by path, after the path `after`. Returns one more than `limit` if
@@ -48,26 +48,26 @@ export async function listScopes(
  * Disjoint ranges in ascending order: of `a`, `a-b` and `a/c`, paths below `a` come last. Paths of the boundary MUST
  * NOT cover each other.
  */
-function rangesOf(boundary: Boundary): Range[] {
+function rangesOf(boundary: Boundary): ScopeRange[] {
   if (boundary.includes(ROOT_SCOPE)) return [{ above: "", below: "\u{10ffff}" }];
   return boundary
-    .flatMap((path): Range[] => {
+    .flatMap((path): ScopeRange[] => {
       const [above, below] = rangeBelow(path);
       return [{ path }, { above, below }];
     })
     .sort((a, b) => (beginOf(a) < beginOf(b) ? -1 : 1));
 }
 
-function beginOf(range: Range): string {
+function beginOf(range: ScopeRange): string {
   return "path" in range ? range.path : range.above;
 }
 
-function endOf(range: Range): string {
+function endOf(range: ScopeRange): string {
   return "path" in range ? range.path : range.below;
 }
 
 /** SQLite keeps the order of a cross join: scopes by path, and the documents of each from an index on sizes. */
-function selectIn(range: Range, after: string, values: SqlValue[]): string {
+function selectIn(range: ScopeRange, after: string, values: SqlValue[]): string {
   const param = (value: SqlValue) => `$${values.push(value)}`;
   const inside =
     "path" in range

@@ -1,7 +1,7 @@
 import { documentOf } from "../rows/keys.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { Question } from "./query.ts";
-import { type Placed, TopK } from "./top-k.ts";
+import { type ScoredAt, TopK } from "./top-k.ts";
 
 /** BM25 (Robertson and Walker 1994). The usual parameters that did best on two collections together. */
 const K1 = 1.2;
@@ -47,7 +47,7 @@ export class WordRanking {
   }
 
   /** The best passages, within the documents in `only` if given. */
-  best(limit: number, only: ReadonlySet<number> | null): Placed[] {
+  best(limit: number, only: ReadonlySet<number> | null): ScoredAt[] {
     const best = new TopK(limit);
     let from = 0;
     for (const [index, { keys }] of this.#segments.entries()) {

@@ -1,5 +1,5 @@
 import type { WordRanking } from "./bm25.ts";
-import { byScore, type Placed, type Scored } from "./top-k.ts";
+import { byScore, type Scored, type ScoredAt } from "./top-k.ts";
 import type { VectorSource } from "./vector-source.ts";
 
 /**
@@ -33,7 +33,7 @@ export interface FuseOptions {
  * convex combination, Bruch et al. 2023).
  */
 export function fuse(
-  byWords: readonly Placed[],
+  byWords: readonly ScoredAt[],
   ranking: WordRanking,
   vectors: VectorSource,
   { topK, pool, only }: FuseOptions,

@@ -1,6 +1,6 @@
 import { documentOf } from "../rows/keys.ts";
 import type { Segment } from "../segments/segment.ts";
-import { type Placed, TopK } from "./top-k.ts";
+import { type ScoredAt, TopK } from "./top-k.ts";
 
 /** Similarity of passages to a question by spelling: the `builtin/lexical` vectors in the segments. */
 export class LexicalRanking {
@@ -35,7 +35,7 @@ export class LexicalRanking {
   }
 
   /** The nearest passages, within the documents in `only` if given. */
-  best(limit: number, only: ReadonlySet<number> | null): Placed[] {
+  best(limit: number, only: ReadonlySet<number> | null): ScoredAt[] {
     const best = new TopK(limit);
     for (const [index, segment] of this.#segments.entries()) {
       const start = this.#starts[index] as number;

@@ -13,15 +13,15 @@ const SAMPLED = 512;
 const FACTOR = 0x01000193;
 
 /** A candidate result. */
-export interface Foldable {
+export interface CandidatePassage {
   readonly document: number;
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
 
-interface Taken {
-  readonly passage: Foldable;
+interface KeptPassage {
+  readonly passage: CandidatePassage;
   readonly sample: ReadonlySet<number>;
   /** All shingles, once computed. */
   all: ReadonlySet<number> | null;
@@ -29,7 +29,7 @@ interface Taken {
 }
 
 /** The passages to show, in order, as indices into the candidates, with the candidates that each represents. */
-export interface Folded {
+export interface DuplicateGroup {
   readonly index: number;
   readonly duplicates: readonly number[];
 }
@@ -40,10 +40,10 @@ export interface Folded {
  */
 export class NearDuplicates {
   readonly #limit: number;
-  readonly #taken = new Map<number, Taken>();
+  readonly #taken = new Map<number, KeptPassage>();
   readonly #waiting: number[] = [];
   readonly #perDocument = new Map<number, number>();
-  readonly #offered: Taken[] = [];
+  readonly #offered: KeptPassage[] = [];
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -53,10 +53,10 @@ export class NearDuplicates {
     return this.#taken.size >= this.#limit;
   }
 
-  offer(passage: Foldable): void {
+  offer(passage: CandidatePassage): void {
     const index = this.#offered.length;
     const sample = shinglesOf(passage.text.slice(0, SAMPLED), SAMPLE);
-    const candidate: Taken = { passage, sample, all: null, duplicates: [] };
+    const candidate: KeptPassage = { passage, sample, all: null, duplicates: [] };
     this.#offered.push(candidate);
     for (const taken of this.#taken.values()) {
       if (saysTheSame(taken, candidate)) {
@@ -74,7 +74,7 @@ export class NearDuplicates {
   }
 
   /** In the order offered. Passages held back because their document had too many are included if there is room. */
-  chosen(): Folded[] {
+  chosen(): DuplicateGroup[] {
     const chosen = [...this.#taken.keys(), ...this.#waiting].slice(0, this.#limit);
     return chosen
       .sort((left, right) => left - right)
@@ -82,7 +82,7 @@ export class NearDuplicates {
   }
 }
 
-function saysTheSame(taken: Taken, candidate: Taken): boolean {
+function saysTheSame(taken: KeptPassage, candidate: KeptPassage): boolean {
   const { passage: a } = taken;
   const { passage: b } = candidate;
   if (a.document === b.document) {
@@ -95,7 +95,7 @@ function saysTheSame(taken: Taken, candidate: Taken): boolean {
   return areAlike(taken.sample, candidate.sample) && areAlike(allOf(taken), allOf(candidate));
 }
 
-function allOf(taken: Taken): ReadonlySet<number> {
+function allOf(taken: KeptPassage): ReadonlySet<number> {
   taken.all ??= shinglesOf(taken.passage.text, 1);
   return taken.all;
 }

@@ -67,9 +67,9 @@ function countIn(segments: readonly Segment[], term: number): number {
   return count;
 }
 
-type Meant = Pick<QuestionTerm, "term" | "count">;
+type SpellingMatch = Pick<QuestionTerm, "term" | "count">;
 
-function correct(word: string, segments: readonly Segment[]): readonly Meant[] {
+function correct(word: string, segments: readonly Segment[]): readonly SpellingMatch[] {
   const near = termsNear(word);
   if (near.length === 0) return [];
   const counts = new Map<number, number>();

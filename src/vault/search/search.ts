@@ -1,4 +1,4 @@
-import type { IndexReader, Reach } from "../index-reader.ts";
+import type { BoundarySegments, IndexReader } from "../index-reader.ts";
 import type { FoundPassage, SearchAnswer, SearchMode, SearchRequest } from "../messages.ts";
 import { lexicalVector } from "../terms/lexical.ts";
 import { WordRanking } from "./bm25.ts";
@@ -24,7 +24,7 @@ export function search(index: IndexReader, request: SearchRequest): SearchAnswer
 class Search {
   readonly #index: IndexReader;
   readonly #request: SearchRequest;
-  readonly #reach: Reach;
+  readonly #reach: BoundarySegments;
   readonly #question: Question;
   readonly #only: ReadonlySet<number> | null;
   readonly #words: WordRanking;
@@ -33,7 +33,7 @@ class Search {
   constructor(
     index: IndexReader,
     request: SearchRequest,
-    reach: Reach,
+    reach: BoundarySegments,
     question: Question,
     only: ReadonlySet<number> | null,
   ) {

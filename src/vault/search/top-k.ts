@@ -5,7 +5,7 @@ export interface Scored {
 }
 
 /** With its index among all passages of the search's segments; -1 if unknown. */
-export interface Placed extends Scored {
+export interface ScoredAt extends Scored {
   readonly at: number;
 }
 
@@ -41,7 +41,7 @@ export class TopK {
   }
 
   /** Best first. */
-  sorted(): Placed[] {
+  sorted(): ScoredAt[] {
     return Array.from({ length: this.#size }, (_, at) => ({
       key: this.#keys[at] as number,
       score: this.#scores[at] as number,

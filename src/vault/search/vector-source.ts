@@ -1,7 +1,7 @@
-import type { IndexReader, Reach } from "../index-reader.ts";
+import type { BoundarySegments, IndexReader } from "../index-reader.ts";
 import { documentOf } from "../rows/keys.ts";
 import { LexicalRanking } from "./lexical-ranking.ts";
-import { byScore, type Placed, type Scored } from "./top-k.ts";
+import { byScore, type Scored, type ScoredAt } from "./top-k.ts";
 
 /** The most results of one sqlite-vec query. */
 const NEAREST_LIMIT = 4_096;
@@ -20,7 +20,7 @@ export interface VectorSource {
   /** Whether the vectors reflect meaning rather than only spelling. */
   readonly isModel: boolean;
   /** Similarities by passage key, without passages that have no vector. */
-  similarities(passages: readonly Placed[]): Map<number, number>;
+  similarities(passages: readonly ScoredAt[]): Map<number, number>;
   /** The nearest passages of the boundary, best first, within the documents in `only` if given. */
   nearest(limit: number, only: ReadonlySet<number> | null): Scored[];
 }
@@ -32,7 +32,7 @@ export function lexicalSource(
   index: IndexReader,
   space: number,
   vector: Float32Array,
-  reach: Reach,
+  reach: BoundarySegments,
 ): VectorSource {
   const ranking = new LexicalRanking(vector, reach.segments);
   return {
@@ -56,7 +56,7 @@ export function modelSource(
   index: IndexReader,
   space: number,
   vector: Float32Array,
-  reach: Reach,
+  reach: BoundarySegments,
 ): VectorSource {
   const similarities = (keys: readonly number[]) => index.similarities(space, vector, keys);
   return {
@@ -85,7 +85,7 @@ function nearestShown(
   index: IndexReader,
   space: number,
   vector: Float32Array,
-  { scopes, segments }: Reach,
+  { scopes, segments }: BoundarySegments,
   limit: number,
 ): Scored[] {
   for (let asked = limit; ; asked = Math.min(asked * 4, NEAREST_LIMIT)) {

@@ -9,7 +9,7 @@ export const SEGMENTS_OF_A_SIZE = 8;
 
 const NO_CHANGE: SegmentChange = { removed: [], added: [] };
 
-interface Live {
+interface LiveSegment {
   readonly id: number;
   readonly segment: Segment;
 }
@@ -38,7 +38,7 @@ export function nextMerge(index: IndexReader, scopeId: number, isQuiet: boolean)
       fitting(small.sort((left, right) => left.segment.keys.length - right.segment.keys.length)),
     );
   }
-  const sizes = new Map<number, Live[]>();
+  const sizes = new Map<number, LiveSegment[]>();
   for (const live of small) {
     const passages = live.segment.keys.length;
     const size = Math.floor(Math.log(passages) / Math.log(SEGMENTS_OF_A_SIZE));
@@ -52,7 +52,7 @@ export function nextMerge(index: IndexReader, scopeId: number, isQuiet: boolean)
   return NO_CHANGE;
 }
 
-function mergeOf(taken: readonly Live[]): SegmentChange {
+function mergeOf(taken: readonly LiveSegment[]): SegmentChange {
   if (taken.length < 2) return NO_CHANGE;
   const merged = mergeSegments(taken.map(({ segment }) => segment));
   return change(
@@ -61,8 +61,8 @@ function mergeOf(taken: readonly Live[]): SegmentChange {
   );
 }
 
-function fitting(group: readonly Live[]): Live[] {
-  const taken: Live[] = [];
+function fitting(group: readonly LiveSegment[]): LiveSegment[] {
+  const taken: LiveSegment[] = [];
   let passages = 0;
   for (const live of group) {
     passages += live.segment.keys.length;

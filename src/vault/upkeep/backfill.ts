@@ -1,7 +1,7 @@
 import { type Embedder, EmbeddingFailed } from "../../models/embed/embedder.ts";
 import { type Turn, WorkspaceRoundRobin } from "../../reading/workspace-round-robin.ts";
 import type { Sql, Tx } from "../../store/db.ts";
-import { vectorsOf, type Wanted } from "../embed-passages.ts";
+import { type PassageToEmbed, vectorsOf } from "../embed-passages.ts";
 import type { VaultParts } from "../parts.ts";
 import { readText } from "../rows/documents.ts";
 import { documentOf, PER_DOCUMENT } from "../rows/keys.ts";
@@ -19,7 +19,7 @@ const IDLE_MS = 5_000;
 /** How long writers do not wait for a model after it was too slow for one. */
 const SLOW_MS = 600_000;
 
-interface Missing extends Wanted {
+interface MissingVector extends PassageToEmbed {
   readonly key: number;
   readonly workspaceId: number;
   readonly scopeId: number;
@@ -27,7 +27,7 @@ interface Missing extends Wanted {
 }
 
 /** Null: the passage has no vector and never will. Undefined: the vector is not available now. */
-type Found = Float32Array | null | undefined;
+type VectorResult = Float32Array | null | undefined;
 
 interface MissingRow {
   readonly key: number;
@@ -41,7 +41,7 @@ interface MissingRow {
 }
 
 /** The back-off of a space whose model failed: it is tried again at `until`, and then after twice the wait. */
-interface Rest {
+interface SpaceBackoff {
   readonly until: number;
   readonly wait: number;
 }
@@ -64,7 +64,7 @@ const REMEMBERED = { perWorkspace: 1_000, total: 10_000 };
 export class Filler {
   readonly #parts: VaultParts;
   readonly #embedderOf: EmbedderOf;
-  readonly #rests = new Map<number, Rest>();
+  readonly #rests = new Map<number, SpaceBackoff>();
   /** Until when the model of a space counts as too slow for writers. */
   readonly #slow = new Map<number, number>();
   /**
@@ -209,7 +209,7 @@ export class Filler {
   }
 
   /** Alternates between a remembered document and the oldest passages. Null if no vector is missing. */
-  async #nextBatch(space: Space, isLexical: boolean): Promise<readonly Missing[] | null> {
+  async #nextBatch(space: Space, isLexical: boolean): Promise<readonly MissingVector[] | null> {
     this.#isTurnOfOldest = !this.#isTurnOfOldest;
     const document = isLexical || this.#isTurnOfOldest ? undefined : this.#turns.take();
     const missing = document && (await this.#missing(space, keysOf(document.key)));
@@ -219,7 +219,7 @@ export class Filler {
   }
 
   /** Null if no vector is missing. Empty if the passages listed as missing already have vectors or are gone. */
-  async #missing(space: Space, [first, last]: KeyRange): Promise<readonly Missing[] | null> {
+  async #missing(space: Space, [first, last]: KeyRange): Promise<readonly MissingVector[] | null> {
     const { db, clock } = this.#parts;
     const keys = await db.all<{ chunk_key: number }>(
       `SELECT chunk_key FROM vault_pending WHERE space_id = $1 AND retry_at <= $2 AND chunk_key BETWEEN $4 AND $5
@@ -227,7 +227,7 @@ export class Filler {
       [space.id, clock.now(), BATCH, first, last],
     );
     if (keys.length === 0) return null;
-    const missing: Missing[] = [];
+    const missing: MissingVector[] = [];
     const done: number[] = [];
     for (const { chunk_key: key } of keys) {
       const row = await findMissing(db, key);
@@ -250,7 +250,10 @@ export class Filler {
     return missing;
   }
 
-  async #embed(embedder: Embedder, missing: readonly Missing[]): Promise<readonly (Float32Array | null)[]> {
+  async #embed(
+    embedder: Embedder,
+    missing: readonly MissingVector[],
+  ): Promise<readonly (Float32Array | null)[]> {
     const vectors = new Map<number, Float32Array | null>();
     for (const group of Map.groupBy(missing, (each) => each.scopeId).values()) {
       const [first] = group;
@@ -265,8 +268,8 @@ export class Filler {
    * Reads lexical vectors from the index, which has them from when the document was written, whatever space is
    * searched.
    */
-  async #lexical(missing: readonly Missing[]): Promise<readonly Found[]> {
-    const vectors = new Map<number, Found>();
+  async #lexical(missing: readonly MissingVector[]): Promise<readonly VectorResult[]> {
+    const vectors = new Map<number, VectorResult>();
     for (const [scopeId, group] of Map.groupBy(missing, (each) => each.scopeId)) {
       const [first] = group;
       if (!first) continue;
@@ -278,7 +281,11 @@ export class Filler {
     return missing.map(({ key }) => vectors.get(key));
   }
 
-  async #store(given: Space, missing: readonly Missing[], vectors: readonly Found[]): Promise<void> {
+  async #store(
+    given: Space,
+    missing: readonly MissingVector[],
+    vectors: readonly VectorResult[],
+  ): Promise<void> {
     const { db, spaces } = this.#parts;
     const first = vectors.find((vector) => vector instanceof Float32Array);
     if (first && given.dimensions !== first.length) await spaces.dimension(given, first.length);
@@ -291,7 +298,12 @@ export class Filler {
     }
   }
 
-  async #storeOne(tx: Tx, space: Space, { key, scopeId }: Missing, vector: Found): Promise<void> {
+  async #storeOne(
+    tx: Tx,
+    space: Space,
+    { key, scopeId }: MissingVector,
+    vector: VectorResult,
+  ): Promise<void> {
     // A passage without words has no lexical vector. A model that returns none for it may be replaced some day.
     const isRefused = vector === null && space.name !== LEXICAL_SPACE;
     if (isRefused || vector === undefined) {

@@ -7,7 +7,7 @@ import { deletePending, deleteVector } from "../rows/spaces.ts";
 const SLICE = 32;
 const RETRY_MS = 5_000;
 
-export interface Leftover {
+export interface RemovedDocument {
   readonly key: number;
   readonly scopeId: number;
   readonly chunks: number;
@@ -22,7 +22,7 @@ export class Remover {
   readonly #parts: VaultParts;
   /** Called with the number of passages removed from a scope. */
   readonly #freed: (scopeId: number, passages: number) => void;
-  #waiting: Leftover[] = [];
+  #waiting: RemovedDocument[] = [];
   #retrying: Promise<void> = Promise.resolve();
   #cancelRetry: (() => void) | null = null;
   #stopped = false;
@@ -47,7 +47,7 @@ export class Remover {
   }
 
   /** Removes a document that is already hidden. Never throws: if the store fails, it tries again. */
-  async remove(document: Leftover): Promise<void> {
+  async remove(document: RemovedDocument): Promise<void> {
     try {
       await removeRest(this.#parts, document);
       this.#parts.forgetting.deleted();
@@ -80,7 +80,7 @@ export class Remover {
  * vectors, and index parts that never became visible. Its row is deleted last, together with its scope's row if it
  * was the last. Interrupted removals, including by a crash, are continued.
  */
-async function removeRest(parts: VaultParts, document: Leftover): Promise<void> {
+async function removeRest(parts: VaultParts, document: RemovedDocument): Promise<void> {
   const { db, spaces } = parts;
   for (let from = 0; from < document.chunks; from += SLICE) {
     await db.tx(async (tx) => {
@@ -134,8 +134,8 @@ async function deleteUnusedScope(tx: Tx, scopeId: number): Promise<void> {
   );
 }
 
-function unfinishedDocuments(sql: Sql): Promise<Leftover[]> {
-  return sql.all<Leftover>(
+function unfinishedDocuments(sql: Sql): Promise<RemovedDocument[]> {
+  return sql.all<RemovedDocument>(
     `SELECT key, scope_id AS "scopeId", chunks, pages FROM vault_documents WHERE state <> 'live' ORDER BY key`,
   );
 }

@@ -4,7 +4,7 @@ import type { OperatorApi } from "../../../src/cli/operator.ts";
 import { checkScope, readPairs } from "../../../src/cli/vault/arguments.ts";
 import { knownDocuments } from "../../../src/cli/vault/known.ts";
 import { Progress } from "../../../src/cli/vault/progress.ts";
-import { documentsFault, Interrupted, send } from "../../../src/cli/vault/send.ts";
+import { documentsFault, send, UploadInterrupted } from "../../../src/cli/vault/send.ts";
 import { lineOf, linesOf } from "../../../src/cli/vault/text.ts";
 
 describe("key=value", () => {
@@ -133,8 +133,8 @@ describe("a call", () => {
   test("that is waiting ends at once when the user asks to stop", async () => {
     const stop = new AbortController();
     const sent = send(api(problem(429, "busy", { "retry-after": "50" })).fake, "POST", "/p", {}, stop.signal);
-    setTimeout(() => stop.abort(new Interrupted()), 10);
-    await expect(sent).rejects.toBeInstanceOf(Interrupted);
+    setTimeout(() => stop.abort(new UploadInterrupted()), 10);
+    await expect(sent).rejects.toBeInstanceOf(UploadInterrupted);
   });
 
   test("to a missing gateway reports it", async () => {

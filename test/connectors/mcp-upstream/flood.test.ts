@@ -6,7 +6,7 @@ import { Inflow } from "../../../src/base/inflow.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { SseLink } from "../../../src/connectors/mcp-upstream/http/sse-link.ts";
 import { StreamableLink } from "../../../src/connectors/mcp-upstream/http/streamable-link.ts";
-import type { Link } from "../../../src/connectors/mcp-upstream/link.ts";
+import type { UpstreamLink } from "../../../src/connectors/mcp-upstream/link.ts";
 import { StdioLink } from "../../../src/connectors/mcp-upstream/stdio/stdio-link.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -49,7 +49,7 @@ async function flooded(kind: keyof typeof KINDS, clock: Clock) {
     ...{ random: systemRandom, timeoutMs: 20_000, handshakeMs: 20_000, programUsers: null },
     ...{ toolsChanged() {}, inflow: new Inflow(clock) },
   };
-  const link: Link = open(flood.url, parts);
+  const link: UpstreamLink = open(flood.url, parts);
   const came = { count: 0 };
   link.onmessage = () => void came.count++;
   await link.start();

@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Changes } from "../../../src/connectors/mcp-upstream/changes.ts";
 import { Deadline } from "../../../src/connectors/mcp-upstream/deadline.ts";
-import { Listening } from "../../../src/connectors/mcp-upstream/http/listening.ts";
+import { ListenBackoff } from "../../../src/connectors/mcp-upstream/http/listening.ts";
 import { progressTo } from "../../../src/connectors/mcp-upstream/progress.ts";
 import { childEnvironment } from "../../../src/connectors/mcp-upstream/stdio/environment.ts";
-import { Lines } from "../../../src/connectors/mcp-upstream/stdio/lines.ts";
+import { LineSplitter } from "../../../src/connectors/mcp-upstream/stdio/lines.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
 
@@ -32,15 +32,15 @@ describe("a child's environment", () => {
 });
 
 describe("lines", () => {
-  const read = (lines: Lines, chunks: readonly Uint8Array[]): string[] =>
+  const read = (lines: LineSplitter, chunks: readonly Uint8Array[]): string[] =>
     chunks.flatMap((chunk) => [...lines.push(chunk)]);
 
   test("that are too long are refused, even in pieces", () => {
-    expect(() => read(new Lines(10), [Buffer.from("12345678901\n")])).toThrow("longer than 10 bytes");
-    expect(() => read(new Lines(10), [Buffer.from("123456"), Buffer.from("78901")])).toThrow(
+    expect(() => read(new LineSplitter(10), [Buffer.from("12345678901\n")])).toThrow("longer than 10 bytes");
+    expect(() => read(new LineSplitter(10), [Buffer.from("123456"), Buffer.from("78901")])).toThrow(
       "longer than 10 bytes",
     );
-    expect(read(new Lines(10), [Buffer.from("1234567890\n12"), Buffer.from("34567890\n")])).toEqual([
+    expect(read(new LineSplitter(10), [Buffer.from("1234567890\n12"), Buffer.from("34567890\n")])).toEqual([
       "1234567890",
       "1234567890",
     ]);
@@ -56,13 +56,15 @@ describe("lines", () => {
           chunks.push(rest.subarray(0, cut));
           rest = rest.subarray(cut);
         }
-        expect(read(new Lines(1_000), [...chunks, rest])).toEqual(whole.map((text) => text.toWellFormed()));
+        expect(read(new LineSplitter(1_000), [...chunks, rest])).toEqual(
+          whole.map((text) => text.toWellFormed()),
+        );
       }),
     );
   });
 
   test("of many pieces are joined only once", () => {
-    const lines = new Lines(64 * 1024 * 1024);
+    const lines = new LineSplitter(64 * 1024 * 1024);
     const piece = Buffer.alloc(1_024, "x");
     for (let count = 0; count < 32_768; count += 1) expect([...lines.push(piece)]).toEqual([]);
     expect([...lines.push(Buffer.from("\n"))].map((line) => line.length)).toEqual([32 * 1024 * 1024]);
@@ -176,7 +178,7 @@ test("a flood of progress is thinned out, and its texts are masked and cut", () 
 
 test("a stream that keeps ending is opened less and less often", () => {
   const clock = new FakeClock();
-  const listening = new Listening(clock);
+  const listening = new ListenBackoff(clock);
   const open = (): number => {
     const wait = listening.waitMs(false);
     clock.advance(wait);

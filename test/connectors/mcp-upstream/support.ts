@@ -11,9 +11,9 @@ import { mcpSource } from "../../../src/connectors/mcp-upstream/source.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import {
   ConnectorError,
-  type OfferedTool,
   type SourceCall,
   type ToolAnswer,
+  type ToolDescription,
   type ToolSource,
 } from "../../../src/connectors/source.ts";
 import type { Script } from "../../support/fake-mcp/upstream.ts";
@@ -46,7 +46,7 @@ export interface Opened {
   /** The first line, logged already or later, that satisfies this condition. */
   logs(holds: (logged: Logged) => boolean): Promise<Logged>;
   call(name: string, input?: JsonObject, context?: Partial<SourceCall>): Promise<ToolAnswer>;
-  list(): Promise<readonly OfferedTool[]>;
+  list(): Promise<readonly ToolDescription[]>;
 }
 
 export type Given = Partial<McpParts>;
@@ -114,7 +114,7 @@ export function openFake(
   return open({ type: "stdio", command: process.execPath, args, env: { SECRET } }, given);
 }
 
-export function tool(name: string): OfferedTool {
+export function tool(name: string): ToolDescription {
   return { name, description: "", inputSchema: { type: "object" }, destructive: false, binding: { name } };
 }
 

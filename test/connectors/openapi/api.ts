@@ -9,7 +9,12 @@ import type { ReadApi } from "../../../src/connectors/openapi/reading/messages.t
 import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
-import type { ConnectorError, OfferedTool, ToolAnswer, ToolSource } from "../../../src/connectors/source.ts";
+import type {
+  ConnectorError,
+  ToolAnswer,
+  ToolDescription,
+  ToolSource,
+} from "../../../src/connectors/source.ts";
 import { specText } from "../../../src/connectors/stored-definition.ts";
 import { testOutbound } from "../../support/outbound.ts";
 
@@ -119,7 +124,7 @@ export function documentOf(operation: JsonObject, path = "/things", method = "ge
 export async function listOf(
   spec: OpenApiDefinition["spec"],
   options?: SourceOptions,
-): Promise<readonly OfferedTool[]> {
+): Promise<readonly ToolDescription[]> {
   return (await sourceOf(spec, options).list(new AbortController().signal)).map(expandTool);
 }
 

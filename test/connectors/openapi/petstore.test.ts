@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { Compile } from "typebox/compile";
 import { expandTool } from "../../../src/connectors/kept-tool.ts";
-import type { OfferedTool } from "../../../src/connectors/source.ts";
+import type { ToolDescription } from "../../../src/connectors/source.ts";
 import { listOf, sourceOf, startApi } from "./api.ts";
 
 const YAML = await Bun.file(`${import.meta.dir}/fixtures/petstore-3.0.yaml`).text();
 const JSON_TEXT = await Bun.file(`${import.meta.dir}/fixtures/petstore-3.1.json`).text();
 
-function named(tools: readonly OfferedTool[], name: string): OfferedTool {
+function named(tools: readonly ToolDescription[], name: string): ToolDescription {
   const tool = tools.find((each) => each.name === name);
   if (!tool) throw new Error(`there is no tool ${name}`);
   return tool;

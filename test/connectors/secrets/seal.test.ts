@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Damaged, open, seal, WrongKey } from "../../../src/connectors/secrets/seal.ts";
+import { open, SealDamaged, seal, WrongKey } from "../../../src/connectors/secrets/seal.ts";
 import { openSecretKey, type SecretKey } from "../../../src/store/secret-key.ts";
 
 function keyOf(byte: number): SecretKey {
@@ -35,9 +35,9 @@ describe("refused", () => {
   test("any part of it, and anything longer", () => {
     const sealed = seal(key, "secret", "here");
     for (let length = 0; length < sealed.length; length++) {
-      expect(() => open(key, sealed.subarray(0, length), "here")).toThrow(Damaged);
+      expect(() => open(key, sealed.subarray(0, length), "here")).toThrow(SealDamaged);
     }
-    expect(() => open(key, Buffer.concat([sealed, Buffer.of(0)]), "here")).toThrow(Damaged);
+    expect(() => open(key, Buffer.concat([sealed, Buffer.of(0)]), "here")).toThrow(SealDamaged);
   });
 
   test("a different place from the one it was sealed for", () => {
@@ -58,7 +58,7 @@ describe("refused", () => {
 
   test("another key with the same id, reported as damage", () => {
     const twin: SecretKey = { ...keyOf(2), id: key.id };
-    expect(() => open(twin, seal(key, "secret", "here"), "here")).toThrow(Damaged);
+    expect(() => open(twin, seal(key, "secret", "here"), "here")).toThrow(SealDamaged);
   });
 });
 

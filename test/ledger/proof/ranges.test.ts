@@ -4,8 +4,8 @@ import { isConsistent, rootOfInclusion } from "../../../src/ledger/proof/check.t
 import {
   consistencyRanges,
   inclusionRanges,
+  type LeafRange,
   nodesOf,
-  type Range,
   splitOf,
 } from "../../../src/ledger/proof/ranges.ts";
 import { foldRight } from "../../../src/ledger/proof/tree.ts";
@@ -25,7 +25,7 @@ const size = fc.oneof(
 );
 const placeIn = (size: number) =>
   fc.oneof(fc.integer({ min: 0, max: size - 1 }), fc.constantFrom(0, size - 1, Math.floor(size / 2)));
-const symbols = (ranges: readonly Range[]) => ranges.map(symbolOf);
+const symbols = (ranges: readonly LeafRange[]) => ranges.map(symbolOf);
 const upTo = (end: number) => ({ size: end, root: symbolOf({ start: 0, end }) });
 
 describe("there are no ranges", () => {

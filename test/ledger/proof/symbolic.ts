@@ -1,8 +1,8 @@
 import type { TreeHash } from "../../../src/ledger/proof/hash.ts";
-import type { Range } from "../../../src/ledger/proof/ranges.ts";
+import type { LeafRange } from "../../../src/ledger/proof/ranges.ts";
 
 /** The "hash" of a range of leaves is the range itself, so trees of any size can be traversed without leaves. */
-export function symbolOf({ start, end }: Range): Uint8Array {
+export function symbolOf({ start, end }: LeafRange): Uint8Array {
   const symbol = new Uint8Array(32);
   const view = new DataView(symbol.buffer);
   view.setBigUint64(0, BigInt(start));

@@ -1,7 +1,12 @@
 /** The test vectors of Certificate Transparency (RFC 6962), which its implementations share. */
 import { describe, expect, test } from "bun:test";
 import { isConsistent, rootOfInclusion } from "../../../src/ledger/proof/check.ts";
-import { consistencyRanges, inclusionRanges, nodesOf, type Range } from "../../../src/ledger/proof/ranges.ts";
+import {
+  consistencyRanges,
+  inclusionRanges,
+  type LeafRange,
+  nodesOf,
+} from "../../../src/ledger/proof/ranges.ts";
 import { foldRight, GrowingTree } from "../../../src/ledger/proof/tree.ts";
 import { TREE } from "../../../src/ledger/tree-hash.ts";
 
@@ -61,7 +66,7 @@ const CONSISTENCY: readonly (readonly [number, number, readonly string[]])[] = [
 const bytes = (hexes: readonly string[]) => hexes.map((hex) => Uint8Array.fromHex(hex));
 const head = (size: number) => ({ size, root: Uint8Array.fromHex(ROOTS[size] ?? "") });
 
-function hashOf(range: Range): Uint8Array {
+function hashOf(range: LeafRange): Uint8Array {
   const nodes = nodesOf(range).map(({ level, index }) => {
     const tree = new GrowingTree(TREE);
     for (const leaf of LEAVES.slice(index * 2 ** level, (index + 1) * 2 ** level)) tree.append(leaf);

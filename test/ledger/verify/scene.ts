@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseCheckpoints } from "../../../src/ledger/proof/checkpoint.ts";
 import { parseVerifierKey } from "../../../src/ledger/proof/note.ts";
-import type { Finding, Trust } from "../../../src/ledger/proof/verification.ts";
+import type { TrustAnchors, VerificationFinding } from "../../../src/ledger/proof/verification.ts";
 import { sha256 } from "../../../src/ledger/tree-hash.ts";
 import { type DirectoryVerification, verifyDirectory } from "../../../src/ledger/verify/directory.ts";
 import { tools } from "../../../src/ledger/verify/tools.ts";
@@ -99,7 +99,7 @@ export interface Brought {
 }
 
 export function verify(path: string, brought: Brought = {}): Promise<DirectoryVerification> {
-  const trust: Trust = {
+  const trust: TrustAnchors = {
     keys: brought.key === undefined ? [] : [parseVerifierKey(sha256, brought.key)],
     checkpoints: brought.checkpoints === undefined ? [] : parseCheckpoints(brought.checkpoints),
   };
@@ -107,11 +107,11 @@ export function verify(path: string, brought: Brought = {}): Promise<DirectoryVe
 }
 
 /** All findings, about the database and about each ledger. */
-export function allFindings({ findings, ledgers }: DirectoryVerification): readonly Finding[] {
+export function allFindings({ findings, ledgers }: DirectoryVerification): readonly VerificationFinding[] {
   return [...findings, ...ledgers.flatMap((ledger) => ledger.findings)];
 }
 
 /** Findings such as `entry_changed 300`, or just the code if no entry is named. */
-export function inShort(findings: readonly Finding[]): string[] {
+export function inShort(findings: readonly VerificationFinding[]): string[] {
   return findings.map(({ code, seq }) => (seq === undefined ? code : `${code} ${seq}`));
 }

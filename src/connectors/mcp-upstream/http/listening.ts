@@ -10,7 +10,7 @@ const LASTING_MS = 60_000;
  * How long to wait before a stream is opened again. The SDK reopens it each time it ends, after the time that the
  * upstream names, which may be zero.
  */
-export class Listening {
+export class ListenBackoff {
   readonly #clock: Pick<Clock, "monotonic">;
   #openings = 0;
   #opened = 0;

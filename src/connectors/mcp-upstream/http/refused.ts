@@ -50,7 +50,7 @@ export async function refusedStatus(
  * The specification requires 404 (2025-11-25, "Session Management"). Many servers, including its own examples, send
  * 400 with a text.
  */
-function isSessionLost(status: number, { text, isWhole }: Beginning): boolean {
+function isSessionLost(status: number, { text, isWhole }: BodyStart): boolean {
   return status === 404 || (status === 400 && isWhole && SESSION_LOST.has(messageOf(text)));
 }
 
@@ -65,13 +65,13 @@ function messageOf(text: string): unknown {
   }
 }
 
-interface Beginning {
+interface BodyStart {
   readonly text: string;
   /** False if there was more, or may have been. */
   readonly isWhole: boolean;
 }
 
-async function beginning(response: Response): Promise<Beginning> {
+async function beginning(response: Response): Promise<BodyStart> {
   const decoder = new TextDecoder();
   const reader = response.body?.getReader();
   if (!reader) return { text: "", isWhole: true };

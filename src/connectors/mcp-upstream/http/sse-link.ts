@@ -4,7 +4,7 @@ import { isJSONRPCRequest, type JSONRPCMessage } from "@modelcontextprotocol/sdk
 import type { HttpTransport } from "../../definition.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, type NotTaken } from "../faults.ts";
-import { Link } from "../link.ts";
+import { UpstreamLink } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { ACCEPT_MS, ask, capMessages, isPastCap, isUnreadable } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
@@ -15,7 +15,7 @@ import { Semaphore } from "./semaphore.ts";
  * The older HTTP+SSE (specification 2024-11-05), using the SDK's transport: one stream for all answers. If the stream
  * ends, the connection ends. The SDK would reopen it and continue in a session that the upstream does not know.
  */
-export class SseLink extends Link {
+export class SseLink extends UpstreamLink {
   readonly #inner: SSEClientTransport;
   readonly #released = Promise.withResolvers<never>();
   /** Aborts the POST that the SDK is currently sending. */

@@ -6,11 +6,11 @@ import type { HttpTransport } from "../../definition.ts";
 import type { OutboundInit } from "../../outbound/fetch.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, isUnavailable, NotTaken } from "../faults.ts";
-import { Link } from "../link.ts";
+import { UpstreamLink } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { ACCEPT_MS, ask, capMessages, isPastCap, isUnreadable } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
-import { Listening } from "./listening.ts";
+import { ListenBackoff } from "./listening.ts";
 import { refusedStatus } from "./refused.ts";
 import { Semaphore } from "./semaphore.ts";
 
@@ -34,12 +34,12 @@ interface Exchange {
 }
 
 /** Streamable HTTP (specification 2025-11-25), using the SDK's transport. Every request and every stream ends. */
-export class StreamableLink extends Link {
+export class StreamableLink extends UpstreamLink {
   readonly #inner: StreamableHTTPClientTransport;
   /** The exchange that the SDK is working on, even when it later requests the rest of an answer. */
   readonly #current = new AsyncLocalStorage<Exchange | undefined>();
   readonly #exchanges = new Map<number, Exchange>();
-  readonly #listening: Listening;
+  readonly #listening: ListenBackoff;
   readonly #telling: Semaphore;
   readonly #what: string;
   /** The session is gone, so it need not be ended. */
@@ -48,7 +48,7 @@ export class StreamableLink extends Link {
   constructor(transport: HttpTransport, parts: UpstreamParts) {
     super(parts);
     this.#what = `The connector ${parts.name}`;
-    this.#listening = new Listening(parts.clock);
+    this.#listening = new ListenBackoff(parts.clock);
     this.#telling = new Semaphore(parts);
     this.#inner = new StreamableHTTPClientTransport(new URL(transport.url), {
       requestInit: { headers: { ...transport.headers } },

@@ -5,7 +5,7 @@ export class LineTooLong extends Error {
 }
 
 /** Splits a stream of bytes into lines. Incomplete lines are kept in pieces, so that each byte is copied once. */
-export class Lines {
+export class LineSplitter {
   readonly #limit: number;
   #pieces: Uint8Array[] = [];
   #waiting = 0;

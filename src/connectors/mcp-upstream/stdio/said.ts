@@ -11,14 +11,14 @@ const KEPT_CHARACTERS = TAIL_CHARACTERS + 12_288;
 const LINES_A_MINUTE = 60;
 const LINE_CHARACTERS = 1_000;
 
-type SaidParts = Pick<UpstreamParts, "clock" | "inflow" | "log" | "mask" | "name">;
+type StderrLogParts = Pick<UpstreamParts, "clock" | "inflow" | "log" | "mask" | "name">;
 
 /** Bytes that are handled at once. */
 const SLICE = 16 * 1024;
 
 /** A child's standard error: keeps its end for error messages, and logs some of it. */
-export class Said {
-  readonly #parts: SaidParts;
+export class StderrLog {
+  readonly #parts: StderrLogParts;
   readonly #allowance: Allowance;
   readonly #decoder = new TextDecoder();
   #kept = "";
@@ -26,7 +26,7 @@ export class Said {
   /** The current line, which has not ended yet. */
   #line = "";
 
-  constructor(parts: SaidParts) {
+  constructor(parts: StderrLogParts) {
     this.#parts = parts;
     this.#allowance = new Allowance(parts.clock, LINES_A_MINUTE, 60_000);
   }

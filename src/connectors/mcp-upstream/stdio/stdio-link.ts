@@ -5,14 +5,14 @@ import { openFilesReserve } from "../../../base/open-files/reserve.ts";
 import type { StdioTransport } from "../../definition.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, jsonTooLarge, MESSAGE_JSON, shown } from "../faults.ts";
-import { Link } from "../link.ts";
+import { UpstreamLink } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { chunksOf } from "./chunks.ts";
 import { childEnvironment } from "./environment.ts";
-import { Lines, LineTooLong } from "./lines.ts";
+import { LineSplitter, LineTooLong } from "./lines.ts";
 import { endGroup } from "./process-group.ts";
 import type { ProgramUser } from "./program-users.ts";
-import { Said } from "./said.ts";
+import { StderrLog } from "./said.ts";
 
 /** Bytes of one message: above the limit of an answer. */
 const LINE_LIMIT = 16 * 1024 * 1024;
@@ -28,10 +28,10 @@ const DRAIN_MS = 500;
  * Replaces the SDK's transport: the child gets only declared variables, it is ended with everything that it started,
  * and both directions are limited.
  */
-export class StdioLink extends Link {
+export class StdioLink extends UpstreamLink {
   readonly #transport: StdioTransport;
-  readonly #lines = new Lines(LINE_LIMIT);
-  readonly #said: Said;
+  readonly #lines = new LineSplitter(LINE_LIMIT);
+  readonly #said: StderrLog;
   readonly #collected = Promise.withResolvers<void>();
   #child: ChildProcessWithoutNullStreams | undefined;
   #user: ProgramUser | null = null;
@@ -40,7 +40,7 @@ export class StdioLink extends Link {
   constructor(transport: StdioTransport, parts: UpstreamParts) {
     super(parts);
     this.#transport = transport;
-    this.#said = new Said(parts);
+    this.#said = new StderrLog(parts);
   }
 
   /** The id of the process group that holds the child and everything that it started. */

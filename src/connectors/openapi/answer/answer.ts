@@ -4,7 +4,7 @@ import { ownText } from "../../../base/own-text.ts";
 import type { Mask } from "../../secrets/mask.ts";
 import type { ContentBlock, ToolAnswer } from "../../source.ts";
 import { essence, isJson } from "../operations/media-type.ts";
-import { type Beginning, readUpTo } from "./read-up-to.ts";
+import { type CappedBody, readUpTo } from "./read-up-to.ts";
 
 /** Bytes of an answer that are read. */
 const MAX_BYTES = 1_024 * 1_024;
@@ -64,7 +64,7 @@ function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function failure(response: Response, body: Beginning, type: string, mask: Mask): string {
+function failure(response: Response, body: CappedBody, type: string, mask: Mask): string {
   const text = textOf(body.bytes, type, body.isCut);
   const masked = mask.text(text ?? "", { end: body.isCut }).trim();
   const shown = masked.length > MAX_ERROR ? `${masked.slice(0, MAX_ERROR).toWellFormed()}…` : masked;
@@ -107,7 +107,7 @@ function decoderOf(charset: string | undefined): Pick<TextDecoder, "decode"> {
   }
 }
 
-function bytesBlock(body: Beginning, contentType: string, url: URL, mask: Mask): ContentBlock {
+function bytesBlock(body: CappedBody, contentType: string, url: URL, mask: Mask): ContentBlock {
   const mimeType = mask.text(essence(contentType)) || "application/octet-stream";
   const leftOut = (why: string) => textBlock(`The answer is of type ${mimeType} and ${why}. It is omitted.`);
   if (body.isCut) return leftOut(`larger than ${MAX_BYTES} bytes`);

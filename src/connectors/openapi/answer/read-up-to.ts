@@ -1,7 +1,7 @@
 import { asConnectorError } from "../../outbound/errors.ts";
 
 /** The beginning of a body, and whether there was more of it. */
-export interface Beginning {
+export interface CappedBody {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly isCut: boolean;
 }
@@ -10,7 +10,7 @@ export interface Beginning {
  * Reads a body up to `limit` bytes and drops the rest. If the signal aborts, all of it is dropped.
  * @throws ConnectorError if the connection breaks; the signal's reason if it aborts
  */
-export async function readUpTo(response: Response, limit: number, signal: AbortSignal): Promise<Beginning> {
+export async function readUpTo(response: Response, limit: number, signal: AbortSignal): Promise<CappedBody> {
   if (!response.body) return { bytes: new Uint8Array(), isCut: false };
   const reader = response.body.getReader();
   // Nobody reads on, so it does not matter if the connection breaks now.

@@ -4,7 +4,7 @@ import { isMap, type JsonMap } from "../json.ts";
 import { base64Bytes } from "./base64.ts";
 import { percentEncode, scalarText } from "./encode.ts";
 import { type FormPart, multipart } from "./multipart.ts";
-import { type Pair, pairsOf } from "./style.ts";
+import { type NameValue, pairsOf } from "./style.ts";
 
 /** A body in the form that `fetch` accepts. */
 export interface EncodedBody {
@@ -38,12 +38,12 @@ function fieldsOf(value: unknown): JsonMap {
 }
 
 function formText(values: JsonMap, bindings: Readonly<Record<string, FieldBinding>>): string {
-  const pairs = Object.entries(values).flatMap(([name, value]): Pair[] => {
+  const pairs = Object.entries(values).flatMap(([name, value]): NameValue[] => {
     if (value === null) return [];
     const writing = bindingOf(bindings, name).writing;
     if (writing) return pairsOf(name, value, writing);
     const items = Array.isArray(value) ? value : [value];
-    return items.map((item): Pair => [percentEncode(name), percentEncode(scalarText(item))]);
+    return items.map((item): NameValue => [percentEncode(name), percentEncode(scalarText(item))]);
   });
   return pairs.map((pair) => pair.join("=")).join("&");
 }

@@ -3,7 +3,7 @@ import { isMap } from "../json.ts";
 import { percentEncode, scalarText } from "./encode.ts";
 
 /** A name and a value, both encoded for a query or a cookie. */
-export type Pair = readonly [name: string, value: string];
+export type NameValue = readonly [name: string, value: string];
 
 type Encode = (text: string) => string;
 
@@ -11,7 +11,7 @@ type Encode = (text: string) => string;
 type Shape =
   | { readonly kind: "one"; readonly text: string }
   | { readonly kind: "list"; readonly items: readonly string[] }
-  | { readonly kind: "fields"; readonly pairs: readonly Pair[] };
+  | { readonly kind: "fields"; readonly pairs: readonly NameValue[] };
 
 /**
  * A path parameter's text (RFC 6570 and OpenAPI 3.1.1, 4.8.12.2). Lists and objects are written as in the style
@@ -38,7 +38,7 @@ export function headerText(value: unknown, style: WritingStyle): string {
  * The pairs of a query, a form or a cookie; none for an empty list or object. `deepObject` also writes nested objects
  * with brackets, and lists with `[]`, which the specification leaves open.
  */
-export function pairsOf(name: string, value: unknown, style: WritingStyle): Pair[] {
+export function pairsOf(name: string, value: unknown, style: WritingStyle): NameValue[] {
   const encode: Encode = (text) => percentEncode(text, style.allowReserved === true);
   const key = percentEncode(name);
   if (style.style === "deepObject" && style.json !== true && isMap(value))
@@ -50,16 +50,16 @@ export function pairsOf(name: string, value: unknown, style: WritingStyle): Pair
   const delimiter = { spaceDelimited: "%20", pipeDelimited: "%7C" }[String(style.style)] ?? ",";
   if (style.explode || style.style === "deepObject") {
     if (shape.kind === "fields") return [...shape.pairs];
-    return shape.items.map((item): Pair => [key, item]);
+    return shape.items.map((item): NameValue => [key, item]);
   }
   return [[key, plainText(shape, false, delimiter)]];
 }
 
-function deepPairs(key: string, value: Readonly<Record<string, unknown>>, encode: Encode): Pair[] {
-  return Object.entries(value).flatMap(([field, item]): Pair[] => {
+function deepPairs(key: string, value: Readonly<Record<string, unknown>>, encode: Encode): NameValue[] {
+  return Object.entries(value).flatMap(([field, item]): NameValue[] => {
     const inner = `${key}%5B${percentEncode(field)}%5D`;
     if (isMap(item)) return deepPairs(inner, item, encode);
-    if (Array.isArray(item)) return item.map((each): Pair => [inner, encode(scalarText(each))]);
+    if (Array.isArray(item)) return item.map((each): NameValue => [inner, encode(scalarText(each))]);
     return [[inner, encode(scalarText(item))]];
   });
 }
@@ -67,7 +67,7 @@ function deepPairs(key: string, value: Readonly<Record<string, unknown>>, encode
 function matrixText(name: string, shape: Shape, explode: boolean): string {
   if (shape.kind === "one") return shape.text === "" ? `;${name}` : `;${name}=${shape.text}`;
   if (!explode) return `;${name}=${plainText(shape, false, ",")}`;
-  const pairs = shape.kind === "list" ? shape.items.map((item): Pair => [name, item]) : shape.pairs;
+  const pairs = shape.kind === "list" ? shape.items.map((item): NameValue => [name, item]) : shape.pairs;
   return pairs.map(([key, text]) => (text === "" ? `;${key}` : `;${key}=${text}`)).join("");
 }
 
@@ -83,6 +83,8 @@ function shapeOf(value: unknown, style: WritingStyle, encode: Encode): Shape {
   if (style.json === true) return { kind: "one", text: encode(JSON.stringify(value)) };
   if (Array.isArray(value)) return { kind: "list", items: value.map((item) => encode(scalarText(item))) };
   if (!isMap(value)) return { kind: "one", text: encode(scalarText(value)) };
-  const pairs = Object.entries(value).map(([key, item]): Pair => [encode(key), encode(scalarText(item))]);
+  const pairs = Object.entries(value).map(
+    ([key, item]): NameValue => [encode(key), encode(scalarText(item))],
+  );
   return { kind: "fields", pairs };
 }

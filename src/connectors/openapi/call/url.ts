@@ -3,7 +3,7 @@ import type { OperationBinding } from "../binding.ts";
 import { ArgumentFault, quote } from "../fault.ts";
 import { own } from "../json.ts";
 import { isDotSegment } from "../path.ts";
-import { type Pair, pairsOf, pathText } from "./style.ts";
+import { type NameValue, pairsOf, pathText } from "./style.ts";
 
 /** In characters. Servers typically accept about 8,000. */
 const MAX_URL = 16_000;
@@ -69,7 +69,7 @@ function pathOf(binding: OperationBinding, input: JsonObject): string {
 }
 
 /** An object's fields become query names: none of them may be the name that carries the connector's secret. */
-function refuseReserved(query: readonly Pair[], reserved: string | undefined): void {
+function refuseReserved(query: readonly NameValue[], reserved: string | undefined): void {
   for (const [name] of query) {
     if (reserved !== undefined && decodeURIComponent(name) === reserved) {
       throw new ArgumentFault(`the arguments must not set ${quote(reserved)}`);

@@ -15,7 +15,7 @@ const MEDIA_TYPE = /^[\w.+-]{1,60}\/[\w.+-]{1,60}(?:;[\w.+= -]{1,60})?$/;
 /** Fields of one form that are read. */
 const MAX_FIELDS = 1_000;
 
-export interface TakenBody {
+export interface BodyArgument {
   readonly binding: BodyBinding;
   readonly argument: Argument;
 }
@@ -24,7 +24,7 @@ export interface TakenBody {
  * An operation's body in the first of its media types that can be encoded; null if it has no body.
  * @throws DocumentFault if a body is required and none of its types can be encoded
  */
-export function takeBody({ fields, method }: Operation, references: References): TakenBody | null {
+export function takeBody({ fields, method }: Operation, references: References): BodyArgument | null {
   const declared = references.follow(own(fields, "requestBody"));
   if (!declared) return null;
   const required = ownBoolean(declared, "required") === true;

@@ -9,7 +9,7 @@ export const MAX_OPERATIONS = 2_000;
 const MAX_PARAMETERS = 200;
 
 /** An operation, or the reason why it cannot be offered. */
-export type Collected = { readonly title: string } & (
+export type CollectedOperation = { readonly title: string } & (
   | { readonly operation: Operation }
   | { readonly fault: DocumentFault }
 );
@@ -18,7 +18,7 @@ export type Collected = { readonly title: string } & (
  * The operations of a document, in its order.
  * @throws DocumentFault if there are none, or too many
  */
-export function collectOperations(root: JsonMap, references: References): Collected[] {
+export function collectOperations(root: JsonMap, references: References): CollectedOperation[] {
   const found = pathsOf(root, references).flatMap(({ path, item }) =>
     methodsOf(item).map((method) => ({ path, item, method })),
   );

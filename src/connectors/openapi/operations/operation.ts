@@ -1,7 +1,7 @@
 import type { JsonMap } from "../json.ts";
 
 /** Where a parameter's value is sent. */
-export type Place = "path" | "query" | "header" | "cookie";
+export type ParameterLocation = "path" | "query" | "header" | "cookie";
 
 /** An operation of the document, merged with the fields of its path. */
 export interface Operation {

@@ -5,7 +5,7 @@ import { isMap, type JsonMap, own, ownBoolean, ownMap, ownText } from "../json.t
 import type { Argument } from "../schema/input.ts";
 import type { ArgumentNames } from "./arguments.ts";
 import { isJson } from "./media-type.ts";
-import type { Operation, Place } from "./operation.ts";
+import type { Operation, ParameterLocation } from "./operation.ts";
 
 /** The parameter that carries the connector's own `auth`, which callers must not set. */
 export interface ReservedName {
@@ -13,12 +13,12 @@ export interface ReservedName {
   readonly name: string;
 }
 
-export interface TakenParameter {
+export interface ParameterArgument {
   readonly binding: ParameterBinding;
   readonly argument: Argument;
 }
 
-const PLACES: Readonly<Record<Place, readonly WritingStyle["style"][]>> = {
+const PLACES: Readonly<Record<ParameterLocation, readonly WritingStyle["style"][]>> = {
   path: ["simple", "label", "matrix"],
   query: ["form", "spaceDelimited", "pipeDelimited", "deepObject"],
   header: ["simple"],
@@ -34,9 +34,9 @@ export function takeParameters(
   operation: Operation,
   names: ArgumentNames,
   reserved: ReservedName | null,
-): TakenParameter[] {
+): ParameterArgument[] {
   const inPath = new Set([...operation.path.matchAll(/\{([^{}]+)\}/g)].map(([, name = ""]) => name));
-  const taken: TakenParameter[] = [];
+  const taken: ParameterArgument[] = [];
   for (const parameter of operation.parameters) {
     const { name, place } = identityOf(parameter);
     // The path has no place for it, so it cannot be sent.
@@ -59,7 +59,12 @@ export function takeParameters(
   return taken;
 }
 
-function takeParameter(parameter: JsonMap, name: string, place: Place, argument: string): TakenParameter {
+function takeParameter(
+  parameter: JsonMap,
+  name: string,
+  place: ParameterLocation,
+  argument: string,
+): ParameterArgument {
   const style = styleOf(parameter, name, place);
   const content = Object.entries(ownMap(parameter, "content") ?? {})[0];
   const media: unknown = content?.[1];
@@ -82,7 +87,7 @@ function takeParameter(parameter: JsonMap, name: string, place: Place, argument:
   };
 }
 
-function styleOf(parameter: JsonMap, name: string, place: Place): WritingStyle["style"] {
+function styleOf(parameter: JsonMap, name: string, place: ParameterLocation): WritingStyle["style"] {
   const given = own(parameter, "style");
   const styles = PLACES[place];
   const style = styles.find((each) => (given === undefined ? true : each === given));
@@ -94,7 +99,7 @@ function styleOf(parameter: JsonMap, name: string, place: Place): WritingStyle["
   return style;
 }
 
-function identityOf(parameter: JsonMap): { readonly name: string; readonly place: Place } {
+function identityOf(parameter: JsonMap): { readonly name: string; readonly place: ParameterLocation } {
   const name = ownText(parameter, "name") ?? "";
   const given = own(parameter, "in");
   for (const place of ["path", "query", "header", "cookie"] as const)
@@ -102,7 +107,7 @@ function identityOf(parameter: JsonMap): { readonly name: string; readonly place
   throw new DocumentFault(`its parameter ${quote(name)} has the unknown place ${quote(String(given))}`);
 }
 
-function isSame(reserved: ReservedName, place: Place, name: string): boolean {
+function isSame(reserved: ReservedName, place: ParameterLocation, name: string): boolean {
   if (reserved.in !== place) return false;
   return place === "header" ? reserved.name.toLowerCase() === name.toLowerCase() : reserved.name === name;
 }

@@ -1,11 +1,11 @@
 import type { Mask } from "../../secrets/mask.ts";
-import type { OfferedTool, ToolAnnotations } from "../../source.ts";
+import type { ToolAnnotations, ToolDescription } from "../../source.ts";
 import type { OperationBinding } from "../binding.ts";
 import { firstOf } from "../first-of.ts";
 import { own, ownText } from "../json.ts";
 import { checkPath } from "../path.ts";
 import type { References } from "../references.ts";
-import type { Work } from "../schema/budget.ts";
+import type { SchemaWork } from "../schema/budget.ts";
 import { inputSchema } from "../schema/input.ts";
 import { ArgumentNames } from "./arguments.ts";
 import { BODY_ARGUMENT, takeBody } from "./body.ts";
@@ -20,7 +20,7 @@ const TITLE_LIMIT = 200;
 /** Shared by all operations of a document. */
 export interface ToolParts {
   readonly references: References;
-  readonly work: Work;
+  readonly work: SchemaWork;
   readonly names: ToolNames;
   /** The document's own server; null if `base_url` replaces all servers. */
   readonly server: string | null;
@@ -34,7 +34,7 @@ export interface ToolParts {
  * Converts an operation to a tool.
  * @throws DocumentFault if it cannot be called, with the reason
  */
-export function toolOf(operation: Operation, parts: ToolParts): OfferedTool {
+export function toolOf(operation: Operation, parts: ToolParts): ToolDescription {
   checkPath(operation.path);
   const body = takeBody(operation, parts.references);
   const names = new ArgumentNames(body ? [BODY_ARGUMENT] : []);

@@ -1,6 +1,6 @@
 import { bytesOfTool, type KeptTool, keepTool } from "../../kept-tool.ts";
 import { createMask } from "../../secrets/mask.ts";
-import type { OfferedTool } from "../../source.ts";
+import type { ToolDescription } from "../../source.ts";
 import { TOOL_LIMITS } from "../../tool-room.ts";
 import { checkDocument } from "../check.ts";
 import { parseText } from "../document.ts";
@@ -52,7 +52,7 @@ async function listingOf({ text, url, hasBase, reserved, secrets }: ApiDocumentR
   return { tools, server, leftOut, leftOutCount };
 
   /** An API may write the credentials of the request into its document. */
-  function masked({ name, destructive, binding, ...told }: OfferedTool): OfferedTool {
+  function masked({ name, destructive, binding, ...told }: ToolDescription): ToolDescription {
     return { ...mask.json(told), name, destructive, ...(binding ? { binding } : {}) };
   }
 }

@@ -11,7 +11,7 @@ const MAX_WORK = 80_000_000;
 /**
  * Counts the work of all schemas of a document together, so that a thousand schemas cannot each use the limit of one.
  */
-export class Work {
+export class SchemaWork {
   #left = MAX_WORK;
 
   /** @throws DocumentTooLarge */
@@ -23,10 +23,10 @@ export class Work {
 
 /** Counts the work of one schema. */
 export class Budget {
-  readonly #work: Work;
+  readonly #work: SchemaWork;
   #left: number;
 
-  constructor(characters: number, work: Work) {
+  constructor(characters: number, work: SchemaWork) {
     this.#left = characters;
     this.#work = work;
   }

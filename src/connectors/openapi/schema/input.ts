@@ -3,7 +3,7 @@ import type { Mask } from "../../secrets/mask.ts";
 import { DocumentFault } from "../fault.ts";
 import { firstOf } from "../first-of.ts";
 import type { References } from "../references.ts";
-import { Budget, TooLarge, type Work } from "./budget.ts";
+import { Budget, type SchemaWork, TooLarge } from "./budget.ts";
 import type { Draft } from "./keywords.ts";
 import { Recursion, SchemaWriter } from "./writer.ts";
 
@@ -31,7 +31,7 @@ const DESCRIPTION_LIMIT = 4_000;
 export function inputSchema(
   argumentList: readonly Argument[],
   references: References,
-  work: Work,
+  work: SchemaWork,
   mask: Mask,
 ): JsonSchema {
   const writer = (budget: number, keepReferences: boolean) =>

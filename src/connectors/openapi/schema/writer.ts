@@ -17,7 +17,7 @@ export class Recursion extends Error {
   override readonly name = "Recursion";
 }
 
-interface Place {
+interface WriterPosition {
   /** The references that are being expanded around it. */
   readonly open: readonly string[];
   /** The definition that applies to the same value; null inside a property or an item. */
@@ -68,7 +68,7 @@ export class SchemaWriter {
     return written.length === 0 ? undefined : Object.fromEntries(written);
   }
 
-  #write(schema: unknown, place: Place): Draft | boolean {
+  #write(schema: unknown, place: WriterPosition): Draft | boolean {
     this.#budget.spend(4);
     if (place.depth > MAX_DEPTH) throw new TooLarge();
     if (typeof schema === "boolean") return schema;
@@ -80,7 +80,7 @@ export class SchemaWriter {
     return own(schema, "nullable") === true ? allowNull(draft) : draft;
   }
 
-  #reference(reference: string, schema: JsonMap, place: Place): Draft {
+  #reference(reference: string, schema: JsonMap, place: WriterPosition): Draft {
     const target = this.#target(reference, place);
     const { title, description, deprecated, ...constraints } = this.#plain(schema, place);
     const words = {
@@ -92,7 +92,7 @@ export class SchemaWriter {
     return { ...words, allOf: [target, constraints] };
   }
 
-  #target(reference: string, place: Place): Draft {
+  #target(reference: string, place: WriterPosition): Draft {
     if (this.#definitions) {
       const name = this.#definitions.refer(reference, place.definition);
       this.#budget.spend(name.length + 20);
@@ -103,7 +103,7 @@ export class SchemaWriter {
     return asDraft(this.#write(this.#references.get(reference), inside));
   }
 
-  #plain(schema: JsonMap, place: Place): Draft {
+  #plain(schema: JsonMap, place: WriterPosition): Draft {
     const draft = plainKeywords(schema, this.#mask);
     this.#budget.spendValue(draft);
     const data = dataKeywords(schema);
@@ -123,14 +123,14 @@ export class SchemaWriter {
     return draft;
   }
 
-  #list(schema: JsonMap, key: string, draft: Draft, place: Place): void {
+  #list(schema: JsonMap, key: string, draft: Draft, place: WriterPosition): void {
     const schemas = ownList(schema, key);
     this.#budget.spend(schemas.length);
     if (schemas.length > 0) draft[key] = schemas.map((each) => this.#write(each, place));
   }
 
   /** Properties that only responses have (`readOnly`) are neither accepted nor required in a request. */
-  #properties(schema: JsonMap, draft: Draft, place: Place): void {
+  #properties(schema: JsonMap, draft: Draft, place: WriterPosition): void {
     const properties = ownMap(schema, "properties");
     const left = new Set<string>();
     if (properties) {

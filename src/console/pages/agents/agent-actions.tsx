@@ -11,7 +11,7 @@ import { type Action, useAction } from "../../state/use-action.ts";
 import { ArchiveAgent } from "./archive-agent.tsx";
 import { useMayChange, useMayStop } from "./rights.tsx";
 
-type Asked = "stop" | "resume" | "archive";
+type PendingConfirmation = "stop" | "resume" | "archive";
 
 interface ActionProps {
   readonly agent: Agent;
@@ -20,7 +20,7 @@ interface ActionProps {
 
 /** Stop, resume and archive. Each asks for confirmation and is shown only to users who may do it. */
 export function AgentActions({ agent, changed }: ActionProps): JSX.Element {
-  const [asked, setAsked] = useState<Asked | null>(null);
+  const [asked, setAsked] = useState<PendingConfirmation | null>(null);
   const action = useAction();
   const { route } = useLocation();
   const mayStop = useMayStop();

@@ -6,7 +6,15 @@ import { notify } from "../../parts/toast.tsx";
 import { Unsaved } from "../../parts/unsaved.tsx";
 import { useAction } from "../../state/use-action.ts";
 import { AgentForm } from "./agent-form.tsx";
-import { changeBody, type Draft, differences, draftOf, PART_NAMES, type Part, rebased } from "./draft.ts";
+import {
+  type AgentDraftField,
+  changeBody,
+  type Draft,
+  differences,
+  draftOf,
+  PART_NAMES,
+  rebased,
+} from "./draft.ts";
 
 /** The edit form, based on the agent as it was when the form was opened, with later changes by others. */
 export function AgentEdit({
@@ -92,7 +100,7 @@ export function AgentEdit({
   );
 }
 
-function namesOf(parts: readonly Part[]): string {
+function namesOf(parts: readonly AgentDraftField[]): string {
   return parts.map((part) => PART_NAMES[part]).join(", ");
 }
 
@@ -107,8 +115,8 @@ function ChangedElsewhere({
 }: {
   readonly agent: Agent;
   readonly from: number;
-  readonly theirs: readonly Part[];
-  readonly mine: readonly Part[];
+  readonly theirs: readonly AgentDraftField[];
+  readonly mine: readonly AgentDraftField[];
   readonly load: () => void;
   readonly keep: () => void;
 }): JSX.Element {

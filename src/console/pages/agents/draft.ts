@@ -83,11 +83,11 @@ export function approvalsOf(draft: Draft): string[] | null {
   return draft.approvalsBy === "destructive" ? null : linesOf(draft.approvals);
 }
 
-type Meaning = ReturnType<typeof meaning>;
+type AgentDraftFields = ReturnType<typeof meaning>;
 /** A part of an agent that is compared and changed as a whole. */
-export type Part = keyof Meaning;
+export type AgentDraftField = keyof AgentDraftFields;
 
-export const PART_NAMES: Readonly<Record<Part, string>> = {
+export const PART_NAMES: Readonly<Record<AgentDraftField, string>> = {
   owner: "owner",
   description: "description",
   instructions: "instructions",
@@ -101,10 +101,10 @@ export const PART_NAMES: Readonly<Record<Part, string>> = {
   max_steps: "steps",
   credits_per_day: "budget",
 };
-const PARTS = Object.keys(PART_NAMES) as readonly Part[];
+const PARTS = Object.keys(PART_NAMES) as readonly AgentDraftField[];
 
 /** The parts in which two drafts differ in meaning, however they are spelled. */
-export function differences(before: Draft, after: Draft): readonly Part[] {
+export function differences(before: Draft, after: Draft): readonly AgentDraftField[] {
   const [old, now] = [meaning(before), meaning(after)];
   return PARTS.filter((part) => JSON.stringify(old[part]) !== JSON.stringify(now[part]));
 }
@@ -142,7 +142,7 @@ export function createBody(draft: Draft): AgentCreateBody {
 }
 
 /** The draft fields that make up each part. */
-const FIELDS: Readonly<Record<Part, readonly Exclude<keyof Draft, "name">[]>> = {
+const FIELDS: Readonly<Record<AgentDraftField, readonly Exclude<keyof Draft, "name">[]>> = {
   owner: ["owner"],
   description: ["description"],
   instructions: ["instructions"],

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import type { Model, Tier } from "../../../http/api.ts";
 import { creditsText } from "../../parts/text.tsx";
-import { modelsOf, type Policy, routeOf, type Verdict, verdictOn } from "./policy.ts";
+import { type ModelVerdict, modelsOf, type Policy, routeOf, verdictOn } from "./policy.ts";
 
 /** Lets the reader tick tiers. */
 export interface TierChoice {
@@ -110,7 +110,7 @@ function Price({ price }: { readonly price: Model["price"] | undefined }): JSX.E
 const WORDS = { allowed: "allowed", tier: "denied by tier", pattern: "denied by pattern" } as const;
 const MARKS = { allowed: "✓", tier: "–", pattern: "✕" } as const;
 
-function Cell({ verdict }: { readonly verdict: Verdict }): JSX.Element {
+function Cell({ verdict }: { readonly verdict: ModelVerdict }): JSX.Element {
   if (verdict.kind === "absent") return <span class="muted small">not in this tier</span>;
   return (
     <span class="verdict" data-kind={verdict.kind}>

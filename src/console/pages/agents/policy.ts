@@ -9,7 +9,7 @@ export interface Policy {
 }
 
 /** Whether a tier's model may be used. `place` is the model's place in the route, from 1. */
-export type Verdict =
+export type ModelVerdict =
   | { readonly kind: "absent" }
   | { readonly kind: "allowed"; readonly place: number }
   /** The agent may not use the tier. */
@@ -18,7 +18,7 @@ export type Verdict =
   | { readonly kind: "pattern"; readonly place: number; readonly pattern: string | null };
 
 /** The server's rule (`src/access/policy.ts`) with its reason: denials win over permissions. */
-export function verdictOn(policy: Policy, { tier, models }: Tier, model: string): Verdict {
+export function verdictOn(policy: Policy, { tier, models }: Tier, model: string): ModelVerdict {
   const place = models.findIndex(({ name }) => name === model) + 1;
   if (place === 0) return { kind: "absent" };
   if (!policy.tiers.includes(tier)) return { kind: "tier", place };

@@ -6,10 +6,14 @@ import { type Pages, usePages } from "../../state/use-pages.ts";
 import { useSoon } from "../../state/use-soon.ts";
 
 const MOST = 200;
-type Read<Item> = (query: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<List<Item>>;
+type ReadPage<Item> = (query: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<List<Item>>;
 
 /** A whole list, for short lists that are compared as a whole. */
-export function useWhole<Item>(key: string, read: Read<Item>, on: FeedEventName | null = null): Pages<Item> {
+export function useWhole<Item>(
+  key: string,
+  read: ReadPage<Item>,
+  on: FeedEventName | null = null,
+): Pages<Item> {
   const { feed } = useSession();
   const pages = usePages<Item>(key, (cursor, signal) =>
     read({ limit: MOST, ...(cursor === undefined ? {} : { cursor }) }, signal),

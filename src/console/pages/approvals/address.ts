@@ -7,20 +7,20 @@ export interface ApprovalName {
 }
 
 /** What the list shows. Kept in the address, so that it survives a reload. */
-export interface View {
+export interface ApprovalsView {
   readonly tab: "waiting" | "decided";
   /** Filter for decided approvals; empty: any agent. */
   readonly agent: string;
   readonly tool: string;
-  readonly decision: Decision;
+  readonly decision: DecisionFilter;
 }
 
 export const DECISIONS = ["decided", "approved", "denied", "expired", "withdrawn"] as const;
-export type Decision = (typeof DECISIONS)[number];
+export type DecisionFilter = (typeof DECISIONS)[number];
 
-export const WAITING: View = { tab: "waiting", agent: "", tool: "", decision: "decided" };
+export const WAITING: ApprovalsView = { tab: "waiting", agent: "", tool: "", decision: "decided" };
 
-export function viewOf(query: Readonly<Record<string, string>>): View {
+export function viewOf(query: Readonly<Record<string, string>>): ApprovalsView {
   if (query.tab !== "decided") return WAITING;
   return {
     tab: "decided",
@@ -31,7 +31,7 @@ export function viewOf(query: Readonly<Record<string, string>>): View {
 }
 
 /** The address of a list, or of one of its approvals. */
-export function addressOf(view: View, name: ApprovalName | null = null): string {
+export function addressOf(view: ApprovalsView, name: ApprovalName | null = null): string {
   const place = name === null ? "" : `/${encodeURIComponent(name.task)}/${encodeURIComponent(name.call)}`;
   const search = new URLSearchParams();
   if (view.tab === "decided") {

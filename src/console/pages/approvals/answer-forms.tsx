@@ -2,14 +2,14 @@ import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { TextArea, TextField } from "../../parts/field.tsx";
 import type { Action } from "../../state/use-action.ts";
-import type { Decision } from "./decide.tsx";
+import type { DecisionBody } from "./decide.tsx";
 
 export interface FormParts {
   readonly action: Action;
   readonly reason: string;
   readonly setReason: (reason: string) => void;
   readonly leave: () => void;
-  readonly send: (decision: Decision) => Promise<void>;
+  readonly send: (decision: DecisionBody) => Promise<void>;
 }
 
 /** The second step of a decision. Escape leaves it; Ctrl+Enter submits it from any field. */

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import type { Approval } from "../../../http/api.ts";
 import { Rows } from "../../parts/rows.tsx";
-import { keyOf, type View } from "./address.ts";
+import { type ApprovalsView, keyOf } from "./address.ts";
 import { ApprovalRow } from "./approval-row.tsx";
 
 const ROW_HEIGHT = 82;
@@ -18,7 +18,7 @@ export function ApprovalList({
 }: {
   readonly label: string;
   readonly items: readonly Approval[];
-  readonly view: View;
+  readonly view: ApprovalsView;
   readonly chosenKey: string | null;
   readonly more?: () => void;
 }): JSX.Element {

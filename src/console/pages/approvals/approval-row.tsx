@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import type { Approval } from "../../../http/api.ts";
 import { Status } from "../../parts/badge.tsx";
 import { Time } from "../../parts/text.tsx";
-import { addressOf, nameOf, type View } from "./address.ts";
+import { type ApprovalsView, addressOf, nameOf } from "./address.ts";
 import { escaped } from "./hidden.ts";
 import { TimeLeft } from "./time-left.tsx";
 
@@ -15,7 +15,7 @@ export function ApprovalRow({
   isChosen,
 }: {
   readonly approval: Approval;
-  readonly view: View;
+  readonly view: ApprovalsView;
   readonly isChosen: boolean;
 }): JSX.Element {
   const { tool, agent, status, required, approved_by } = approval;

@@ -4,10 +4,10 @@ import { Empty } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
-import { type ApprovalName, addressOf, keyOf, nameOf, type View, WAITING } from "./address.ts";
+import { type ApprovalName, type ApprovalsView, addressOf, keyOf, nameOf, WAITING } from "./address.ts";
 import type { DecisionAnswer } from "./decide.tsx";
 import { DecisionView } from "./decision-view.tsx";
-import type { Chosen } from "./use-chosen.ts";
+import type { SelectedApproval } from "./use-chosen.ts";
 
 /** Connectors read to describe the tool. */
 const MOST_CONNECTORS = 200;
@@ -22,9 +22,9 @@ export function ChosenPane({
   decided,
   next,
 }: {
-  readonly view: View;
+  readonly view: ApprovalsView;
   readonly name: ApprovalName | null;
-  readonly chosen: Chosen;
+  readonly chosen: SelectedApproval;
   /** The first approval of the list. */
   readonly first: Approval | undefined;
   readonly areKeysOn: boolean;
@@ -82,7 +82,7 @@ export function ChosenPane({
   );
 }
 
-function Begin({ view, first }: { readonly view: View; readonly first: Approval }): JSX.Element {
+function Begin({ view, first }: { readonly view: ApprovalsView; readonly first: Approval }): JSX.Element {
   const isWaiting = view.tab === "waiting";
   return (
     <Empty

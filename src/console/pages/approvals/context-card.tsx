@@ -8,7 +8,7 @@ import { shortId } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import type { Loaded } from "../../state/use-data.ts";
 import { ExactJson, ExactText } from "./exact.tsx";
-import type { Step, StoryCall } from "./story.ts";
+import type { HistoryStep, StoryCall } from "./story.ts";
 import type { ReadStory } from "./use-story.ts";
 
 /** What led to the call: the task's prompt, and everything the task said and did until it asked. */
@@ -80,7 +80,7 @@ function StepItem({
   number,
   asking,
 }: {
-  readonly step: Step;
+  readonly step: HistoryStep;
   readonly number: number;
   /** Id of the call that needs approval. */
   readonly asking: string;

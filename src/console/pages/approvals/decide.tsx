@@ -14,10 +14,10 @@ import { Outcome } from "./outcome.tsx";
 import { useKeys } from "./use-keys.ts";
 import { hasApproved } from "./votes.tsx";
 
-type Stage = "none" | "approve" | "change" | "deny";
+type DecideStage = "none" | "approve" | "change" | "deny";
 export type DecisionAnswer = AnswerOf<"POST /v1/tasks/:id/approvals/:call_id">;
 
-export interface Decision {
+export interface DecisionBody {
   readonly decision: "approve" | "deny";
   readonly reason: string;
   readonly arguments?: Arguments;
@@ -46,13 +46,13 @@ export function Decide({
 }): JSX.Element {
   const { session } = useSession();
   const { arguments_hash: hash, status } = approval;
-  const [begun, setBegun] = useState<{ readonly stage: Stage; readonly hash: string }>({
+  const [begun, setBegun] = useState<{ readonly stage: DecideStage; readonly hash: string }>({
     stage: "none",
     hash,
   });
   // A half-made decision must not carry over to changed arguments.
   const stage = begun.hash === hash && status === "pending" ? begun.stage : "none";
-  const setStage = (next: Stage) => setBegun({ stage: next, hash });
+  const setStage = (next: DecideStage) => setBegun({ stage: next, hash });
   /** Kept while the reader looks elsewhere on the page. */
   const [reason, setReason] = useState("");
   const [draft, setDraft] = useState<string | null>(null);
@@ -85,7 +85,7 @@ export function Decide({
     wasOpened.current = stage !== "none";
   }, [stage]);
 
-  function begin(next: Stage, may: boolean): boolean {
+  function begin(next: DecideStage, may: boolean): boolean {
     if (!may || action.isBusy) return false;
     setStage(next);
     return true;
@@ -99,7 +99,7 @@ export function Decide({
     areKeysOn,
   );
 
-  async function send({ decision, reason: why, arguments: given }: Decision): Promise<void> {
+  async function send({ decision, reason: why, arguments: given }: DecisionBody): Promise<void> {
     await action.run(async () => {
       try {
         const answer = await call("POST /v1/tasks/:id/approvals/:call_id", {
@@ -188,7 +188,7 @@ function noteOf(agent: string | null, person: string, mine: boolean, canSee: boo
 }
 
 /** Whether every error is shown at a visible field. */
-function isShownAtFields(stage: Stage, fields: ReadonlyMap<string, string>): boolean {
+function isShownAtFields(stage: DecideStage, fields: ReadonlyMap<string, string>): boolean {
   if (fields.size === 0) return false;
   return [...fields.keys()].every(
     (path) => path === "/reason" || (stage === "change" && path.startsWith("/arguments")),

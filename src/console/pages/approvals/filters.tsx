@@ -3,9 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import type { Approval } from "../../../http/api.ts";
 import { Select, TextField } from "../../parts/field.tsx";
-import { addressOf, DECISIONS, type Decision, type View } from "./address.ts";
+import { type ApprovalsView, addressOf, DECISIONS, type DecisionFilter } from "./address.ts";
 
-const NAMES: Readonly<Record<Decision, string>> = {
+const NAMES: Readonly<Record<DecisionFilter, string>> = {
   decided: "Any decision",
   approved: "Approved",
   denied: "Denied",
@@ -18,7 +18,7 @@ export function Filters({
   view,
   seen,
 }: {
-  readonly view: View;
+  readonly view: ApprovalsView;
   /** Approvals whose agents and tools are offered as suggestions. */
   readonly seen: readonly Approval[];
 }): JSX.Element {

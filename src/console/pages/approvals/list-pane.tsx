@@ -4,10 +4,10 @@ import { Empty } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { useSession } from "../../state/session.tsx";
 import type { Pages } from "../../state/use-pages.ts";
-import { addressOf, type View, WAITING } from "./address.ts";
+import { type ApprovalsView, addressOf, WAITING } from "./address.ts";
 import { ApprovalList } from "./approval-list.tsx";
 import { Filters } from "./filters.tsx";
-import type { Waiting } from "./use-waiting.ts";
+import type { PendingApprovals } from "./use-waiting.ts";
 
 /** The list of the current view, or its loading, error or empty state. */
 export function ListPane({
@@ -16,8 +16,8 @@ export function ListPane({
   decided,
   chosenKey,
 }: {
-  readonly view: View;
-  readonly waiting: Waiting;
+  readonly view: ApprovalsView;
+  readonly waiting: PendingApprovals;
   readonly decided: Pages<Approval>;
   readonly chosenKey: string | null;
 }): JSX.Element {
@@ -41,7 +41,7 @@ function WaitingList({
   waiting: { items, problem, reload },
   chosenKey,
 }: {
-  readonly waiting: Waiting;
+  readonly waiting: PendingApprovals;
   readonly chosenKey: string | null;
 }): JSX.Element {
   return (
@@ -81,7 +81,7 @@ function DecidedList({
   decided: { items, problem, isLoading, isWhole, more, reload },
   chosenKey,
 }: {
-  readonly view: View;
+  readonly view: ApprovalsView;
   readonly decided: Pages<Approval>;
   readonly chosenKey: string | null;
 }): JSX.Element {

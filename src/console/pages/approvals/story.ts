@@ -1,13 +1,13 @@
 /** What led to a call, from the task's events (contract, section 4). */
-export interface Story {
-  readonly steps: readonly Step[];
+export interface CallHistory {
+  readonly steps: readonly HistoryStep[];
   /** The arguments the model asked for, before anybody changed them; undefined until read. */
   readonly asked: unknown;
   /** Whether everything that led to the call has been read. */
   readonly isWhole: boolean;
 }
 
-export interface Step {
+export interface HistoryStep {
   /** Text of the model. */
   readonly text: string;
   readonly calls: readonly StoryCall[];
@@ -21,7 +21,7 @@ export interface StoryCall {
   readonly status: string | null;
 }
 
-export const EMPTY_STORY: Story = { steps: [], asked: undefined, isWhole: false };
+export const EMPTY_STORY: CallHistory = { steps: [], asked: undefined, isWhole: false };
 
 /** Longest model text kept for a step, in UTF-16 code units. */
 const LONGEST_TEXT = 200_000;
@@ -38,7 +38,12 @@ export const STORY_EVENTS = [
 export type StoryEvent = (typeof STORY_EVENTS)[number];
 
 /** Adds an event to the story, up to the request for approval of `callId`. */
-export function tell(story: Story, callId: string, name: StoryEvent, data: Record<string, unknown>): Story {
+export function tell(
+  story: CallHistory,
+  callId: string,
+  name: StoryEvent,
+  data: Record<string, unknown>,
+): CallHistory {
   if (story.isWhole) return story;
   const { steps } = story;
   switch (name) {
@@ -58,21 +63,21 @@ export function tell(story: Story, callId: string, name: StoryEvent, data: Recor
   }
 }
 
-function isAnswered(step: Step | undefined): boolean {
+function isAnswered(step: HistoryStep | undefined): boolean {
   return step?.calls.some(({ status }) => status !== null) === true;
 }
 
-function isOver(step: Step | undefined): boolean {
+function isOver(step: HistoryStep | undefined): boolean {
   return step === undefined || (step.calls.length > 0 && step.calls.every(({ status }) => status !== null));
 }
 
-function withText(steps: readonly Step[], text: string): readonly Step[] {
+function withText(steps: readonly HistoryStep[], text: string): readonly HistoryStep[] {
   const last = steps.at(-1);
   if (!last || last.calls.length > 0) return [...steps, { text, calls: [] }];
   return [...steps.slice(0, -1), { ...last, text: (last.text + text).slice(0, LONGEST_TEXT) }];
 }
 
-function withCall(steps: readonly Step[], data: Record<string, unknown>): readonly Step[] {
+function withCall(steps: readonly HistoryStep[], data: Record<string, unknown>): readonly HistoryStep[] {
   const call: StoryCall = {
     id: String(data.id),
     tool: String(data.tool),
@@ -86,7 +91,7 @@ function withCall(steps: readonly Step[], data: Record<string, unknown>): readon
   return [...steps.slice(0, -1), { ...last, calls: [...last.calls, call] }];
 }
 
-function withResult(steps: readonly Step[], data: Record<string, unknown>): readonly Step[] {
+function withResult(steps: readonly HistoryStep[], data: Record<string, unknown>): readonly HistoryStep[] {
   return steps.map((step) => ({
     ...step,
     calls: step.calls.map((call) => (call.id === data.id ? { ...call, status: String(data.status) } : call)),

@@ -5,7 +5,7 @@ import { useSession } from "../../state/session.tsx";
 import { type ApprovalName, keyOf } from "./address.ts";
 import { type ApprovalNews, approvalsOf } from "./news.ts";
 
-export interface Chosen {
+export interface SelectedApproval {
   /** Undefined while unknown, or if there is none. */
   readonly approval: Approval | undefined;
   /** Whether the server does not know the approval. */
@@ -14,7 +14,7 @@ export interface Chosen {
   reload(): void;
 }
 
-interface Read {
+interface LoadedApproval {
   readonly key: string;
   /** Null if there is none. */
   readonly approval: Approval | null;
@@ -31,9 +31,9 @@ export function useChosen(
   name: ApprovalName | null,
   listed: readonly Approval[],
   areListsRead: boolean,
-): Chosen {
+): SelectedApproval {
   const { feed } = useSession();
-  const [read, setRead] = useState<Read | null>(null);
+  const [read, setRead] = useState<LoadedApproval | null>(null);
   const [problem, setProblem] = useState<ApiProblem | null>(null);
   const key = name && keyOf({ task: name.task, call_id: name.call });
   const task = name?.task ?? null;

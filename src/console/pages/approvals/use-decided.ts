@@ -2,14 +2,14 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Approval, List } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
 import { type Pages, usePages } from "../../state/use-pages.ts";
-import { keyOf, type View } from "./address.ts";
+import { type ApprovalsView, keyOf } from "./address.ts";
 import type { ApprovalNews } from "./news.ts";
 
 const PAGE = 50;
 const NOTHING: List<Approval> = { data: [], next_cursor: null };
 
 /** Decided approvals that match the view's filters, newest first. Reads nothing for a view of waiting approvals. */
-export function useDecided(news: ApprovalNews, view: View): Pages<Approval> {
+export function useDecided(news: ApprovalNews, view: ApprovalsView): Pages<Approval> {
   const isShown = view.tab === "decided";
   const { agent, tool, decision: status } = view;
   const pages = usePages(isShown ? JSON.stringify([agent, tool, status]) : "", async (cursor, signal) => {
@@ -46,7 +46,11 @@ export function useDecided(news: ApprovalNews, view: View): Pages<Approval> {
 }
 
 /** Merges the read approvals that match the view into the list. */
-function merge(items: readonly Approval[], read: readonly Approval[], view: View): readonly Approval[] {
+function merge(
+  items: readonly Approval[],
+  read: readonly Approval[],
+  view: ApprovalsView,
+): readonly Approval[] {
   const names = new Set(read.map(keyOf));
   const oldest = items.at(-1)?.presented_at ?? "";
   // Approvals older than the list come with a later page.
@@ -56,7 +60,7 @@ function merge(items: readonly Approval[], read: readonly Approval[], view: View
   );
 }
 
-function isIn({ agent, tool, decision }: View, approval: Approval): boolean {
+function isIn({ agent, tool, decision }: ApprovalsView, approval: Approval): boolean {
   if (agent !== "" && agent !== approval.agent) return false;
   if (tool !== "" && tool !== approval.tool) return false;
   if (decision !== "decided") return approval.status === decision;

@@ -1,12 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ApprovalName } from "./address.ts";
-import { EMPTY_STORY, STORY_EVENTS, type Story, tell } from "./story.ts";
+import { type CallHistory, EMPTY_STORY, STORY_EVENTS, tell } from "./story.ts";
 
 /** Events may come in hundreds, so they are drawn at most this often. */
 const DRAWN_EVERY_MS = 100;
 
 export interface ReadStory {
-  readonly story: Story;
+  readonly story: CallHistory;
   /** Whether the events could not be read. */
   readonly isRefused: boolean;
 }

@@ -5,7 +5,7 @@ import { useSession } from "../../state/session.tsx";
 import { keyOf } from "./address.ts";
 import { type ApprovalNews, allPages } from "./news.ts";
 
-export interface Waiting {
+export interface PendingApprovals {
   /** Ordered by deadline, earliest first. Undefined before the first answer. */
   readonly items: readonly Approval[] | undefined;
   readonly problem: ApiProblem | null;
@@ -17,7 +17,7 @@ export interface Waiting {
 const RETRY_MS = 5_000;
 
 /** All waiting approvals, updated from the feed. REST returns the newest first, so the most urgent come last. */
-export function useWaiting(news: ApprovalNews): Waiting {
+export function useWaiting(news: ApprovalNews): PendingApprovals {
   const { feed } = useSession();
   const [items, setItems] = useState<ReadonlyMap<string, Approval> | undefined>(undefined);
   const [arrived, setArrived] = useState<readonly Approval[]>([]);

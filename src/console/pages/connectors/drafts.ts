@@ -4,7 +4,7 @@ import type { Api } from "../../../http/api.ts";
 export type ConnectorBody = Api["POST /v1/connectors"]["body"];
 
 /** A variable or header as typed. `key` only identifies the row. */
-export interface Pair {
+export interface DraftPair {
   readonly key: number;
   readonly name: string;
   readonly value: string;
@@ -16,9 +16,9 @@ export interface McpDraft {
   readonly command: string;
   /** One argument on each line. */
   readonly args: string;
-  readonly env: readonly Pair[];
+  readonly env: readonly DraftPair[];
   readonly url: string;
-  readonly headers: readonly Pair[];
+  readonly headers: readonly DraftPair[];
 }
 
 export interface OpenApiDraft {
@@ -37,13 +37,13 @@ export interface OpenApiDraft {
 }
 
 /** A request body, or errors by JSON pointer. */
-export type Drafted =
+export type DraftResult =
   | { readonly body: ConnectorBody; readonly errors?: undefined }
   | { readonly body?: undefined; readonly errors: ReadonlyMap<string, string> };
 
 let lastKey = 0;
 
-export function newPair(name = "", value = ""): Pair {
+export function newPair(name = "", value = ""): DraftPair {
   lastKey += 1;
   return { key: lastKey, name, value };
 }
@@ -89,7 +89,7 @@ function common(name: string, scopes: string): Pick<ConnectorBody, "name" | "sco
   return globs.length === 0 ? { name: name.trim() } : { name: name.trim(), scopes: globs };
 }
 
-export function mcpBody(name: string, scopes: string, draft: McpDraft): Drafted {
+export function mcpBody(name: string, scopes: string, draft: McpDraft): DraftResult {
   const errors = new Map<string, string>();
   const { type } = draft;
   if (type === "stdio") {
@@ -106,7 +106,7 @@ export function mcpBody(name: string, scopes: string, draft: McpDraft): Drafted 
   return { body: { ...common(name, scopes), kind: "mcp", transport } };
 }
 
-export function openApiBody(name: string, scopes: string, draft: OpenApiDraft): Drafted {
+export function openApiBody(name: string, scopes: string, draft: OpenApiDraft): DraftResult {
   const spec = { url: draft.url.trim(), text: draft.text, file: draft.file?.text ?? "" }[draft.source];
   if (spec.trim() === "") return { errors: new Map([["/spec", "is required"]]) };
   if (draft.source === "url" && !/^https?:\/\//i.test(spec)) {
@@ -138,13 +138,13 @@ function authOf({ auth, token, username, password, name, value }: OpenApiDraft):
 }
 
 /** JSON pointer of a variable or header in the API's errors (RFC 6901). */
-export function pairPath(prefix: string, { name }: Pair): string {
+export function pairPath(prefix: string, { name }: DraftPair): string {
   return `${prefix}/${name.trim().replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
 /** Rows without a name and a value are ignored. */
 function recordOf(
-  pairs: readonly Pair[],
+  pairs: readonly DraftPair[],
   prefix: string,
   errors: Map<string, string>,
 ): Record<string, string> {
@@ -162,7 +162,7 @@ function recordOf(
 }
 
 /** Parses `NAME=value` or `Name: value` lines, as in .env files and HTTP logs; undefined if a line is neither. */
-export function pairsIn(text: string, mark: "=" | ":"): Pair[] | undefined {
+export function pairsIn(text: string, mark: "=" | ":"): DraftPair[] | undefined {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.trim().startsWith("#"));
   const form =
     mark === "=" ? /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/ : /^\s*([^\s:]+)\s*:\s*(.*?)\s*$/;

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useId } from "preact/hooks";
 import { Icon } from "../../parts/icons.tsx";
-import { newPair, type Pair, pairPath, pairsIn } from "./drafts.ts";
+import { type DraftPair, newPair, pairPath, pairsIn } from "./drafts.ts";
 import { SecretInput } from "./secret-input.tsx";
 
 /** Rows of variables or headers. Values may be secrets and are hidden. Several lines can be pasted at once. */
@@ -22,8 +22,8 @@ export function Pairs({
   /** Separates name and value in pasted lines. */
   readonly mark: "=" | ":";
   readonly hint: string;
-  readonly pairs: readonly Pair[];
-  readonly change: (pairs: readonly Pair[]) => void;
+  readonly pairs: readonly DraftPair[];
+  readonly change: (pairs: readonly DraftPair[]) => void;
   /** JSON pointer of the whole record. */
   readonly path: string;
   readonly errors: ReadonlyMap<string, string>;
@@ -32,11 +32,11 @@ export function Pairs({
 }): JSX.Element {
   const id = useId();
 
-  function put(key: number, part: Partial<Pair>): void {
+  function put(key: number, part: Partial<DraftPair>): void {
     change(pairs.map((pair) => (pair.key === key ? { ...pair, ...part } : pair)));
   }
 
-  function paste(event: ClipboardEvent, at: Pair): void {
+  function paste(event: ClipboardEvent, at: DraftPair): void {
     const text = event.clipboardData?.getData("text") ?? "";
     const found = text.includes(mark) ? pairsIn(text, mark) : undefined;
     if (!found) return;

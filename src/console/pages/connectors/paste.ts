@@ -1,4 +1,4 @@
-import { type McpDraft, newPair, type Pair } from "./drafts.ts";
+import { type DraftPair, type McpDraft, newPair } from "./drafts.ts";
 import { parseLoose } from "./loose-json.ts";
 import { fitName } from "./names.ts";
 
@@ -187,11 +187,11 @@ function listOf(value: unknown): string[] | undefined {
   return texts.every((text) => text !== undefined) ? texts : undefined;
 }
 
-function pairsOf(value: unknown): Pair[] | undefined {
+function pairsOf(value: unknown): DraftPair[] | undefined {
   if (value === undefined || value === null) return [];
   const fields = fieldsOf(value);
   if (!fields) return undefined;
-  const pairs: Pair[] = [];
+  const pairs: DraftPair[] = [];
   for (const [name, each] of fields) {
     const text = each === null ? "" : textOf(each);
     if (text === undefined) return undefined;

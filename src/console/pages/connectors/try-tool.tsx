@@ -15,7 +15,7 @@ import { argumentFields, readArguments, readObject, typedFrom } from "./schema.t
 import { ToolAnswer } from "./tool-answer.tsx";
 import { useFirstFault } from "./use-first-fault.ts";
 
-type Answer = AnswerOf<"POST /v1/tools/:name/call">;
+type ToolCallAnswer = AnswerOf<"POST /v1/tools/:name/call">;
 type Input = Readonly<Record<string, unknown>>;
 
 const NONE: ReadonlyMap<string, string> = new Map();
@@ -52,7 +52,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
   const [json, setJson] = useState<string | null>(fields === null ? "{}" : null);
   const [errors, setErrors] = useState<ReadonlyMap<string, string>>(NONE);
   const [asked, setAsked] = useState<Input | null>(null);
-  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [answer, setAnswer] = useState<ToolCallAnswer | null>(null);
   const [isLeft, setLeft] = useState(false);
   const abort = useRef<AbortController | null>(null);
   const action = useAction();

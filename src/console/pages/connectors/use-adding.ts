@@ -3,21 +3,21 @@ import type { Connector } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
 import { ApiProblem } from "../../api/problem.ts";
 import { type Action, useAction } from "../../state/use-action.ts";
-import type { Drafted } from "./drafts.ts";
+import type { DraftResult } from "./drafts.ts";
 import { nameError } from "./names.ts";
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-export interface Adding {
+export interface AddConnector {
   readonly action: Action;
   /** Errors by JSON pointer. */
   readonly errors: ReadonlyMap<string, string>;
   /** @returns the new connector; undefined if the page or the server refused it */
-  add(drafted: Drafted): Promise<Connector | undefined>;
+  add(drafted: DraftResult): Promise<Connector | undefined>;
 }
 
 /** Adds one connector. Keeps nothing of what is sent. */
-export function useAdding(): Adding {
+export function useAdding(): AddConnector {
   const action = useAction();
   const [errors, setErrors] = useState(NONE);
   return {
@@ -42,7 +42,7 @@ export function useAdding(): Adding {
 }
 
 /** Errors found by the page itself, without a call. */
-export function localErrors({ body, errors }: Drafted): ReadonlyMap<string, string> {
+export function localErrors({ body, errors }: DraftResult): ReadonlyMap<string, string> {
   if (errors) return errors;
   const wrong = nameError(body.name);
   return wrong === undefined ? NONE : new Map([["/name", wrong]]);

@@ -2,11 +2,11 @@ import { parseJson } from "../../../base/nesting.ts";
 import { rootOfInclusion } from "../../../ledger/proof/check.ts";
 import { isEqual, type TreeHash, treeHash } from "../../../ledger/proof/hash.ts";
 import { fromBase64 } from "../../../ledger/proof/note.ts";
-import { inclusionRanges, type Range } from "../../../ledger/proof/ranges.ts";
+import { inclusionRanges, type LeafRange } from "../../../ledger/proof/ranges.ts";
 import { browserTools } from "../../../ledger/verify/bundle/page/tools.ts";
 import { hashesOf } from "../../../ledger/verify/bundle/trust.ts";
 import type { AnswerOf } from "../../api/client.ts";
-import { judgeCheckpoint, type KeyAnswer, type Signed } from "./judge-head.ts";
+import { judgeCheckpoint, type KeyAnswer, type SignatureVerdict } from "./judge-head.ts";
 
 export type EntryAnswer = AnswerOf<"GET /v1/ledger/:seq">;
 export type ProofAnswer = AnswerOf<"GET /v1/ledger/:seq/proof">;
@@ -14,7 +14,7 @@ export type ProofAnswer = AnswerOf<"GET /v1/ledger/:seq/proof">;
 /** A node of the Merkle tree, and the entries below it, counted from 0. */
 export interface ProofNode {
   readonly hash: Uint8Array;
-  readonly range: Range;
+  readonly range: LeafRange;
 }
 
 /** One step of the path: the hash computed here, the sibling from the server, and the hash of both. */
@@ -35,7 +35,7 @@ export interface EntryCheck {
   /** The root that the path leads to; null if the proof has no valid path. */
   readonly root: ProofNode | null;
   readonly isRootSigned: boolean;
-  readonly signed: Signed;
+  readonly signed: SignatureVerdict;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Range } from "../../../ledger/proof/ranges.ts";
+import type { LeafRange } from "../../../ledger/proof/ranges.ts";
 import { countText } from "../../parts/text.tsx";
 
 /** The first digits of a hash, enough to tell hashes apart. */
@@ -7,7 +7,7 @@ export function shortHash(hash: Uint8Array): string {
 }
 
 /** The entries below a node: `entry 7`, `entries 1 to 256`. */
-export function rangeText({ start, end }: Range): string {
+export function rangeText({ start, end }: LeafRange): string {
   return end - start === 1
     ? `entry ${countText(end)}`
     : `entries ${countText(start + 1)} to ${countText(end)}`;

@@ -5,7 +5,7 @@ import { NoteError, parseVerifierKey, signersOf, type VerifierKey } from "../../
 import { browserTools, missingHere } from "../../../ledger/verify/bundle/page/tools.ts";
 import { hashesOf } from "../../../ledger/verify/bundle/trust.ts";
 import type { AnswerOf } from "../../api/client.ts";
-import type { Seen } from "./seen.ts";
+import type { RememberedHead } from "./seen.ts";
 
 export type KeyAnswer = AnswerOf<"GET /v1/ledger/key">;
 
@@ -13,7 +13,7 @@ export type KeyAnswer = AnswerOf<"GET /v1/ledger/key">;
  * Whether a checkpoint is signed by the ledger's key, with the reason if not. `undecided`: this browser cannot check
  * it.
  */
-export type Signed =
+export type SignatureVerdict =
   | { readonly verdict: "good"; readonly checkpoint: Checkpoint; readonly key: VerifierKey }
   | {
       readonly verdict: "bad" | "undecided";
@@ -22,7 +22,10 @@ export type Signed =
     };
 
 /** Checks a checkpoint's signature with the keys that the server names. */
-export async function judgeCheckpoint(text: string, { vkey, former_vkeys = [] }: KeyAnswer): Promise<Signed> {
+export async function judgeCheckpoint(
+  text: string,
+  { vkey, former_vkeys = [] }: KeyAnswer,
+): Promise<SignatureVerdict> {
   const missing = missingHere();
   if (missing !== null) return { verdict: "undecided", checkpoint: null, reason: missing };
   let checkpoint: Checkpoint | null = null;
@@ -52,7 +55,7 @@ export async function judgeCheckpoint(text: string, { vkey, former_vkeys = [] }:
 }
 
 /** A ledger compared with what this browser has seen of it. */
-export type Growth =
+export type GrowthVerdict =
   /** Not seen before. */
   | "first"
   /** It begins with the entries seen before. */
@@ -63,8 +66,8 @@ export type Growth =
   | "another";
 
 export interface HeadJudgement {
-  readonly signed: Signed;
-  readonly growth: Growth;
+  readonly signed: SignatureVerdict;
+  readonly growth: GrowthVerdict;
   /** Whether the key is the one seen before. */
   readonly isSameKey: boolean;
 }
@@ -73,7 +76,7 @@ export interface HeadJudgement {
 export async function judgeHead(
   { consistency, checkpoint: text }: AnswerOf<"GET /v1/ledger/consistency">,
   keys: KeyAnswer,
-  seen: Seen | null,
+  seen: RememberedHead | null,
 ): Promise<HeadJudgement> {
   const signed = await judgeCheckpoint(text, keys);
   const before = seen && seenCheckpoint(seen);
@@ -86,7 +89,7 @@ export async function judgeHead(
 }
 
 /** Null if the stored checkpoint is malformed. */
-export function seenCheckpoint({ note }: Seen): Checkpoint | null {
+export function seenCheckpoint({ note }: RememberedHead): Checkpoint | null {
   try {
     return parseSignedCheckpoint(note).checkpoint;
   } catch {

@@ -1,6 +1,6 @@
 import { parseCheckpoints, type SignedCheckpoint } from "../../../ledger/proof/checkpoint.ts";
 import { NoteError, parseVerifierKey } from "../../../ledger/proof/note.ts";
-import type { Trust, Verification } from "../../../ledger/proof/verification.ts";
+import type { TrustAnchors, Verification } from "../../../ledger/proof/verification.ts";
 import { browserTools, missingHere } from "../../../ledger/verify/bundle/page/tools.ts";
 import { addressOf, fetchAnswer } from "../../api/client.ts";
 import { ApiProblem, offline } from "../../api/problem.ts";
@@ -15,7 +15,7 @@ export interface VerifyRequest {
   /** RFC 3339; empty: no bound. */
   readonly from: string;
   readonly to: string;
-  readonly trust: Trust;
+  readonly trust: TrustAnchors;
 }
 
 const TELL_MS = 200;
@@ -93,7 +93,7 @@ function seldom(ms: number): () => boolean {
 }
 
 /** Pasted keys, one on each line. @throws NoteError */
-export function parseKeys(text: string): Trust["keys"] {
+export function parseKeys(text: string): TrustAnchors["keys"] {
   return text
     .split("\n")
     .filter((line) => line.trim() !== "")

@@ -1,5 +1,5 @@
 /** The last state of a workspace's ledger that this browser has verified. */
-export interface Seen {
+export interface RememberedHead {
   /** The signed checkpoint as received. */
   readonly note: string;
   /** The key that verified it, in C2SP format. */
@@ -15,7 +15,7 @@ export interface Seen {
 const keyOf = (workspace: string) => `gatehouse-ledger-seen:${workspace}`;
 
 /** Null if nothing was seen, or if the browser stores nothing for this site. */
-export function readSeen(workspace: string): Seen | null {
+export function readSeen(workspace: string): RememberedHead | null {
   try {
     return parseSeen(JSON.parse(localStorage.getItem(keyOf(workspace)) ?? "null"));
   } catch {
@@ -23,7 +23,7 @@ export function readSeen(workspace: string): Seen | null {
   }
 }
 
-export function keepSeen(workspace: string, seen: Seen): void {
+export function keepSeen(workspace: string, seen: RememberedHead): void {
   try {
     localStorage.setItem(keyOf(workspace), JSON.stringify(seen));
   } catch {
@@ -39,9 +39,9 @@ export function forgetSeen(workspace: string): void {
   }
 }
 
-function parseSeen(value: unknown): Seen | null {
+function parseSeen(value: unknown): RememberedHead | null {
   if (typeof value !== "object" || value === null) return null;
   const { note, vkey, at, since } = value as Readonly<Record<string, unknown>>;
   const texts = [note, vkey, at, since];
-  return texts.every((text) => typeof text === "string") ? (value as Seen) : null;
+  return texts.every((text) => typeof text === "string") ? (value as RememberedHead) : null;
 }

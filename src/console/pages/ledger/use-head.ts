@@ -4,13 +4,13 @@ import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 import { type HeadJudgement, judgeHead, seenCheckpoint } from "./judge-head.ts";
 import type { OwnReads } from "./own-reads.ts";
-import { forgetSeen, keepSeen, readSeen, type Seen } from "./seen.ts";
+import { forgetSeen, keepSeen, type RememberedHead, readSeen } from "./seen.ts";
 
 /** The ledger's head when the page asked for it. */
 export interface LedgerHead {
   readonly judgement: HeadJudgement | null;
   /** What this browser had seen before the page was opened. */
-  readonly seen: Seen | null;
+  readonly seen: RememberedHead | null;
   /** The number of entries seen before. */
   readonly seenSize: number;
   /** Whether the ledger has fewer entries than were seen before. */

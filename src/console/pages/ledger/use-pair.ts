@@ -4,7 +4,7 @@ import { call } from "../../api/client.ts";
 import { type ApiProblem, asProblem } from "../../api/problem.ts";
 
 /** The outcome of an intent, or the intent of an outcome. */
-export interface Pair {
+export interface EntryPair {
   readonly other: LedgerEntry | null;
   readonly isLoading: boolean;
   readonly problem: ApiProblem | null;
@@ -21,7 +21,7 @@ const AT_ONCE = 100;
  * Reads the other half of an entry. An outcome names its intent; the outcome of an intent is searched among later
  * entries with the same action, agent and task.
  */
-export function usePair(entry: LedgerEntry): Pair {
+export function usePair(entry: LedgerEntry): EntryPair {
   const [other, setOther] = useState<LedgerEntry | null>(null);
   const [problem, setProblem] = useState<ApiProblem | null>(null);
   const [isLoading, setLoading] = useState(entry.phase !== "single");

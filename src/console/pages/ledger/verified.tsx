@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Finding, Verdict, Verification } from "../../../ledger/proof/verification.ts";
+import type { Verdict, Verification, VerificationFinding } from "../../../ledger/proof/verification.ts";
 import { Badge, type Tone } from "../../parts/badge.tsx";
 import { Facts } from "../../parts/page.tsx";
 
@@ -40,7 +40,7 @@ export function Verified({ result }: { readonly result: Verification }): JSX.Ele
   );
 }
 
-function FindingText({ finding }: { readonly finding: Finding }): JSX.Element {
+function FindingText({ finding }: { readonly finding: VerificationFinding }): JSX.Element {
   const { message, code, seq } = finding;
   return (
     <>

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import type { UsageReport } from "../../../http/api.ts";
 import { Chart, type Series } from "../../parts/chart.tsx";
-import { bars, LINES, type Look } from "../../parts/chart-plot.ts";
+import { bars, type ChartStyle, LINES } from "../../parts/chart-plot.ts";
 import { Card } from "../../parts/page.tsx";
 import { countText, creditsText, durationText, plural } from "../../parts/text.tsx";
 import { creditSeries, errorSeries, latencySeries, sumOf, taskSeries, toolSeries } from "./chart-series.ts";
@@ -91,7 +91,7 @@ function Drawn({
   readonly sum: string;
   readonly series: readonly Series[];
   readonly report: UsageReport;
-  readonly look: Look;
+  readonly look: ChartStyle;
   readonly format: (value: number) => string;
   readonly whole: (series: Series) => string;
 }): JSX.Element {

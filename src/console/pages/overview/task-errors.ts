@@ -1,10 +1,10 @@
 /** A task error in words, with advice. */
-interface Explained {
+interface ErrorExplanation {
   readonly name: string;
   readonly advice: string;
 }
 
-const EXPLAINED: Readonly<Record<string, Explained>> = {
+const EXPLAINED: Readonly<Record<string, ErrorExplanation>> = {
   model_unavailable: {
     name: "no model answered",
     advice: "Check the provider's key and address in the configuration, and whether the provider is up.",
@@ -32,6 +32,6 @@ const EXPLAINED: Readonly<Record<string, Explained>> = {
   },
 };
 
-export function explained(code: string): Explained {
+export function explained(code: string): ErrorExplanation {
   return EXPLAINED[code] ?? { name: code, advice: "Open the task to see what happened." };
 }

@@ -25,7 +25,7 @@ import { useNow } from "./use-now.ts";
 const MOST = 200;
 const LATEST = 50;
 
-export interface Matters {
+export interface AttentionItems {
   /** Most serious first. */
   readonly matters: readonly Matter[];
   /** Whether everything the reader may see has been read. */
@@ -34,7 +34,7 @@ export interface Matters {
 }
 
 /** What needs attention, as far as the reader may see it, updated live. */
-export function useMatters({ agents, workspace }: Pick<Reads, "agents" | "workspace">): Matters {
+export function useMatters({ agents, workspace }: Pick<Reads, "agents" | "workspace">): AttentionItems {
   const { can } = useSession();
   const now = useNow();
   const status = useWorkspaceStatus();

@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
 
-interface Option<Value extends string> {
+interface ChoiceOption<Value extends string> {
   readonly value: Value;
   readonly name: string;
   /** Explains the option. */
@@ -18,7 +18,7 @@ export function Choice<Value extends string>({
 }: {
   readonly label: string;
   readonly value: Value;
-  readonly options: readonly Option<Value>[];
+  readonly options: readonly ChoiceOption<Value>[];
   readonly change: (value: Value) => void;
   readonly disabled?: boolean;
 }): JSX.Element {

@@ -6,10 +6,10 @@ import { Status } from "../../parts/badge.tsx";
 import { CopyButton } from "../../parts/code.tsx";
 import { Card } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
-import type { Piece } from "./activity.ts";
+import type { ActivityItem } from "./activity.ts";
 import { isFinal } from "./final.ts";
 import { ToolCallView } from "./tool-call.tsx";
-import { useActivity, type Watched } from "./use-activity.ts";
+import { type TaskActivity, useActivity } from "./use-activity.ts";
 import { useFollow } from "./use-follow.ts";
 import { elementPlace, type WrittenText } from "./written-text.ts";
 
@@ -72,7 +72,7 @@ function PieceView({
   task,
   waiting,
 }: {
-  readonly piece: Piece;
+  readonly piece: ActivityItem;
   readonly task: Task;
   /** Ids of the calls that wait for a decision. */
   readonly waiting: ReadonlySet<string>;
@@ -122,7 +122,7 @@ function ApprovalView({
   piece,
   task,
 }: {
-  readonly piece: Piece & { readonly kind: "approval" };
+  readonly piece: ActivityItem & { readonly kind: "approval" };
   readonly task: Task;
 }): JSX.Element {
   const { can } = useSession();
@@ -149,7 +149,13 @@ function ApprovalView({
 }
 
 /** The state at the end of the activity, which tells an empty output from one still to come. */
-function Ending({ task, watched }: { readonly task: Task; readonly watched: Watched }): JSX.Element | null {
+function Ending({
+  task,
+  watched,
+}: {
+  readonly task: Task;
+  readonly watched: TaskActivity;
+}): JSX.Element | null {
   if (task.status === "queued") return <p class="activity-note">Waiting in the queue for its turn.</p>;
   if (!isFinal(task.status)) {
     return task.status === "running" ? <p class="activity-note activity-running">Running …</p> : null;

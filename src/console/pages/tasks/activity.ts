@@ -2,7 +2,7 @@ import type { Task, TaskEvents } from "../../../http/api.ts";
 import { WrittenText } from "./written-text.ts";
 
 /** A part of a task's activity, in event order. */
-export type Piece =
+export type ActivityItem =
   | { readonly kind: "started"; readonly key: number; readonly model: string; readonly tier: number }
   | { readonly kind: "text"; readonly key: number; readonly text: WrittenText }
   | { readonly kind: "reset"; readonly key: number }
@@ -52,7 +52,7 @@ type EventName = (typeof EVENT_NAMES)[number];
  * `changed` is called for a new list, `wrote` after text was appended.
  */
 export class Activity {
-  #pieces: readonly Piece[] = [];
+  #pieces: readonly ActivityItem[] = [];
   #finished: Task | null = null;
   #last = 0;
   #keys = 0;
@@ -64,7 +64,7 @@ export class Activity {
     this.#wrote = wrote;
   }
 
-  get pieces(): readonly Piece[] {
+  get pieces(): readonly ActivityItem[] {
     return this.#pieces;
   }
 
@@ -102,8 +102,8 @@ export class Activity {
     this.#changed();
   }
 
-  #after(name: EventName, data: TaskEvents[EventName]): readonly Piece[] {
-    const events: { readonly [Name in EventName]: (data: TaskEvents[Name]) => readonly Piece[] } = {
+  #after(name: EventName, data: TaskEvents[EventName]): readonly ActivityItem[] {
+    const events: { readonly [Name in EventName]: (data: TaskEvents[Name]) => readonly ActivityItem[] } = {
       "task.created": () => this.#pieces,
       "output.delta": () => this.#pieces,
       "task.started": ({ model, tier }) => this.#with({ kind: "started", key: this.#key(), model, tier }),
@@ -124,10 +124,10 @@ export class Activity {
       "model.fallback": (fallback) => this.#with({ kind: "fallback", key: this.#key(), ...fallback }),
       "task.finished": (task) => this.#end(task),
     };
-    return (events[name] as (data: TaskEvents[EventName]) => readonly Piece[])(data);
+    return (events[name] as (data: TaskEvents[EventName]) => readonly ActivityItem[])(data);
   }
 
-  #with(piece: Piece): readonly Piece[] {
+  #with(piece: ActivityItem): readonly ActivityItem[] {
     return [...this.#pieces, piece];
   }
 
@@ -137,21 +137,21 @@ export class Activity {
   }
 
   /** Discards the text since the last tool result, because the step is being retried. */
-  #reset(): readonly Piece[] {
+  #reset(): readonly ActivityItem[] {
     const from = this.#pieces.findLastIndex(isAnswered) + 1;
     const kept = this.#pieces.filter((piece, index) => index < from || piece.kind !== "text");
     return kept.length === this.#pieces.length ? kept : [...kept, { kind: "reset", key: this.#key() }];
   }
 
   /** Repeated if a person changed the arguments, or if another process makes the call. */
-  #called({ id, tool, arguments: input }: TaskEvents["tool.call"]): readonly Piece[] {
+  #called({ id, tool, arguments: input }: TaskEvents["tool.call"]): readonly ActivityItem[] {
     const piece: ToolPiece = { kind: "tool", key: this.#key(), id, tool, arguments: input, result: null };
     const known = this.#pieces.findIndex((other) => other.kind === "tool" && other.id === id);
     return known === -1 ? this.#with(piece) : this.#pieces.with(known, piece);
   }
 
   /** The task's output is authoritative: it replaces the streamed text if the two differ. */
-  #end(task: Task): readonly Piece[] {
+  #end(task: Task): readonly ActivityItem[] {
     this.#finished = task;
     if (task.output === null || task.output === "") return this.#pieces;
     const from = this.#pieces.findLastIndex(isAnswered) + 1;
@@ -164,6 +164,6 @@ export class Activity {
   }
 }
 
-function isAnswered(piece: Piece): boolean {
+function isAnswered(piece: ActivityItem): boolean {
   return piece.kind === "tool" && piece.result !== null;
 }

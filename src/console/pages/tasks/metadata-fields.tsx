@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 
 const MOST = 16;
 
-type Pair = readonly [key: string, value: string];
+type MetadataPair = readonly [key: string, value: string];
 
 /** Up to 16 key-value pairs attached to a task. Pairs without a key are left out. */
 export function MetadataFields({
@@ -10,11 +10,11 @@ export function MetadataFields({
   error,
   change,
 }: {
-  readonly pairs: readonly Pair[];
+  readonly pairs: readonly MetadataPair[];
   readonly error: string | undefined;
-  readonly change: (pairs: readonly Pair[]) => void;
+  readonly change: (pairs: readonly MetadataPair[]) => void;
 }): JSX.Element {
-  const set = (index: number, pair: Pair) => change(pairs.with(index, pair));
+  const set = (index: number, pair: MetadataPair) => change(pairs.with(index, pair));
   return (
     <fieldset>
       <legend>Metadata</legend>

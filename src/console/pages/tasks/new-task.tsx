@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 import { draftOf, EMPTY_DRAFT } from "./dispatch.ts";
 import { TaskForm } from "./task-form.tsx";
-import type { KnownAgents } from "./use-agents.ts";
+import type { AgentList } from "./use-agents.ts";
 
 /** The form for a new task, above the list: empty, or copied from an earlier task. */
 export function NewTask({
@@ -17,7 +17,7 @@ export function NewTask({
   close,
   dispatched,
 }: {
-  readonly known: KnownAgents;
+  readonly known: AgentList;
   /** The agent chosen initially; empty: none. */
   readonly agent: string;
   /** Id of the task to repeat. */

@@ -9,7 +9,7 @@ import { notify } from "../../parts/toast.tsx";
 import { Unsaved } from "../../parts/unsaved.tsx";
 import { useAction } from "../../state/use-action.ts";
 
-type Decision = "override" | "disregard";
+type OverrideDecision = "override" | "disregard";
 
 /** Records that a task's output does not count, or what counts instead. */
 export function OverrideDialog({
@@ -21,7 +21,7 @@ export function OverrideDialog({
   readonly close: () => void;
   readonly done: () => void;
 }): JSX.Element {
-  const [decision, setDecision] = useState<Decision>("disregard");
+  const [decision, setDecision] = useState<OverrideDecision>("disregard");
   const [reason, setReason] = useState("");
   const [output, setOutput] = useState(task.output ?? "");
   const action = useAction();

@@ -1,7 +1,7 @@
 import type { LedgerEntry, Task } from "../../../http/api.ts";
 
 /** An activity or waiting period on the time axis. Times are milliseconds since the Unix epoch. */
-export interface Span {
+export interface TimelineSpan {
   readonly key: string;
   readonly kind: "queue" | "model" | "tool" | "person" | "mark";
   readonly name: string;
@@ -28,12 +28,12 @@ const MARKS: Readonly<Record<string, string>> = {
 };
 
 /** The time spans recorded in a task's ledger entries, oldest first. */
-export function spansOf(task: Task, entries: readonly LedgerEntry[]): readonly Span[] {
+export function spansOf(task: Task, entries: readonly LedgerEntry[]): readonly TimelineSpan[] {
   const outcomes = new Map<number, LedgerEntry>();
   for (const entry of entries)
     if (entry.phase === "outcome" && entry.ref !== null) outcomes.set(entry.ref, entry);
   const end = task.finished_at === null ? null : Date.parse(task.finished_at);
-  return entries.flatMap((entry): Span[] => {
+  return entries.flatMap((entry): TimelineSpan[] => {
     if (entry.action === "model.call" || entry.action === "tool.call") {
       if (entry.phase === "outcome") return [];
       if (entry.outcome === "pending") return [personSpan(entry, entries, end)];
@@ -58,7 +58,7 @@ export function spansOf(task: Task, entries: readonly LedgerEntry[]): readonly S
   });
 }
 
-function callSpan(intent: LedgerEntry, outcome: LedgerEntry | undefined, end: number | null): Span {
+function callSpan(intent: LedgerEntry, outcome: LedgerEntry | undefined, end: number | null): TimelineSpan {
   const from = Date.parse(intent.ts);
   const isAlone = intent.phase === "single";
   const last = outcome ? Date.parse(outcome.ts) : isAlone ? from : end;
@@ -77,7 +77,7 @@ function callSpan(intent: LedgerEntry, outcome: LedgerEntry | undefined, end: nu
 }
 
 /** How long a call waited for people: until the first later decision about its tool. */
-function personSpan(asked: LedgerEntry, entries: readonly LedgerEntry[], end: number | null): Span {
+function personSpan(asked: LedgerEntry, entries: readonly LedgerEntry[], end: number | null): TimelineSpan {
   const answer = entries.find(
     ({ seq, tool, action, outcome }) =>
       seq > asked.seq && tool === asked.tool && (action.startsWith("oversight.") || outcome !== "pending"),
@@ -95,7 +95,7 @@ function personSpan(asked: LedgerEntry, entries: readonly LedgerEntry[], end: nu
 }
 
 /** The same without the ledger: the task itself knows only its tool calls. */
-export function spansOfTools(task: Task): readonly Span[] {
+export function spansOfTools(task: Task): readonly TimelineSpan[] {
   return task.tools_called.map((call) => {
     const from = Date.parse(call.started_at);
     return {
@@ -112,7 +112,7 @@ export function spansOfTools(task: Task): readonly Span[] {
 }
 
 /** The time before the first start. If the task never started, until its end. */
-export function queueSpan(task: Task): Span {
+export function queueSpan(task: Task): TimelineSpan {
   const to = task.started_at ?? task.finished_at;
   return {
     key: "queue",

@@ -10,7 +10,7 @@ import { EraseDialog } from "./erase.tsx";
 import { isFinal } from "./final.ts";
 import { OverrideDialog } from "./override.tsx";
 
-type Asked = "cancel" | "override" | "erase";
+type PendingAction = "cancel" | "override" | "erase";
 
 /** Actions on a task that the reader may take. */
 export function TaskActions({
@@ -24,7 +24,7 @@ export function TaskActions({
   readonly readAnew: () => void;
 }): JSX.Element {
   const { session, can } = useSession();
-  const [asked, setAsked] = useState<Asked | null>(null);
+  const [asked, setAsked] = useState<PendingAction | null>(null);
   const isOver = isFinal(task.status);
   const isPerson = session.agent === null;
   const close = () => setAsked(null);

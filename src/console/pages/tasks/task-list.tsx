@@ -12,7 +12,7 @@ import { MayNotRead } from "./may-not-read.tsx";
 import { NewTask } from "./new-task.tsx";
 import type { TaskFilter } from "./rows.ts";
 import { TaskColumns, TaskRowView } from "./task-row.tsx";
-import { type KnownAgents, useAgents } from "./use-agents.ts";
+import { type AgentList, useAgents } from "./use-agents.ts";
 import { useTasks } from "./use-tasks.ts";
 
 const STATUSES: readonly TaskStatus[] = [
@@ -112,7 +112,7 @@ function Filters({
   change,
 }: {
   readonly filter: TaskFilter;
-  readonly known: KnownAgents;
+  readonly known: AgentList;
   readonly change: (changed: Partial<TaskFilter>) => void;
 }): JSX.Element {
   const names = (agents ?? []).map(({ name }) => name);
@@ -144,7 +144,7 @@ function Nothing({
   toNew,
 }: {
   readonly isFiltered: boolean;
-  readonly known: KnownAgents;
+  readonly known: AgentList;
   readonly toNew: string | null;
 }): JSX.Element {
   const { can } = useSession();

@@ -95,13 +95,13 @@ function headingOf({ id, prompt }: Task): string {
   return title.length > TITLE_LENGTH ? `${title.slice(0, TITLE_LENGTH)} …` : title;
 }
 
-type Told = Pick<Task, "credits_consumed" | "model" | "started_at" | "finished_at"> & {
+type TaskSummary = Pick<Task, "credits_consumed" | "model" | "started_at" | "finished_at"> & {
   readonly status: string;
   readonly steps: number;
 };
 
 /** Applies an event to a task that has not ended. */
-function withChange(task: Task, told: Told): Task {
+function withChange(task: Task, told: TaskSummary): Task {
   if (isFinal(task.status)) return task;
   return {
     ...task,

@@ -4,11 +4,11 @@ import type { Task } from "../../../http/api.ts";
 import { Status } from "../../parts/badge.tsx";
 import { creditsText, durationText, Time } from "../../parts/text.tsx";
 import { isFinal } from "./final.ts";
-import type { Span } from "./spans.ts";
+import type { TimelineSpan } from "./spans.ts";
 
 const TICK_MS = 1_000;
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
-const KINDS: Readonly<Record<Span["kind"], string>> = {
+const KINDS: Readonly<Record<TimelineSpan["kind"], string>> = {
   queue: "Queue",
   model: "Model",
   tool: "Tool",
@@ -22,7 +22,7 @@ export function TimelineBars({
   spans,
 }: {
   readonly task: Task;
-  readonly spans: readonly Span[];
+  readonly spans: readonly TimelineSpan[];
 }): JSX.Element {
   const now = useNow(!isFinal(task.status));
   const start = Date.parse(task.created_at);
@@ -56,7 +56,7 @@ function Bar({
   length,
   now,
 }: {
-  readonly span: Span;
+  readonly span: TimelineSpan;
   readonly start: number;
   readonly length: number;
   readonly now: number;
@@ -76,7 +76,7 @@ function Bar({
   );
 }
 
-function SpanFacts({ span, start }: { readonly span: Span; readonly start: number }): JSX.Element {
+function SpanFacts({ span, start }: { readonly span: TimelineSpan; readonly start: number }): JSX.Element {
   const [word = "", code] = (span.outcome ?? "").split(": ");
   const offset = Math.max(0, span.from - start);
   return (

@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Task, TaskEvents } from "../../../http/api.ts";
 import { addressOf } from "../../api/client.ts";
-import { Activity, EVENT_NAMES, type Piece } from "./activity.ts";
+import { Activity, type ActivityItem, EVENT_NAMES } from "./activity.ts";
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 10_000;
 
-export interface Watched {
-  readonly pieces: readonly Piece[];
+export interface TaskActivity {
+  readonly pieces: readonly ActivityItem[];
   /** The final task, once its last event has arrived. */
   readonly finished: Task | null;
   /** Whether the stream is interrupted before the task has ended. */
@@ -18,8 +18,8 @@ export interface Watched {
  * Reads a task's events from start to end, continuing after a lost connection. Changing `round` starts over; `wrote`
  * is called after text was written into the page.
  */
-export function useActivity(id: string, round: number, wrote: () => void): Watched {
-  const [watched, setWatched] = useState<Watched>({ pieces: [], finished: null, isLost: false });
+export function useActivity(id: string, round: number, wrote: () => void): TaskActivity {
+  const [watched, setWatched] = useState<TaskActivity>({ pieces: [], finished: null, isLost: false });
   const writer = useRef(wrote);
   writer.current = wrote;
   useEffect(() => {

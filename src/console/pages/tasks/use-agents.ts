@@ -10,12 +10,12 @@ const PAGE = 200;
 const MOST = 1_000;
 
 /** The workspace's agents by name; undefined before they are read, null if the token may not list them. */
-export interface KnownAgents {
+export interface AgentList {
   readonly agents: readonly Agent[] | null | undefined;
   readonly problem: ApiProblem | null;
 }
 
-export function useAgents(): KnownAgents {
+export function useAgents(): AgentList {
   const { can, feed } = useSession();
   const mayRead = can("agents:read");
   const [agents, setAgents] = useState<readonly Agent[] | undefined>(undefined);

@@ -1,11 +1,11 @@
 import type { AnswerOf, CallOptions } from "../../api/client.ts";
-import { type Pairs, readPairs } from "./pairs.ts";
+import { type MetadataPairs, readPairs } from "./pairs.ts";
 
 export type SearchMode = AnswerOf<"POST /v1/vault/search">["mode"];
 type SearchOptions = CallOptions<"POST /v1/vault/search">;
 
 /** The state of the page, kept in its address. */
-export interface View {
+export interface SearchView {
   /** The search text; empty: documents are listed instead. */
   readonly text: string;
   readonly mode: SearchMode;
@@ -37,7 +37,7 @@ export const MOST: readonly string[] = ["5", "10", "20", "50", "100"];
 const USUAL = 10;
 
 /** Invalid values in an address are replaced by defaults. */
-export function viewOf(query: Readonly<Record<string, string>>): View {
+export function viewOf(query: Readonly<Record<string, string>>): SearchView {
   return {
     text: query.q ?? "",
     mode: MODES.find(([mode]) => mode === query.mode)?.[0] ?? "hybrid",
@@ -49,7 +49,7 @@ export function viewOf(query: Readonly<Record<string, string>>): View {
   };
 }
 
-export function addressOfView({ text, mode, most, scope, agent, filter, halfLife }: View): string {
+export function addressOfView({ text, mode, most, scope, agent, filter, halfLife }: SearchView): string {
   const search = new URLSearchParams();
   if (text !== "") search.set("q", text);
   if (mode !== "hybrid") search.set("mode", mode);
@@ -70,7 +70,15 @@ export function documentAddress(
 }
 
 /** The search request of a view; null without a search text or with an invalid filter. */
-export function searchOf({ text, mode, most, scope, agent, filter, halfLife }: View): SearchOptions | null {
+export function searchOf({
+  text,
+  mode,
+  most,
+  scope,
+  agent,
+  filter,
+  halfLife,
+}: SearchView): SearchOptions | null {
   const { pairs } = readPairs(filter);
   if (text.trim() === "" || pairs === undefined) return null;
   return {
@@ -87,11 +95,11 @@ export function searchOf({ text, mode, most, scope, agent, filter, halfLife }: V
   };
 }
 
-function isEmpty(pairs: Pairs): boolean {
+function isEmpty(pairs: MetadataPairs): boolean {
   return Object.keys(pairs).length === 0;
 }
 
 /** Whether a search has options that the page hides initially. */
-export function hasOptions({ most, filter, halfLife, mode }: View): boolean {
+export function hasOptions({ most, filter, halfLife, mode }: SearchView): boolean {
   return most !== USUAL || filter !== "" || halfLife !== "" || mode !== "hybrid";
 }

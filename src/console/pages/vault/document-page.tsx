@@ -12,7 +12,7 @@ import { addressOfView, VAULT, viewOf } from "./address.ts";
 import { DeleteDocument } from "./document/delete-document.tsx";
 import { DocumentFacts } from "./document/document-facts.tsx";
 import { DocumentText } from "./document/document-text.tsx";
-import { type Passage, passageOf } from "./document/passage.ts";
+import { passageOf, type TextPassage } from "./document/passage.ts";
 import { ReplaceDocument } from "./document/replace-document.tsx";
 
 type Document = VaultDocument & { readonly text: string };
@@ -87,7 +87,7 @@ function PassageNote({
   passage,
   path,
 }: {
-  readonly passage: Passage | null;
+  readonly passage: TextPassage | null;
   readonly path: string;
 }): JSX.Element {
   return (

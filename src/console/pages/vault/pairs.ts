@@ -1,9 +1,9 @@
 export type PairValue = string | number | boolean;
-export type Pairs = Readonly<Record<string, PairValue>>;
+export type MetadataPairs = Readonly<Record<string, PairValue>>;
 
 /** The parsed pairs, or the first invalid line. */
 export type ReadPairs =
-  | { readonly pairs: Pairs; readonly error?: undefined }
+  | { readonly pairs: MetadataPairs; readonly error?: undefined }
   | { readonly pairs?: undefined; readonly error: string };
 
 /** A name, quoted if it contains `=`, and the text after the sign. */
@@ -30,7 +30,7 @@ export function readPairs(text: string): ReadPairs {
 }
 
 /** Writes pairs so that they parse to the same values. */
-export function writePairs(pairs: Pairs): string {
+export function writePairs(pairs: MetadataPairs): string {
   return Object.entries(pairs)
     .map(([name, value]) => pairText(name, value))
     .join("\n");

@@ -11,7 +11,7 @@ import { FileButton } from "./add/file-button.tsx";
 import { PasteText } from "./add/paste-text.tsx";
 import { UploadList } from "./add/upload-list.tsx";
 import { useUploads } from "./add/use-uploads.ts";
-import { addressOfView, searchOf, type View, viewOf } from "./address.ts";
+import { addressOfView, type SearchView, searchOf, viewOf } from "./address.ts";
 import { AgentsView } from "./browse/agents-view.tsx";
 import { DocumentList } from "./browse/documents.tsx";
 import { ScopeTree } from "./browse/scope-tree.tsx";
@@ -109,7 +109,7 @@ function Browse({
   scopes: { scopes, problem },
   add,
 }: {
-  readonly view: View;
+  readonly view: SearchView;
   readonly scopes: Scopes;
   readonly add: JSX.Element | null;
 }): JSX.Element {

@@ -4,7 +4,7 @@ import { CappedList, CappedTally } from "./capped.ts";
 import { Requests } from "./requests.ts";
 import { DECISION_SERIES, type Timeline } from "./timeline.ts";
 
-export type Decision = (typeof DECISION_SERIES)[number];
+export type DecisionFigure = (typeof DECISION_SERIES)[number];
 
 /** Decisions listed individually in the report; `oversight.csv` contains all of them. */
 const LISTED = 200;
@@ -15,7 +15,7 @@ const PEOPLE = 2_000;
 export const DELAY_BOUNDS = [5, 30, 120, 600, 3_600] as const;
 
 export interface PersonTally {
-  readonly decisions: Map<Decision, number>;
+  readonly decisions: Map<DecisionFigure, number>;
   readonly roles: Set<string>;
   /** Decisions whose duration, in seconds, is known. */
   timed: number;
@@ -43,7 +43,7 @@ export class Decisions {
     shortest: Number.POSITIVE_INFINITY,
     longest: 0,
   }));
-  readonly byDecision = new Map<Decision, number>();
+  readonly byDecision = new Map<DecisionFigure, number>();
   /** Decisions by duration: one count per bound, and one for longer durations. */
   readonly delays: number[] = [...DELAY_BOUNDS, 0].map(() => 0);
   /** Approvals given within the first bound. */
@@ -83,7 +83,7 @@ export class Decisions {
     this.#time(entry, decision, person);
   }
 
-  of(decision: Decision): number {
+  of(decision: DecisionFigure): number {
     return this.byDecision.get(decision) ?? 0;
   }
 
@@ -91,7 +91,7 @@ export class Decisions {
     return [...this.byDecision.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  #time(entry: EntryFields, decision: Decision, person: PersonTally): void {
+  #time(entry: EntryFields, decision: DecisionFigure, person: PersonTally): void {
     const seconds = secondsToDecide(entry);
     if (seconds === undefined || seconds < 0) return;
     const at = DELAY_BOUNDS.findIndex((bound) => seconds < bound);
@@ -115,7 +115,7 @@ export function readPersonKey(key: string): { readonly name: string; readonly ac
  * The decision in the report's terms: an approval with changed arguments is an override, and so is a disregarded
  * output.
  */
-function decisionOf({ action, oversight }: EntryFields): Decision {
+function decisionOf({ action, oversight }: EntryFields): DecisionFigure {
   const named = oversight?.decision ?? action.replace(/^oversight\./, "");
   if (named === CHANGED || named === DISREGARDED) return "override";
   return DECISION_SERIES.find((known) => known === named) ?? "other";

@@ -5,7 +5,7 @@ import { Events } from "./events.ts";
 import { Timeline } from "./timeline.ts";
 
 /** The report's figures about the included entries, computed in one pass and in bounded memory. */
-export class Figures {
+export class ReportFigures {
   readonly timeline: Timeline;
   readonly decisions = new Decisions();
   readonly calls = new Calls();

@@ -32,7 +32,7 @@ export interface Overseers {
   /** Number of distinct people named as holders of `tokens`, including those past the cap. */
   readonly people: number;
   /** The holder of each token ever issued, by the token's id. */
-  readonly holders: ReadonlyMap<string, Holder>;
+  readonly holders: ReadonlyMap<string, TokenHolder>;
   /** Number of tokens that were usable in the period but cannot decide. */
   readonly others: number;
   /** Number of tokens past the limit that a report reads. Only their entries show what they may do. */
@@ -53,7 +53,7 @@ export const WITHHELD_OVERSEERS: Overseers = {
 };
 
 /** As named in the entry that issued the token. */
-export type Holder = Pick<Overseer, "name" | "person" | "role" | "agent">;
+export type TokenHolder = Pick<Overseer, "name" | "person" | "role" | "agent">;
 
 /** Scopes that permit deciding and stopping. */
 const DECIDING = ["admin", "approvals:write"];
@@ -62,7 +62,7 @@ const TOKENS = 5_000;
 /** The most tokens shown in the report. */
 const SHOWN = 150;
 
-interface Known extends Overseer {
+interface KnownHolder extends Overseer {
   readonly isDeciding: boolean;
 }
 
@@ -78,7 +78,7 @@ const isRevocation = entryTest({ action: "token.revoke" });
  */
 export class OverseerRegister {
   readonly #upTo: number;
-  readonly #known = new Map<string, Mutable<Known>>();
+  readonly #known = new Map<string, Mutable<KnownHolder>>();
   #unread = 0;
 
   constructor(upTo: number) {

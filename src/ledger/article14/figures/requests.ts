@@ -6,8 +6,8 @@ const FOLLOWED = 20_000;
 const PRESENTED = "approval_required";
 
 /** The outcome of a call presented to people. */
-type Answer = "approved" | "denied" | "expired";
-const ANSWERS: Readonly<Record<string, Answer>> = {
+type ApprovalAnswer = "approved" | "denied" | "expired";
+const ANSWERS: Readonly<Record<string, ApprovalAnswer>> = {
   approve: "approved",
   change: "approved",
   deny: "denied",
@@ -28,9 +28,9 @@ export class Requests {
    * Decisions on calls that were presented before the first of these entries, or by entries that are not included.
    */
   earlier = 0;
-  readonly #counts: Record<Answer, number> = { approved: 0, denied: 0, expired: 0 };
+  readonly #counts: Record<ApprovalAnswer, number> = { approved: 0, denied: 0, expired: 0 };
   /** By task, then by the seq of the entry that presented the call; null until it is decided. */
-  readonly #open = new Map<string, Map<number, Answer | null>>();
+  readonly #open = new Map<string, Map<number, ApprovalAnswer | null>>();
   #followed = 0;
 
   add(entry: EntryFields): void {
@@ -66,12 +66,12 @@ export class Requests {
       this.unfollowed += 1;
       return;
     }
-    const requests = this.#open.get(task) ?? new Map<number, Answer | null>();
+    const requests = this.#open.get(task) ?? new Map<number, ApprovalAnswer | null>();
     this.#open.set(task, requests.set(seq, null));
     this.#followed += 1;
   }
 
-  #answer(task: string, target: number, answer: Answer): void {
+  #answer(task: string, target: number, answer: ApprovalAnswer): void {
     const requests = this.#open.get(task);
     if (requests?.has(target)) requests.set(target, answer);
     else this.earlier += 1;
@@ -88,11 +88,11 @@ export class Requests {
     this.#open.delete(task);
   }
 
-  #count(answer: Answer): number {
+  #count(answer: ApprovalAnswer): number {
     return this.#counts[answer] + this.#openWith(answer);
   }
 
-  #openWith(answer: Answer | null): number {
+  #openWith(answer: ApprovalAnswer | null): number {
     let count = 0;
     for (const requests of this.#open.values())
       for (const given of requests.values()) if (given === answer) count += 1;

@@ -19,7 +19,7 @@ export interface ErasureLine {
   readonly inclusion: readonly string[];
 }
 
-export interface Span {
+export interface SeqSpan {
   readonly first: number;
   readonly last: number;
 }
@@ -27,7 +27,7 @@ export interface Span {
 /** The part of an erasure record that concerns a range; undefined if there is none. */
 export function erasureWithin(
   bytes: string,
-  { first, last }: Span,
+  { first, last }: SeqSpan,
 ): Omit<ErasureLine, "inclusion"> | undefined {
   const fields = readEntryFields(bytes);
   const erasure = fields && parseErasure(fields);
@@ -37,7 +37,7 @@ export function erasureWithin(
 }
 
 /** Whether `erasures.ndjson` must list an entry for a range. */
-export function erases(entry: EntryFields, { first, last }: Span): boolean {
+export function erases(entry: EntryFields, { first, last }: SeqSpan): boolean {
   const erasure = parseErasure(entry);
   return erasure !== null && within(erasure, first, last) !== undefined;
 }

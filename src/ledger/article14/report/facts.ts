@@ -1,5 +1,5 @@
 import type { CappedList } from "../figures/capped.ts";
-import type { Figures } from "../figures/figures.ts";
+import type { ReportFigures } from "../figures/figures.ts";
 import type { Overseers } from "../figures/overseers.ts";
 import type { ErasureLine } from "../format/erasures.ts";
 import type { Manifest } from "../format/manifest.ts";
@@ -8,7 +8,7 @@ import type { StoredCheckpoint } from "./checkpoints.ts";
 /** Everything that a report is computed from. */
 export interface ReportFacts {
   readonly about: Omit<Manifest, "files">;
-  readonly figures: Figures;
+  readonly figures: ReportFigures;
   readonly erasures: CappedList<ErasureLine>;
   readonly overseers: Overseers;
   readonly checkpoints: readonly StoredCheckpoint[];

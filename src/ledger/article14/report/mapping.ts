@@ -4,7 +4,7 @@ import { type Html, type HtmlPart, html } from "./html.ts";
 import { retentionText } from "./record.ts";
 import { count, counted, span } from "./words.ts";
 
-interface Provision {
+interface ArticleProvision {
   readonly name: string;
   /** Quoted from the Official Journal (OJ L, 2024/1689, 12.7.2024); "…" marks omissions. */
   readonly wording: string;
@@ -25,11 +25,11 @@ ${provisions(facts).map(
 )}</tbody></table></section>`;
 }
 
-function provisions(facts: ReportFacts): readonly Provision[] {
+function provisions(facts: ReportFacts): readonly ArticleProvision[] {
   return [...article14(facts), ...articles12And19And26(facts)];
 }
 
-function article14(facts: ReportFacts): readonly Provision[] {
+function article14(facts: ReportFacts): readonly ArticleProvision[] {
   const { figures, overseers } = facts;
   const { decisions, calls, events } = figures;
   const where = place(facts);
@@ -101,7 +101,7 @@ function article14(facts: ReportFacts): readonly Provision[] {
   ];
 }
 
-function articles12And19And26(facts: ReportFacts): readonly Provision[] {
+function articles12And19And26(facts: ReportFacts): readonly ArticleProvision[] {
   const { figures, overseers, about } = facts;
   const { total, withheld } = about.counts;
   const { events } = figures;

@@ -1,6 +1,6 @@
 import {
   DELAY_BOUNDS,
-  type Decision,
+  type DecisionFigure,
   type Decisions,
   type PersonTally,
   readPersonKey,
@@ -140,7 +140,7 @@ function unnamedDecisions({ people }: Decisions, overseers: Overseers): number {
   return rows.reduce((sum, [, tally]) => sum + totalOf(tally), people.others ? totalOf(people.others) : 0);
 }
 
-const SHOWN_DECISIONS: readonly (readonly [Decision, string])[] = [
+const SHOWN_DECISIONS: readonly (readonly [DecisionFigure, string])[] = [
   ["approve", "Approved"],
   ["deny", "Denied"],
   ["override", "Overridden"],

@@ -3,7 +3,7 @@ import type { SignedCheckpoint } from "../../proof/checkpoint.ts";
 import { isEqual } from "../../proof/hash.ts";
 import { NoteError, signersOf } from "../../proof/note.ts";
 import type { GrowingTree } from "../../proof/tree.ts";
-import type { Trust, VerifyTools } from "../../proof/verification.ts";
+import type { TrustAnchors, VerifyTools } from "../../proof/verification.ts";
 import { counted, type Report } from "../report.ts";
 import { type BundleKeys, isSameKey, vouchedBy } from "./trust.ts";
 
@@ -15,7 +15,7 @@ import { type BundleKeys, isSameKey, vouchedBy } from "./trust.ts";
 export class Anchors {
   readonly #bySize = new Map<number, SignedCheckpoint[]>();
   readonly #fitting: readonly SignedCheckpoint[];
-  readonly #trust: Trust;
+  readonly #trust: TrustAnchors;
   readonly #manifest: Manifest;
   readonly #report: Report;
   readonly #agreed = new Set<SignedCheckpoint>();
@@ -24,7 +24,7 @@ export class Anchors {
   #differs = 0;
   #covered = 0;
 
-  constructor(manifest: Manifest, trust: Trust, report: Report) {
+  constructor(manifest: Manifest, trust: TrustAnchors, report: Report) {
     this.#manifest = manifest;
     this.#trust = trust;
     this.#report = report;

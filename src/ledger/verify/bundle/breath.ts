@@ -5,7 +5,7 @@ const AT_ONCE_MS = 30;
  * Yields to other work (in a browser, the page) by elapsed time. The cost of an entry or a chunk would be a poor
  * measure, because whoever made the bundle controls it.
  */
-export class Breath {
+export class LoopYield {
   #since = performance.now();
 
   get isDue(): boolean {

@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import type { BundleFileDigest } from "../../article14/format/manifest.ts";
 import { isEqual } from "../../proof/hash.ts";
 import type { ArchivedFile } from "./archive/archive.ts";
-import { Breath } from "./breath.ts";
+import { LoopYield } from "./breath.ts";
 
 /** SHA-256 of data that arrives in parts. */
 export interface RunningHash {
@@ -35,13 +35,13 @@ export class FileCursor {
   readonly #chunks: AsyncGenerator<Uint8Array, void>;
   readonly #hash: RunningHash;
   readonly #most: number;
-  readonly #breath: Breath;
+  readonly #breath: LoopYield;
   #size = 0;
   #isEnded = false;
   #waiting: Uint8Array = NOTHING;
 
   /** @param most Number of bytes after which it stops: a longer file is not the one listed */
-  constructor(file: ArchivedFile, hash: RunningHash, most: number, breath = new Breath()) {
+  constructor(file: ArchivedFile, hash: RunningHash, most: number, breath = new LoopYield()) {
     this.#name = file.name;
     this.#chunks = file.chunks();
     this.#hash = hash;

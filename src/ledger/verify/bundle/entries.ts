@@ -6,7 +6,7 @@ import { counted, type Report } from "../report.ts";
 import type { FileCursor } from "./cursor.ts";
 
 /** A line of `entries.ndjson`. */
-interface Line {
+interface EntryLine {
   /** Counted from 1. */
   readonly number: number;
   readonly hash: Uint8Array;
@@ -17,7 +17,7 @@ interface Line {
 }
 
 /** An entry whose bytes do not match its leaf: one of the two was changed. */
-interface Mismatch {
+interface EntryMismatch {
   readonly seq: number;
   /** Line number in `entries.ndjson`. */
   readonly line: number;
@@ -47,15 +47,15 @@ export class EntryWalk {
   readonly #report: Report;
   readonly #isFiltered: boolean;
   readonly #passed = new Map<number, Uint8Array>();
-  readonly #mismatches: Mismatch[] = [];
+  readonly #mismatches: EntryMismatch[] = [];
   #mismatchCount = 0;
   #missing: number[] = [];
   #missingCount = 0;
   /** Lines that appear before lines of earlier entries, kept until their turn. */
-  readonly #early = new Map<number, Line>();
+  readonly #early = new Map<number, EntryLine>();
   #earlyBytes = 0;
-  #waiting: Line | null = null;
-  #following: Line | null = null;
+  #waiting: EntryLine | null = null;
+  #following: EntryLine | null = null;
   #reached = 0;
   #lines = 0;
   #before: Uint8Array | null = null;
@@ -107,7 +107,7 @@ export class EntryWalk {
     return undefined;
   }
 
-  #compare(line: Line, leaf: Uint8Array, before: Uint8Array | null): EntryFields | undefined {
+  #compare(line: EntryLine, leaf: Uint8Array, before: Uint8Array | null): EntryFields | undefined {
     if (isEqual(line.hash, leaf)) {
       this.#included += 1;
       return this.#check(line, before);
@@ -189,7 +189,7 @@ export class EntryWalk {
   }
 
   /** The current line; the next one once that has been handled. */
-  async #line(): Promise<Line | null> {
+  async #line(): Promise<EntryLine | null> {
     this.#waiting ??= this.#following ?? (await this.#read());
     if (this.#waiting === this.#following) this.#following = null;
     while (this.#waiting) {
@@ -206,7 +206,7 @@ export class EntryWalk {
   }
 
   /** The next line that contains an entry of the range. Other lines are reported and skipped. */
-  async #read(): Promise<Line | null> {
+  async #read(): Promise<EntryLine | null> {
     const { first, last } = this.#manifest.range;
     while (!this.#isFlooded) {
       const bytes = await this.#cursor.line();
@@ -229,7 +229,7 @@ export class EntryWalk {
   }
 
   /** Reports an entry whose place has passed. */
-  #misplaced(line: Line): void {
+  #misplaced(line: EntryLine): void {
     const { seq } = line.fields;
     const passed = this.#passed.get(seq);
     if (!passed || !isEqual(passed, line.hash)) {
@@ -245,7 +245,7 @@ export class EntryWalk {
     this.#sayMoved(line, "after later ones");
   }
 
-  #sayMoved({ number, fields: { seq } }: Line, where: string): void {
+  #sayMoved({ number, fields: { seq } }: EntryLine, where: string): void {
     const what = `Line ${number} of entries.ndjson is entry ${seq}, ${where}: the lines were reordered.`;
     this.#report.tampered("entry_misplaced", what, seq);
   }
@@ -267,7 +267,7 @@ export class EntryWalk {
   }
 
   /** Checks the contents of a genuine entry. */
-  #check({ fields, problem }: Line, before: Uint8Array | null): EntryFields | undefined {
+  #check({ fields, problem }: EntryLine, before: Uint8Array | null): EntryFields | undefined {
     const { seq, ts, prev } = fields;
     if (problem !== null) {
       this.#report.tampered(

@@ -1,6 +1,6 @@
 import type { Manifest } from "../../article14/format/manifest.ts";
 import { HASH_BYTES, type TreeHash } from "../../proof/hash.ts";
-import { nodesOf, type Range } from "../../proof/ranges.ts";
+import { type LeafRange, nodesOf } from "../../proof/ranges.ts";
 import { GrowingTree } from "../../proof/tree.ts";
 import { counted, type Report } from "../report.ts";
 import type { Anchors } from "./anchors.ts";
@@ -88,7 +88,7 @@ export class LeafWalk {
     return isWhole;
   }
 
-  #grow(range: Range, given: readonly string[]): void {
+  #grow(range: LeafRange, given: readonly string[]): void {
     const nodes = nodesOf(range);
     const hashes = hashesOf(given);
     if (nodes.length !== hashes.length || hashes.some(({ length }) => length !== HASH_BYTES)) {

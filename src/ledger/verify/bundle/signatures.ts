@@ -2,7 +2,7 @@ import type { Manifest } from "../../article14/format/manifest.ts";
 import { parseSignedCheckpoint } from "../../proof/checkpoint.ts";
 import { isEqual } from "../../proof/hash.ts";
 import { fromBase64, NoteError, signersOf } from "../../proof/note.ts";
-import type { Trust, VerifyTools } from "../../proof/verification.ts";
+import type { TrustAnchors, VerifyTools } from "../../proof/verification.ts";
 import type { Report } from "../report.ts";
 import { type BundleKeys, isSameKey } from "./trust.ts";
 
@@ -18,7 +18,7 @@ export async function checkManifestSignature(
   manifestBytes: Uint8Array,
   signatureLine: Uint8Array,
   { trusted, inside }: BundleKeys,
-  { keys: given }: Trust,
+  { keys: given }: TrustAnchors,
   tools: VerifyTools,
   report: Report,
 ): Promise<void> {
@@ -93,7 +93,7 @@ export async function checkCheckpoint(
 /** The keys that the result relies on. For `covered`, see `Anchors`. */
 export function keyFact(
   { trusted, inside }: BundleKeys,
-  { keys: given }: Trust,
+  { keys: given }: TrustAnchors,
   manifest: Manifest,
   covered: number,
 ): string {

@@ -11,7 +11,7 @@ import {
   signersOf,
   type VerifierKey,
 } from "../../proof/note.ts";
-import type { Trust, VerifyTools } from "../../proof/verification.ts";
+import type { TrustAnchors, VerifyTools } from "../../proof/verification.ts";
 import type { Report } from "../report.ts";
 
 /** The keys that matter for a bundle. */
@@ -72,7 +72,7 @@ export function parseKeys(text: string, origin: string, tools: VerifyTools): Ver
 export async function resolveKeys(
   manifest: Manifest,
   inside: readonly VerifierKey[],
-  trust: Trust,
+  trust: TrustAnchors,
   hash: TreeHash,
   tools: VerifyTools,
   report: Report,

@@ -13,12 +13,17 @@ import {
 } from "../../article14/format/manifest.ts";
 import { type TreeHash, treeHash } from "../../proof/hash.ts";
 import { NoteError, type VerifierKey } from "../../proof/note.ts";
-import { type Trust, type Verification, type VerifyTools, verdictOf } from "../../proof/verification.ts";
+import {
+  type TrustAnchors,
+  type Verification,
+  type VerifyTools,
+  verdictOf,
+} from "../../proof/verification.ts";
 import { Report } from "../report.ts";
 import { Anchors } from "./anchors.ts";
 import { type ArchivedFile, openArchive } from "./archive/archive.ts";
 import { ArchiveError, shown } from "./archive/error.ts";
-import { Breath } from "./breath.ts";
+import { LoopYield } from "./breath.ts";
 import { FileCursor, LineTooLong, portableHash, type RunningHash } from "./cursor.ts";
 import { checkEdges } from "./edges.ts";
 import { EntryWalk } from "./entries.ts";
@@ -47,7 +52,11 @@ const SLACK = 16_000_000;
  * @param bundle The zip. It is read in parts, at any offset.
  * @throws only what reading `bundle` itself throws
  */
-export async function verifyBundle(bundle: Blob, trust: Trust, tools: BundleTools): Promise<Verification> {
+export async function verifyBundle(
+  bundle: Blob,
+  trust: TrustAnchors,
+  tools: BundleTools,
+): Promise<Verification> {
   const report = new Report();
   try {
     await new BundleCheck(trust, tools, report).run(bundle);
@@ -70,16 +79,16 @@ function reportArchive(error: ArchiveError, report: Report): void {
 }
 
 class BundleCheck {
-  readonly #trust: Trust;
+  readonly #trust: TrustAnchors;
   readonly #tools: VerifyTools;
   readonly #runningHash: () => RunningHash;
   readonly #report: Report;
   readonly #hash: TreeHash;
   readonly #files = new Map<BundleFile, ArchivedFile>();
   readonly #cursors = new Map<ListedFile, FileCursor>();
-  readonly #breath = new Breath();
+  readonly #breath = new LoopYield();
 
-  constructor(trust: Trust, { runningHash = portableHash, ...tools }: BundleTools, report: Report) {
+  constructor(trust: TrustAnchors, { runningHash = portableHash, ...tools }: BundleTools, report: Report) {
     this.#trust = trust;
     this.#tools = guarded(tools);
     this.#runningHash = runningHash;

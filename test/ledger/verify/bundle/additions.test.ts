@@ -6,7 +6,7 @@ import {
   parseSignedCheckpoint,
   type SignedCheckpoint,
 } from "../../../../src/ledger/proof/checkpoint.ts";
-import type { Trust } from "../../../../src/ledger/proof/verification.ts";
+import type { TrustAnchors } from "../../../../src/ledger/proof/verification.ts";
 import { type BundleBench, openBench, story, WORKSPACE } from "../../article14/support.ts";
 import { draft } from "../../support.ts";
 import { forgedEnd, signedBy, withStranger } from "./forgery.ts";
@@ -90,7 +90,13 @@ function originOf(bundle: Unpacked): string {
   return JSON.parse(bundle.text("manifest.json")).origin;
 }
 
-function trustOf({ keys: indices, checkpoints }: { keys: number[]; checkpoints: readonly string[] }): Trust {
+function trustOf({
+  keys: indices,
+  checkpoints,
+}: {
+  keys: number[];
+  checkpoints: readonly string[];
+}): TrustAnchors {
   return {
     ...trustIn(...indices.map((index) => keys[index] ?? "")),
     checkpoints: checkpoints.flatMap((name) => genuine[name] ?? []),
@@ -108,7 +114,7 @@ function isTelling({
   return indices.length > 0 || checkpoints.some((name) => name !== "0" && name !== "another ledger");
 }
 
-async function verdictOf(bundle: Unpacked, trust: Trust): Promise<string> {
+async function verdictOf(bundle: Unpacked, trust: TrustAnchors): Promise<string> {
   return (await verify(bundle.copy(), trust)).verdict;
 }
 

@@ -8,12 +8,12 @@ import {
   keyIdOf,
   parseVerifierKey,
 } from "../../../../src/ledger/proof/note.ts";
-import type { Trust, Verification } from "../../../../src/ledger/proof/verification.ts";
+import type { TrustAnchors, Verification } from "../../../../src/ledger/proof/verification.ts";
 import { sha256 } from "../../../../src/ledger/tree-hash.ts";
 import { verifyBundle } from "../../../../src/ledger/verify/bundle/verify.ts";
 import { tools } from "../../../../src/ledger/verify/tools.ts";
 
-export const NOTHING_GIVEN: Trust = { keys: [], checkpoints: [] };
+export const NOTHING_GIVEN: TrustAnchors = { keys: [], checkpoints: [] };
 
 /** A bundle unpacked by code that did not pack it, to be changed and packed again. */
 export class Unpacked {
@@ -130,13 +130,13 @@ export class Forger {
   }
 }
 
-export function verify(bundle: Blob | Unpacked, trust: Partial<Trust> = {}): Promise<Verification> {
+export function verify(bundle: Blob | Unpacked, trust: Partial<TrustAnchors> = {}): Promise<Verification> {
   const blob = bundle instanceof Unpacked ? bundle.pack() : bundle;
   return verifyBundle(blob, { ...NOTHING_GIVEN, ...trust }, tools);
 }
 
 /** Trust in a bundle's key, for an auditor who obtained it by another way. */
-export function trustIn(...verifierKeys: string[]): Pick<Trust, "keys"> {
+export function trustIn(...verifierKeys: string[]): Pick<TrustAnchors, "keys"> {
   return { keys: verifierKeys.map((key) => parseVerifierKey(sha256, key)) };
 }
 

@@ -21,7 +21,7 @@ import { TokenRow } from "./token-row.tsx";
 const ADDRESS = "/console/settings/developers";
 const PAGE_SIZE = 100;
 
-interface Shown {
+interface ShownToken {
   readonly token: IssuedToken;
   readonly former?: string | null;
 }
@@ -33,7 +33,7 @@ interface Shown {
 export function Developers(): JSX.Element {
   const { query, route } = useLocation();
   const { session, can } = useSession();
-  const [shown, setShown] = useState<Shown | null>(null);
+  const [shown, setShown] = useState<ShownToken | null>(null);
   const tokens = usePages<Token>("tokens", (cursor, signal) =>
     call("GET /v1/tokens", {
       query: { limit: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) },

@@ -2,7 +2,7 @@ import type { AnswerOf } from "../../../api/client.ts";
 import { problemOf } from "../../../api/client.ts";
 import { offline } from "../../../api/problem.ts";
 
-type Written = AnswerOf<"POST /v1/vault/documents">;
+type UploadedDocument = AnswerOf<"POST /v1/vault/documents">;
 
 export interface SendOptions {
   readonly signal: AbortSignal;
@@ -14,7 +14,7 @@ export interface SendOptions {
  * `POST /v1/vault/documents` like `call`, through the only browser interface that reports upload progress.
  * @throws ApiProblem; the signal's reason
  */
-export function sendDocument(body: Blob, { signal, sent }: SendOptions): Promise<Written> {
+export function sendDocument(body: Blob, { signal, sent }: SendOptions): Promise<UploadedDocument> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
       reject(signal.reason);
@@ -31,7 +31,7 @@ export function sendDocument(body: Blob, { signal, sent }: SendOptions): Promise
     request.addEventListener("abort", () => reject(signal.reason));
     request.addEventListener("load", () => {
       if (request.status >= 200 && request.status < 300) {
-        resolve(JSON.parse(request.responseText) as Written);
+        resolve(JSON.parse(request.responseText) as UploadedDocument);
         return;
       }
       const headers = { "content-type": request.getResponseHeader("content-type") ?? "" };

@@ -4,7 +4,7 @@ import type { ApiProblem } from "../../../api/problem.ts";
 import { Empty } from "../../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../../parts/problem.tsx";
 import { plural } from "../../../parts/text.tsx";
-import { addressOfView, type View } from "../address.ts";
+import { addressOfView, type SearchView } from "../address.ts";
 
 /** Explains what an agent can see, before any search. */
 export function AgentsView({
@@ -12,7 +12,7 @@ export function AgentsView({
   scopes,
   problem,
 }: {
-  readonly view: View;
+  readonly view: SearchView;
   /** The scopes with documents that the agent can see. */
   readonly scopes: readonly VaultScope[] | undefined;
   readonly problem: ApiProblem | null;

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { TextField } from "../../../parts/field.tsx";
 import { Loading, ProblemNote } from "../../../parts/problem.tsx";
 import { countText } from "../../../parts/text.tsx";
-import { addressOfView, type View } from "../address.ts";
+import { addressOfView, type SearchView } from "../address.ts";
 import { isBelow } from "../search/reach.tsx";
 import { matching, type ScopeNode, treeOf } from "./tree.ts";
 import type { Scopes } from "./use-scopes.ts";
@@ -14,7 +14,7 @@ const MANY = 15;
 const SHOWN = 200;
 
 /** The scopes with documents as a tree of links, each with its number of documents. */
-export function ScopeTree({ view, of }: { readonly view: View; readonly of: Scopes }): JSX.Element {
+export function ScopeTree({ view, of }: { readonly view: SearchView; readonly of: Scopes }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const [wanted, setWanted] = useState("");
   const { scopes, problem, reload } = of;
@@ -59,7 +59,7 @@ export function ScopeTree({ view, of }: { readonly view: View; readonly of: Scop
 
 interface LevelProps {
   readonly nodes: readonly ScopeNode[];
-  readonly view: View;
+  readonly view: SearchView;
   /** Whether all nodes are expanded, as they are while searching. */
   readonly isAllOpen: boolean;
 }
@@ -83,7 +83,7 @@ function Branch({
   isAllOpen,
 }: {
   readonly node: ScopeNode;
-  readonly view: View;
+  readonly view: SearchView;
   readonly isAllOpen: boolean;
 }): JSX.Element {
   const [asked, setAsked] = useState<boolean | null>(null);
@@ -118,7 +118,7 @@ function ScopeLink({
   node: { path, documents },
   name,
 }: {
-  readonly view: View;
+  readonly view: SearchView;
   readonly node: ScopeNode;
   readonly name: string;
 }): JSX.Element {

@@ -10,23 +10,28 @@ export interface ScopeNode {
   readonly children: readonly ScopeNode[];
 }
 
-interface Growing {
+interface MutableScopeNode {
   readonly path: string;
   readonly name: string;
   documents: number;
-  readonly children: Map<string, Growing>;
+  readonly children: Map<string, MutableScopeNode>;
 }
 
 /** Builds the tree of scopes below a root with an empty path. Intermediate paths without documents are nodes too. */
 export function treeOf(scopes: readonly VaultScope[]): ScopeNode {
-  const root: Growing = { path: "", name: "", documents: 0, children: new Map() };
+  const root: MutableScopeNode = { path: "", name: "", documents: 0, children: new Map() };
   for (const { scope, documents } of scopes) {
     let node = root;
     node.documents += documents;
     if (scope === "/") continue;
     for (const name of scope.split("/")) {
       const path = node.path === "" ? name : `${node.path}/${name}`;
-      const child: Growing = node.children.get(name) ?? { path, name, documents: 0, children: new Map() };
+      const child: MutableScopeNode = node.children.get(name) ?? {
+        path,
+        name,
+        documents: 0,
+        children: new Map(),
+      };
       node.children.set(name, child);
       child.documents += documents;
       node = child;
@@ -35,7 +40,7 @@ export function treeOf(scopes: readonly VaultScope[]): ScopeNode {
   return grown(root);
 }
 
-function grown({ path, name, documents, children }: Growing): ScopeNode {
+function grown({ path, name, documents, children }: MutableScopeNode): ScopeNode {
   return {
     path,
     name,

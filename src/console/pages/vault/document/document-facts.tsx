@@ -8,7 +8,7 @@ import { countText, Time } from "../../../parts/text.tsx";
 import { useSession } from "../../../state/session.tsx";
 import { typeName } from "../add/file-type.ts";
 import { addressOfView, viewOf } from "../address.ts";
-import { type Pairs, pairText } from "../pairs.ts";
+import { type MetadataPairs, pairText } from "../pairs.ts";
 import { SourceLink } from "../source-link.tsx";
 
 export function DocumentFacts({
@@ -98,7 +98,7 @@ function Vectors({
   );
 }
 
-function Metadata({ of }: { readonly of: Pairs }): JSX.Element {
+function Metadata({ of }: { readonly of: MetadataPairs }): JSX.Element {
   const pairs = Object.entries(of);
   if (pairs.length === 0) return <span class="muted">None</span>;
   return (

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { Passage } from "./passage.ts";
+import type { TextPassage } from "./passage.ts";
 import { type Slice, slicesOf } from "./slices.ts";
 
 /** A document's text, scrolled to a marked passage. */
@@ -9,7 +9,7 @@ export function DocumentText({
   passage,
 }: {
   readonly text: string;
-  readonly passage: Passage | null;
+  readonly passage: TextPassage | null;
 }): JSX.Element {
   const slices = useMemo(() => slicesOf(text), [text]);
   const marked = useRef<HTMLElement>(null);
@@ -57,7 +57,7 @@ function MarkedSlice({
   first,
 }: {
   readonly slice: Slice;
-  readonly passage: Passage;
+  readonly passage: TextPassage;
   /** The slice in which the passage begins: receives the element of the mark. */
   readonly first: { current: HTMLElement | null } | undefined;
 }): JSX.Element {

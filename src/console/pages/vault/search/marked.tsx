@@ -1,8 +1,14 @@
 import type { JSX } from "preact";
-import { mark, type Words } from "./marks.ts";
+import { mark, type QuestionWords } from "./marks.ts";
 
 /** A text with the query's words marked. Rendered as elements, never as markup. */
-export function Marked({ text, words }: { readonly text: string; readonly words: Words }): JSX.Element {
+export function Marked({
+  text,
+  words,
+}: {
+  readonly text: string;
+  readonly words: QuestionWords;
+}): JSX.Element {
   return (
     <>
       {mark(text, words).map((piece, index) =>

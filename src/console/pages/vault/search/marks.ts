@@ -2,13 +2,13 @@ import { stemmer } from "stemmer";
 import { isStopWord } from "../../../../vault/terms/stop-words.ts";
 
 /** A part of a text, and whether it matches the query. */
-export interface Piece {
+export interface MarkedText {
   readonly text: string;
   readonly isMarked: boolean;
 }
 
 /** A query's words in the form that a search compares. */
-export interface Words {
+export interface QuestionWords {
   /** Stems of space-separated words. */
   readonly stems: ReadonlySet<string>;
   /** For scripts without spaces: characters and pairs of characters. */
@@ -25,7 +25,10 @@ const LONGEST_WORD = 200;
  * The words that a search for `question` uses: without stop words unless there are no others, and with the server's
  * corrections. The same as in `vault/terms/words.ts`.
  */
-export function wordsOf(question: string, corrected: Readonly<Record<string, readonly string[]>>): Words {
+export function wordsOf(
+  question: string,
+  corrected: Readonly<Record<string, readonly string[]>>,
+): QuestionWords {
   const stems = new Set<string>();
   const signs = new Set<string>();
   const words: string[] = [];
@@ -42,8 +45,8 @@ export function wordsOf(question: string, corrected: Readonly<Record<string, rea
 }
 
 /** Splits a text into pieces, with matches marked. Joined they are the text. */
-export function mark(text: string, words: Words): Piece[] {
-  const pieces: Piece[] = [];
+export function mark(text: string, words: QuestionWords): MarkedText[] {
+  const pieces: MarkedText[] = [];
   let at = 0;
   for (const { start, end } of marksIn(text, words)) {
     if (start > at) pieces.push({ text: text.slice(at, start), isMarked: false });
@@ -54,12 +57,12 @@ export function mark(text: string, words: Words): Piece[] {
   return pieces;
 }
 
-interface Stretch {
+interface TextRange {
   readonly start: number;
   readonly end: number;
 }
 
-function* marksIn(text: string, { stems, signs }: Words): Generator<Stretch> {
+function* marksIn(text: string, { stems, signs }: QuestionWords): Generator<TextRange> {
   for (const match of text.matchAll(RUN)) {
     for (const { isUnspaced, characters, starts, end } of partsOf(match[0], match.index)) {
       const start = starts[0] ?? match.index;
@@ -77,7 +80,7 @@ function* signMarks(
   characters: readonly string[],
   bounds: readonly number[],
   signs: ReadonlySet<string>,
-): Generator<Stretch> {
+): Generator<TextRange> {
   const isMarked = characters.map(
     (character, index) =>
       signs.has(character) ||
@@ -93,7 +96,7 @@ function* signMarks(
   }
 }
 
-interface Part {
+interface WordRun {
   readonly isUnspaced: boolean;
   /** Folded: lower case, without accents. */
   readonly characters: string[];
@@ -103,8 +106,8 @@ interface Part {
 }
 
 /** Splits a run of letters where the script changes between spaced and unspaced. */
-function partsOf(run: string, offset = 0): readonly Part[] {
-  const parts: Part[] = [];
+function partsOf(run: string, offset = 0): readonly WordRun[] {
+  const parts: WordRun[] = [];
   let at = offset;
   for (const character of run) {
     const start = at;

@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
 import { Empty } from "../../../parts/page.tsx";
-import { addressOfView, hasOptions, type View } from "../address.ts";
+import { addressOfView, hasOptions, type SearchView } from "../address.ts";
 
 /** Nothing was found: suggests other searches, each as a link. */
-export function NothingFound({ view }: { readonly view: View }): JSX.Element {
-  const tries: readonly (readonly [boolean, string, Partial<View>])[] = [
+export function NothingFound({ view }: { readonly view: SearchView }): JSX.Element {
+  const tries: readonly (readonly [boolean, string, Partial<SearchView>])[] = [
     [view.filter !== "", "Search without the metadata filter", { filter: "" }],
     [view.scope !== "", "Search in all scopes", { scope: "" }],
     [view.agent !== "", "Search as yourself", { agent: "" }],

@@ -2,14 +2,14 @@ import type { JSX } from "preact";
 import type { VaultScope } from "../../../../http/api.ts";
 import { plural } from "../../../parts/text.tsx";
 import { useSession } from "../../../state/session.tsx";
-import type { View } from "../address.ts";
+import type { SearchView } from "../address.ts";
 
 /** Explains what the search could see, so the reader knows what the results cannot contain. */
 export function Reach({
   view: { scope, agent, filter },
   scopes,
 }: {
-  readonly view: View;
+  readonly view: SearchView;
   /** The visible scopes with documents; undefined before they are read. */
   readonly scopes: readonly VaultScope[] | undefined;
 }): JSX.Element {

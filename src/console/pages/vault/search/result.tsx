@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
 import type { FoundPassage } from "../../../../http/api.ts";
-import { addressOfView, documentAddress, type SearchMode, type View } from "../address.ts";
-import { type Pairs, pairText } from "../pairs.ts";
+import { addressOfView, documentAddress, type SearchMode, type SearchView } from "../address.ts";
+import { type MetadataPairs, pairText } from "../pairs.ts";
 import { SourceLink } from "../source-link.tsx";
 import { Marked } from "./marked.tsx";
-import type { Words } from "./marks.ts";
+import type { QuestionWords } from "./marks.ts";
 import { Why } from "./why.tsx";
 
 /** A passage found. Its title links to the passage in its document. */
@@ -15,10 +15,10 @@ export function Result({
   view,
 }: {
   readonly passage: FoundPassage;
-  readonly words: Words;
+  readonly words: QuestionWords;
   /** The mode actually used. */
   readonly mode: SearchMode;
-  readonly view: View;
+  readonly view: SearchView;
 }): JSX.Element {
   return (
     <li class="card vault-result">
@@ -48,7 +48,7 @@ export function Result({
 }
 
 /** A document's metadata; each pair links to the same search filtered by it. */
-function MetadataLinks({ of, view }: { readonly of: Pairs; readonly view: View }): JSX.Element {
+function MetadataLinks({ of, view }: { readonly of: MetadataPairs; readonly view: SearchView }): JSX.Element {
   return (
     <>
       {Object.entries(of).map(([name, value]) => {

@@ -5,7 +5,7 @@ import { Loading, ProblemNote } from "../../../parts/problem.tsx";
 import { durationText, plural } from "../../../parts/text.tsx";
 import { useSession } from "../../../state/session.tsx";
 import type { Loaded } from "../../../state/use-data.ts";
-import { MODES, type View } from "../address.ts";
+import { MODES, type SearchView } from "../address.ts";
 import { Corrected } from "./corrected.tsx";
 import { wordsOf } from "./marks.ts";
 import { NothingFound } from "./nothing.tsx";
@@ -18,7 +18,7 @@ export function Results({
   found,
   scopes,
 }: {
-  readonly view: View;
+  readonly view: SearchView;
   readonly found: Loaded<SearchAnswer>;
   readonly scopes: readonly VaultScope[] | undefined;
 }): JSX.Element {
@@ -48,7 +48,7 @@ export function Results({
   );
 }
 
-function Found({ view, answer }: { readonly view: View; readonly answer: SearchAnswer }): JSX.Element {
+function Found({ view, answer }: { readonly view: SearchView; readonly answer: SearchAnswer }): JSX.Element {
   const corrected = answer.explain?.corrected ?? {};
   const words = useMemo(() => wordsOf(view.text, answer.explain?.corrected ?? {}), [view.text, answer]);
   return (
@@ -105,7 +105,7 @@ function ChangedSince({
   );
 }
 
-function modeText({ mode }: SearchAnswer, view: View): string {
+function modeText({ mode }: SearchAnswer, view: SearchView): string {
   const name = MODES.find(([known]) => known === mode)?.[1] ?? mode;
   return mode === view.mode ? name : `${name}, because there are no vectors to search`;
 }

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Lines, Select, TextField } from "../../../parts/field.tsx";
 import { Icon } from "../../../parts/icons.tsx";
-import { HALF_LIVES, hasOptions, MODES, MOST, type SearchMode, type View } from "../address.ts";
+import { HALF_LIVES, hasOptions, MODES, MOST, type SearchMode, type SearchView } from "../address.ts";
 import { readPairs } from "../pairs.ts";
 import { AgentField } from "./agent-field.tsx";
 
@@ -12,8 +12,8 @@ export function SearchForm({
   go,
   errors,
 }: {
-  readonly view: View;
-  readonly go: (view: View) => void;
+  readonly view: SearchView;
+  readonly go: (view: SearchView) => void;
   /** Errors of the last search, by JSON pointer. */
   readonly errors: ReadonlyMap<string, string>;
 }): JSX.Element {
@@ -31,7 +31,7 @@ export function SearchForm({
     if (view.filter !== "") setOpen(true);
   }, [view.filter]);
 
-  function send(change: Partial<View> = {}): void {
+  function send(change: Partial<SearchView> = {}): void {
     const { error } = readPairs(filter);
     setFilterError(error);
     if (error !== undefined) setOpen(true);

@@ -4,8 +4,8 @@ import { Facts } from "../../../parts/page.tsx";
 import { plural, shortId } from "../../../parts/text.tsx";
 import type { SearchMode } from "../address.ts";
 
-type Explained = NonNullable<FoundPassage["explain"]>;
-type Part = NonNullable<Explained["keyword"]>;
+type ResultExplanation = NonNullable<FoundPassage["explain"]>;
+type ExplanationPart = NonNullable<ResultExplanation["keyword"]>;
 
 const ORDER: Readonly<Record<SearchMode, string>> = {
   hybrid: "of words and vectors",
@@ -19,7 +19,7 @@ export function Why({
   score,
   mode,
 }: {
-  readonly explain: Explained;
+  readonly explain: ResultExplanation;
   readonly score: number;
   readonly mode: SearchMode;
 }): JSX.Element {
@@ -55,12 +55,12 @@ export function Why({
   );
 }
 
-function wordsText({ rank, score }: Part): string {
+function wordsText({ rank, score }: ExplanationPart): string {
   if (rank === null) return "None of the words occurs in it, its title or its headings";
   return `Number ${rank} by words, score ${numberText(score)}`;
 }
 
-function vectorText({ rank, score }: Part): string {
+function vectorText({ rank, score }: ExplanationPart): string {
   if (rank === null) return `Not similar: ${numberText(score)}`;
   return `Number ${rank} by vector, similarity ${numberText(score)}`;
 }

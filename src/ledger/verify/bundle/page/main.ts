@@ -1,6 +1,6 @@
 import { parseCheckpoints } from "../../../proof/checkpoint.ts";
 import { NoteError, parseVerifierKey } from "../../../proof/note.ts";
-import type { Trust, Verdict, Verification } from "../../../proof/verification.ts";
+import type { TrustAnchors, Verdict, Verification } from "../../../proof/verification.ts";
 import { verifyBundle } from "../verify.ts";
 import { element, make, type PageElement } from "./dom.ts";
 import { browserTools, missingHere } from "./tools.ts";
@@ -17,7 +17,7 @@ const WORDS: Readonly<Record<Verdict, readonly [title: string, text: string]>> =
 let bundle: (Blob & { readonly name: string }) | null = null;
 
 /** The keys and checkpoints that the auditor pasted. @throws NoteError naming the field */
-function pastedTrust(): Trust {
+function pastedTrust(): TrustAnchors {
   const read = <T>(id: string, name: string, parse: (text: string) => T): T => {
     try {
       return parse(element(id).value);
