@@ -48,7 +48,7 @@ export interface Rooms {
   readonly budgets: Budgets;
   readonly gate: Gate;
   readonly feed: FeedHub;
-  readonly door: ModelGateway;
+  readonly modelGateway: ModelGateway;
   readonly vault: Vault;
   readonly tools: OpenedConnectors;
   readonly openedTasks: OpenTasks;
@@ -77,8 +77,20 @@ export interface Doors {
 
 /** Creates the HTTP interfaces: REST, MCP and the console. */
 export function openDoors(rooms: Rooms): Doors {
-  const { config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools } =
-    rooms;
+  const {
+    config,
+    db,
+    ledgers,
+    agents,
+    tokens,
+    workspaces,
+    metrics,
+    budgets,
+    gate,
+    modelGateway,
+    vault,
+    tools,
+  } = rooms;
   const { openedTasks, schedules, clock, ids, random, log, readiness, webhookDue } = rooms;
   const { sessions, links, consoleUrl, mcpFixtures } = rooms;
   const { tasks, desk, quoted, eraser } = openedTasks;
@@ -112,7 +124,7 @@ export function openDoors(rooms: Rooms): Doors {
   const operatorSecret = createSecret(random);
   const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
-    door: {
+    endpoints: {
       ...{ gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
       bodies: new BodyShares({ clock }),
       answers,
@@ -123,7 +135,7 @@ export function openDoors(rooms: Rooms): Doors {
     db,
     agents: {
       ...{ agents, budgets, tokens, clock },
-      tierNumbers: () => door.tiers.numbers(),
+      tierNumbers: () => modelGateway.tiers.numbers(),
       async endWork(workspaceId, agent) {
         tools.calls.stopAgent(workspaceId, agent.id);
         await tasks.stopAgent(workspaceId, agent);
@@ -137,7 +149,7 @@ export function openDoors(rooms: Rooms): Doors {
     tokens: { tokens, agents, clock },
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
-    models: { door, agents },
+    models: { models: modelGateway, agents },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },
     approvals: { desk },

@@ -38,7 +38,7 @@ export async function openWork(
   const { ledger, lists, faults, keys } = ledgers;
   const { instance } = keys;
   const ownFiles = plan && plan.openFiles - plan.connections;
-  const door = await createModelGateway(
+  const modelGateway = await createModelGateway(
     config,
     clock,
     modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], ownFiles),
@@ -55,7 +55,7 @@ export async function openWork(
     ...{ secretKey, instance, main, listening },
   });
   const openedTasks = openTasks({
-    ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, door, notices },
+    ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, modelGateway, notices },
     ...{ clock, ids, log, forgetting, tools: tools.registry },
     nodeCeiling: config.limits.runningTasksPerNode,
     queueLimit: config.limits.queuedTasks,
@@ -69,8 +69,8 @@ export async function openWork(
   const { tasks } = openedTasks;
   tools.calls.askThrough(openedTasks.calls);
   const { schedules, runs } = openSchedules({
-    ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
+    ...{ db, ledger, gate, tokens, workspaces, agents, modelGateway, tasks, forgetting, clock, ids, log },
     ...{ lists, faults, tools: tools.registry },
   });
-  return { door, forgetting, embedding, vault, tools, openedTasks, schedules, runs };
+  return { modelGateway, forgetting, embedding, vault, tools, openedTasks, schedules, runs };
 }

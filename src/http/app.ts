@@ -36,7 +36,7 @@ import { type WebhookRouteParts, webhookRoutes } from "./routes/webhooks.ts";
 import { operatorRoutes, type WorkspaceRouteParts, workspaceRoutes } from "./routes/workspace.ts";
 
 export interface AppParts {
-  readonly door: EndpointContext;
+  readonly endpoints: EndpointContext;
   readonly log: Log;
   readonly loops: LoopGuard;
   readonly db: Db;
@@ -65,41 +65,43 @@ export interface AppParts {
 
 /** The whole REST API, one line per resource, and the MCP endpoint. */
 export function createApp(parts: AppParts) {
-  const { door } = parts;
-  const served = new PublicFiles({ clock: parts.system.clock, ids: door.ids });
+  const { endpoints } = parts;
+  const served = new PublicFiles({ clock: parts.system.clock, ids: endpoints.ids });
   const app = new Elysia({ name: "gatehouse" })
     // Runs first, for every path. A refused loop is neither counted nor recorded.
     .onRequest(({ request }) => {
       const problem = parts.loops.refusal(readVia(request.headers));
       if (problem === null) return;
-      const requestId = door.ids("req");
+      const requestId = endpoints.ids("req");
       return problemResponse(problem, { "gatehouse-request-id": requestId }, requestId);
     })
     .use(systemRoutes(parts.system, served))
-    .use(consoleRoutes(door, served))
-    .use(agentRoutes(door, parts.agents))
-    .use(taskRoutes(door, parts.tasks))
-    .use(feedRoutes(door, parts.events))
-    .use(approvalRoutes(door, { ...parts.approvals, ...parts.tasks }))
-    .use(scheduleRoutes(door, parts.schedules))
-    .use(webhookRoutes(door, { ...parts.webhooks, db: parts.db }))
-    .use(tokenRoutes(door, parts.tokens))
-    .use(sessionRoutes(door, parts.sessions))
-    .use(consoleLinkRoutes(door, parts.consoleLinks))
-    .use(modelRoutes(door, parts.models))
-    .use(vaultRoutes(door, parts.vault))
-    .use(connectorRoutes(door, parts.connectors))
-    .use(toolRoutes(door, parts.tools))
-    .use(workspaceRoutes(door, parts.workspace))
-    .use(workspaceStopRoutes(door, parts.workspace))
-    .use(operatorRoutes(door, parts.workspace))
-    .use(nodeStopRoutes(door, parts.workspace))
-    .use(ledgerProofRoutes(door, { ...parts.proofs, db: parts.db, workspaces: parts.workspace.workspaces }))
-    .use(ledgerKeyRoutes(door, parts.rotation))
-    .use(payloadRoutes(door, parts.payloads))
-    .use(usageRoutes(door, parts.usage))
-    .use(ledgerRoutes(door, { ...parts.exports, db: parts.db, log: parts.log }))
-    .use(mcpRoutes(door, parts.mcp));
+    .use(consoleRoutes(endpoints, served))
+    .use(agentRoutes(endpoints, parts.agents))
+    .use(taskRoutes(endpoints, parts.tasks))
+    .use(feedRoutes(endpoints, parts.events))
+    .use(approvalRoutes(endpoints, { ...parts.approvals, ...parts.tasks }))
+    .use(scheduleRoutes(endpoints, parts.schedules))
+    .use(webhookRoutes(endpoints, { ...parts.webhooks, db: parts.db }))
+    .use(tokenRoutes(endpoints, parts.tokens))
+    .use(sessionRoutes(endpoints, parts.sessions))
+    .use(consoleLinkRoutes(endpoints, parts.consoleLinks))
+    .use(modelRoutes(endpoints, parts.models))
+    .use(vaultRoutes(endpoints, parts.vault))
+    .use(connectorRoutes(endpoints, parts.connectors))
+    .use(toolRoutes(endpoints, parts.tools))
+    .use(workspaceRoutes(endpoints, parts.workspace))
+    .use(workspaceStopRoutes(endpoints, parts.workspace))
+    .use(operatorRoutes(endpoints, parts.workspace))
+    .use(nodeStopRoutes(endpoints, parts.workspace))
+    .use(
+      ledgerProofRoutes(endpoints, { ...parts.proofs, db: parts.db, workspaces: parts.workspace.workspaces }),
+    )
+    .use(ledgerKeyRoutes(endpoints, parts.rotation))
+    .use(payloadRoutes(endpoints, parts.payloads))
+    .use(usageRoutes(endpoints, parts.usage))
+    .use(ledgerRoutes(endpoints, { ...parts.exports, db: parts.db, log: parts.log }))
+    .use(mcpRoutes(endpoints, parts.mcp));
   const routes = () => app.routes;
   // Made from the routes above.
   const document = madeOnce(() =>
@@ -114,12 +116,12 @@ export function createApp(parts: AppParts) {
     { detail: { hide: true } },
   );
   const whole = app.onError(({ error, code, request }) =>
-    failure(error, code, request, routes, door.ids, parts.log),
+    failure(error, code, request, routes, endpoints.ids, parts.log),
   );
   whole.config.serve = {
     routes: catchPaths(
       (request) => whole.fetch(request),
-      () => notFound(door.ids("req")),
+      () => notFound(endpoints.ids("req")),
     ),
   };
   return whole;

@@ -104,7 +104,7 @@ const BROWSER_HEADERS = { "cache-control": "no-store", "x-content-type-options":
  * JSON.
  */
 export function endpoint<Body extends TSchema = TObject, Query extends TProperties = TProperties>(
-  door: EndpointContext,
+  endpoints: EndpointContext,
   spec: EndpointSpec<Body, Query>,
   handle: (input: EndpointInput<Body, Query>) => Promise<Reply | StreamReply>,
 ): Endpoint {
@@ -115,8 +115,8 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
   const readCaller = spec.signsIn ? readSignIn : readBrowserCredential;
 
   async function answer({ request, params, server }: RouteContext): Promise<Response> {
-    const requestId = door.ids("req");
-    const credential = readCaller({ request, publicUrl: door.publicUrl }, door.operatorSecret);
+    const requestId = endpoints.ids("req");
+    const credential = readCaller({ request, publicUrl: endpoints.publicUrl }, endpoints.operatorSecret);
     const origin = {
       requestId,
       channel: "rest",
@@ -133,12 +133,12 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       urgent: spec.urgent === true,
     };
     let reply: Reply | StreamReply | undefined;
-    const result = await door.gate.call(operation, origin, async (call) => {
+    const result = await endpoints.gate.call(operation, origin, async (call) => {
       const { workspaceId } = call.caller;
-      claimConnection(door, request, workspaceId);
+      claimConnection(endpoints, request, workspaceId);
       const reading = {
         workspaceId,
-        shares: door.bodies,
+        shares: endpoints.bodies,
         limit: spec.bodyLimit,
         members: spec.bodyMembers,
       };
@@ -154,7 +154,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
         body: body ? body.parse(given) : (undefined as Static<Body>),
         query: query.parse(readQuery(request.url, querySchema)) as Static<TObject<Query>>,
       });
-      reply = "stream" in made ? made : door.answers.reply({ workspaceId, requestId, request }, made);
+      reply = "stream" in made ? made : endpoints.answers.reply({ workspaceId, requestId, request }, made);
       return reply;
     });
     const headers = callHeaders({ requestId, ledgerSeq: result.ledgerSeq, limit: result.limit });
@@ -163,10 +163,10 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     if (!result.ok) {
       // The entry could not be written, so the stream's resources are released.
       if (reply && "stream" in reply) reply.abandon();
-      door.metrics.answered[result.problem.status < 500 ? "4xx" : "5xx"].inc();
+      endpoints.metrics.answered[result.problem.status < 500 ? "4xx" : "5xx"].inc();
       return problemResponse(result.problem, headers, requestId);
     }
-    door.metrics.answered["2xx"].inc();
+    endpoints.metrics.answered["2xx"].inc();
     if (!("stream" in result.value)) return shortResponse(result.value, headers);
     server?.timeout(request, 0);
     return result.value.stream(headers, (seconds = 1) => server?.timeout(request, seconds));

@@ -5,7 +5,7 @@ import type { ProviderConfig } from "../config/config.ts";
 import { cappedFetch } from "./capped-fetch.ts";
 import { boundedFetch } from "./embed/fetch.ts";
 
-/** A configured source of models. MUST be reached only through the door. */
+/** A configured source of models. MUST be reached only through the model gateway. */
 export interface Provider {
   readonly timeoutMs: number;
   model(name: string): LanguageModelV4;
@@ -79,7 +79,7 @@ async function modelFactory(
 }
 
 /**
- * A provider's model that converts texts to vectors; undefined for a kind whose API has none. It bypasses the door,
+ * A provider's model that converts texts to vectors; undefined for a kind whose API has none. It bypasses the model gateway,
  * which controls the models that agents get answers from, so it MUST NOT be used to generate text.
  */
 export async function createEmbeddingModel(

@@ -28,7 +28,7 @@ export interface TaskParts {
   readonly workspaces: Workspaces;
   readonly agents: Agents;
   readonly tokens: Pick<Tokens, "grantOf">;
-  readonly door: ModelGateway;
+  readonly modelGateway: ModelGateway;
   readonly tools: ToolRegistry;
   readonly approvals: ApprovalEvidence;
   readonly hub: TaskEventHub;

@@ -138,7 +138,7 @@ export class TaskService {
   ): Promise<DispatchResult> {
     const { caller } = call;
     const { workspaceId } = caller;
-    const { agents, budgets, clock, db, door, tools, workspaces } = this.#parts;
+    const { agents, budgets, clock, db, modelGateway, tools, workspaces } = this.#parts;
     call.about({ agent: request.agent, ...(request.tier === undefined ? {} : { tier: request.tier }) });
     if (this.#draining.signal.aborted) throw draining();
     if (caller.agent && caller.agent.name !== request.agent) {
@@ -153,9 +153,9 @@ export class TaskService {
       const isAll = workspaces.isStopped(workspaceId);
       throw new Problem("agent_stopped", `The ${isAll ? "workspace" : `agent ${agent.name}`} is stopped.`);
     }
-    const tier = request.tier ?? door.tiers.lowest(agent.tierPolicy);
+    const tier = request.tier ?? modelGateway.tiers.lowest(agent.tierPolicy);
     call.about({ tier });
-    door.tiers.route(agent.tierPolicy, tier);
+    modelGateway.tiers.route(agent.tierPolicy, tier);
     const listed = request.tools ?? [];
     tools.find(workspaceId, listed, { tools: agent.tools, scopes: caller.scopes });
     await budgets.check(db, { workspaceId, agent });

@@ -3,7 +3,7 @@ import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { OPEN_POLICY, type TierPolicy } from "../../src/access/policy.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { Problem } from "../../src/base/errors.ts";
-import * as door from "../../src/models/door.ts";
+import * as gateway from "../../src/models/door.ts";
 import { startFakeModel } from "../support/fake-model.ts";
 
 const upstream = startFakeModel();
@@ -14,7 +14,7 @@ const ASK: LanguageModelV4CallOptions = {
 };
 
 async function open(policy: () => TierPolicy) {
-  const made = await door.createModelGateway(
+  const made = await gateway.createModelGateway(
     {
       providers: new Map([["up", { kind: "openai-compatible", baseUrl: upstream.url, timeoutMs: 60_000 }]]),
       tiers: new Map([[1, { tier: 1, name: "one", models: ["up/a", "up/b"] }]]),
@@ -35,15 +35,15 @@ async function codeOf(asked: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-test("the door's module exports only the door, and the door only tiers, prices and guarded models", async () => {
-  expect(Object.keys(door)).toEqual(["createModelDoor"]);
+test("the model gateway's module exports only that, and it only tiers, prices and guarded models", async () => {
+  expect(Object.keys(gateway)).toEqual(["createModelGateway"]);
   const { made, models } = await open(() => OPEN_POLICY);
   expect(Object.keys(made).sort()).toEqual(["enter", "open", "price", "tiers"]);
   const shape = ["doGenerate", "doStream", "modelId", "provider", "specificationVersion", "supportedUrls"];
   for (const { model } of models) expect(Object.keys(model).sort()).toEqual(shape);
 });
 
-test("only the door imports the providers' language models, and only they import an SDK", async () => {
+test("only the model gateway imports the providers' language models, and only they import an SDK", async () => {
   const src = `${import.meta.dir}/../../src`;
   const found: string[] = [];
   for await (const path of new Bun.Glob("**/*.ts").scan(src)) {

@@ -37,14 +37,14 @@ export interface AgentRouteParts {
 }
 
 export function agentRoutes(
-  door: EndpointContext,
+  endpoints: EndpointContext,
   { agents, budgets, tokens, endWork, endsWritten, clock, tierNumbers }: AgentRouteParts,
 ) {
   const view = (agent: Agent) => viewAgent(agent, tierNumbers());
   const tag = "Agents";
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "agent.list",
       scope: "agents:read",
@@ -72,7 +72,7 @@ export function agentRoutes(
   }
 
   const create = endpoint(
-    door,
+    endpoints,
     {
       action: "agent.create",
       scope: "agents:write",
@@ -101,7 +101,7 @@ export function agentRoutes(
   );
 
   const read = endpoint(
-    door,
+    endpoints,
     { action: "agent.read", scope: "agents:read", summary: "Read an agent", tag, status: 200 },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });
@@ -112,7 +112,7 @@ export function agentRoutes(
   );
 
   const change = endpoint(
-    door,
+    endpoints,
     {
       action: "agent.update",
       scope: "agents:write",
@@ -141,7 +141,7 @@ export function agentRoutes(
   );
 
   const archive = endpoint(
-    door,
+    endpoints,
     {
       action: "agent.archive",
       scope: "agents:write",
@@ -176,7 +176,7 @@ export function agentRoutes(
    * Takes effect immediately, even if the store cannot be written: work ends while the decision is being recorded.
    */
   const stop = endpoint(
-    door,
+    endpoints,
     {
       ...oversight,
       action: "oversight.stop",
@@ -216,7 +216,7 @@ export function agentRoutes(
   }
 
   const resume = endpoint(
-    door,
+    endpoints,
     { ...oversight, action: "oversight.resume", summary: "Resume a stopped agent" },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });

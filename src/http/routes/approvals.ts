@@ -93,9 +93,9 @@ export interface ApprovalRouteParts {
 }
 
 /** Decisions by people: on calls that wait for approval, and on the results of tasks. */
-export function approvalRoutes(door: EndpointContext, { desk, tasks, clock }: ApprovalRouteParts) {
+export function approvalRoutes(endpoints: EndpointContext, { desk, tasks, clock }: ApprovalRouteParts) {
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "approval.list",
       scope: "approvals:write",
@@ -120,7 +120,7 @@ export function approvalRoutes(door: EndpointContext, { desk, tasks, clock }: Ap
   );
 
   const decide = endpoint(
-    door,
+    endpoints,
     {
       action: "oversight.approve",
       scope: "approvals:write",
@@ -147,7 +147,7 @@ export function approvalRoutes(door: EndpointContext, { desk, tasks, clock }: Ap
   );
 
   const override = endpoint(
-    door,
+    endpoints,
     {
       action: "oversight.override",
       scope: "approvals:write",

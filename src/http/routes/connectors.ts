@@ -27,12 +27,12 @@ export interface ConnectorRouteParts {
   readonly workspaces: Workspaces;
 }
 
-export function connectorRoutes(door: EndpointContext, parts: ConnectorRouteParts) {
+export function connectorRoutes(endpoints: EndpointContext, parts: ConnectorRouteParts) {
   const { connectors, programs, catalogue, agents, workspaces } = parts;
   const tag = "Connectors";
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "connector.list",
       scope: "connectors:read",
@@ -54,7 +54,7 @@ export function connectorRoutes(door: EndpointContext, parts: ConnectorRoutePart
   );
 
   const create = endpoint(
-    door,
+    endpoints,
     {
       action: "connector.authorise",
       scope: "connectors:write",
@@ -72,7 +72,7 @@ export function connectorRoutes(door: EndpointContext, parts: ConnectorRoutePart
   );
 
   const refresh = endpoint(
-    door,
+    endpoints,
     {
       action: "connector.refresh",
       scope: "connectors:write",
@@ -88,7 +88,7 @@ export function connectorRoutes(door: EndpointContext, parts: ConnectorRoutePart
   );
 
   const remove = endpoint(
-    door,
+    endpoints,
     {
       action: "connector.remove",
       scope: "connectors:write",

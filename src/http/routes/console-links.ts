@@ -34,9 +34,9 @@ export function consoleLink(url: string, secret: string): string {
 }
 
 /** One-time links to the console, only for the node's operator. Neither in the contract nor in the API document. */
-export function consoleLinkRoutes(door: EndpointContext, { links, tokens, url }: ConsoleLinkRouteParts) {
+export function consoleLinkRoutes(endpoints: EndpointContext, { links, tokens, url }: ConsoleLinkRouteParts) {
   const create = endpoint(
-    door,
+    endpoints,
     {
       action: "session.link",
       scope: "tokens:write",

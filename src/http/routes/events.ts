@@ -35,11 +35,11 @@ const EVENTS = [
  * Changes in the workspace, for programs that display them. Every read is a ledger entry, so clients should not have
  * to poll.
  */
-export function feedRoutes(door: EndpointContext, parts: FeedRouteParts) {
+export function feedRoutes(endpoints: EndpointContext, parts: FeedRouteParts) {
   const { feed, streams, clock, callers } = parts;
 
   const read = endpoint(
-    door,
+    endpoints,
     {
       action: "events.read",
       scope: null,

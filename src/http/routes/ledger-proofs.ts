@@ -41,11 +41,11 @@ const tag = "Ledger";
  * keys and consistency proofs, which contain only hashes and sizes, and inclusion proofs for its own agent's entries.
  */
 export function ledgerProofRoutes(
-  door: EndpointContext,
+  endpoints: EndpointContext,
   { db, proofs, lists, keys, workspaces, agents }: LedgerProofParts,
 ) {
   const checkpoint = endpoint(
-    door,
+    endpoints,
     {
       action: "ledger.checkpoint",
       scope: "ledger:read",
@@ -57,7 +57,7 @@ export function ledgerProofRoutes(
   );
 
   const key = endpoint(
-    door,
+    endpoints,
     {
       action: "ledger.read",
       scope: "ledger:read",
@@ -75,7 +75,7 @@ export function ledgerProofRoutes(
   );
 
   const inclusion = endpoint(
-    door,
+    endpoints,
     {
       action: "ledger.read",
       scope: "ledger:read",
@@ -108,7 +108,7 @@ export function ledgerProofRoutes(
   );
 
   const consistency = endpoint(
-    door,
+    endpoints,
     {
       action: "ledger.read",
       scope: "ledger:read",
@@ -154,9 +154,9 @@ export function ledgerProofRoutes(
 /**
  * Only for the node's operator on the machine itself, because all workspaces share the key. Not in the API document.
  */
-export function ledgerKeyRoutes(door: EndpointContext, parts: RotationParts) {
+export function ledgerKeyRoutes(endpoints: EndpointContext, parts: RotationParts) {
   const rotate = endpoint(
-    door,
+    endpoints,
     {
       action: "ledger.rotate_key",
       scope: "settings:write",

@@ -47,13 +47,13 @@ export interface LedgerRouteParts extends LedgerExportParts {
   readonly lists: LedgerLists;
 }
 
-export function ledgerRoutes(door: EndpointContext, parts: LedgerRouteParts) {
+export function ledgerRoutes(endpoints: EndpointContext, parts: LedgerRouteParts) {
   const { db, lists, agents } = parts;
   const exports = new LedgerExports(parts);
   const tag = "Ledger";
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "ledger.read",
       scope: "ledger:read",
@@ -107,7 +107,7 @@ export function ledgerRoutes(door: EndpointContext, parts: LedgerRouteParts) {
   );
 
   const read = endpoint(
-    door,
+    endpoints,
     {
       action: "ledger.read",
       scope: "ledger:read",

@@ -46,14 +46,14 @@ interface Context {
 }
 
 /** Streamable HTTP at `/mcp`, and both transports at `/mcp/sse` (contract, section 8). */
-export function mcpRoutes(door: EndpointContext, mcp: McpRouteParts) {
+export function mcpRoutes(endpoints: EndpointContext, mcp: McpRouteParts) {
   async function answer({ request, server }: Context, speaksSse: boolean): Promise<Response> {
-    const requestId = door.ids("req");
+    const requestId = endpoints.ids("req");
     let workspaceId = NOBODY;
     const { limit, ledgerSeq, outcome } = await mcp.handle({
       request,
       requestId,
-      credential: readCredential(request.headers, door.operatorSecret),
+      credential: readCredential(request.headers, endpoints.operatorSecret),
       get source() {
         return server?.requestIP(request)?.address ?? "local";
       },
@@ -61,26 +61,26 @@ export function mcpRoutes(door: EndpointContext, mcp: McpRouteParts) {
       sseSession: speaksSse ? sessionOf(request.url) : null,
       claimConnection(caller) {
         workspaceId = caller;
-        claimConnection(door, request, caller);
+        claimConnection(endpoints, request, caller);
       },
-      readBody: (caller) => readJson(request, { workspaceId: caller, shares: door.bodies }),
+      readBody: (caller) => readJson(request, { workspaceId: caller, shares: endpoints.bodies }),
       keepOpen: () => server?.timeout(request, 0),
     });
     const headers = callHeaders({ requestId, ledgerSeq, limit });
     if ("problem" in outcome) {
-      door.metrics.answered[outcome.problem.status < 500 ? "4xx" : "5xx"].inc();
+      endpoints.metrics.answered[outcome.problem.status < 500 ? "4xx" : "5xx"].inc();
       return problemResponse(outcome.problem, headers, requestId);
     }
     if ("json" in outcome) {
-      door.metrics.answered["2xx"].inc();
+      endpoints.metrics.answered["2xx"].inc();
       const { status, json } = outcome;
       const made = { status, headers: outcome.headers, ...(json === null ? {} : { json: bodyParts(json) }) };
-      const reply = door.answers.reply({ workspaceId, requestId, request }, made);
+      const reply = endpoints.answers.reply({ workspaceId, requestId, request }, made);
       if (!("stream" in reply)) return shortResponse(reply, headers);
       return reply.stream(headers, (seconds = 1) => server?.timeout(request, seconds));
     }
     const response = relayed(outcome.response, { workspaceId, requestId, request });
-    door.metrics.answered[response.status < 400 ? "2xx" : "4xx"].inc();
+    endpoints.metrics.answered[response.status < 400 ? "2xx" : "4xx"].inc();
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     return response;
   }
@@ -89,7 +89,7 @@ export function mcpRoutes(door: EndpointContext, mcp: McpRouteParts) {
   function relayed(response: Response, answered: AnsweredRequest): Response {
     if (answered.request.method !== "POST" || !response.body) return response;
     const { status, headers } = response;
-    return new Response(door.answers.relay(answered, response.body), { status, headers });
+    return new Response(endpoints.answers.relay(answered, response.body), { status, headers });
   }
 
   // Elysia does not read the body, because the caller must be authenticated and authorised first.

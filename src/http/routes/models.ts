@@ -12,13 +12,13 @@ import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 const LIST_QUERY = Type.Object(PAGE, { additionalProperties: false });
 
 export interface ModelRouteParts {
-  readonly door: ModelGateway;
+  readonly models: ModelGateway;
   readonly agents: Agents;
 }
 
-export function modelRoutes(door: EndpointContext, parts: ModelRouteParts) {
+export function modelRoutes(endpoints: EndpointContext, parts: ModelRouteParts) {
   const tag = "Models";
-  const { tiers } = parts.door;
+  const { tiers } = parts.models;
 
   /** A token without an agent has no policy of its own. */
   async function policyOf(caller: Caller): Promise<TierPolicy> {
@@ -27,7 +27,7 @@ export function modelRoutes(door: EndpointContext, parts: ModelRouteParts) {
   }
 
   const models = endpoint(
-    door,
+    endpoints,
     {
       action: "model.list",
       scope: "agents:read",
@@ -46,14 +46,14 @@ export function modelRoutes(door: EndpointContext, parts: ModelRouteParts) {
         names,
         limit,
         (name) => name,
-        (name) => viewModel(parts.door, policy, name),
+        (name) => viewModel(parts.models, policy, name),
       );
       return { status: 200, body };
     },
   );
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "tier.list",
       scope: "agents:read",

@@ -9,9 +9,9 @@ export interface PayloadRouteParts {
 }
 
 /** Prompts, outputs and arguments, which are stored apart from the entries that prove them. */
-export function payloadRoutes(door: EndpointContext, { eraser }: PayloadRouteParts) {
+export function payloadRoutes(endpoints: EndpointContext, { eraser }: PayloadRouteParts) {
   const erase = endpoint(
-    door,
+    endpoints,
     {
       action: "payload.erase",
       scope: "settings:write",

@@ -65,9 +65,9 @@ const ScheduleChange = Type.Object(
 const tag = "Schedules";
 
 /** Tasks that run at set times. */
-export function scheduleRoutes(door: EndpointContext, { schedules }: { readonly schedules: Schedules }) {
+export function scheduleRoutes(endpoints: EndpointContext, { schedules }: { readonly schedules: Schedules }) {
   const create = endpoint(
-    door,
+    endpoints,
     {
       action: "schedule.create",
       scope: "tasks:write",
@@ -99,7 +99,7 @@ export function scheduleRoutes(door: EndpointContext, { schedules }: { readonly 
   );
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "schedule.list",
       scope: "tasks:read",
@@ -116,7 +116,7 @@ export function scheduleRoutes(door: EndpointContext, { schedules }: { readonly 
   );
 
   const read = endpoint(
-    door,
+    endpoints,
     { action: "schedule.read", scope: "tasks:read", summary: "Read a schedule", tag, status: 200 },
     async ({ call, params: { id = "" } }) => ({
       status: 200,
@@ -125,7 +125,7 @@ export function scheduleRoutes(door: EndpointContext, { schedules }: { readonly 
   );
 
   const change = endpoint(
-    door,
+    endpoints,
     {
       action: "schedule.update",
       scope: "tasks:write",
@@ -141,7 +141,7 @@ export function scheduleRoutes(door: EndpointContext, { schedules }: { readonly 
   );
 
   const remove = endpoint(
-    door,
+    endpoints,
     {
       action: "schedule.delete",
       scope: "tasks:write",

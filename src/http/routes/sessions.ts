@@ -31,15 +31,15 @@ const Nothing = Type.Object({}, { additionalProperties: false });
 
 /** Signing browsers in and out: manages the cookie that authenticates the console's calls. */
 export function sessionRoutes(
-  door: EndpointContext,
+  endpoints: EndpointContext,
   { sessions, tokens, links, workspaces, clock }: SessionRouteParts,
 ) {
-  const { publicUrl, operatorSecret } = door;
+  const { publicUrl, operatorSecret } = endpoints;
   const statusOf = ({ workspaceId }: Caller) => workspaces.get(workspaceId).status;
   const tag = "Sessions";
 
   const create = endpoint(
-    door,
+    endpoints,
     {
       action: "session.create",
       scope: null,
@@ -107,7 +107,7 @@ export function sessionRoutes(
   );
 
   const read = endpoint(
-    door,
+    endpoints,
     {
       action: "session.read",
       scope: null,
@@ -121,7 +121,7 @@ export function sessionRoutes(
   );
 
   const remove = endpoint(
-    door,
+    endpoints,
     {
       action: "session.delete",
       scope: null,
@@ -164,7 +164,7 @@ export function sessionRoutes(
   }
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "session.list",
       scope: "tokens:write",
@@ -182,7 +182,7 @@ export function sessionRoutes(
   );
 
   const revoke = endpoint(
-    door,
+    endpoints,
     {
       action: "session.revoke",
       scope: "tokens:write",

@@ -32,12 +32,12 @@ const oversight = {
 } as const;
 
 /** Stops a whole workspace. Each of its agents counts as stopped until the workspace is resumed. */
-export function workspaceStopRoutes(door: EndpointContext, parts: StopRouteParts) {
+export function workspaceStopRoutes(endpoints: EndpointContext, parts: StopRouteParts) {
   const { workspaces } = parts;
   const tag = "Workspace";
 
   const stop = endpoint(
-    door,
+    endpoints,
     {
       ...oversight,
       tag,
@@ -54,7 +54,7 @@ export function workspaceStopRoutes(door: EndpointContext, parts: StopRouteParts
   );
 
   const resume = endpoint(
-    door,
+    endpoints,
     {
       ...oversight,
       tag,
@@ -75,7 +75,7 @@ export function workspaceStopRoutes(door: EndpointContext, parts: StopRouteParts
 }
 
 /** The same for all workspaces of the node, by its operator. Neither in the contract nor in the API document. */
-export function nodeStopRoutes(door: EndpointContext, parts: StopRouteParts) {
+export function nodeStopRoutes(endpoints: EndpointContext, parts: StopRouteParts) {
   const { workspaces } = parts;
   const tag = "Operator";
   const answer = () => ({
@@ -87,7 +87,7 @@ export function nodeStopRoutes(door: EndpointContext, parts: StopRouteParts) {
     workspace.id === call.caller.workspaceId ? call : call.elsewhere(workspace);
 
   const stop = endpoint(
-    door,
+    endpoints,
     { ...oversight, tag, action: "oversight.stop", summary: "Stop every workspace", urgent: true },
     async ({ call }) => {
       requireOperator(call.caller.actor);
@@ -99,7 +99,7 @@ export function nodeStopRoutes(door: EndpointContext, parts: StopRouteParts) {
   );
 
   const resume = endpoint(
-    door,
+    endpoints,
     { ...oversight, tag, action: "oversight.resume", summary: "Resume every stopped workspace" },
     async ({ call }) => {
       requireOperator(call.caller.actor);

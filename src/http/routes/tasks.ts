@@ -62,11 +62,11 @@ export interface TaskRouteParts {
   readonly callers: OpenCallers;
 }
 
-export function taskRoutes(door: EndpointContext, { tasks, clock, streams, callers }: TaskRouteParts) {
+export function taskRoutes(endpoints: EndpointContext, { tasks, clock, streams, callers }: TaskRouteParts) {
   const tag = "Tasks";
 
   const create = endpoint(
-    door,
+    endpoints,
     {
       action: "task.dispatch",
       scope: "tasks:write",
@@ -112,7 +112,7 @@ export function taskRoutes(door: EndpointContext, { tasks, clock, streams, calle
   );
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "task.list",
       scope: "tasks:read",
@@ -136,7 +136,7 @@ export function taskRoutes(door: EndpointContext, { tasks, clock, streams, calle
   );
 
   const read = endpoint(
-    door,
+    endpoints,
     { action: "task.read", scope: "tasks:read", summary: "Read a task", tag, status: 200 },
     async ({ call, params: { id = "" } }) => {
       const task = await tasks.get(call.caller, id);
@@ -146,7 +146,7 @@ export function taskRoutes(door: EndpointContext, { tasks, clock, streams, calle
   );
 
   const events = endpoint(
-    door,
+    endpoints,
     {
       action: "task.events",
       scope: "tasks:read",
@@ -177,7 +177,7 @@ export function taskRoutes(door: EndpointContext, { tasks, clock, streams, calle
   );
 
   const cancel = endpoint(
-    door,
+    endpoints,
     {
       action: "task.cancel",
       urgent: true,

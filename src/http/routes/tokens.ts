@@ -50,11 +50,11 @@ export interface TokenRouteParts {
   readonly clock: Pick<Clock, "now">;
 }
 
-export function tokenRoutes(door: EndpointContext, { tokens, agents, clock }: TokenRouteParts) {
+export function tokenRoutes(endpoints: EndpointContext, { tokens, agents, clock }: TokenRouteParts) {
   const tag = "Tokens";
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "token.list",
       scope: "tokens:write",
@@ -71,7 +71,7 @@ export function tokenRoutes(door: EndpointContext, { tokens, agents, clock }: To
   );
 
   const issue = endpoint(
-    door,
+    endpoints,
     {
       action: "token.issue",
       scope: "tokens:write",
@@ -121,7 +121,7 @@ export function tokenRoutes(door: EndpointContext, { tokens, agents, clock }: To
   );
 
   const rotate = endpoint(
-    door,
+    endpoints,
     {
       action: "token.rotate",
       scope: "tokens:write",
@@ -160,7 +160,7 @@ export function tokenRoutes(door: EndpointContext, { tokens, agents, clock }: To
   );
 
   const revoke = endpoint(
-    door,
+    endpoints,
     {
       action: "token.revoke",
       scope: "tokens:write",

@@ -24,9 +24,9 @@ export const ToolCallRequest = Type.Object(
 );
 
 /** Tool calls made by a program itself, outside any task, like an MCP client's `tools/call`. */
-export function toolRoutes(door: EndpointContext, { calls, clock }: ToolRouteParts) {
+export function toolRoutes(endpoints: EndpointContext, { calls, clock }: ToolRouteParts) {
   const call = endpoint(
-    door,
+    endpoints,
     {
       action: "tool.call",
       // The name is checked against the token's `tools:` scopes and its agent's globs.

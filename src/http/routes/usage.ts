@@ -51,9 +51,9 @@ export interface UsageRouteParts {
   readonly clock: Clock;
 }
 
-export function usageRoutes(door: EndpointContext, { db, clock }: UsageRouteParts) {
+export function usageRoutes(endpoints: EndpointContext, { db, clock }: UsageRouteParts) {
   const read = endpoint(
-    door,
+    endpoints,
     {
       action: "usage.read",
       scope: "ledger:read",

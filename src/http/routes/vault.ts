@@ -73,11 +73,11 @@ export interface VaultRouteParts {
   readonly quoted: QuotedPayloads;
 }
 
-export function vaultRoutes(door: EndpointContext, { vault, agents, clock, quoted }: VaultRouteParts) {
+export function vaultRoutes(endpoints: EndpointContext, { vault, agents, clock, quoted }: VaultRouteParts) {
   const tag = "Vault";
 
   const search = endpoint(
-    door,
+    endpoints,
     {
       action: "vault.search",
       scope: "vault:read",
@@ -109,7 +109,7 @@ export function vaultRoutes(door: EndpointContext, { vault, agents, clock, quote
   );
 
   const write = endpoint(
-    door,
+    endpoints,
     {
       action: "vault.write",
       scope: "vault:write",
@@ -150,7 +150,7 @@ export function vaultRoutes(door: EndpointContext, { vault, agents, clock, quote
   );
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "vault.list",
       scope: "vault:read",
@@ -182,7 +182,7 @@ export function vaultRoutes(door: EndpointContext, { vault, agents, clock, quote
   );
 
   const scopes = endpoint(
-    door,
+    endpoints,
     {
       action: "vault.list",
       scope: "vault:read",
@@ -202,7 +202,7 @@ export function vaultRoutes(door: EndpointContext, { vault, agents, clock, quote
   );
 
   const read = endpoint(
-    door,
+    endpoints,
     { action: "vault.read", scope: "vault:read", summary: "Read a document with its text", tag, status: 200 },
     async ({ call, params: { id = "" } }) => {
       const document = await find(call, id);
@@ -211,7 +211,7 @@ export function vaultRoutes(door: EndpointContext, { vault, agents, clock, quote
   );
 
   const remove = endpoint(
-    door,
+    endpoints,
     {
       action: "vault.delete",
       scope: "vault:write",

@@ -18,11 +18,11 @@ export interface WebhookRouteParts {
 }
 
 /** The configured webhook, and the deliveries of this workspace. */
-export function webhookRoutes(door: EndpointContext, { db, clock, url, wake }: WebhookRouteParts) {
+export function webhookRoutes(endpoints: EndpointContext, { db, clock, url, wake }: WebhookRouteParts) {
   const tag = "Webhooks";
 
   const read = endpoint(
-    door,
+    endpoints,
     {
       action: "webhook.read",
       scope: "settings:write",
@@ -34,7 +34,7 @@ export function webhookRoutes(door: EndpointContext, { db, clock, url, wake }: W
   );
 
   const list = endpoint(
-    door,
+    endpoints,
     {
       action: "webhook.list",
       scope: "settings:write",
@@ -51,7 +51,7 @@ export function webhookRoutes(door: EndpointContext, { db, clock, url, wake }: W
   );
 
   const again = endpoint(
-    door,
+    endpoints,
     {
       action: "webhook.redeliver",
       scope: "settings:write",

@@ -53,14 +53,14 @@ export interface WorkspaceRouteParts {
 }
 
 export function workspaceRoutes(
-  door: EndpointContext,
+  endpoints: EndpointContext,
   { workspaces, budgets, usage, limitsChanged }: WorkspaceRouteParts,
 ) {
   const tag = "Workspace";
   const view = async (workspace: Workspace) => viewWorkspace(workspace, await usage(workspace.id));
 
   const read = endpoint(
-    door,
+    endpoints,
     {
       action: "workspace.read",
       scope: "settings:write",
@@ -72,7 +72,7 @@ export function workspaceRoutes(
   );
 
   const change = endpoint(
-    door,
+    endpoints,
     {
       action: "config.change",
       scope: "settings:write",
@@ -119,13 +119,13 @@ export function workspaceRoutes(
  * document.
  */
 export function operatorRoutes(
-  door: EndpointContext,
+  endpoints: EndpointContext,
   { workspaces, ledger }: Pick<WorkspaceRouteParts, "workspaces" | "ledger">,
 ) {
   const tag = "Operator";
 
   const list = endpoint(
-    door,
+    endpoints,
     { action: "workspace.list", scope: "settings:write", summary: "List workspaces", tag, status: 200 },
     async ({ call }) => {
       requireOperator(call.caller.actor);
@@ -134,7 +134,7 @@ export function operatorRoutes(
   );
 
   const create = endpoint(
-    door,
+    endpoints,
     {
       action: "workspace.create",
       scope: "settings:write",

@@ -5,18 +5,18 @@ import type { TaskService } from "../service.ts";
 
 /** Creates a task for each tool call that a client makes itself and that a person has to approve. */
 export class TaskCalls implements ApprovalTasks {
-  readonly #parts: Pick<TaskParts, "ids" | "door" | "answers">;
+  readonly #parts: Pick<TaskParts, "ids" | "modelGateway" | "answers">;
   readonly #tasks: TaskService;
 
-  constructor(parts: Pick<TaskParts, "ids" | "door" | "answers">, tasks: TaskService) {
+  constructor(parts: Pick<TaskParts, "ids" | "modelGateway" | "answers">, tasks: TaskService) {
     this.#parts = parts;
     this.#tasks = tasks;
   }
 
   /** @throws Problem as a dispatch does, before anything is written */
   async dispatch(call: Call, { agent, tool, input, text }: ApprovalToolCall): Promise<ApprovalTask> {
-    const { ids, door, answers } = this.#parts;
-    const tier = door.tiers.lowest(agent.tierPolicy);
+    const { ids, modelGateway, answers } = this.#parts;
+    const tier = modelGateway.tiers.lowest(agent.tierPolicy);
     call.about({ action: "task.dispatch", agent: agent.name, tier });
     const { id: task } = await this.#tasks.accept(call, {
       agent,

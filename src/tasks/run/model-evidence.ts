@@ -14,7 +14,10 @@ import { saveAnswer } from "./progress.ts";
 import type { RunRights } from "./rights.ts";
 
 export interface ModelEvidenceParts
-  extends Pick<TaskParts, "budgets" | "clock" | "db" | "door" | "estimates" | "ledger" | "log" | "signals"> {
+  extends Pick<
+    TaskParts,
+    "budgets" | "clock" | "db" | "modelGateway" | "estimates" | "ledger" | "log" | "signals"
+  > {
   readonly evidence: CallEvidence;
   readonly guard: Pick<CallGuard, "enter">;
   readonly rights: Pick<RunRights, "allowsModel" | "refresh">;
@@ -50,8 +53,8 @@ export class ModelEvidence {
   }
 
   async before(call: BeforeModelCall): Promise<void> {
-    const { door, evidence } = this.#parts;
-    this.#leave = await door.enter(call.model, evidence.task.workspaceId, call.signal);
+    const { modelGateway, evidence } = this.#parts;
+    this.#leave = await modelGateway.enter(call.model, evidence.task.workspaceId, call.signal);
     try {
       await this.#begin(call);
     } catch (error) {
@@ -61,7 +64,7 @@ export class ModelEvidence {
   }
 
   async #begin(call: BeforeModelCall): Promise<void> {
-    const { evidence, guard, rights, ledger, door, estimates, signals } = this.#parts;
+    const { evidence, guard, rights, ledger, modelGateway, estimates, signals } = this.#parts;
     const { model, step, attempt, signal } = call;
     const { workspaceId, id } = evidence.task;
     const denied = (code: string): Draft =>
@@ -78,7 +81,7 @@ export class ModelEvidence {
         spender: { workspaceId, agent },
         owner: id,
         expected: () =>
-          expectedCost(door.price(model), estimates, model, () => {
+          expectedCost(modelGateway.price(model), estimates, model, () => {
             isMeasured = true;
             return call.sentBytes();
           }),
@@ -101,7 +104,7 @@ export class ModelEvidence {
   }
 
   async #record({ seq: ref, isMeasured }: ModelIntent, call: AfterModelCall): Promise<void> {
-    const { evidence, db, door, log, signals } = this.#parts;
+    const { evidence, db, modelGateway, log, signals } = this.#parts;
     const { model, status, usage, durationMs, reason } = call;
     // Upstream error texts are kept out of log and ledger, because they may contain secrets.
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
@@ -109,7 +112,7 @@ export class ModelEvidence {
     if (disbelieved !== undefined) {
       log.warn("a model reported usage that cannot be true", { task: evidence.task.id, model, disbelieved });
     }
-    const credits = cost(door.price(model), inputTokens, outputTokens);
+    const credits = cost(modelGateway.price(model), inputTokens, outputTokens);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     signals.modelCalled.emit({ model, status, durationMs, credits });
     this.#learn(call, isMeasured);

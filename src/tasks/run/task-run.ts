@@ -103,7 +103,7 @@ export class TaskRun {
   }
 
   async #runAgent(run: Run, prompt: string): Promise<TaskEnding | Pause> {
-    const { clock, door, ids, tools } = this.#parts;
+    const { clock, modelGateway, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, createdBy, eventCeiling } = this.#task;
     const { rights, journal } = run;
     const { messages, isInStep, asked, answer } = run.progress;
@@ -112,10 +112,10 @@ export class TaskRun {
     // not begin. A resumed task continues without them: its calls of them are refused, and its model is told.
     const isNew = messages.length === 0;
     const offered = isNew ? this.#task.tools : this.#task.tools.filter((tool) => rights.allowsTool(tool));
-    let models: ReturnType<typeof door.open>;
+    let models: ReturnType<typeof modelGateway.open>;
     let taskTools: ReturnType<typeof tools.resolve>;
     try {
-      models = door.open(() => rights.agent.tierPolicy, tier);
+      models = modelGateway.open(() => rights.agent.tierPolicy, tier);
       // Only a run that resumes after a decision makes approved calls.
       if (asked.size > 0) rights.offer(offered);
       const user = { tools: agent.tools, scopes: rights.scopes };

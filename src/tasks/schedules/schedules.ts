@@ -24,7 +24,7 @@ import { SCHEDULE_LIMIT, type Schedule, type ScheduleFields } from "./schedule.t
 export interface SchedulesParts {
   readonly db: Db;
   readonly agents: Agents;
-  readonly door: Pick<ModelGateway, "tiers">;
+  readonly modelGateway: Pick<ModelGateway, "tiers">;
   readonly tools: Pick<ToolRegistry, "find">;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
@@ -166,7 +166,7 @@ export class Schedules {
     fields: ScheduleFields,
     now: number,
   ): Promise<{ readonly nextAt: number; readonly agentId: number }> {
-    const { agents, door, tools } = this.#parts;
+    const { agents, modelGateway, tools } = this.#parts;
     const problem = cronProblem(fields.cron);
     if (problem !== undefined) throw invalidField("/cron", problem);
     if (!isTimezone(fields.timezone)) {
@@ -181,7 +181,7 @@ export class Schedules {
       );
     }
     const agent = await agents.get(caller.workspaceId, fields.agent, sql);
-    door.tiers.route(agent.tierPolicy, fields.tier ?? door.tiers.lowest(agent.tierPolicy));
+    modelGateway.tiers.route(agent.tierPolicy, fields.tier ?? modelGateway.tiers.lowest(agent.tierPolicy));
     tools.find(caller.workspaceId, fields.tools, { tools: agent.tools, scopes: caller.scopes });
     return { nextAt: next, agentId: agent.id };
   }

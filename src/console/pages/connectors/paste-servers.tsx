@@ -14,7 +14,7 @@ import { errorsOf, localErrors } from "./use-adding.ts";
 import { useConnectors } from "./use-connectors.ts";
 
 /** A pasted server, before and after it is added. */
-export interface PastedItem {
+export interface PastedEntry {
   readonly key: number;
   readonly title: string;
   readonly name: string;
@@ -47,7 +47,7 @@ export function PasteServers(): JSX.Element {
   const [text, setText] = useState("");
   const [error, setError] = useState<string | undefined>(undefined);
   const [refused, setRefused] = useState<readonly string[]>([]);
-  const [items, setItems] = useState<readonly PastedItem[]>([]);
+  const [items, setItems] = useState<readonly PastedEntry[]>([]);
   const now = useRef(items);
   now.current = items;
   const heading = useRef<HTMLHeadingElement>(null);
@@ -56,7 +56,7 @@ export function PasteServers(): JSX.Element {
     if (isRead) heading.current?.focus();
   }, [isRead]);
 
-  function change(key: number, part: Partial<PastedItem>): void {
+  function change(key: number, part: Partial<PastedEntry>): void {
     setItems((before) => before.map((item) => (item.key === key ? { ...item, ...part } : item)));
   }
 

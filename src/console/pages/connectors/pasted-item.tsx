@@ -5,7 +5,7 @@ import { ProblemNote } from "../../parts/problem.tsx";
 import { plural } from "../../parts/text.tsx";
 import { McpFields } from "./mcp-fields.tsx";
 import { nameError } from "./names.ts";
-import type { PastedItem } from "./paste-servers.tsx";
+import type { PastedEntry } from "./paste-servers.tsx";
 import { openFields } from "./placeholders.ts";
 
 const TYPES = { stdio: "program", http: "Streamable HTTP", sse: "HTTP+SSE" } as const;
@@ -17,8 +17,8 @@ export function PastedItem({
   add,
   leave,
 }: {
-  readonly item: PastedItem;
-  readonly change: (part: Partial<PastedItem>) => void;
+  readonly item: PastedEntry;
+  readonly change: (part: Partial<PastedEntry>) => void;
   readonly add: () => void;
   readonly leave: () => void;
 }): JSX.Element {
@@ -67,7 +67,7 @@ export function PastedItem({
   );
 }
 
-function Added({ item: { title, connector } }: { readonly item: PastedItem }): JSX.Element | null {
+function Added({ item: { title, connector } }: { readonly item: PastedEntry }): JSX.Element | null {
   if (!connector) return null;
   const { name, status, tools, error } = connector;
   return (
