@@ -5,7 +5,7 @@ import { type AgentOptions, settingsOf } from "./options.ts";
 import { type Progress, progressOf } from "./progress.ts";
 import { RunState } from "./run.ts";
 import { answer } from "./step.ts";
-import { callTool } from "./tool-call.ts";
+import { callTool } from "./tools/call.ts";
 
 /**
  * Runs an agent until it has an answer, alternating between model and tools. Nothing happens before the first event

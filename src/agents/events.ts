@@ -1,6 +1,6 @@
 import type { AgentFailureCode } from "./errors.ts";
 import type { JsonValue, ToolStatus } from "./message.ts";
-import type { Usage } from "./usage.ts";
+import type { Usage } from "./model/usage.ts";
 
 /**
  * The reason that a model gave for the end of its answer. `error` and `interrupted` never appear here, because they

@@ -1,5 +1,5 @@
 import type { JsonValue, Message, ToolCall, ToolStatus } from "./message.ts";
-import type { Usage } from "./usage.ts";
+import type { Usage } from "./model/usage.ts";
 
 /** A model is about to be called. `attempt` counts from 1 within the step. */
 export interface BeforeModelCall {

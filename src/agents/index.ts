@@ -14,8 +14,7 @@ export type {
   ToolCallEvent,
   ToolResultEvent,
 } from "./events.ts";
-export { extractiveModel } from "./extractive.ts";
-export { isRetryable } from "./failure.ts";
+export { extractiveModel } from "./extractive/model.ts";
 export type {
   AfterModelCall,
   AfterToolCall,
@@ -37,9 +36,11 @@ export type {
   ToolStatus,
   UserMessage,
 } from "./message.ts";
-export type { LanguageModel, ModelOption, NamedModel } from "./model.ts";
+export { isRetryable } from "./model/failure.ts";
+export type { LanguageModel, ModelOption, NamedModel } from "./model/model.ts";
+export { isJsonObject } from "./model/prompt.ts";
+export type { Usage } from "./model/usage.ts";
 export type { AgentOptions } from "./options.ts";
-export { isJsonObject } from "./prompt.ts";
 export {
   defineTool,
   type JsonSchema,
@@ -48,5 +49,4 @@ export {
   type ToolContext,
   type ToolFlags,
   type TypedToolDefinition,
-} from "./tool.ts";
-export type { Usage } from "./usage.ts";
+} from "./tools/tool.ts";

@@ -2,10 +2,10 @@ import { pause, systemClock } from "../base/clock.ts";
 import type { Hooks, Policy } from "./hooks.ts";
 import type { Memory } from "./memory.ts";
 import type { Message } from "./message.ts";
-import { type ModelOption, namedModels } from "./model.ts";
+import { type ModelOption, namedModels } from "./model/model.ts";
 import type { RunSettings } from "./run.ts";
-import type { Tool } from "./tool.ts";
-import { createToolbox } from "./toolbox.ts";
+import type { Tool } from "./tools/tool.ts";
+import { createToolbox } from "./tools/toolbox.ts";
 
 export interface AgentOptions {
   /** Models in the order in which they are tried. Each step begins with the first that the policy allows. */

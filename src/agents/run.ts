@@ -1,11 +1,11 @@
 import { RunFailure } from "./errors.ts";
 import type { Hooks, Policy } from "./hooks.ts";
 import type { Message, ToolResult } from "./message.ts";
-import type { NamedModel } from "./model.ts";
-import { exceedsBytes } from "./request-size.ts";
-import type { Tool } from "./tool.ts";
-import type { Toolbox } from "./toolbox.ts";
-import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
+import type { NamedModel } from "./model/model.ts";
+import { exceedsBytes } from "./model/request-size.ts";
+import { addUsage, NO_USAGE, type Usage } from "./model/usage.ts";
+import type { Tool } from "./tools/tool.ts";
+import type { Toolbox } from "./tools/toolbox.ts";
 
 /** The options of a run, validated and with defaults. */
 export interface RunSettings {

@@ -1,9 +1,9 @@
 import { cancelled, RunFailure } from "./errors.ts";
 import type { AgentEvent } from "./events.ts";
 import type { Message } from "./message.ts";
-import type { NamedModel } from "./model.ts";
-import { callModel, type ModelCall } from "./model-call.ts";
-import { retryAfter } from "./retry-after.ts";
+import { callModel, type ModelCall } from "./model/call.ts";
+import type { NamedModel } from "./model/model.ts";
+import { retryAfter } from "./model/retry-after.ts";
 import type { RunState } from "./run.ts";
 
 /** The answer of a step, with the model that gave it. */

@@ -1,6 +1,6 @@
 import { EventMeter } from "./event-stream.ts";
 import type { Arrival, Inflow } from "./inflow.ts";
-import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
+import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
 
 /** What one body takes of a room. */
 export interface BodyShare {

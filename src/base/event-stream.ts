@@ -1,4 +1,4 @@
-import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
+import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;

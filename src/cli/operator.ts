@@ -6,7 +6,7 @@ import { createLog } from "../base/log.ts";
 import { validator } from "../base/schema.ts";
 import type { Config } from "../config/config.ts";
 import type { Gateway } from "../gateway.ts";
-import { OPERATOR_USER_HEADER, OPERATOR_WORKSPACE_HEADER } from "../http/credential.ts";
+import { OPERATOR_USER_HEADER, OPERATOR_WORKSPACE_HEADER } from "../http/caller/credential.ts";
 import { DirectoryInUse, lockDirectory } from "../store/lock.ts";
 import { readRuntime } from "../store/runtime.ts";
 

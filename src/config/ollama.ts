@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { parseJson } from "../base/nesting.ts";
+import { parseJson } from "../base/json-limits.ts";
 import { validator } from "../base/schema.ts";
 import { OLLAMA_URL } from "./defaults.ts";
 

@@ -4,9 +4,9 @@ import { matchesAny } from "../base/glob.ts";
 import { Signal } from "../base/signal.ts";
 import { ArgumentChecks } from "./arguments/checks.ts";
 import type { BuiltinTool, ToolActor } from "./builtin/tool.ts";
-import { type KeptTool, keepTool } from "./kept-tool.ts";
 import type { SourceCall, ToolAnswer } from "./source.ts";
-import type { ConnectorOrigin } from "./tool-definition.ts";
+import type { ConnectorOrigin } from "./tools/definition.ts";
+import { type KeptTool, keepTool } from "./tools/kept-tool.ts";
 
 /** A tool of a workspace, ready to call. */
 export interface CatalogueTool {

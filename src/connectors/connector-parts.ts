@@ -5,10 +5,10 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { StoredConnector } from "./connector.ts";
-import type { ConnectorDefinition } from "./definition.ts";
+import type { ConnectorDefinition } from "./definition/definition.ts";
+import type { DefinitionStore } from "./definition/stored.ts";
 import type { ToolSource } from "./source.ts";
-import type { DefinitionStore } from "./stored-definition.ts";
-import type { ToolRoom } from "./tool-room.ts";
+import type { ToolRoom } from "./tools/memory-share.ts";
 
 /** Identifies the connector that a source belongs to, and receives what the source reports. */
 export interface SourceListener {

@@ -1,4 +1,4 @@
-import type { KeptTool } from "./kept-tool.ts";
+import type { KeptTool } from "./tools/kept-tool.ts";
 
 export type ConnectorStatus = "ready" | "unreachable" | "disabled";
 

@@ -5,13 +5,8 @@ import type { Detail } from "../ledger/entry.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import { builtinConnector, type Connector, type ConnectorStatus, type StoredConnector } from "./connector.ts";
 import type { ConnectorParts } from "./connector-parts.ts";
-import type { ConnectorDefinition, OpenApiDefinition } from "./definition.ts";
-import { areSameTools } from "./kept-tool.ts";
-import { ListingAllowance } from "./listing-allowance.ts";
-import { type ConnectorCall, type ListingResult, LiveConnector } from "./live.ts";
-import { programOf } from "./programs.ts";
-import { connectorTaken, unknownConnector } from "./refusals.ts";
-import { type ConnectorRequest, definitionOf } from "./request.ts";
+import type { ConnectorDefinition, OpenApiDefinition } from "./definition/definition.ts";
+import { type ConnectorRequest, definitionOf } from "./definition/request.ts";
 import {
   countConnectors,
   deleteConnector,
@@ -19,10 +14,15 @@ import {
   type LoadedConnector,
   loadConnectors,
   updateConnector,
-} from "./rows.ts";
+} from "./definition/rows.ts";
+import { StoredDefinition, specText } from "./definition/stored.ts";
+import { type ConnectorCall, type ListingResult, LiveConnector } from "./live.ts";
+import { programOf } from "./programs.ts";
+import { connectorTaken, unknownConnector } from "./refusals.ts";
 import { ConnectorError } from "./source.ts";
-import { StoredDefinition, specText } from "./stored-definition.ts";
-import { ToolRoom } from "./tool-room.ts";
+import { areSameTools } from "./tools/kept-tool.ts";
+import { ListingAllowance } from "./tools/listing-allowance.ts";
+import { ToolRoom } from "./tools/memory-share.ts";
 
 /** Each connector may use a process, a connection and memory for two thousand tools. */
 const PER_WORKSPACE = 200;

@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import { abandonable } from "./abandonable.ts";
 import type { ToolActor } from "./builtin/tool.ts";
 import type { CatalogueTool } from "./catalogue.ts";
-import { failedAnswer } from "./direct-answer.ts";
+import { failedAnswer } from "./direct/answer.ts";
 import type { SourceCall, ToolAnswer } from "./source.ts";
 
 /** How a call of a tool has ended. `aborted`: by its signal, so it is unknown what the tool did if the call was sent. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../agents/index.ts";
-import type { KeptTool } from "./kept-tool.ts";
 import { ConnectorError, type SourceCall, type ToolAnswer, type ToolSource } from "./source.ts";
+import type { KeptTool } from "./tools/kept-tool.ts";
 
 /** A source whose code is loaded at first use, so that starting the server does not wait for it. */
 export class LazySource implements ToolSource {

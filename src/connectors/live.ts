@@ -3,8 +3,6 @@ import type { Log } from "../base/log.ts";
 import { ownText } from "../base/own-text.ts";
 import type { Signal } from "../base/signal.ts";
 import type { Connector, ConnectorStatus, PersistedConnector, StoredConnector } from "./connector.ts";
-import { areSameTools, type KeptTool } from "./kept-tool.ts";
-import type { ListingAllowance } from "./listing-allowance.ts";
 import {
   ConnectorError,
   type ConnectorFault,
@@ -12,7 +10,9 @@ import {
   type ToolAnswer,
   type ToolSource,
 } from "./source.ts";
-import type { ToolRoom } from "./tool-room.ts";
+import { areSameTools, type KeptTool } from "./tools/kept-tool.ts";
+import type { ListingAllowance } from "./tools/listing-allowance.ts";
+import type { ToolRoom } from "./tools/memory-share.ts";
 
 /** A call of an upstream that has ended. */
 export interface ConnectorCall {

@@ -16,11 +16,12 @@ import { builtinTools } from "./builtin/all.ts";
 import { Catalogue } from "./catalogue.ts";
 import type { SourceListener } from "./connector-parts.ts";
 import { Connectors } from "./connectors.ts";
-import type { ConnectorDefinition, McpDefinition, OpenApiDefinition } from "./definition.ts";
-import { DirectCalls } from "./direct-call.ts";
+import type { ConnectorDefinition, McpDefinition, OpenApiDefinition } from "./definition/definition.ts";
+import type { DefinitionStore } from "./definition/stored.ts";
+import { DirectCalls } from "./direct/call.ts";
+import { OpenCalls } from "./direct/open-calls.ts";
 import { LazySource } from "./lazy-source.ts";
 import { openProgramUsers, type ProgramUserPool } from "./mcp-upstream/stdio/program-users.ts";
-import { OpenCalls } from "./open-calls.ts";
 import { LargeDocuments } from "./openapi/large-documents.ts";
 import { ApiReaders } from "./openapi/reading/readers.ts";
 import type { OpenApiParts } from "./openapi/source.ts";
@@ -32,7 +33,6 @@ import { createMask } from "./secrets/mask.ts";
 import { seal, open as unseal } from "./secrets/seal.ts";
 import { secretsOf } from "./secrets/secrets-of.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
-import type { DefinitionStore } from "./stored-definition.ts";
 
 export interface OpenConnectorsParts {
   readonly config: Pick<Config, "dataDir" | "connectors" | "listen">;

@@ -6,7 +6,7 @@ import { invalidField, Problem } from "../base/errors.ts";
 import type { StdioRule } from "../config/config.ts";
 import type { Sql } from "../store/db.ts";
 import type { StoredConnector } from "./connector.ts";
-import type { ConnectorDefinition, StdioTransport } from "./definition.ts";
+import type { ConnectorDefinition, StdioTransport } from "./definition/definition.ts";
 
 /** Decides who may start programs on this machine through stdio connectors, according to `connectors.stdio`. */
 export class ProgramRules {

@@ -5,9 +5,9 @@ import { matchesAny, restrictsTool } from "../base/glob.ts";
 import { redact } from "../base/log.ts";
 import type { ToolActor } from "./builtin/tool.ts";
 import type { Catalogue, CatalogueTool } from "./catalogue.ts";
-import { inputSchemaOf } from "./kept-tool.ts";
 import type { ContentBlock, ToolAnswer } from "./source.ts";
-import { definitionHash } from "./tool-definition.ts";
+import { definitionHash } from "./tools/definition.ts";
+import { inputSchemaOf } from "./tools/kept-tool.ts";
 
 /** The rights a tool is used with: the agent's, narrowed by the token's. */
 export interface ToolUser {

@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonSchema, ToolError } from "../agents/index.ts";
 import type { Via } from "../base/via.ts";
-import type { KeptTool } from "./kept-tool.ts";
+import type { KeptTool } from "./tools/kept-tool.ts";
 
 /**
  * A tool's description of its own behaviour, as in MCP (specification 2025-11-25, `ToolAnnotations`). Hints, never

@@ -13,7 +13,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import { Call } from "./call.ts";
-import type { LateRecords } from "./late.ts";
+import type { LateRecords } from "./late-decisions.ts";
 import type { LimitNotices } from "./notices.ts";
 import type { RefusedCallers } from "./refused.ts";
 import { type RequestLimit, RequestLimiter } from "./requests.ts";

@@ -1,8 +1,8 @@
 import type { Log } from "../base/log.ts";
-import { blockOf, EvidenceReader } from "../ledger/evidence.ts";
-import type { LedgerHeads } from "../ledger/heads.ts";
+import type { LedgerHeads } from "../ledger/heads/heads.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
-import { type ParsedEntry, parsedEntry } from "../ledger/parsed-entry.ts";
+import { blockOf, EvidenceReader } from "../ledger/reading/evidence.ts";
+import { type ParsedEntry, parsedEntry } from "../ledger/reading/parsed-entry.ts";
 import type { Db } from "../store/db.ts";
 
 export interface LedgerHistoryParts {

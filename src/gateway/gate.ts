@@ -4,7 +4,7 @@ import { SignInLinks } from "../access/sign-in-links.ts";
 import { createTokens } from "../access/tokens.ts";
 import type { Config } from "../config/config.ts";
 import { createGate } from "../gate/gate.ts";
-import { LateRecords } from "../gate/late.ts";
+import { LateRecords } from "../gate/late-decisions.ts";
 import { createLimitNotices } from "../gate/notices.ts";
 import { openBudgets } from "../gate/open-budgets.ts";
 import { createRefusedCallers } from "../gate/refused.ts";

@@ -7,7 +7,13 @@ import type { Budgets } from "../gate/budget.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import type { Metrics } from "../http/metrics.ts";
 import type { Announcements } from "../notify/announce.ts";
-import { approvalChanges, approvalKey, approvalsPending, taskChanges, taskUsage } from "../tasks/feed.ts";
+import {
+  approvalChanges,
+  approvalKey,
+  approvalsPending,
+  taskChanges,
+  taskUsage,
+} from "../tasks/rows/feed.ts";
 import type { TaskSignals } from "../tasks/signals.ts";
 import type { Vault } from "../vault/vault.ts";
 import type { Evidence } from "./evidence.ts";

@@ -1,12 +1,12 @@
 import Type, { type Static } from "typebox";
 import { AGENT_NAME, type Agent, type AgentFields } from "../access/agents.ts";
 import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../access/memory-scope.ts";
-import { OPEN_POLICY, type TierPolicy } from "../access/policy.ts";
+import { OPEN_POLICY, type TierPolicy } from "../access/model-policy.ts";
 import { timestamp } from "../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../base/credits.ts";
 import { invalidField } from "../base/errors.ts";
 import { GLOB_HINT, isGlob } from "../base/glob.ts";
-import { refuseTwice } from "./body.ts";
+import { refuseTwice } from "./body/body.ts";
 
 const MAX_STEPS = 20;
 

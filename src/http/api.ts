@@ -1,9 +1,9 @@
 import type { Static } from "typebox";
 import type { NamedScope } from "../access/scopes.ts";
-import type { ConnectorRequest } from "../connectors/request.ts";
+import type { ConnectorRequest } from "../connectors/definition/request.ts";
 import type { FeedEvents } from "../feed/events.ts";
 import type { Detail, EntryOutcome, Oversight, Phase } from "../ledger/entry.ts";
-import type { TaskEvents as SentTaskEvents } from "../tasks/frames.ts";
+import type { TaskEvents as SentTaskEvents } from "../tasks/events/frames.ts";
 import type { TaskStatus } from "../tasks/task.ts";
 import type { viewTask } from "../tasks/view.ts";
 import type { viewDocument, viewScope } from "../vault/view.ts";
@@ -29,7 +29,7 @@ export interface List<Item> {
 }
 
 /** RFC 9457. */
-export type { ProblemBody } from "./answer.ts";
+export type { ProblemBody } from "./answer/answer.ts";
 
 export type Agent = ReturnType<typeof viewAgent>;
 export type Task = ReturnType<typeof viewTask>;

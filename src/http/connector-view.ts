@@ -4,7 +4,7 @@ import { timestamp } from "../base/clock.ts";
 import { matchesAny, restrictsTool } from "../base/glob.ts";
 import type { CatalogueTool } from "../connectors/catalogue.ts";
 import type { Connector } from "../connectors/connector.ts";
-import type { TextParts } from "./json-parts.ts";
+import type { TextParts } from "./answer/json-parts.ts";
 
 /** A connector's tool as clients read it (contract, section 6). */
 export interface ToolView {

@@ -1,5 +1,5 @@
 import { idTime, idTimeOf } from "../base/ids.ts";
-import type { ParsedEntry } from "./parsed-entry.ts";
+import type { ParsedEntry } from "./reading/parsed-entry.ts";
 
 /** The action that creates an agent. Its request began before the agent existed. */
 const MAKING = "agent.create";

@@ -1,7 +1,7 @@
 import { timestamp } from "../base/clock.ts";
 import type { Sql, Tx } from "../store/db.ts";
 import type { Ledger } from "./ledger.ts";
-import type { LedgerLists } from "./lists.ts";
+import type { LedgerLists } from "./reading/lists.ts";
 
 const DAY_MS = 86_400_000;
 

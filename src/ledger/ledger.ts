@@ -5,9 +5,9 @@ import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.t
 import { insertRowsSql } from "../store/many-rows.ts";
 import { type ChainedEntry, link, type Tail } from "./chain.ts";
 import type { Draft } from "./entry.ts";
-import type { LedgerHeads } from "./heads.ts";
+import type { LedgerHeads } from "./heads/heads.ts";
 import { keepPayloads, type Payload, type SaltedHash, saltedHash } from "./payload.ts";
-import { ledgerSize } from "./query.ts";
+import { ledgerSize } from "./reading/query.ts";
 import { completeTiles, TILE_WIDTH, tiledSize } from "./tiles.ts";
 
 export interface Ledger {

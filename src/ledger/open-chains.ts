@@ -3,14 +3,14 @@ import { OperatorError } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Db } from "../store/db.ts";
-import { signFirstHeads } from "./first-heads.ts";
-import type { LedgerHeads } from "./heads.ts";
-import { compareKept } from "./kept-checkpoints.ts";
-import { type LedgerKeys, openLedgerKeys } from "./keys.ts";
+import { compareKept } from "./checkpoints/kept.ts";
+import { signFirstHeads } from "./heads/first-heads.ts";
+import type { LedgerHeads } from "./heads/heads.ts";
+import { openHeads } from "./heads/open.ts";
+import { type LedgerKeys, openLedgerKeys } from "./keys/keys.ts";
+import { replaceLostKey } from "./keys/rotation.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
-import { openHeads } from "./open-heads.ts";
-import { createProofs, type Proofs } from "./proofs.ts";
-import { replaceLostKey } from "./rotation.ts";
+import { createProofs, type Proofs } from "./reading/proofs.ts";
 
 export interface OpenChainsParts {
   readonly db: Db;

@@ -1,12 +1,12 @@
 import type { Log } from "../base/log.ts";
 import type { LedgerConfig } from "../config/config.ts";
-import { CheckpointFile } from "./checkpoint-file.ts";
-import { Checkpoints } from "./checkpoints.ts";
+import { Checkpoints } from "./checkpoints/checkpoints.ts";
+import { CheckpointFile } from "./checkpoints/file.ts";
 import { type FaultKind, LedgerFaults, reportChanged } from "./faults.ts";
-import { LedgerLists } from "./lists.ts";
+import type { RotationParts } from "./keys/rotation.ts";
 import { type OpenChains, type OpenChainsParts, openChains } from "./open-chains.ts";
-import type { Proofs } from "./proofs.ts";
-import type { RotationParts } from "./rotation.ts";
+import { LedgerLists } from "./reading/lists.ts";
+import type { Proofs } from "./reading/proofs.ts";
 
 export interface OpenLedgerParts extends OpenChainsParts {
   readonly config: LedgerConfig;

@@ -2,12 +2,12 @@ import { OperatorError } from "../base/errors.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import { readTail } from "./chain.ts";
 import { leafHash } from "./entry.ts";
-import { emptyLedger, type LedgerEnd } from "./heads.ts";
+import { emptyLedger, type LedgerEnd } from "./heads/heads.ts";
 import { isEqual } from "./proof/hash.ts";
 import { type CheckpointSeries, extendSeries, NO_CHECKPOINTS } from "./proof/head.ts";
 import { nodesOf } from "./proof/ranges.ts";
 import { GrowingTree } from "./proof/tree.ts";
-import { ledgerSize } from "./query.ts";
+import { ledgerSize } from "./reading/query.ts";
 import { TILE_WIDTH, TreeReader } from "./tiles.ts";
 import { sha256, TREE } from "./tree-hash.ts";
 

@@ -1,8 +1,8 @@
 import { type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
-import { indexBlock } from "./block-index.ts";
 import { HASH_BYTES } from "./proof/hash.ts";
 import { type LeafRange, nodesOf, type TreeNode } from "./proof/ranges.ts";
 import { foldRight } from "./proof/tree.ts";
+import { indexBlock } from "./reading/block-index.ts";
 import { rootOfComplete, TREE } from "./tree-hash.ts";
 
 /**

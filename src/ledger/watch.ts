@@ -2,9 +2,9 @@ import { type Clock, every } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Db, type Disturbance, StoreUnavailable } from "../store/db.ts";
 import type { Draft } from "./entry.ts";
-import type { LedgerHeads } from "./heads.ts";
+import type { LedgerHeads } from "./heads/heads.ts";
 import type { Ledger } from "./ledger.ts";
-import { ledgerSize } from "./query.ts";
+import { ledgerSize } from "./reading/query.ts";
 
 const LOOK_MS = 1_000;
 /** Ledgers that record an event at once and share a commit: about 2 ms. */

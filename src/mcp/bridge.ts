@@ -1,7 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { Clock } from "../base/clock.ts";
 import type { ProblemCode } from "../base/errors.ts";
-import { findExcess, MAX_MEMBERS, MAX_NESTING, outlineJson } from "../base/nesting.ts";
+import { findExcess, MAX_MEMBERS, MAX_NESTING, outlineJson } from "../base/json-limits.ts";
 import { Carrier } from "./bridge/carrier.ts";
 import { type InputLine, LineReader } from "./bridge/lines.ts";
 import { readMessages, requestId } from "./bridge/message.ts";

@@ -1,6 +1,6 @@
-import type { ApprovalTask } from "../connectors/direct-call.ts";
+import type { ApprovalTask } from "../connectors/direct/call.ts";
 import type { ToolAnswer } from "../connectors/source.ts";
-import type { EventReader } from "../tasks/events.ts";
+import type { EventReader } from "../tasks/events/hub.ts";
 import { isFinal } from "../tasks/task.ts";
 import type { McpParts } from "./parts.ts";
 import { progressOf, type RequestContext, type Result, withLedger } from "./request.ts";

@@ -3,7 +3,7 @@ import type { Tokens } from "../access/tokens.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Ids, RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import type { DirectCalls } from "../connectors/direct-call.ts";
+import type { DirectCalls } from "../connectors/direct/call.ts";
 import type { ToolRegistry } from "../connectors/registry.ts";
 import type { Gate } from "../gate/gate.ts";
 import type { LoopGuard } from "../gate/loops.ts";

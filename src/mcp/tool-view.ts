@@ -1,6 +1,6 @@
 import type { CatalogueTool } from "../connectors/catalogue.ts";
-import type { KeptTool } from "../connectors/kept-tool.ts";
 import type { ToolAnnotations } from "../connectors/source.ts";
+import type { KeptTool } from "../connectors/tools/kept-tool.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 

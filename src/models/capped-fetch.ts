@@ -2,7 +2,7 @@ import { AnswerTooLarge } from "../agents/index.ts";
 import { type BodyLimits, capBody } from "../base/capped-body.ts";
 import type { Clock } from "../base/clock.ts";
 import { Inflow } from "../base/inflow.ts";
-import { type JsonLimits, JsonTooLarge } from "../base/nesting.ts";
+import { type JsonLimits, JsonTooLarge } from "../base/json-limits.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import type { ProviderKind } from "../config/config.ts";
 import { AnswerRoom } from "./answer-room.ts";

@@ -5,14 +5,14 @@ import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
 import { ApprovalDesk } from "./approvals/desk.ts";
 import { ApprovalEvidence } from "./approvals/evidence.ts";
-import { PayloadEraser } from "./erase.ts";
-import { TaskEventHub } from "./events.ts";
-import { PayloadExpiry } from "./expire.ts";
+import { TaskEventHub } from "./events/hub.ts";
 import type { TaskParts } from "./parts.ts";
-import { QuotedPayloads } from "./quoted.ts";
 import { TokenEstimates } from "./run/expected-cost.ts";
 import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
+import { PayloadEraser } from "./texts/erase.ts";
+import { QuotedPayloads } from "./texts/erase-quotes.ts";
+import { PayloadExpiry } from "./texts/expire.ts";
 
 export interface OpenTasksParts
   extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates" | "signals"> {

@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from "bun:test";
-import { bestSentences } from "../../src/agents/extractive-rank.ts";
+import { bestSentences } from "../../src/agents/extractive/rank.ts";
 
 const passages = [{ text: "Refunds take a week. The cellar is dry.", source: "s" }];
 

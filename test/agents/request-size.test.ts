@@ -12,7 +12,7 @@ import {
   runAgent,
   type Tool,
 } from "../../src/agents/index.ts";
-import { jsonBytes, textBytes } from "../../src/agents/request-size.ts";
+import { jsonBytes, textBytes } from "../../src/agents/model/request-size.ts";
 
 /** Bytes for the start of a request: its model and options. */
 const HEAD = 512;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import Type from "typebox";
 import { defineTool } from "../../src/agents/index.ts";
-import { createToolbox } from "../../src/agents/toolbox.ts";
+import { createToolbox } from "../../src/agents/tools/toolbox.ts";
 
 function named(name: string) {
   return defineTool({ name, description: "", input: Type.Object({}), execute: () => null });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { EventMeter } from "../../src/base/event-stream.ts";
-import { MAX_MEMBERS } from "../../src/base/nesting.ts";
+import { MAX_MEMBERS } from "../../src/base/json-limits.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const lists = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);

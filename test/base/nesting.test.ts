@@ -9,7 +9,7 @@ import {
   MAX_NESTING,
   outlineJson,
   parseJson,
-} from "../../src/base/nesting.ts";
+} from "../../src/base/json-limits.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);

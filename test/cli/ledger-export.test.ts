@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFile
 import { createServer, type Server, Socket } from "node:net";
 import { join } from "node:path";
 import { parse } from "csv-parse/sync";
-import { CSV_COLUMNS } from "../../src/http/ledger-csv.ts";
+import { CSV_COLUMNS } from "../../src/http/ledger/csv.ts";
 import { type Entry, type Ledgered, ledgerOf, linesOf } from "../http/ledger-export-support.ts";
 import { fromSources, type ServerProcess } from "../support/process.ts";
 import { type Desk, openDesk } from "./support.ts";

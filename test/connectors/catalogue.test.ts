@@ -3,9 +3,9 @@ import fc from "fast-check";
 import { Problem } from "../../src/base/errors.ts";
 import { timeNow } from "../../src/connectors/builtin/time.ts";
 import { Catalogue } from "../../src/connectors/catalogue.ts";
-import { inputSchemaOf, type KeptTool, keepTool } from "../../src/connectors/kept-tool.ts";
 import { ToolRegistry, textOf } from "../../src/connectors/registry.ts";
 import type { ToolDescription } from "../../src/connectors/source.ts";
+import { inputSchemaOf, type KeptTool, keepTool } from "../../src/connectors/tools/kept-tool.ts";
 import { FakeClock } from "../support/clock.ts";
 import { origin } from "./bench.ts";
 

@@ -2,13 +2,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import Type from "typebox";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
-import { OPEN_POLICY } from "../../src/access/policy.ts";
+import { OPEN_POLICY } from "../../src/access/model-policy.ts";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
-import { DirectCalls } from "../../src/connectors/direct-call.ts";
-import { OpenCalls, reportLostCalls } from "../../src/connectors/open-calls.ts";
+import { DirectCalls } from "../../src/connectors/direct/call.ts";
+import { OpenCalls, reportLostCalls } from "../../src/connectors/direct/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";

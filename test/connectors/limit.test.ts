@@ -1,7 +1,7 @@
 /** How many connectors a workspace may have, including when several are added at the same moment. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Problem } from "../../src/base/errors.ts";
-import { insertConnector } from "../../src/connectors/rows.ts";
+import { insertConnector } from "../../src/connectors/definition/rows.ts";
 import { type ConnectorBench, openConnectorBench } from "./bench.ts";
 
 const PER_WORKSPACE = 200;

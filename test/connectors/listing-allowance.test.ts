@@ -1,7 +1,11 @@
 /** A workspace can list its connectors' tools only so often, and not all connectors at once. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Problem } from "../../src/base/errors.ts";
-import { LISTING_RULE, LISTINGS_AT_ONCE, ListingAllowance } from "../../src/connectors/listing-allowance.ts";
+import {
+  LISTING_RULE,
+  LISTINGS_AT_ONCE,
+  ListingAllowance,
+} from "../../src/connectors/tools/listing-allowance.ts";
 import { FakeClock } from "../support/clock.ts";
 import { reseal, SEALS } from "../support/seals.ts";
 import { gate, until } from "../tasks/support.ts";

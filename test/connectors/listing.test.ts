@@ -1,7 +1,7 @@
 /** What listing an upstream's tools leaves in the store and the ledger, and what it must not leave. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { KeptTool } from "../../src/connectors/kept-tool.ts";
 import { ConnectorError } from "../../src/connectors/source.ts";
+import type { KeptTool } from "../../src/connectors/tools/kept-tool.ts";
 import { gate, until } from "../tasks/support.ts";
 import { type ConnectorBench, openConnectorBench, tool } from "./bench.ts";
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { Signal } from "../../src/base/signal.ts";
-import { keepTool } from "../../src/connectors/kept-tool.ts";
-import { ListingAllowance } from "../../src/connectors/listing-allowance.ts";
 import { type ConnectorCall, LiveConnector } from "../../src/connectors/live.ts";
 import { ConnectorError, type ToolAnswer, type ToolSource } from "../../src/connectors/source.ts";
-import { ToolRoom } from "../../src/connectors/tool-room.ts";
+import { keepTool } from "../../src/connectors/tools/kept-tool.ts";
+import { ListingAllowance } from "../../src/connectors/tools/listing-allowance.ts";
+import { ToolRoom } from "../../src/connectors/tools/memory-share.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const TOOL = keepTool({ name: "a", description: "", inputSchema: { type: "object" }, destructive: false });

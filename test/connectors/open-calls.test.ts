@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openWorkspaces } from "../../src/access/workspaces.ts";
-import { OpenCalls, reportLostCalls } from "../../src/connectors/open-calls.ts";
+import { OpenCalls, reportLostCalls } from "../../src/connectors/direct/open-calls.ts";
 import { Budgets } from "../../src/gate/budget.ts";
 import { type CallBench, openCallBench } from "./bench.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Problem } from "../../src/base/errors.ts";
 import { validator } from "../../src/base/schema.ts";
-import { ConnectorCreate, definitionOf } from "../../src/connectors/request.ts";
+import { ConnectorCreate, definitionOf } from "../../src/connectors/definition/request.ts";
 
 const body = validator(ConnectorCreate);
 

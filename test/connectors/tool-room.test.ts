@@ -1,8 +1,8 @@
 /** How much memory connectors' tools may take: per connector, per workspace and in total. */
 import { describe, expect, test } from "bun:test";
 import { ArgumentChecks } from "../../src/connectors/arguments/checks.ts";
-import { areSameTools, bytesOfTools, expandTool, keepTool } from "../../src/connectors/kept-tool.ts";
-import { ToolRoom } from "../../src/connectors/tool-room.ts";
+import { areSameTools, bytesOfTools, expandTool, keepTool } from "../../src/connectors/tools/kept-tool.ts";
+import { ToolRoom } from "../../src/connectors/tools/memory-share.ts";
 
 const MIB = 1024 * 1024;
 /** Tools of a little over one MiB each. */

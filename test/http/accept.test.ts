@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { preferredType } from "../../src/http/accept.ts";
+import { preferredType } from "../../src/http/answer/accept.ts";
 
 const OFFERED = ["application/json", "application/x-ndjson", "text/csv", "application/zip"] as const;
 

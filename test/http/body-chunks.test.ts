@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { readBytes } from "../../src/http/body-bytes.ts";
-import { BodyShares } from "../../src/http/body-shares.ts";
+import { readBytes } from "../../src/http/body/bytes.ts";
+import { BodyShares } from "../../src/http/body/shares.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const MIB = 1024 * 1024;

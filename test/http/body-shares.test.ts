@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Problem } from "../../src/base/errors.ts";
-import { readJson } from "../../src/http/body.ts";
-import { BodyShares, type OpenBody } from "../../src/http/body-shares.ts";
+import { readJson } from "../../src/http/body/body.ts";
+import { BodyShares, type OpenBody } from "../../src/http/body/shares.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const KIB = 1024;

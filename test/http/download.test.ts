@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { connect } from "node:net";
 import type { Server } from "bun";
 import { systemClock } from "../../src/base/clock.ts";
-import { downloadStream, OpenDownloads } from "../../src/http/download.ts";
+import { downloadStream, OpenDownloads } from "../../src/http/answer/download.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const CHUNK = new Uint8Array(64 * 1024);

@@ -1,7 +1,7 @@
 /** JSON that is written part by part is what would have been written at once. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { jsonLength, jsonParts, textParts } from "../../src/http/json-parts.ts";
+import { jsonLength, jsonParts, textParts } from "../../src/http/answer/json-parts.ts";
 
 const long = (unit: string) => unit.repeat(200_000);
 const joined = (value: unknown) => [...jsonParts(value).parts()].join("");

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { parse } from "csv-parse/sync";
 import { stringify } from "csv-stringify/sync";
 import fc from "fast-check";
-import { CSV_COLUMNS, csvHeader, csvRows } from "../../src/http/ledger-csv.ts";
-import { type EntryView, viewEntry } from "../../src/http/ledger-entry.ts";
+import { CSV_COLUMNS, csvHeader, csvRows } from "../../src/http/ledger/csv.ts";
+import { type EntryView, viewEntry } from "../../src/http/ledger/entry.ts";
 
 /** Characters that a spreadsheet treats as the beginning of a formula. */
 const FORMULA = ["=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { parse } from "csv-parse/sync";
 import fc from "fast-check";
-import { CSV_COLUMNS } from "../../src/http/ledger-csv.ts";
+import { CSV_COLUMNS } from "../../src/http/ledger/csv.ts";
 import type { TestGateway } from "../support/gateway.ts";
 import { type Entry, type Ledgered, ledgerOf, linesOf, listed } from "./ledger-export-support.ts";
 

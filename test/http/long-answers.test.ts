@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { Problem } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Reply } from "../../src/http/answer.ts";
-import type { TextParts } from "../../src/http/json-parts.ts";
-import { LongAnswers } from "../../src/http/long-answers.ts";
+import type { Reply } from "../../src/http/answer/answer.ts";
+import type { TextParts } from "../../src/http/answer/json-parts.ts";
+import { LongAnswers } from "../../src/http/answer/long-answers.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 

@@ -5,9 +5,9 @@ import { createSessions } from "../../src/access/sessions.ts";
 import { createTokens, type Tokens } from "../../src/access/tokens.ts";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { OpenCallers, type Opener } from "../../src/http/open-callers.ts";
+import { OpenCallers, type Opener } from "../../src/http/streams/open-callers.ts";
 import type { Sql } from "../../src/store/db.ts";
-import type { EventReader } from "../../src/tasks/events.ts";
+import type { EventReader } from "../../src/tasks/events/hub.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 import { until } from "../tasks/support.ts";
 

@@ -1,7 +1,7 @@
 /** Each workspace's share of the streams that may be open. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { OpenStreams, type StreamPlace } from "../../src/http/open-streams.ts";
+import { OpenStreams, type StreamPlace } from "../../src/http/streams/open-streams.ts";
 
 test("the oldest stream of the workspace with the most ends for one with fewer", () => {
   const streams = new OpenStreams(4, 4);

@@ -1,7 +1,7 @@
 /** Files that anyone may read: compressed once, revalidated, and given to strangers in parts, so many at once. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { PublicFiles, publicFile } from "../../src/http/public-files.ts";
+import { PublicFiles, publicFile } from "../../src/http/answer/public-files.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 

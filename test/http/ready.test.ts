@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { PublicFiles } from "../../src/http/answer/public-files.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
-import { PublicFiles } from "../../src/http/public-files.ts";
 import { type SystemRouteParts, systemRoutes } from "../../src/http/routes/system.ts";
 import { FakeClock } from "../support/clock.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { eventStream } from "../../src/http/sse.ts";
-import type { EventReader } from "../../src/tasks/events.ts";
+import { eventStream } from "../../src/http/answer/sse.ts";
+import type { EventReader } from "../../src/tasks/events/hub.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const encoder = new TextEncoder();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { OpenStreams } from "../../src/http/open-streams.ts";
-import { eventStream } from "../../src/http/sse.ts";
+import { eventStream } from "../../src/http/answer/sse.ts";
+import { OpenStreams } from "../../src/http/streams/open-streams.ts";
 import { FakeClock } from "../support/clock.ts";
 import { until } from "../support/until.ts";
 import { dispatch, held, type Stage, startStage } from "../tasks/support.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Db } from "../../src/store/db.ts";
 import { PAGE_BYTES } from "../../src/store/page-bytes.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { chooseTasks } from "../../src/tasks/choose.ts";
+import { chooseTasks } from "../../src/tasks/rows/task-ids.ts";
 import { TASK_STATUSES } from "../../src/tasks/task.ts";
 import { finishedTask } from "../access/routes.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";

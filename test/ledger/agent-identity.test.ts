@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { createIds, idTime, idTimeOf, systemRandom } from "../../src/base/ids.ts";
 import { isAboutAgentSince } from "../../src/ledger/agent-identity.ts";
-import type { ParsedEntry } from "../../src/ledger/parsed-entry.ts";
+import type { ParsedEntry } from "../../src/ledger/reading/parsed-entry.ts";
 
 const MADE = Date.UTC(2026, 4, 1, 12);
 const SINCE = new Date(MADE).toISOString();

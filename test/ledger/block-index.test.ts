@@ -9,8 +9,8 @@ import {
   indexKey,
   keysOf,
   OVERSIGHT_KEY,
-} from "../../src/ledger/block-index.ts";
-import { CheckedBlocks, seqsIn } from "../../src/ledger/checked-blocks.ts";
+} from "../../src/ledger/reading/block-index.ts";
+import { CheckedBlocks, seqsIn } from "../../src/ledger/reading/checked-blocks.ts";
 import { StoreUnavailable } from "../../src/store/db.ts";
 import { type LedgerBench, openLedger } from "./support.ts";
 

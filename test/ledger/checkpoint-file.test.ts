@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
-import { CheckpointFile } from "../../src/ledger/checkpoint-file.ts";
+import { CheckpointFile } from "../../src/ledger/checkpoints/file.ts";
 import { tempDir } from "../support/process.ts";
 
 let directory: ReturnType<typeof tempDir>;

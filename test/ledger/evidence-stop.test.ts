@@ -1,8 +1,8 @@
 /** A search that matches nothing can be stopped at each block. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { entryTest } from "../../src/ledger/entry-filter.ts";
-import { EvidenceReader } from "../../src/ledger/evidence.ts";
-import { evidencePages, leafPages } from "../../src/ledger/evidence-pages.ts";
+import { entryTest } from "../../src/ledger/reading/entry-filter.ts";
+import { EvidenceReader } from "../../src/ledger/reading/evidence.ts";
+import { evidencePages, leafPages } from "../../src/ledger/reading/evidence-pages.ts";
 import { draft, type LedgerBench, openLedger } from "./support.ts";
 
 const BLOCKS = 12;

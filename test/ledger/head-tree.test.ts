@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { HeadTree } from "../../src/ledger/head-tree.ts";
+import { HeadTree } from "../../src/ledger/heads/head-tree.ts";
 import { StoreUnavailable } from "../../src/store/db.ts";
 import { Oracle } from "./proof/oracle.ts";
 import { draft, openLedger } from "./support.ts";

@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/ids.ts";
-import { type LedgerKeys, openLedgerKeys } from "../../src/ledger/keys.ts";
+import { type LedgerKeys, openLedgerKeys } from "../../src/ledger/keys/keys.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
 import { formatNote, parseNote, parseVerifierKey, signersOf } from "../../src/ledger/proof/note.ts";
 import { sha256 } from "../../src/ledger/tree-hash.ts";

@@ -1,7 +1,7 @@
 /** The last block of a ledger grows. Lists keep what they have checked of it, and trust no more than before. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { LedgerChanged } from "../../src/ledger/ledger-changed.ts";
-import { LedgerLists } from "../../src/ledger/lists.ts";
+import { LedgerLists } from "../../src/ledger/reading/lists.ts";
 import type { Sql } from "../../src/store/db.ts";
 import { draft, type LedgerBench, openLedger } from "./support.ts";
 

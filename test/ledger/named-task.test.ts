@@ -1,7 +1,7 @@
 /** A task's entries are found through the index of its agent and of two actions. The entries' own bytes decide. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { EntryFilter, NamedTask } from "../../src/ledger/query.ts";
+import type { EntryFilter, NamedTask } from "../../src/ledger/reading/query.ts";
 import { draft, type LedgerBench, openLedger } from "./support.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });

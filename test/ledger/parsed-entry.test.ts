@@ -1,11 +1,11 @@
 /** Signed bytes that are not JSON, which an early version may have accepted, make no read fail. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { viewEntry } from "../../src/http/ledger-entry.ts";
-import { seesEntry } from "../../src/http/own-entries.ts";
+import { viewEntry } from "../../src/http/ledger/entry.ts";
+import { seesEntry } from "../../src/http/ledger/own-entries.ts";
 import { leafHash } from "../../src/ledger/entry.ts";
-import { entryTest } from "../../src/ledger/entry-filter.ts";
-import { evidenceSpan } from "../../src/ledger/evidence-pages.ts";
-import { LedgerLists } from "../../src/ledger/lists.ts";
+import { entryTest } from "../../src/ledger/reading/entry-filter.ts";
+import { evidenceSpan } from "../../src/ledger/reading/evidence-pages.ts";
+import { LedgerLists } from "../../src/ledger/reading/lists.ts";
 import { rootOfComplete } from "../../src/ledger/tree-hash.ts";
 import { draft, type LedgerBench, openLedger } from "./support.ts";
 

@@ -4,8 +4,8 @@ import { readExpiry } from "../../src/ledger/expiry.ts";
 import { NAMED_AT_ONCE, namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
 import { type Db, type Sql, StoreUnavailable } from "../../src/store/db.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
-import { TaskEventHub } from "../../src/tasks/events.ts";
-import { PayloadExpiry } from "../../src/tasks/expire.ts";
+import { TaskEventHub } from "../../src/tasks/events/hub.ts";
+import { PayloadExpiry } from "../../src/tasks/texts/expire.ts";
 import type { LedgerBench } from "./support.ts";
 
 interface Entry {

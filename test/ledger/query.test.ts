@@ -6,7 +6,7 @@ import {
   findEntry,
   ledgerSize,
   type StoredEntry,
-} from "../../src/ledger/query.ts";
+} from "../../src/ledger/reading/query.ts";
 import { draft, type LedgerBench, listsOf, openLedger } from "./support.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });

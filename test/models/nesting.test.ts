@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { AnswerTooLarge } from "../../src/agents/index.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { JsonTooLarge } from "../../src/base/nesting.ts";
+import { JsonTooLarge } from "../../src/base/json-limits.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
 import { boundedFetch } from "../../src/models/embed/fetch.ts";
 

@@ -1,7 +1,7 @@
 /** The migration that turns the schemas of connectors' tools into text changes nothing else about the tools. */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { expandTool, type KeptTool } from "../../src/connectors/kept-tool.ts";
+import { expandTool, type KeptTool } from "../../src/connectors/tools/kept-tool.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { TOOL_SCHEMAS_AS_TEXT } from "../../src/store/sqlite/migrations/017-tool-schemas-as-text.ts";
 import { MIGRATIONS } from "../../src/store/sqlite/migrations/index.ts";

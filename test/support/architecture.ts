@@ -56,7 +56,7 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^swagger-ui-dist$/, places: ["http/docs/**"] },
   { packages: /^(unpdf|csv-parse|htmlparser2)$/, places: ["vault/read/**"] },
   { packages: /^croner$/, places: ["tasks/schedules/cron.ts"] },
-  { packages: /^csv-stringify$/, places: ["ledger/article14/**", "http/ledger-csv.ts"] },
+  { packages: /^csv-stringify$/, places: ["ledger/article14/**", "http/ledger/csv.ts"] },
   { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**", "console/pages/vault/**"] },
   {
     packages: /^ipaddr\.js$/,
@@ -90,7 +90,7 @@ const WORKER_MAY_IMPORT = [
  * `src`.
  */
 const ANYWHERE = [
-  "base/nesting.ts",
+  "base/json-limits.ts",
   "ledger/proof/**",
   "ledger/verify/{form,report}.ts",
   "ledger/verify/bundle/*.ts",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { AgentRoundRobin } from "../../src/tasks/agent-round-robin.ts";
+import { AgentRoundRobin } from "../../src/tasks/queue/agent-round-robin.ts";
 
 /** `a2` is the second task of the agent `a`. */
 const task = (taskId: string) => ({ workspaceId: 1, taskId, agentId: taskId.charCodeAt(0) });

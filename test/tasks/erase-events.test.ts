@@ -1,10 +1,10 @@
 /** Texts are removed from stored events while readers are still reading. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "../../src/tasks/erase-events.ts";
-import { saveEvents } from "../../src/tasks/event-store.ts";
-import { type EventReader, TaskEventHub } from "../../src/tasks/events.ts";
-import { encodeFrame, type TaskEventName } from "../../src/tasks/frames.ts";
+import { encodeFrame, type TaskEventName } from "../../src/tasks/events/frames.ts";
+import { type EventReader, TaskEventHub } from "../../src/tasks/events/hub.ts";
+import { saveEvents } from "../../src/tasks/events/store.ts";
+import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "../../src/tasks/texts/erase-events.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 import { allEvents, type ReadEvent } from "../support/events.ts";
 

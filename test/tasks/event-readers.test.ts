@@ -3,9 +3,9 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { EventLog } from "../../src/tasks/event-log.ts";
-import { saveEvents } from "../../src/tasks/event-store.ts";
-import { type EventReader, TaskEventHub } from "../../src/tasks/events.ts";
+import { type EventReader, TaskEventHub } from "../../src/tasks/events/hub.ts";
+import type { EventLog } from "../../src/tasks/events/log.ts";
+import { saveEvents } from "../../src/tasks/events/store.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 import { allEvents } from "../support/events.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { EventLog } from "../../src/tasks/event-log.ts";
-import { blocksOf, encodeFrame, framesAfter } from "../../src/tasks/frames.ts";
+import { blocksOf, encodeFrame, framesAfter } from "../../src/tasks/events/frames.ts";
+import { EventLog } from "../../src/tasks/events/log.ts";
 import { WholeCharacters } from "../../src/tasks/run/characters.ts";
 
 const decode = (bytes: Uint8Array) => new TextDecoder("utf-8", { fatal: true }).decode(bytes);

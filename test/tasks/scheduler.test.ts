@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Workspace } from "../../src/access/workspaces.ts";
 import { Problem } from "../../src/base/errors.ts";
-import { type QueuedTask, Scheduler } from "../../src/tasks/scheduler.ts";
+import { type QueuedTask, Scheduler } from "../../src/tasks/queue/scheduler.ts";
 
 interface Rules {
   readonly nodeCeiling?: number;

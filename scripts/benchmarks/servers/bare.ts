@@ -8,7 +8,7 @@ import { Compile } from "typebox/compile";
 import { answerLines } from "../processes/lines.ts";
 import { bareConfig } from "./config.ts";
 
-/** As in `src/http/sse.ts`: the headers are sent with the first byte of the body. */
+/** As in `src/http/answer/sse.ts`: the headers are sent with the first byte of the body. */
 const OPENED = new TextEncoder().encode(": open\n\n");
 
 /** https://standardschema.dev */

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../agents/index.ts";
 import type { FieldError } from "../../base/errors.ts";
-import { inputSchemaOf, type KeptTool } from "../kept-tool.ts";
+import { inputSchemaOf, type KeptTool } from "../tools/kept-tool.ts";
 import { type ArgumentCheck, argumentCheck } from "./check.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { McpDefinition } from "../definition.ts";
+import type { McpDefinition } from "../definition/definition.ts";
 import { ConnectorError } from "../source.ts";
 import { Breaker, type Permit } from "./breaker.ts";
 import { cancelled, closed, isUnavailable, NotTaken } from "./faults.ts";

@@ -1,5 +1,5 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
-import { type JsonExcess, type JsonLimits, MAX_NESTING } from "../../base/nesting.ts";
+import { type JsonExcess, type JsonLimits, MAX_NESTING } from "../../base/json-limits.ts";
 import { ownText } from "../../base/own-text.ts";
 import { ConnectorError } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";

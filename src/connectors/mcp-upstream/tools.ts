@@ -1,9 +1,9 @@
 import type { JsonObject, JsonSchema } from "../../agents/index.ts";
 import { MOST_HOPS, PATH_META, readMeta } from "../../base/via.ts";
 import { sizeOf } from "../arguments/json.ts";
-import { bytesOfTool, type KeptTool, keepTool } from "../kept-tool.ts";
 import { ConnectorError, type ToolAnnotations, type ToolDescription } from "../source.ts";
-import { TOOL_LIMITS } from "../tool-room.ts";
+import { bytesOfTool, type KeptTool, keepTool } from "../tools/kept-tool.ts";
+import { TOOL_LIMITS } from "../tools/memory-share.ts";
 import { offeredNames } from "./names.ts";
 import type { UpstreamParts } from "./parts.ts";
 import { firstOf, isObject } from "./shape.ts";

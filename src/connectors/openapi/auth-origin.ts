@@ -1,4 +1,4 @@
-import type { OpenApiDefinition } from "../definition.ts";
+import type { OpenApiDefinition } from "../definition/definition.ts";
 import { DocumentFault } from "./fault.ts";
 
 /** Stores the origin permanently with the connector's definition. Rejects if it cannot be stored. */

@@ -1,5 +1,5 @@
 import { parseDocument, visit } from "yaml";
-import { JsonTooLarge, MAX_NESTING, parseJson } from "../../base/nesting.ts";
+import { JsonTooLarge, MAX_NESTING, parseJson } from "../../base/json-limits.ts";
 import { DocumentFault } from "./fault.ts";
 import type { JsonMap } from "./json.ts";
 import { checkYamlSize } from "./yaml-size.ts";

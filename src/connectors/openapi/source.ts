@@ -1,12 +1,12 @@
 import type { JsonObject } from "../../agents/index.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Via } from "../../base/via.ts";
-import type { OpenApiDefinition } from "../definition.ts";
-import { bindingOf, type KeptTool } from "../kept-tool.ts";
+import type { OpenApiDefinition } from "../definition/definition.ts";
 import { asConnectorError } from "../outbound/errors.ts";
 import type { OutboundFetch, OutboundInit } from "../outbound/fetch.ts";
 import type { Mask } from "../secrets/mask.ts";
 import { ConnectorError, type ToolAnswer, type ToolSource } from "../source.ts";
+import { bindingOf, type KeptTool } from "../tools/kept-tool.ts";
 import { answerOf } from "./answer/answer.ts";
 import { AuthOrigin, type PinOrigin } from "./auth-origin.ts";
 import { asOperationBinding } from "./binding.ts";

@@ -1,4 +1,4 @@
-import { MAX_NESTING } from "../../base/nesting.ts";
+import { MAX_NESTING } from "../../base/json-limits.ts";
 import { DocumentFault } from "./fault.ts";
 
 /** Items of a YAML document. Each takes 5 to 15 µs to parse. A real document of 2 MiB has about 60,000 lines. */

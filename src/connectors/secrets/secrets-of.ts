@@ -5,7 +5,7 @@ import type {
   OpenApiAuth,
   OpenApiDefinition,
   StdioTransport,
-} from "../definition.ts";
+} from "../definition/definition.ts";
 
 /** Shorter values occur in ordinary text: masking them would ruin results and protect nothing. */
 const MIN_CHARACTERS = 6;

@@ -1,6 +1,6 @@
 import { Problem } from "../../base/errors.ts";
 import type { Ids } from "../../base/ids.ts";
-import { problemResponse } from "../answer.ts";
+import { problemResponse } from "../answer/answer.ts";
 
 const RETRY_SECONDS = 1;
 /**

@@ -1,4 +1,4 @@
-import { type PublicFile, publicFile } from "../public-files.ts";
+import { type PublicFile, publicFile } from "../answer/public-files.ts";
 import { loadConsole } from "./bundle.ts";
 
 export interface ConsoleAssets {

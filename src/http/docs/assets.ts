@@ -1,7 +1,7 @@
 import styles from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundle from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import license from "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt" with { type: "file" };
-import { type PublicFile, publicFile } from "../public-files.ts";
+import { type PublicFile, publicFile } from "../answer/public-files.ts";
 import { INIT, PAGE } from "./page.ts";
 
 /** One file of the page at `/docs`. */

@@ -17,8 +17,8 @@ import {
   viewAgent,
 } from "../agent-body.ts";
 import { agentChange, agentVersion } from "../agent-change.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 
 export interface AgentRouteParts {
   readonly agents: Agents;

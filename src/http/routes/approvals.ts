@@ -8,9 +8,9 @@ import type { ApprovalStatus } from "../../tasks/approvals/rows.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { isFinal } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { isSeq } from "../ledger-entry.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
+import { isSeq } from "../ledger/entry.ts";
 
 const Reason = Type.String({
   minLength: 1,

@@ -6,13 +6,13 @@ import type { Workspaces } from "../../access/workspaces.ts";
 import type { Catalogue } from "../../connectors/catalogue.ts";
 import { type Connector, isConnectorName } from "../../connectors/connector.ts";
 import type { Connectors } from "../../connectors/connectors.ts";
+import { ConnectorCreate } from "../../connectors/definition/request.ts";
 import type { ProgramRules } from "../../connectors/programs.ts";
-import { ConnectorCreate } from "../../connectors/request.ts";
 import { fitting } from "../../store/page-bytes.ts";
+import type { TextParts } from "../answer/json-parts.ts";
+import { DEFAULT_LIMIT, decodeCursor, encodeCursor, PAGE } from "../answer/page.ts";
 import { connectorJson, pageJson } from "../connector-view.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import type { TextParts } from "../json-parts.ts";
-import { DEFAULT_LIMIT, decodeCursor, encodeCursor, PAGE } from "../page.ts";
 
 /**
  * Members of a body that contains an OpenAPI document as an object. A larger document can be sent as text or by URL.

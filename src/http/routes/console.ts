@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import type { Ids } from "../../base/ids.ts";
+import { type FileRequest, madeOnce, type PublicFiles } from "../answer/public-files.ts";
 import { loadAssets } from "../console/assets.ts";
-import { type FileRequest, madeOnce, type PublicFiles } from "../public-files.ts";
 
 /**
  * The console: one page at every address below `/console`, and its files. They contain no workspace data, so anyone

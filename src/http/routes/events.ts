@@ -5,10 +5,10 @@ import type { Clock } from "../../base/clock.ts";
 import { FEED_SCOPES } from "../../feed/events.ts";
 import type { FeedHub } from "../../feed/hub.ts";
 import { rightsOf } from "../../feed/rights.ts";
+import { eventStream } from "../answer/sse.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import type { OpenCallers } from "../open-callers.ts";
-import type { OpenStreams } from "../open-streams.ts";
-import { eventStream } from "../sse.ts";
+import type { OpenCallers } from "../streams/open-callers.ts";
+import type { OpenStreams } from "../streams/open-streams.ts";
 
 export interface FeedRouteParts {
   readonly feed: FeedHub;

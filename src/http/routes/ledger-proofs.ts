@@ -4,16 +4,16 @@ import type { Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
-import type { LedgerKeys } from "../../ledger/keys.ts";
-import type { LedgerLists } from "../../ledger/lists.ts";
+import type { LedgerKeys } from "../../ledger/keys/keys.ts";
+import { type RotationParts, rotateKey } from "../../ledger/keys/rotation.ts";
 import { formatTlogProof } from "../../ledger/proof/tlog-proof.ts";
-import type { Proofs } from "../../ledger/proofs.ts";
-import { ledgerSize } from "../../ledger/query.ts";
-import { type RotationParts, rotateKey } from "../../ledger/rotation.ts";
+import type { LedgerLists } from "../../ledger/reading/lists.ts";
+import type { Proofs } from "../../ledger/reading/proofs.ts";
+import { ledgerSize } from "../../ledger/reading/query.ts";
 import type { Db } from "../../store/db.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { isSeq } from "../ledger-entry.ts";
-import { ownEntries, seesEntry } from "../own-entries.ts";
+import { isSeq } from "../ledger/entry.ts";
+import { ownEntries, seesEntry } from "../ledger/own-entries.ts";
 import { requireOperator } from "./workspace.ts";
 
 export interface LedgerProofParts {

@@ -3,12 +3,12 @@ import { Elysia } from "elysia";
 import type { Problem } from "../../base/errors.ts";
 import type { Credential } from "../../gate/gate.ts";
 import type { RequestLimit } from "../../gate/requests.ts";
-import { callHeaders, problemResponse, shortResponse } from "../answer.ts";
-import { readJson } from "../body.ts";
-import { readCredential } from "../credential.ts";
+import { callHeaders, problemResponse, shortResponse } from "../answer/answer.ts";
+import { type BodyParts, textParts } from "../answer/json-parts.ts";
+import type { AnsweredRequest } from "../answer/long-answers.ts";
+import { readJson } from "../body/body.ts";
+import { readCredential } from "../caller/credential.ts";
 import { claimConnection, type EndpointContext } from "../endpoint.ts";
-import { type BodyParts, textParts } from "../json-parts.ts";
-import type { AnsweredRequest } from "../long-answers.ts";
 
 /** The MCP implementation. These routes pass HTTP requests to it and return its answers. */
 export interface McpRouteParts {

@@ -2,12 +2,12 @@ import { Elysia } from "elysia";
 import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
-import { allowsModel, allowsTier, OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
+import { allowsModel, allowsTier, OPEN_POLICY, type TierPolicy } from "../../access/model-policy.ts";
 import { toCredits } from "../../base/credits.ts";
 import type { Tier } from "../../config/config.ts";
-import type { ModelGateway } from "../../models/door.ts";
+import type { ModelGateway } from "../../models/gateway.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 const LIST_QUERY = Type.Object(PAGE, { additionalProperties: false });
 

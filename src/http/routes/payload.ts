@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
 import { Problem } from "../../base/errors.ts";
-import type { PayloadEraser } from "../../tasks/erase.ts";
+import type { PayloadEraser } from "../../tasks/texts/erase.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { isSeq } from "../ledger-entry.ts";
+import { isSeq } from "../ledger/entry.ts";
 
 export interface PayloadRouteParts {
   readonly eraser: PayloadEraser;

@@ -4,9 +4,9 @@ import { optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { isId } from "../../base/ids.ts";
 import type { Schedule } from "../../tasks/schedules/schedule.ts";
 import type { Schedules } from "../../tasks/schedules/schedules.ts";
-import { refuseTwice } from "../body.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
+import { refuseTwice } from "../body/body.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
 
 const FIELDS = {
   name: Type.String({ minLength: 1, maxLength: 100, pattern: "^[^\\x00-\\x1f\\x7f]+$" }),

@@ -12,12 +12,12 @@ import { isId } from "../../base/ids.ts";
 import type { Call } from "../../gate/call.ts";
 import { holdAtOnce } from "../../gate/hold-at-once.ts";
 import { unauthenticated } from "../../gate/rights.ts";
-import { readBrowserCredential, readSignIn } from "../credential.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
+import { readBrowserCredential, readSignIn } from "../caller/credential.ts";
+import { dropsSecureCookies } from "../caller/own-origin.ts";
+import { endedCookie, sessionCookie } from "../caller/session-cookie.ts";
+import { requireHeld } from "../caller/token-authority.ts";
 import { type Endpoint, type EndpointContext, endpoint } from "../endpoint.ts";
-import { dropsSecureCookies } from "../own-origin.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
-import { endedCookie, sessionCookie } from "../session-cookie.ts";
-import { requireHeld } from "../token-authority.ts";
 
 export interface SessionRouteParts {
   readonly sessions: Sessions;

@@ -7,11 +7,11 @@ import { VIA_HEADER } from "../../base/via.ts";
 import { isLoopback } from "../../config/listen.ts";
 import type { Gate } from "../../gate/gate.ts";
 import type { RequestLimit } from "../../gate/requests.ts";
-import { callHeaders, problemResponse } from "../answer.ts";
-import { readCredential } from "../credential.ts";
+import { callHeaders, problemResponse } from "../answer/answer.ts";
+import { madeOnce, type PublicFiles } from "../answer/public-files.ts";
+import { readCredential } from "../caller/credential.ts";
 import { docsAssets, docsFile } from "../docs/assets.ts";
 import type { Metrics } from "../metrics.ts";
-import { madeOnce, type PublicFiles } from "../public-files.ts";
 
 /** The parts of the node that must work for it to take calls. */
 export interface Readiness {

@@ -6,12 +6,12 @@ import { isId } from "../../base/ids.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { TASK_STATUSES } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
-import { refuseTwice } from "../body.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
+import { eventStream } from "../answer/sse.ts";
+import { refuseTwice } from "../body/body.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import type { OpenCallers } from "../open-callers.ts";
-import type { OpenStreams } from "../open-streams.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../page.ts";
-import { eventStream } from "../sse.ts";
+import type { OpenCallers } from "../streams/open-callers.ts";
+import type { OpenStreams } from "../streams/open-streams.ts";
 
 const METADATA_KEY = "^[\\s\\S]{1,64}$";
 export const TaskCreate = Type.Object(

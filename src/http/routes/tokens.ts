@@ -11,9 +11,9 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import { redact } from "../../base/log.ts";
 import type { Detail } from "../../ledger/entry.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
+import { holderOf, requireHeld, requireIssuable, requireRotatable } from "../caller/token-authority.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
-import { holderOf, requireHeld, requireIssuable, requireRotatable } from "../token-authority.ts";
 
 const Duration = Type.String({ pattern: DURATION_PATTERN, description: "Such as `90d`, `12h`, `10m`." });
 export const TokenCreate = Type.Object(

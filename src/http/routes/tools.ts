@@ -3,7 +3,7 @@ import Type from "typebox";
 import type { JsonObject } from "../../agents/index.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type FieldError, Problem } from "../../base/errors.ts";
-import type { ApprovalTask, DirectCalls } from "../../connectors/direct-call.ts";
+import type { ApprovalTask, DirectCalls } from "../../connectors/direct/call.ts";
 import type { ToolAnswer } from "../../connectors/source.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 

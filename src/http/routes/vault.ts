@@ -8,15 +8,15 @@ import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { Call } from "../../gate/call.ts";
-import type { QuotedPayloads } from "../../tasks/quoted.ts";
+import type { QuotedPayloads } from "../../tasks/texts/erase-quotes.ts";
 import { boundaryOf } from "../../vault/boundary.ts";
 import type { VaultDocument } from "../../vault/document.ts";
 import { DOCUMENT_BYTES, DOCUMENT_FIELDS, ScopePath, SEARCH_FIELDS, SourceUri } from "../../vault/fields.ts";
 import type { SearchAnswer } from "../../vault/messages.ts";
 import type { Vault } from "../../vault/vault.ts";
 import { viewDocument, viewPassage, viewScope } from "../../vault/view.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 const TOP_K = 10;
 

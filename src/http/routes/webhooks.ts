@@ -5,8 +5,8 @@ import { isId } from "../../base/ids.ts";
 import { type Delivery, listDeliveries, redeliver } from "../../notify/deliveries.ts";
 import { NOTICE_TYPES } from "../../notify/webhook.ts";
 import type { Db } from "../../store/db.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 export interface WebhookRouteParts {
   readonly db: Db;

@@ -1,5 +1,5 @@
 import { COMMIT, VERSION } from "../../base/version.ts";
-import type { EvidenceReader } from "../evidence.ts";
+import type { EvidenceReader } from "../reading/evidence.ts";
 import { type ArchiveFile, digested } from "./archive.ts";
 import type { BundleParts, BundleRequest } from "./bundle.ts";
 import { readEdges } from "./edges.ts";

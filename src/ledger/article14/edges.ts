@@ -1,5 +1,5 @@
 import { inclusionRanges } from "../proof/ranges.ts";
-import type { EntryFilter } from "../query.ts";
+import type { EntryFilter } from "../reading/query.ts";
 import { TreeReader } from "../tiles.ts";
 import type { Source } from "./evidence-files.ts";
 import type { BundleEdges, EntryProof } from "./format/manifest.ts";

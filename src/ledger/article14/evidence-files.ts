@@ -1,9 +1,9 @@
 import type { Sql } from "../../store/db.ts";
-import { type EvidenceFilter, entryTest } from "../entry-filter.ts";
-import type { EvidenceReader } from "../evidence.ts";
-import { evidencePages } from "../evidence-pages.ts";
 import { inclusionRanges } from "../proof/ranges.ts";
-import type { StoredEntry } from "../query.ts";
+import { type EvidenceFilter, entryTest } from "../reading/entry-filter.ts";
+import type { EvidenceReader } from "../reading/evidence.ts";
+import { evidencePages } from "../reading/evidence-pages.ts";
+import type { StoredEntry } from "../reading/query.ts";
 import { TreeReader } from "../tiles.ts";
 import { readEntryFields } from "./format/entry.ts";
 import { type ErasureLine, erasureWithin, formatErasure, type SeqSpan } from "./format/erasures.ts";

@@ -1,6 +1,6 @@
-import { entryTest } from "../entry-filter.ts";
 import { consistencyRanges, inclusionRanges } from "../proof/ranges.ts";
-import type { StoredEntry } from "../query.ts";
+import { entryTest } from "../reading/entry-filter.ts";
+import type { StoredEntry } from "../reading/query.ts";
 import { TreeReader } from "../tiles.ts";
 import type { Source } from "./evidence-files.ts";
 import type { KeyChangeProof } from "./format/manifest.ts";

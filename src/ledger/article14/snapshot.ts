@@ -1,4 +1,4 @@
-import { signHead } from "../proofs.ts";
+import { signHead } from "../reading/proofs.ts";
 import { TreeReader } from "../tiles.ts";
 import type { BundleParts, BundleRequest } from "./bundle.ts";
 import type { SeqSpan } from "./format/erasures.ts";

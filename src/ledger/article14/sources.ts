@@ -1,5 +1,5 @@
-import type { EvidenceReader } from "../evidence.ts";
-import { leafPages } from "../evidence-pages.ts";
+import type { EvidenceReader } from "../reading/evidence.ts";
+import { leafPages } from "../reading/evidence-pages.ts";
 
 const ENCODER = new TextEncoder();
 

@@ -1,5 +1,5 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import { BITS_BYTES, BLOCK, blockBits, type IndexedEntry, keysOf } from "../block-index.ts";
+import { BITS_BYTES, BLOCK, blockBits, type IndexedEntry, keysOf } from "../reading/block-index.ts";
 import { formOf } from "./form.ts";
 import { type Report, span } from "./report.ts";
 import type { TreePosition } from "./walk.ts";

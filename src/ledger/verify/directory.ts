@@ -3,6 +3,7 @@ import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import type { SecretKey } from "../../store/secret-key.ts";
 import { DatabaseUnreadable, openReadOnly, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { type KeyUse, readKeyUse } from "../keys/file.ts";
 import type { SignedCheckpoint } from "../proof/checkpoint.ts";
 import {
   type TrustAnchors,
@@ -11,7 +12,6 @@ import {
   type VerifyTools,
   verdictOf,
 } from "../proof/verification.ts";
-import { type KeyUse, readKeyUse } from "../signing-key-file.ts";
 import { coverageOf, uncheckedOf } from "./coverage.ts";
 import { checkIntegrity, isVerifiable, reportUnreadable } from "./database-file.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";

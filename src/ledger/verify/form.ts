@@ -1,4 +1,4 @@
-import { findExcess } from "../../base/nesting.ts";
+import { findExcess } from "../../base/json-limits.ts";
 
 /** The fields of an entry in the form that `encodeEntry` writes, as far as the checks use them. */
 export interface EntryFields {

@@ -1,9 +1,9 @@
 import { FIRST_WITH_NODE_HEAD, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import type { KeyUse } from "../keys/file.ts";
 import { headLeaf, keysDigest, parseNodeHead, type SignedNodeHead } from "../proof/node-head.ts";
 import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
 import { GrowingTree } from "../proof/tree.ts";
 import type { VerifyTools } from "../proof/verification.ts";
-import type { KeyUse } from "../signing-key-file.ts";
 import { TREE } from "../tree-hash.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";

@@ -1,6 +1,6 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import { parsedEntry } from "../parsed-entry.ts";
-import { type CallRow, ProvenTask, type TaskRow, taskDifference } from "../proven-task.ts";
+import { parsedEntry } from "../reading/parsed-entry.ts";
+import { type CallRow, ProvenTask, type TaskRow, taskDifference } from "../reading/proven-task.ts";
 import type { EntryFields } from "./form.ts";
 import { counted, type Report } from "./report.ts";
 import { FIRST_WITH_SEALS } from "./sealed-rows.ts";

@@ -1,5 +1,5 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import type { KeyUse } from "../signing-key-file.ts";
+import type { KeyUse } from "../keys/file.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { StoredHeads } from "./node-head.ts";
 import type { Report } from "./report.ts";

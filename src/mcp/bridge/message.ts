@@ -1,4 +1,4 @@
-import { type JsonLimits, MAX_NESTING, parseJson } from "../../base/nesting.ts";
+import { type JsonLimits, MAX_NESTING, parseJson } from "../../base/json-limits.ts";
 
 /**
  * Limits of a message. The server's answers may be a few levels deeper than its requests, because they contain a

@@ -1,5 +1,5 @@
+import { parseJson } from "../../base/json-limits.ts";
 import { redact } from "../../base/log.ts";
-import { parseJson } from "../../base/nesting.ts";
 import { RPC } from "../rpc-error.ts";
 import { isRecord } from "./message.ts";
 

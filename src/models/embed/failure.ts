@@ -1,5 +1,5 @@
 import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
-import { describeFailure } from "../../agents/failure.ts";
+import { describeFailure } from "../../agents/model/failure.ts";
 
 /** A failed call for embeddings. The message is safe to show: it contains none of the upstream's text. */
 export class EmbeddingFailed extends Error {

@@ -1,7 +1,7 @@
 import { capWhole } from "../../base/capped-body.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Inflow } from "../../base/inflow.ts";
-import { MAX_MEMBERS } from "../../base/nesting.ts";
+import { MAX_MEMBERS } from "../../base/json-limits.ts";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
 import { answerLimits } from "../capped-fetch.ts";
 

@@ -1,4 +1,4 @@
-import { estimateTokens, mostBytesOf } from "../../agents/usage.ts";
+import { estimateTokens, mostBytesOf } from "../../agents/model/usage.ts";
 
 /**
  * The most tokens that a provider may count for each text beyond its bytes, because of what it adds around the text.

@@ -1,4 +1,4 @@
-import type { ApprovalTask, ApprovalTasks, ApprovalToolCall } from "../../connectors/direct-call.ts";
+import type { ApprovalTask, ApprovalTasks, ApprovalToolCall } from "../../connectors/direct/call.ts";
 import type { Call } from "../../gate/call.ts";
 import type { TaskParts } from "../parts.ts";
 import type { TaskService } from "../service.ts";

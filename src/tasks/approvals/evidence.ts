@@ -1,6 +1,6 @@
 import type { LedgerFaults } from "../../ledger/faults.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
-import type { LedgerLists } from "../../ledger/lists.ts";
+import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import {
   type ApprovalEntry,
   type Contradiction,

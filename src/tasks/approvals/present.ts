@@ -1,7 +1,7 @@
 import type { BeforeToolCall, Deny } from "../../agents/index.ts";
 import { timestamp } from "../../base/clock.ts";
 import type { CatalogueTool } from "../../connectors/catalogue.ts";
-import { definitionHash } from "../../connectors/tool-definition.ts";
+import { definitionHash } from "../../connectors/tools/definition.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Tx } from "../../store/db.ts";

@@ -2,7 +2,7 @@ import type { BeforeToolCall, Deny } from "../../agents/index.ts";
 import { AwaitingApproval, presentCall } from "../approvals/present.ts";
 import { type Approval, countPending, PENDING_LIMIT } from "../approvals/rows.ts";
 import type { TaskParts } from "../parts.ts";
-import { markAwaiting } from "../store.ts";
+import { markAwaiting } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import type { CallGuard } from "./call-guard.ts";
 import type { RunJournal } from "./journal.ts";

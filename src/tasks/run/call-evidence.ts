@@ -3,7 +3,7 @@ import { Problem } from "../../base/errors.ts";
 import type { ReserveCredits } from "../../gate/budget.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
-import { TOKEN_ENDED } from "../interruption.ts";
+import { TOKEN_ENDED } from "../ending/interruption.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 

@@ -1,8 +1,8 @@
 import type { Agent } from "../../access/agents.ts";
 import type { Tx } from "../../store/db.ts";
-import { DrainInterrupt } from "../interruption.ts";
+import { DrainInterrupt } from "../ending/interruption.ts";
 import type { TaskParts } from "../parts.ts";
-import { markRunning } from "../store.ts";
+import { markRunning } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import type { RunJournal } from "./journal.ts";
 import type { RunRights } from "./rights.ts";

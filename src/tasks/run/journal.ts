@@ -1,11 +1,11 @@
 import type { AgentEvent, BeforeToolCall, ToolCall } from "../../agents/index.ts";
 import { StoreUnavailable, type Tx } from "../../store/db.ts";
 import type { Approval } from "../approvals/rows.ts";
-import type { EventLog } from "../event-log.ts";
-import { saveEvents } from "../event-store.ts";
-import { encodeFrame } from "../frames.ts";
+import { encodeFrame } from "../events/frames.ts";
+import type { EventLog } from "../events/log.ts";
+import { saveEvents } from "../events/store.ts";
 import type { TaskParts } from "../parts.ts";
-import { raiseEventCeiling } from "../store.ts";
+import { raiseEventCeiling } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import { WholeCharacters } from "./characters.ts";
 

@@ -6,10 +6,10 @@ import type { ToolActor } from "../../connectors/builtin/tool.ts";
 import { invoke } from "../../connectors/invoke.ts";
 import { type ToolRegistry, textOf } from "../../connectors/registry.ts";
 import type { ToolAnswer } from "../../connectors/source.ts";
-import { definitionHash } from "../../connectors/tool-definition.ts";
+import { definitionHash } from "../../connectors/tools/definition.ts";
 import { AwaitingApproval } from "../approvals/present.ts";
-import type { TaskEnding } from "../finish.ts";
-import { deniedEnding, failure } from "../interruption.ts";
+import type { TaskEnding } from "../ending/finish.ts";
+import { deniedEnding, failure } from "../ending/interruption.ts";
 import type { DirectTaskCall } from "./progress.ts";
 
 type Hook<Name extends keyof Hooks> = NonNullable<Hooks[Name]>;

@@ -1,5 +1,5 @@
 import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../../agents/index.ts";
-import type { ProvenTask } from "../../ledger/proven-task.ts";
+import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
 import type { Sql, Tx } from "../../store/db.ts";
 import { SealBroken } from "../../store/seals/seals.ts";
 import type { ApprovalEvidence } from "../approvals/evidence.ts";

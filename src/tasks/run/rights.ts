@@ -1,10 +1,10 @@
 import type { Agent } from "../../access/agents.ts";
 import { tokenIdOf } from "../../access/caller.ts";
 import type { Grant } from "../../access/grant.ts";
-import { allowsModel, allowsTier } from "../../access/policy.ts";
+import { allowsModel, allowsTier } from "../../access/model-policy.ts";
 import { AgentDenied } from "../../agents/index.ts";
 import type { Tx } from "../../store/db.ts";
-import { AGENT_STOPPED, TOKEN_ENDED, TOKEN_ENDED_WORDS, WORKSPACE_STOPPED } from "../interruption.ts";
+import { AGENT_STOPPED, TOKEN_ENDED, TOKEN_ENDED_WORDS, WORKSPACE_STOPPED } from "../ending/interruption.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 

@@ -1,12 +1,18 @@
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import { StoreUnavailable } from "../../store/db.ts";
-import { endTask, takeUp } from "../end.ts";
-import type { EventLog } from "../event-log.ts";
-import type { TaskEnding } from "../finish.ts";
-import { contradicted, DrainInterrupt, internal, type RunSignals, unrecorded } from "../interruption.ts";
+import { endTask, takeUp } from "../ending/end-task.ts";
+import type { TaskEnding } from "../ending/finish.ts";
+import {
+  contradicted,
+  DrainInterrupt,
+  internal,
+  type RunSignals,
+  unrecorded,
+} from "../ending/interruption.ts";
+import type { EventLog } from "../events/log.ts";
 import type { TaskParts } from "../parts.ts";
-import type { QueuedTask } from "../scheduler.ts";
-import { markQueued } from "../store.ts";
+import type { QueuedTask } from "../queue/scheduler.ts";
+import { markQueued } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import { type Pause, TaskRun } from "./task-run.ts";
 

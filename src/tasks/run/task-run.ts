@@ -3,8 +3,7 @@ import { pause } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { AwaitingApproval } from "../approvals/present.ts";
-import type { EventLog } from "../event-log.ts";
-import type { TaskEnding } from "../finish.ts";
+import type { TaskEnding } from "../ending/finish.ts";
 import {
   DrainInterrupt,
   deniedEnding,
@@ -13,8 +12,9 @@ import {
   type RunSignals,
   stoppedEnding,
   unrecorded,
-} from "../interruption.ts";
-import type { OwedCharge } from "../lost.ts";
+} from "../ending/interruption.ts";
+import type { OwedCharge } from "../ending/lost-calls.ts";
+import type { EventLog } from "../events/log.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 import { CallEvidence } from "./call-evidence.ts";

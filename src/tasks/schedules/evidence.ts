@@ -1,7 +1,7 @@
 import type { LedgerFaults } from "../../ledger/faults.ts";
-import type { LedgerLists } from "../../ledger/lists.ts";
 import { isHashOf } from "../../ledger/payload.ts";
 import { parseErasure } from "../../ledger/proof/erasure.ts";
+import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import type { Sql } from "../../store/db.ts";
 import type { Schedule } from "./schedule.ts";
 

@@ -10,7 +10,7 @@ import type { Gate, Operation, Origin } from "../../gate/gate.ts";
 import type { Detail } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Db } from "../../store/db.ts";
-import type { DispatchResult } from "../accept.ts";
+import type { DispatchResult } from "../queue/accept.ts";
 import type { TaskService } from "../service.ts";
 import { nextTime } from "./cron.ts";
 import type { ScheduleEvidence } from "./evidence.ts";

@@ -5,7 +5,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import type { Ids } from "../../base/ids.ts";
 import type { ToolRegistry } from "../../connectors/registry.ts";
 import type { Call } from "../../gate/call.ts";
-import type { ModelGateway } from "../../models/door.ts";
+import type { ModelGateway } from "../../models/gateway.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import { cronProblem, isTimezone, nextTime } from "./cron.ts";

@@ -4,8 +4,7 @@ import type { JsonObject } from "../../../src/agents/index.ts";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { type LogFields, silentLog } from "../../../src/base/log.ts";
-import type { McpDefinition } from "../../../src/connectors/definition.ts";
-import { expandTool, keepTool } from "../../../src/connectors/kept-tool.ts";
+import type { McpDefinition } from "../../../src/connectors/definition/definition.ts";
 import type { McpParts } from "../../../src/connectors/mcp-upstream/parts.ts";
 import { mcpSource } from "../../../src/connectors/mcp-upstream/source.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
@@ -16,6 +15,7 @@ import {
   type ToolDescription,
   type ToolSource,
 } from "../../../src/connectors/source.ts";
+import { expandTool, keepTool } from "../../../src/connectors/tools/kept-tool.ts";
 import type { Script } from "../../support/fake-mcp/upstream.ts";
 import { INSTANCE, testOutbound } from "../../support/outbound.ts";
 

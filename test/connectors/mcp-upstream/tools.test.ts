@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { keepTool } from "../../../src/connectors/kept-tool.ts";
 import { offeredNames } from "../../../src/connectors/mcp-upstream/names.ts";
+import { keepTool } from "../../../src/connectors/tools/kept-tool.ts";
 import { openFake, SECRET, textOf } from "./support.ts";
 
 describe("names", () => {

@@ -2,8 +2,8 @@
 import type { JsonObject } from "../../../src/agents/index.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import { systemClock } from "../../../src/base/clock.ts";
-import type { OpenApiAuth, OpenApiDefinition } from "../../../src/connectors/definition.ts";
-import { expandTool } from "../../../src/connectors/kept-tool.ts";
+import type { OpenApiAuth, OpenApiDefinition } from "../../../src/connectors/definition/definition.ts";
+import { specText } from "../../../src/connectors/definition/stored.ts";
 import { LargeDocuments } from "../../../src/connectors/openapi/large-documents.ts";
 import type { ReadApi } from "../../../src/connectors/openapi/reading/messages.ts";
 import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
@@ -15,7 +15,7 @@ import type {
   ToolDescription,
   ToolSource,
 } from "../../../src/connectors/source.ts";
-import { specText } from "../../../src/connectors/stored-definition.ts";
+import { expandTool } from "../../../src/connectors/tools/kept-tool.ts";
 import { testOutbound } from "../../support/outbound.ts";
 
 export interface Asked {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { JsonObject } from "../../../src/agents/index.ts";
-import type { OpenApiAuth } from "../../../src/connectors/definition.ts";
-import { keepTool } from "../../../src/connectors/kept-tool.ts";
+import type { OpenApiAuth } from "../../../src/connectors/definition/definition.ts";
+import { keepTool } from "../../../src/connectors/tools/kept-tool.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { callOne, documentOf, type FakeApi, refusal, sourceOf, startApi, textOf } from "./api.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { Compile } from "typebox/compile";
-import { expandTool } from "../../../src/connectors/kept-tool.ts";
 import type { ToolDescription } from "../../../src/connectors/source.ts";
+import { expandTool } from "../../../src/connectors/tools/kept-tool.ts";
 import { listOf, sourceOf, startApi } from "./api.ts";
 
 const YAML = await Bun.file(`${import.meta.dir}/fixtures/petstore-3.0.yaml`).text();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ConnectorDefinition, OpenApiAuth } from "../../../src/connectors/definition.ts";
+import type { ConnectorDefinition, OpenApiAuth } from "../../../src/connectors/definition/definition.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { secretsOf } from "../../../src/connectors/secrets/secrets-of.ts";
 

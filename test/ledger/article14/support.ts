@@ -1,7 +1,7 @@
 import { type BundleRequest, openBundle } from "../../../src/ledger/article14/bundle.ts";
 import type { Draft } from "../../../src/ledger/entry.ts";
-import type { LedgerKeys } from "../../../src/ledger/keys.ts";
-import { rotateKey } from "../../../src/ledger/rotation.ts";
+import type { LedgerKeys } from "../../../src/ledger/keys/keys.ts";
+import { rotateKey } from "../../../src/ledger/keys/rotation.ts";
 import { draft, type LedgerBench, openLedger } from "../support.ts";
 
 export const WORKSPACE = { id: 1, name: "w1" } as const;

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { formatNote } from "../../../src/ledger/proof/note.ts";
-import type { Proofs } from "../../../src/ledger/proofs.ts";
+import type { Proofs } from "../../../src/ledger/reading/proofs.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { variedDraft } from "../kept.ts";
 import { testSigner } from "../proof/signing.ts";

@@ -1,4 +1,4 @@
-import { parseJson } from "../../../base/nesting.ts";
+import { parseJson } from "../../../base/json-limits.ts";
 import { ConnectorError } from "../../source.ts";
 import { NotTaken, shown } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { isJSONRPCRequest, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
-import type { HttpTransport } from "../../definition.ts";
+import type { HttpTransport } from "../../definition/definition.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, type NotTaken } from "../faults.ts";
 import { UpstreamLink } from "../link.ts";

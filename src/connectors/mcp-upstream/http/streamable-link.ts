@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { isJSONRPCRequest, type JSONRPCMessage, type RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { pause } from "../../../base/clock.ts";
-import type { HttpTransport } from "../../definition.ts";
+import type { HttpTransport } from "../../definition/definition.ts";
 import type { OutboundInit } from "../../outbound/fetch.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, isUnavailable, NotTaken } from "../faults.ts";

@@ -1,4 +1,4 @@
-import type { StdioTransport } from "../../definition.ts";
+import type { StdioTransport } from "../../definition/definition.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

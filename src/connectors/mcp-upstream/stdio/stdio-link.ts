@@ -1,8 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
-import { findExcess, outlineJson, parseJson } from "../../../base/nesting.ts";
+import { findExcess, outlineJson, parseJson } from "../../../base/json-limits.ts";
 import { openFilesReserve } from "../../../base/open-files/reserve.ts";
-import type { StdioTransport } from "../../definition.ts";
+import type { StdioTransport } from "../../definition/definition.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, jsonTooLarge, MESSAGE_JSON, shown } from "../faults.ts";
 import { UpstreamLink } from "../link.ts";

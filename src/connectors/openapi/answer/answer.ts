@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../agents/index.ts";
-import { findExcess } from "../../../base/nesting.ts";
+import { findExcess } from "../../../base/json-limits.ts";
 import { ownText } from "../../../base/own-text.ts";
 import type { Mask } from "../../secrets/mask.ts";
 import type { ContentBlock, ToolAnswer } from "../../source.ts";

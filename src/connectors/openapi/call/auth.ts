@@ -1,4 +1,4 @@
-import type { OpenApiAuth } from "../../definition.ts";
+import type { OpenApiAuth } from "../../definition/definition.ts";
 import type { ReservedName } from "../operations/parameters.ts";
 import { percentEncode } from "./encode.ts";
 

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../agents/index.ts";
-import type { OpenApiAuth } from "../../definition.ts";
+import type { OpenApiAuth } from "../../definition/definition.ts";
 import type { OperationBinding } from "../binding.ts";
 import { ArgumentFault, quote } from "../fault.ts";
 import { own } from "../json.ts";

@@ -1,4 +1,4 @@
-import type { KeptTool } from "../../kept-tool.ts";
+import type { KeptTool } from "../../tools/kept-tool.ts";
 import type { ReservedName } from "../operations/parameters.ts";
 
 /** A document to read in another process. */

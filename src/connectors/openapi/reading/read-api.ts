@@ -1,7 +1,7 @@
-import { bytesOfTool, type KeptTool, keepTool } from "../../kept-tool.ts";
 import { createMask } from "../../secrets/mask.ts";
 import type { ToolDescription } from "../../source.ts";
-import { TOOL_LIMITS } from "../../tool-room.ts";
+import { bytesOfTool, type KeptTool, keepTool } from "../../tools/kept-tool.ts";
+import { TOOL_LIMITS } from "../../tools/memory-share.ts";
 import { checkDocument } from "../check.ts";
 import { parseText } from "../document.ts";
 import { DocumentFault, DocumentTooLarge } from "../fault.ts";

@@ -1,4 +1,4 @@
-import { parseJson } from "../../../base/nesting.ts";
+import { parseJson } from "../../../base/json-limits.ts";
 import { escaped } from "./hidden.ts";
 
 /** Indented JSON with invisible characters escaped, for reading and editing. */

@@ -1,4 +1,4 @@
-import { parseJson } from "../../../base/nesting.ts";
+import { parseJson } from "../../../base/json-limits.ts";
 
 /** A part of a tool's answer, in the form it is shown. Never rendered as the type it claims to be. */
 export type AnswerPart =

@@ -1,4 +1,4 @@
-import { parseJson } from "../../../base/nesting.ts";
+import { parseJson } from "../../../base/json-limits.ts";
 
 /**
  * Parses JSON as found in settings files: with comments, trailing commas, or as a fragment of an object, `"name":

@@ -1,4 +1,4 @@
-import { parseJson } from "../../../base/nesting.ts";
+import { parseJson } from "../../../base/json-limits.ts";
 import { rootOfInclusion } from "../../../ledger/proof/check.ts";
 import { isEqual, type TreeHash, treeHash } from "../../../ledger/proof/hash.ts";
 import { fromBase64 } from "../../../ledger/proof/note.ts";

@@ -1,5 +1,5 @@
-import { entryTest } from "../../entry-filter.ts";
-import type { StoredEntry } from "../../query.ts";
+import { entryTest } from "../../reading/entry-filter.ts";
+import type { StoredEntry } from "../../reading/query.ts";
 import { type EntryFields, readEntryFields } from "../format/entry.ts";
 
 /** A token that could be used to oversee agents in the period of a report, according to its entries. */

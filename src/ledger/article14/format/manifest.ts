@@ -1,5 +1,5 @@
 import { Check, Errors } from "typebox/schema";
-import { JsonTooLarge, parseJson } from "../../../base/nesting.ts";
+import { JsonTooLarge, parseJson } from "../../../base/json-limits.ts";
 import type { ListedFile } from "./files.ts";
 
 export const FORMAT = "gatehouse-article14";

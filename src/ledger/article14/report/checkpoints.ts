@@ -2,7 +2,7 @@ import { LedgerChanged } from "../../ledger-changed.ts";
 import { parseSignedCheckpoint } from "../../proof/checkpoint.ts";
 import { isEqual } from "../../proof/hash.ts";
 import { NoteError, parseVerifierKey, signersOf } from "../../proof/note.ts";
-import { rootAt } from "../../proofs.ts";
+import { rootAt } from "../../reading/proofs.ts";
 import { TreeReader } from "../../tiles.ts";
 import { sha256 } from "../../tree-hash.ts";
 import { tools } from "../../verify/tools.ts";

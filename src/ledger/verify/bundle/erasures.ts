@@ -1,4 +1,4 @@
-import { parseJson } from "../../../base/nesting.ts";
+import { parseJson } from "../../../base/json-limits.ts";
 import type { EntryFields } from "../../article14/format/entry.ts";
 import { type ErasureLine, erases, erasureWithin } from "../../article14/format/erasures.ts";
 import type { Manifest } from "../../article14/format/manifest.ts";

@@ -1,0 +1,108 @@
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+} from "@ai-sdk/provider";
+import { textBytes } from "../model/request-size.ts";
+import { estimateTokens } from "../model/usage.ts";
+import { composeAnswer } from "./answer.ts";
+import { type PlannedCall, planCalls } from "./plan.ts";
+import { currentTurn, textOfPrompt } from "./turn.ts";
+
+const TEXT_ID = "answer";
+
+/**
+ * `builtin/extractive`, a model without weights and without a network. It calls the offered tools whose arguments it
+ * can fill in (tools that need nothing, or one text that can be the question; the vault's first), then quotes the
+ * best passages found, with their sources. Deterministic: the same conversation always gets the same answer.
+ */
+export function extractiveModel(): LanguageModelV4 {
+  return {
+    specificationVersion: "v4",
+    provider: "builtin",
+    modelId: "extractive",
+    supportedUrls: {},
+    async doGenerate(options) {
+      const { calls, text, usage, finishReason } = think(options);
+      const content: LanguageModelV4Content[] = calls.map(callPart);
+      if (text !== "") content.push({ type: "text", text });
+      return { content, finishReason, usage, warnings: [] };
+    },
+    async doStream(options) {
+      return { stream: streamOf(parts(think(options)), options.abortSignal) };
+    },
+  };
+}
+
+interface ExtractiveResponse {
+  readonly calls: readonly PlannedCall[];
+  readonly text: string;
+  readonly usage: LanguageModelV4Usage;
+  readonly finishReason: LanguageModelV4FinishReason;
+}
+
+function think(options: LanguageModelV4CallOptions): ExtractiveResponse {
+  options.abortSignal?.throwIfAborted();
+  const turn = currentTurn(options.prompt);
+  const calls = turn.results.length > 0 ? [] : planCalls(turn, options.tools ?? []);
+  const text = calls.length > 0 ? "" : composeAnswer(turn);
+  const sent = text === "" ? calls.map(({ input }) => input).join("") : text;
+  return {
+    calls,
+    text,
+    usage: usageOf(textOfPrompt(options.prompt), sent),
+    finishReason: { unified: calls.length > 0 ? "tool-calls" : "stop", raw: undefined },
+  };
+}
+
+/** There is no tokenizer, so four bytes count as a token. */
+function usageOf(input: string, output: string): LanguageModelV4Usage {
+  const total = estimateTokens(textBytes(output));
+  return {
+    inputTokens: {
+      total: estimateTokens(textBytes(input)),
+      noCache: undefined,
+      cacheRead: undefined,
+      cacheWrite: undefined,
+    },
+    outputTokens: { total, text: total, reasoning: undefined },
+  };
+}
+
+function callPart({ id, tool, input }: PlannedCall) {
+  return { type: "tool-call", toolCallId: id, toolName: tool, input } as const;
+}
+
+function* parts({
+  calls,
+  text,
+  usage,
+  finishReason,
+}: ExtractiveResponse): Generator<LanguageModelV4StreamPart, void> {
+  yield { type: "stream-start", warnings: [] };
+  for (const call of calls) yield callPart(call);
+  if (text !== "") {
+    yield { type: "text-start", id: TEXT_ID };
+    for (const [word] of text.matchAll(/\S*\s+|\S+/g)) yield { type: "text-delta", id: TEXT_ID, delta: word };
+    yield { type: "text-end", id: TEXT_ID };
+  }
+  yield { type: "finish", usage, finishReason };
+}
+
+/** Produces one part for each read, so that a reader that stops costs nothing more. */
+function streamOf(
+  source: Generator<LanguageModelV4StreamPart, void>,
+  signal: AbortSignal | undefined,
+): ReadableStream<LanguageModelV4StreamPart> {
+  return new ReadableStream({
+    pull(controller) {
+      if (signal?.aborted) return controller.error(signal.reason);
+      const next = source.next();
+      if (next.done) controller.close();
+      else controller.enqueue(next.value);
+    },
+  });
+}

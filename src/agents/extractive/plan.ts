@@ -1,0 +1,62 @@
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { ConversationTurn } from "./turn.ts";
+
+type ListedTool = NonNullable<LanguageModelV4CallOptions["tools"]>[number];
+
+export interface PlannedCall {
+  readonly id: string;
+  readonly tool: string;
+  /** JSON. */
+  readonly input: string;
+}
+
+/** Parameter names that take a question. */
+const QUESTION_NAMES = ["query", "q", "question", "text", "search"];
+/** The model cannot judge which tools help, so it must not call a whole catalogue. */
+const MAX_CALLS = 16;
+
+/**
+ * Plans the calls that need no understanding: tools that require nothing, and tools that require a single text, which
+ * can be the question. The vault's tools come first, the others in the order offered. A tool's flags do not reach a
+ * model, so any tool that requires more is left alone.
+ */
+export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]): readonly PlannedCall[] {
+  const fillable: { tool: string; input: string }[] = [];
+  for (const tool of tools) {
+    if (tool.type !== "function") continue;
+    const input = fill(tool.inputSchema, turn.question);
+    if (input) fillable.push({ tool: tool.name, input: JSON.stringify(input) });
+  }
+  const isVault = ({ tool }: { tool: string }): boolean => tool.startsWith("vault");
+  const ordered = [...fillable.filter(isVault), ...fillable.filter((call) => !isVault(call))];
+  return ordered
+    .slice(0, MAX_CALLS)
+    .map((call, index) => ({ id: `extractive_${turn.callsSoFar + index + 1}`, ...call }));
+}
+
+/** The arguments; undefined if the tool requires something unknown. */
+function fill(schema: unknown, question: string): Record<string, string> | undefined {
+  const required = field(schema, "required");
+  const names: unknown[] = Array.isArray(required) ? required : [];
+  const properties = field(schema, "properties");
+  const name =
+    names.length === 0 ? QUESTION_NAMES.find((known) => isText(field(properties, known))) : names[0];
+  if (name === undefined) return {};
+  if (names.length > 1 || typeof name !== "string" || !QUESTION_NAMES.includes(name)) return undefined;
+  const property = field(properties, name);
+  if (!isText(property)) return undefined;
+  const limit = field(property, "maxLength");
+  return { [name]: typeof limit === "number" ? question.slice(0, limit) : question };
+}
+
+/** A string with any content. A string with an enum or a pattern cannot be a question. */
+function isText(property: unknown): boolean {
+  return (
+    field(property, "type") === "string" &&
+    ["enum", "const", "pattern", "format"].every((rule) => field(property, rule) === undefined)
+  );
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

@@ -1,0 +1,93 @@
+import type { LanguageModelV4Prompt, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
+import { parseJson } from "../../base/json-limits.ts";
+
+type Output = LanguageModelV4ToolResultPart["output"];
+
+/** A tool's answer since the question was asked. */
+export interface ToolFinding {
+  /** The name that people know: `vault.search`. */
+  readonly tool: string;
+  readonly status: "succeeded" | "failed" | "denied";
+  /** Parsed if the answer is JSON, even if it came as text. */
+  readonly value: unknown;
+}
+
+/** The current question, and what has been found for it. */
+export interface ConversationTurn {
+  readonly question: string;
+  readonly results: readonly ToolFinding[];
+  /** Calls in the whole conversation, used to generate unique ids. */
+  readonly callsSoFar: number;
+}
+
+/** Finds the last question of a conversation, and the tool results after it. */
+export function currentTurn(prompt: LanguageModelV4Prompt): ConversationTurn {
+  const asked = prompt.findLastIndex(({ role }) => role === "user");
+  let question = "";
+  let callsSoFar = 0;
+  const results: ToolFinding[] = [];
+  for (const [index, message] of prompt.entries()) {
+    if (message.role === "system") continue;
+    for (const part of message.content) {
+      if (part.type === "tool-call") callsSoFar += 1;
+      else if (index === asked && part.type === "text") question += part.text;
+      else if (index > asked && part.type === "tool-result") {
+        results.push({ tool: ownName(part.toolName), ...read(part.output) });
+      }
+    }
+  }
+  return { question, results, callsSoFar };
+}
+
+/** All text of a conversation, for estimating tokens. */
+export function textOfPrompt(prompt: LanguageModelV4Prompt): string {
+  const texts: string[] = [];
+  for (const message of prompt) {
+    if (message.role === "system") texts.push(message.content);
+    else {
+      for (const part of message.content) {
+        if (part.type === "text") texts.push(part.text);
+        else if (part.type === "tool-call") texts.push(JSON.stringify(part.input) ?? "");
+        else if (part.type === "tool-result") texts.push(plain(read(part.output).value));
+      }
+    }
+  }
+  return texts.join("");
+}
+
+export function plain(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
+}
+
+/** Restores names that were changed for providers that reject dots. */
+function ownName(tool: string): string {
+  return tool.replace("__", ".");
+}
+
+function read(output: Output): Omit<ToolFinding, "tool"> {
+  switch (output.type) {
+    case "text":
+      return { status: "succeeded", value: parsed(output.value) };
+    case "json":
+      return { status: "succeeded", value: output.value };
+    case "content": {
+      const texts = output.value.map((part) => (part.type === "text" ? part.text : `[${part.type}]`));
+      return { status: "succeeded", value: parsed(texts.join("\n")) };
+    }
+    case "execution-denied":
+      return { status: "denied", value: output.reason ?? "no reason given" };
+    case "error-text":
+    case "error-json":
+      return { status: "failed", value: output.value };
+  }
+}
+
+/** MCP tools return JSON as text. */
+function parsed(text: string): unknown {
+  if (!/^\s*[{[]/.test(text)) return text;
+  try {
+    return parseJson(text);
+  } catch {
+    return text;
+  }
+}

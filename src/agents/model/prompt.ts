@@ -1,0 +1,122 @@
+import type { JsonObject, JsonValue, Message, ToolCall, ToolResult } from "../message.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { Toolbox } from "../tools/toolbox.ts";
+
+interface TextPart {
+  type: "text";
+  text: string;
+}
+
+interface ToolCallPart {
+  type: "tool-call";
+  toolCallId: string;
+  toolName: string;
+  input: JsonObject;
+  providerOptions?: Record<string, { thoughtSignature: string }>;
+}
+
+interface ToolResultPart {
+  type: "tool-result";
+  toolCallId: string;
+  toolName: string;
+  output:
+    | { type: "text" | "error-text"; value: string }
+    | { type: "json"; value: JsonValue }
+    | { type: "execution-denied"; reason: string };
+}
+
+/**
+ * The part of the provider prompt that the framework uses, which is the same in versions 3 and 4 of the interface.
+ */
+export type ProviderMessage =
+  | { role: "system"; content: string }
+  | { role: "user"; content: TextPart[] }
+  | { role: "assistant"; content: (TextPart | ToolCallPart)[] }
+  | { role: "tool"; content: ToolResultPart[] };
+
+export interface ProviderTool {
+  type: "function";
+  name: string;
+  description: string;
+  inputSchema: Record<string, unknown>;
+}
+
+/** Converts a conversation for providers. Returns new objects for every call, because a provider may modify them. */
+export function toProviderPrompt(
+  instructions: string | undefined,
+  messages: readonly Message[],
+  toolbox: Toolbox,
+): ProviderMessage[] {
+  const prompt: ProviderMessage[] = [];
+  if (instructions !== undefined && instructions !== "") {
+    prompt.push({ role: "system", content: instructions });
+  }
+  for (const message of messages) {
+    switch (message.role) {
+      case "user":
+        prompt.push({ role: "user", content: [{ type: "text", text: message.text }] });
+        break;
+      case "assistant": {
+        const content: (TextPart | ToolCallPart)[] = message.toolCalls.map((call) => callPart(call, toolbox));
+        if (message.text !== "") content.unshift({ type: "text", text: message.text });
+        // Anthropic rejects empty messages.
+        if (content.length > 0) prompt.push({ role: "assistant", content });
+        break;
+      }
+      case "tool":
+        prompt.push({ role: "tool", content: message.results.map((result) => resultPart(result, toolbox)) });
+    }
+  }
+  return prompt;
+}
+
+export function toProviderTools(tools: readonly Tool[], toolbox: Toolbox): ProviderTool[] {
+  return tools.map((tool) => ({
+    type: "function",
+    name: toolbox.toProvider(tool.name),
+    description: tool.description,
+    inputSchema: { ...tool.inputSchema },
+  }));
+}
+
+export function isJsonObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function callPart(call: ToolCall, toolbox: Toolbox): ToolCallPart {
+  return {
+    type: "tool-call",
+    toolCallId: call.id,
+    toolName: toolbox.toProvider(call.tool),
+    // Providers accept only objects. The result tells the model that its arguments could not be read.
+    input: isJsonObject(call.arguments) ? call.arguments : {},
+    ...(call.signatures === undefined ? {} : { providerOptions: signed(call.signatures) }),
+  };
+}
+
+function signed(signatures: Readonly<Record<string, string>>): Record<string, { thoughtSignature: string }> {
+  const entries = Object.entries(signatures);
+  return Object.fromEntries(entries.map(([provider, thoughtSignature]) => [provider, { thoughtSignature }]));
+}
+
+function resultPart(result: ToolResult, toolbox: Toolbox): ToolResultPart {
+  return {
+    type: "tool-result",
+    toolCallId: result.id,
+    toolName: toolbox.toProvider(result.tool),
+    output: resultOutput(result),
+  };
+}
+
+function resultOutput({ status, output }: ToolResult): ToolResultPart["output"] {
+  const text = typeof output === "string" ? output : undefined;
+  switch (status) {
+    case "succeeded":
+      return text === undefined ? { type: "json", value: output } : { type: "text", value: text };
+    case "denied":
+      return { type: "execution-denied", reason: text ?? JSON.stringify(output) };
+    case "failed":
+    case "unknown":
+      return { type: "error-text", value: text ?? JSON.stringify(output) };
+  }
+}

@@ -1,0 +1,71 @@
+import type { Db } from "../../store/db.ts";
+import type { StoredConnector } from "../connector.ts";
+import { ConnectorError } from "../source.ts";
+import type { ConnectorDefinition } from "./definition.ts";
+import { readDefinition } from "./rows.ts";
+
+/** Encrypts definitions, which contain secrets, so that only this installation can read them. */
+export interface DefinitionStore {
+  seal(workspaceId: number, name: string, definition: ConnectorDefinition): Uint8Array;
+  /** @throws Error with a message that may be shown, if the key is another one or the bytes are damaged */
+  open(workspaceId: number, name: string, sealed: Uint8Array): ConnectorDefinition;
+}
+
+/** A connector's definition in the store. It may hold a document of megabytes, so it is read only when needed. */
+export class StoredDefinition {
+  readonly #db: Db;
+  readonly #definitions: DefinitionStore;
+  readonly #connector: Pick<StoredConnector, "workspaceId" | "id" | "name">;
+
+  constructor(
+    parts: { readonly db: Db; readonly definitions: DefinitionStore },
+    connector: Pick<StoredConnector, "workspaceId" | "id" | "name">,
+  ) {
+    this.#db = parts.db;
+    this.#definitions = parts.definitions;
+    this.#connector = connector;
+  }
+
+  /** The OpenAPI document, or its URL. @throws ConnectorError if the connector was removed */
+  async readSpec(): Promise<string> {
+    const definition = await this.#read();
+    if (definition.kind !== "openapi") throw new Error("only OpenAPI connectors have a document");
+    return specText(definition.spec);
+  }
+
+  /**
+   * Stores the origin that may receive the connector's `auth`. @throws ConnectorError if the connector was removed
+   */
+  async pinOrigin(authOrigin: string): Promise<void> {
+    const definition = await this.#read();
+    if (definition.kind !== "openapi") return;
+    const { workspaceId, id, name } = this.#connector;
+    const sealed = this.#definitions.seal(workspaceId, name, { ...definition, authOrigin });
+    const changed = await this.#db.tx((tx) =>
+      tx.seals.change(tx, "connectors", { id }, () =>
+        tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
+          workspaceId,
+          id,
+          sealed,
+        ]),
+      ),
+    );
+    if (changed === 0) throw removed(name);
+  }
+
+  async #read(): Promise<ConnectorDefinition> {
+    const { workspaceId, name } = this.#connector;
+    const sealed = await readDefinition(this.#db, this.#connector);
+    if (!sealed) throw removed(name);
+    return this.#definitions.open(workspaceId, name, sealed);
+  }
+}
+
+/** Earlier versions stored a document that was sent as JSON as an object. */
+export function specText(spec: Extract<ConnectorDefinition, { kind: "openapi" }>["spec"]): string {
+  return typeof spec === "string" ? spec : JSON.stringify(spec);
+}
+
+function removed(name: string): ConnectorError {
+  return new ConnectorError("unavailable", `The connector ${name} was removed.`);
+}

@@ -1,0 +1,385 @@
+import type { Agent, Agents } from "../../access/agents.ts";
+import type { Workspaces } from "../../access/workspaces.ts";
+import type { JsonObject } from "../../agents/index.ts";
+import type { Clock } from "../../base/clock.ts";
+import { describeArgumentErrors, type FieldError, Problem } from "../../base/errors.ts";
+import type { Ids } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import type { Budgets } from "../../gate/budget.ts";
+import type { Call } from "../../gate/call.ts";
+import { RightsChanged } from "../../gate/rights-changed.ts";
+import { UNKNOWN_TOOL } from "../../gate/usage/record.ts";
+import type { UsageTally } from "../../gate/usage/tally.ts";
+import type { Draft } from "../../ledger/entry.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { type Db, StoreUnavailable } from "../../store/db.ts";
+import type { CatalogueTool } from "../catalogue.ts";
+import { type Invocation, invoke } from "../invoke.ts";
+import { agentRemoved, draining, stopped, tooMany, workspaceStopped } from "../refusals.ts";
+import { isToolName, type ToolRegistry } from "../registry.ts";
+import type { Progress, ToolAnswer } from "../source.ts";
+import { deny, failedAnswer, outputOf } from "./answer.ts";
+import { LateOutcomes } from "./late-outcomes.ts";
+import type { OpenCalls, PaidCall } from "./open-calls.ts";
+import { lateDraft, settle, usageOf } from "./outcome.ts";
+import { admitAllowed, refuseStopped, requireAllowed } from "./rights.ts";
+
+export interface DirectCallParts {
+  readonly db: Db;
+  readonly open: OpenCalls;
+  readonly budgets: Budgets;
+  readonly usage: UsageTally;
+  readonly ledger: Ledger;
+  readonly agents: Agents;
+  readonly workspaces: Pick<Workspaces, "isStopped">;
+  readonly registry: ToolRegistry;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+}
+
+export interface DirectCallContext {
+  /** Ends this one call. The caller aborts it when it gives up, and `DirectCalls` when the call must end. */
+  readonly abort: AbortController;
+  readonly progress?: (progress: Progress) => void;
+  /** Receives what is wrong with the arguments, before the call is answered with a text for a model. */
+  readonly faulty?: (faults: readonly FieldError[]) => void;
+}
+
+/** A call that needs a person's approval before it is made. */
+export interface ApprovalToolCall {
+  readonly agent: Agent;
+  /** Its name. The agent and the token may use it. */
+  readonly tool: string;
+  /** Valid for the tool's schema. */
+  readonly input: JsonObject;
+  /** `input` as JSON text. */
+  readonly text: string;
+}
+
+/** A call that has become a task, which continues even if nobody waits for it. */
+export interface ApprovalTask {
+  /** The task's id. */
+  readonly task: string;
+  /** The tool's answer once the task has ended; null if the tool was not called, or not by this process. */
+  answer(): ToolAnswer | null;
+  /** MUST be called when the caller stops waiting. */
+  leave(): void;
+}
+
+/** Takes the calls that need approval. */
+export interface ApprovalTasks {
+  /** @throws Problem before anything is written */
+  dispatch(call: Call, asked: ApprovalToolCall): Promise<ApprovalTask>;
+}
+
+/** In-flight calls of one workspace. Each may hold a pending answer in memory. */
+const CALLS_PER_WORKSPACE = 1_000;
+
+/**
+ * Why Gatehouse ended a call; the reason of its abort signal. An object, so a client's own reason cannot be mistaken
+ * for it.
+ */
+class Interruption {
+  readonly reason: "agent_stopped" | "workspace_stopped" | "shutdown";
+
+  constructor(reason: Interruption["reason"]) {
+    this.reason = reason;
+  }
+
+  /** The code of the call's outcome. The contract has one for all stops. */
+  get code(): "agent_stopped" | "shutdown" {
+    return this.reason === "shutdown" ? "shutdown" : "agent_stopped";
+  }
+}
+
+interface RunningCall {
+  readonly workspaceId: number;
+  readonly agentId: number | null;
+  readonly abort: AbortController;
+  /** Ends the wait for a budget; no effect once the wait is over. Null if the call costs nothing. */
+  readonly wait: AbortController | null;
+  /** Resolves when the outcome is written, or cannot be. */
+  readonly ended: PromiseWithResolvers<void>;
+}
+
+/**
+ * Tool calls made directly by a caller, outside of tasks. As in a task, each is checked, its intent is on disk before
+ * anything is sent, and its outcome is on disk before it is answered.
+ */
+export class DirectCalls {
+  readonly #parts: DirectCallParts;
+  readonly #running = new Set<RunningCall>();
+  readonly #late: LateOutcomes;
+  #asked: ApprovalTasks | null = null;
+  #isDraining = false;
+
+  constructor(parts: DirectCallParts) {
+    this.#parts = parts;
+    this.#late = new LateOutcomes(parts.clock, parts.log);
+  }
+
+  /**
+   * Sets the receiver of calls that need approval. Called once, by the composition root, since that layer is above
+   * this one.
+   */
+  askThrough(asked: ApprovalTasks): void {
+    this.#asked = asked;
+  }
+
+  #runningIn(workspaceId: number): number {
+    // Usually far below the limit, so no counting is needed.
+    if (this.#running.size < CALLS_PER_WORKSPACE) return 0;
+    return [...this.#running].filter((running) => running.workspaceId === workspaceId).length;
+  }
+
+  /** Ends the calls of an agent and notifies the upstreams. */
+  stopAgent(workspaceId: number, agentId: number): void {
+    for (const call of this.#running) {
+      if (call.workspaceId === workspaceId && call.agentId === agentId) {
+        call.abort.abort(new Interruption("agent_stopped"));
+      }
+    }
+  }
+
+  /** Ends all calls of a workspace, including those made without an agent. */
+  stopWorkspace(workspaceId: number): void {
+    for (const call of this.#running) {
+      if (call.workspaceId === workspaceId) call.abort.abort(new Interruption("workspace_stopped"));
+    }
+  }
+
+  /** Refuses new calls and calls that still wait for a budget. Resolves when none is in flight. */
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    for (const call of this.#running) call.wait?.abort(new Interruption("shutdown"));
+    await this.#allEnded();
+  }
+
+  /** Ends every call when the process stops. Resolves when their outcomes are written, or left to the next start. */
+  async stop(): Promise<void> {
+    for (const call of this.#running) call.abort.abort(new Interruption("shutdown"));
+    await this.#allEnded();
+    await this.#late.stop();
+  }
+
+  async #allEnded(): Promise<void> {
+    await Promise.all([...this.#running].map(({ ended }) => ended.promise));
+  }
+
+  /** The agent that the caller acts as. @throws Problem 404 `agent_not_found`, 409 `agent_stopped` */
+  async #agentOf({ caller }: Call): Promise<Agent | null> {
+    if (!caller.agent) {
+      refuseStopped(this.#parts, caller.workspaceId, null);
+      return null;
+    }
+    const agent = await this.#parts.agents.byId(caller.workspaceId, caller.agent.id);
+    if (!agent) throw agentRemoved();
+    refuseStopped(this.#parts, caller.workspaceId, agent);
+    return agent;
+  }
+
+  /**
+   * Calls a tool by its name, `<connector>.<tool>`. Errors of the tool, its connector or the arguments become an
+   * answer with `isError`, for a model to read. A call that needs a person's approval becomes a task and is not
+   * awaited.
+   * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, `credits_exhausted`, `draining`, before
+   *   anything is sent
+   */
+  async call(
+    call: Call,
+    name: string,
+    input: JsonObject,
+    context: DirectCallContext,
+  ): Promise<ToolAnswer | ApprovalTask> {
+    for (;;) {
+      try {
+        return await this.#callAsAllowed(call, name, input, context);
+      } catch (error) {
+        if (error instanceof RightsChanged) continue;
+        if (error instanceof Problem) this.#countRefused(call, name, error);
+        throw error;
+      }
+    }
+  }
+
+  /** Counts a call that names no tool, or a forbidden one, as denied in the statistics, as for a task's calls. */
+  #countRefused({ caller: { workspaceId, agent } }: Call, name: string, { code }: Problem): void {
+    if (code !== "tool_forbidden" && code !== "unknown_tool") return;
+    const { usage, clock } = this.#parts;
+    usage.note({
+      ...{ workspaceId, agentId: agent?.id ?? null, kind: "tool", outcome: "denied" },
+      name: code === "unknown_tool" ? UNKNOWN_TOOL : name,
+      ...{ at: clock.now(), durationMs: 0 },
+    });
+  }
+
+  /** @throws RightsChanged if the call must be checked again */
+  async #callAsAllowed(
+    call: Call,
+    name: string,
+    input: JsonObject,
+    context: DirectCallContext,
+  ): Promise<ToolAnswer | ApprovalTask> {
+    const { db, open, budgets, registry, clock, ids } = this.#parts;
+    const { workspaceId, actor, scopes } = call.caller;
+    if (isToolName(name)) call.about({ tool: name });
+    if (this.#isDraining) throw draining();
+    const seen = this.#parts.agents.revision.settled;
+    const agent = await this.#agentOf(call);
+    const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? ["*"], scopes });
+    const price = budgets.toolPrice(tool.name);
+    const text = JSON.stringify(input);
+    const faults = tool.validate(input);
+    if (faults.length > 0) {
+      context.faulty?.(faults);
+      const refused = await deny(call, text, "invalid_arguments", describeArgumentErrors(faults));
+      const used = { workspaceId, agent, tool: tool.name, durationMs: 0 };
+      this.#parts.usage.note(usageOf(used, "denied", clock.now()));
+      return refused;
+    }
+    if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
+      if (!this.#asked) throw new Error("nobody takes the calls that need approval");
+      // Do not ask a person to approve an unaffordable call. The task that it becomes reserves the budget.
+      if (price > 0) await budgets.check(db, { workspaceId, agent });
+      return this.#asked.dispatch(call, { agent, tool: tool.name, input, text });
+    }
+    if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany(CALLS_PER_WORKSPACE);
+    // From here on, a stop or a drain finds the call. Check for one that came while the agent was read.
+    if (this.#isDraining) throw draining();
+    refuseStopped(this.#parts, workspaceId, agent);
+
+    const running: RunningCall = {
+      workspaceId,
+      agentId: agent?.id ?? null,
+      abort: context.abort,
+      wait: price === 0 ? null : new AbortController(),
+      ended: Promise.withResolvers(),
+    };
+    this.#running.add(running);
+    const callId = ids("call");
+    /** The call was sent, but its charge is not on disk. */
+    let isOwed = false;
+    try {
+      const { signal } = context.abort;
+      const wait = running.wait ? AbortSignal.any([signal, running.wait.signal]) : signal;
+      const paid = running.wait
+        ? this.#paid(call, { tool, agent, owner: callId, price, signal: wait })
+        : null;
+      const free = admitAllowed(this.#parts, call.caller, { tool, agent, seen });
+      const intent = await open.begin(call, text, paid, free).catch((error: unknown) => {
+        if (!wait.aborted || error !== wait.reason) throw error;
+        return null;
+      });
+      if (intent === null) return await notBegun(call, text, wait, agent);
+      const began = clock.monotonic();
+      const { progress } = context;
+      const source = { signal, callId, via: call.via, ...(progress ? { progress } : {}) };
+      const invocation = await invoke(
+        tool,
+        { workspaceId, agentId: running.agentId, actor },
+        input,
+        source,
+        this.#parts.log,
+      );
+      const { answer, outcome, code } = outcomeOf(invocation, signal);
+      const isSent = invocation.status !== "aborted" || invocation.isSent;
+      const durationMs = clock.monotonic() - began;
+      const draft: Draft = {
+        ...call.draft(outcome, code),
+        phase: "outcome",
+        ref: intent,
+        output: outputOf(answer),
+        detail: { duration_ms: Math.round(durationMs) },
+      };
+      const ended = { workspaceId, agent, tool: tool.name, durationMs };
+      try {
+        await settle(this.#parts, ended, draft, { isSent, price });
+        open.ended(workspaceId, intent);
+      } catch (cause) {
+        // Until it is charged it stays reserved, so that others cannot spend it.
+        isOwed = isSent;
+        if (!(cause instanceof StoreUnavailable)) throw cause;
+        this.#late.keep({
+          intent,
+          write: async () => {
+            const late = lateDraft(draft, clock.monotonic() - began - durationMs);
+            await settle(this.#parts, ended, late, { isSent, price });
+            open.ended(workspaceId, intent);
+            budgets.release(callId);
+          },
+        });
+        // The caller MUST NOT take it for undone and repeat it.
+        const detail =
+          "The call was made, but its outcome cannot be recorded. Do not repeat it without checking its effect.";
+        throw new Problem("ledger_unavailable", detail, { cause });
+      }
+      if (code === "agent_stopped") throw stopProblem(signal.reason, agent);
+      return answer;
+    } finally {
+      if (!isOwed) budgets.release(callId);
+      this.#running.delete(running);
+      running.ended.resolve();
+    }
+  }
+
+  /** @param made the call as checked before it waits for its budget */
+  #paid(
+    { caller }: Call,
+    made: {
+      readonly tool: CatalogueTool;
+      readonly agent: Agent | null;
+      readonly owner: string;
+      readonly price: number;
+      readonly signal: AbortSignal;
+    },
+  ): PaidCall {
+    const { agents, budgets } = this.#parts;
+    const { tool, agent: before, owner, price, signal } = made;
+    const { workspaceId } = caller;
+    return {
+      budgets,
+      price,
+      signal,
+      claim: async (tx) => {
+        // Check everything again: the call may have waited.
+        if (this.#isDraining) throw draining();
+        const agent = before && ((await agents.byId(workspaceId, before.id, tx)) ?? null);
+        if (before && !agent) throw agentRemoved();
+        requireAllowed(this.#parts, caller, tool, agent);
+        return { spender: { workspaceId, agent }, owner, expected: () => price };
+      },
+    };
+  }
+}
+
+/** @param signal the call's, which may have aborted it */
+function outcomeOf(
+  invocation: Invocation,
+  { reason }: AbortSignal,
+): { readonly answer: ToolAnswer; readonly outcome: Draft["outcome"]; readonly code?: string } {
+  if (invocation.status !== "aborted") return { ...invocation, outcome: invocation.status };
+  if (!(reason instanceof Interruption)) {
+    return { answer: failedAnswer("The call was cancelled."), outcome: "cancelled" };
+  }
+  return { answer: failedAnswer("The call was ended."), outcome: "cancelled", code: reason.code };
+}
+
+/** Answers a call that ended while it waited for a budget: nothing was sent. @throws Problem if Gatehouse ended it */
+async function notBegun(
+  call: Call,
+  input: string,
+  { reason }: AbortSignal,
+  agent: Agent | null,
+): Promise<ToolAnswer> {
+  if (!(reason instanceof Interruption)) {
+    return deny(call, input, "cancelled", "The call was cancelled before it was made.");
+  }
+  throw reason.code === "agent_stopped" ? stopProblem(reason, agent) : draining();
+}
+
+/** The answer to a call that a stop has ended. */
+function stopProblem(interruption: unknown, agent: Agent | null): Problem {
+  const isAgent = interruption instanceof Interruption && interruption.reason === "agent_stopped";
+  return isAgent && agent ? stopped(agent.name) : workspaceStopped();
+}

@@ -1,0 +1,91 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { StoreUnavailable } from "../../store/db.ts";
+
+/** The most outcomes that wait, a few hundred bytes each: all calls that ten full workspaces may have in flight. */
+const LIMIT = 10_000;
+const RETRY_MS = 1_000;
+
+/** The outcome of a call that has ended while the store could not be written. */
+export interface LateOutcome {
+  /** Seq of the call's intent. */
+  readonly intent: number;
+  /** Writes and charges the outcome, whole or not at all, and settles what the call holds. */
+  write(): Promise<void>;
+}
+
+/**
+ * Writes outcomes late that the store has refused, in order, as soon as it can be written. Until then the call's
+ * reservation remains, so that nobody spends what the call has cost. An outcome that is still waiting when the
+ * process ends is recorded and charged by the next start, which finds the call's intent without an outcome.
+ */
+export class LateOutcomes {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #waiting: LateOutcome[] = [];
+  #writing: Promise<void> | null = null;
+  #cancel: (() => void) | null = null;
+  #isStopped = false;
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  keep(outcome: LateOutcome): void {
+    const { intent } = outcome;
+    if (this.#isStopped || this.#waiting.length >= LIMIT) {
+      this.#log.error("a call's outcome cannot be recorded and is left to the next start", { intent });
+      return;
+    }
+    this.#log.warn("a call's outcome cannot be recorded yet", { intent });
+    this.#waiting.push(outcome);
+    this.#retrySoon();
+  }
+
+  /** Tries a last time. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancel?.();
+    this.#cancel = null;
+    await this.#flush();
+    for (const { intent } of this.#waiting.splice(0)) {
+      this.#log.error("a call's outcome cannot be recorded and is left to the next start", { intent });
+    }
+  }
+
+  #retrySoon(): void {
+    if (this.#isStopped) return;
+    this.#cancel ??= this.#clock.after(RETRY_MS, () => {
+      this.#cancel = null;
+      void this.#flush();
+    });
+  }
+
+  /** Never rejects. */
+  async #flush(): Promise<void> {
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = null;
+    });
+    await this.#writing;
+    if (this.#waiting.length > 0) this.#retrySoon();
+  }
+
+  async #write(): Promise<void> {
+    for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
+      const { intent } = next;
+      try {
+        await next.write();
+        this.#log.info("a call's outcome was recorded late", { intent });
+      } catch (error) {
+        // Not logged again: `keep` has already warned.
+        if (error instanceof StoreUnavailable) return;
+        this.#log.error("a call's outcome cannot be recorded and is left to the next start", {
+          intent,
+          error,
+        });
+      }
+      this.#waiting.shift();
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import type { Agent, Agents } from "../../access/agents.ts";
+import type { Caller } from "../../access/caller.ts";
+import type { Workspaces } from "../../access/workspaces.ts";
+import { RightsChanged } from "../../gate/rights-changed.ts";
+import type { Admit } from "../../ledger/ledger.ts";
+import type { CatalogueTool } from "../catalogue.ts";
+import { agentRemoved, stopped, workspaceStopped } from "../refusals.ts";
+import type { ToolRegistry } from "../registry.ts";
+
+export interface DirectRightsParts {
+  readonly agents: Agents;
+  readonly workspaces: Pick<Workspaces, "isStopped">;
+  readonly registry: ToolRegistry;
+}
+
+/** @throws Problem 409 `agent_stopped` */
+export function refuseStopped(
+  { agents, workspaces }: Pick<DirectRightsParts, "agents" | "workspaces">,
+  workspaceId: number,
+  agent: Agent | null,
+): void {
+  if (agent) {
+    if (agent.status === "stopped" || agents.haltOf(workspaceId, agent.id)) throw stopped(agent.name);
+  }
+  if (workspaces.isStopped(workspaceId)) throw workspaceStopped();
+}
+
+/**
+ * Checks a call once more, as it is about to be made.
+ * @throws Problem if it is forbidden by now. @throws RightsChanged if it must be checked from the beginning
+ */
+export function requireAllowed(
+  parts: DirectRightsParts,
+  { workspaceId, scopes }: Caller,
+  tool: CatalogueTool,
+  agent: Agent | null,
+): void {
+  const { registry } = parts;
+  refuseStopped(parts, workspaceId, agent);
+  const now = registry.get(workspaceId, tool.name, { tools: agent?.tools ?? ["*"], scopes });
+  const isAsked = agent !== null && registry.needsApproval(workspaceId, tool.name, agent.approvals);
+  if (isAsked || now !== tool) throw new RightsChanged();
+}
+
+/**
+ * `requireAllowed` in the transaction of a call's intent. Reads the agent again only if one has changed.
+ * @param made the call as checked; `seen` is the agents' revision of before its agent was read
+ */
+export function admitAllowed(
+  parts: DirectRightsParts,
+  caller: Caller,
+  made: { readonly tool: CatalogueTool; readonly agent: Agent | null; readonly seen: number | null },
+): Admit {
+  const { agents } = parts;
+  const { tool, agent: before, seen } = made;
+  return (tx) => {
+    if (before === null || (seen !== null && seen === agents.revision.settled)) {
+      requireAllowed(parts, caller, tool, before);
+      return undefined;
+    }
+    return agents.byId(caller.workspaceId, before.id, tx).then((agent) => {
+      if (!agent) throw agentRemoved();
+      requireAllowed(parts, caller, tool, agent);
+    });
+  };
+}

@@ -1,0 +1,111 @@
+import { Problem } from "../../base/errors.ts";
+import { takeTurn } from "../../base/inflow.ts";
+import type { OpenBody } from "./shares.ts";
+
+/** A body declared no longer than this is read in one go. Its whole length is counted from the start. */
+const SMALL_BODY = 64 * 1024;
+const FIRST_BLOCK = 4 * 1024;
+const LARGEST_BLOCK = 256 * 1024;
+
+/**
+ * Reads the bytes of a body. Memory is counted as it is allocated while the bytes arrive. Joining them at the end
+ * happens in a single turn, so only one body at a time needs that extra memory.
+ * @throws Problem 413 `body_too_large`; 499 `client_closed`; whatever `body` refuses
+ */
+export async function readBytes(request: Request, limit: number, body: OpenBody): Promise<Uint8Array> {
+  const header = request.headers.get("content-length");
+  const declared = header === null ? null : Number(header);
+  if (declared !== null && declared > limit) throw tooLarge(limit);
+  try {
+    if (declared !== null && declared <= SMALL_BODY) {
+      body.take(declared);
+      return await takeWhole(request, body);
+    }
+    return request.body ? await collect(request.body, limit, body) : new Uint8Array();
+  } catch (error) {
+    if (error instanceof Problem || !request.signal.aborted) throw error;
+    throw new Problem("client_closed", "The client closed the connection before it had sent the whole body.");
+  }
+}
+
+function takeWhole(request: Request, body: OpenBody): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    body.refused = reject;
+    request.bytes().then(resolve, reject);
+  });
+}
+
+async function collect(
+  stream: ReadableStream<Uint8Array>,
+  limit: number,
+  body: OpenBody,
+): Promise<Uint8Array> {
+  const reader = stream.getReader();
+  let refusal: Problem | null = null;
+  // Nobody reads further, so a connection error no longer matters.
+  const letGo = (): void => void reader.cancel().catch(() => {});
+  body.refused = (problem) => {
+    refusal = problem;
+    letGo();
+  };
+  const blocks = new Blocks(body);
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      if (blocks.length + part.value.length > limit) throw tooLarge(limit);
+      blocks.add(part.value);
+      body.came(part.value.length);
+      // A client may send chunks of one byte without a pause. Bun joins those that come in the meantime.
+      const wait = takeTurn({ bytes: part.value.length, messages: 1 });
+      if (wait) await wait;
+    }
+  } catch (error) {
+    letGo();
+    throw refusal ?? error;
+  }
+  // A cancelled reader reports the end of the body.
+  if (refusal) throw refusal;
+  return blocks.joined();
+}
+
+/** Collects bytes in blocks. Keeping one-byte parts separately would take hundreds of times their size. */
+class Blocks {
+  readonly #body: OpenBody;
+  readonly #blocks: Uint8Array[] = [];
+  #open = new Uint8Array();
+  /** Bytes used in the open block. */
+  #used = 0;
+  length = 0;
+
+  constructor(body: OpenBody) {
+    this.#body = body;
+  }
+
+  /** @throws Problem that the body's share refuses with */
+  add(part: Uint8Array): void {
+    for (let from = 0; from < part.length; ) {
+      if (this.#used === this.#open.length) this.#begin(part.length - from);
+      const piece = part.subarray(from, from + this.#open.length - this.#used);
+      this.#open.set(piece, this.#used);
+      this.#used += piece.length;
+      from += piece.length;
+    }
+    this.length += part.length;
+  }
+
+  joined(): Uint8Array {
+    return Buffer.concat(this.#blocks, this.length);
+  }
+
+  /** Blocks grow with the body, so it takes at most twice its size. */
+  #begin(wanted: number): void {
+    const size = Math.min(LARGEST_BLOCK, Math.max(FIRST_BLOCK, this.length, wanted));
+    this.#body.take(size);
+    this.#open = new Uint8Array(size);
+    this.#blocks.push(this.#open);
+    this.#used = 0;
+  }
+}
+
+function tooLarge(limit: number): Problem {
+  return new Problem("body_too_large", `The body is too large: at most ${limit} bytes are allowed.`);
+}

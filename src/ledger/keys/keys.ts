@@ -1,0 +1,299 @@
+import { type KeyObject, sign } from "node:crypto";
+import type { Clock } from "../../base/clock.ts";
+import { OperatorError } from "../../base/errors.ts";
+import type { RandomSource } from "../../base/ids.ts";
+import type { Db, Sql, Tx } from "../../store/db.ts";
+import { keysDigest } from "../proof/node-head.ts";
+import { formatVerifierKey, keyIdOf, type NoteSignature } from "../proof/note.ts";
+import { sha256 } from "../tree-hash.ts";
+import { type KeyUse, publicBytes, type SigningKey, SigningKeyFile } from "./file.ts";
+
+/**
+ * The key that signs this node's ledgers: one Ed25519 key for all workspaces. It signs each ledger under a separate
+ * name, the ledger's origin `gatehouse/<instance>/<workspace>`, so no ledger's checkpoint passes for another's.
+ */
+export interface LedgerKeys {
+  /** Distinguishes this node's ledgers from all others. Created at the first start. */
+  readonly instance: string;
+  originOf(workspace: string): string;
+  /** C2SP verifier keys of a workspace's ledger: the current one, and its predecessors, oldest first. */
+  verifierKeys(workspace: string): { readonly current: string; readonly former: readonly string[] };
+  /** The name under which the node's head is signed. No ledger has this name. */
+  readonly nodeOrigin: string;
+  sign(workspace: string, text: string): NoteSignature;
+  /** Signs with the keys that the open transaction will have: if it changes the key, with both. */
+  signNodeHead(text: string): readonly NoteSignature[];
+  /** `keysDigest` of all keys as the open transaction will have them. */
+  digestInTransaction(): Uint8Array;
+  /** `keysDigest` of the keys that were stored at the start. */
+  readonly storedDigest: Uint8Array;
+  /** The 32-byte public key that signed the stored heads: the lost one while it is being replaced. */
+  readonly headKey: Uint8Array;
+  /** What the key has signed, according to its file. */
+  readonly use: KeyUse;
+  /**
+   * Records in the file that the key signs the node's head, and moves a key that replaced a lost one to its final
+   * file name. MUST run once the node's head is on disk. @throws OperatorError if the file cannot be written
+   */
+  markSigned(): void;
+  /** Whether the key in force is lost and this one replaces it. */
+  readonly isReplacing: boolean;
+  /** Replaces the lost key with this one. The transaction MUST record it in each ledger. */
+  replaceLost(tx: Tx): Promise<void>;
+  /** Ed25519 signature of bytes other than a note; 64 bytes. */
+  signBytes(bytes: Uint8Array): Uint8Array;
+  /**
+   * Replaces the key with a new one. `attest` runs in the transaction of the change and writes the evidence that lets
+   * those who trust the old key trust the new one. Both keys sign there.
+   */
+  rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void>;
+}
+
+export interface KeyChange {
+  /** Verifier keys of a workspace's ledger before and after the change. */
+  verifierKeys(workspace: string): { readonly from: string; readonly to: string };
+  signBoth(workspace: string, text: string): readonly NoteSignature[];
+}
+
+export interface LedgerKeysParts {
+  readonly db: Db;
+  /** The data directory. */
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** If the key in force is lost, creates a new one, for which no older key vouches. Default: false. */
+  readonly replaceLost?: boolean;
+}
+
+const INSTANCE_BYTES = 8;
+
+/**
+ * The key in `ledger.key` of the data directory, created by the first start (mode 0600).
+ * @throws OperatorError if the file is missing and `replaceLost` is not set, or if it is not the key in force
+ */
+export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys> {
+  const { db, directory, random } = parts;
+  const instance = await openInstance(db, random);
+  const file = new SigningKeyFile(directory);
+  const known = await storedKeys(db);
+  const inForce = known.at(-1);
+  if (!inForce) {
+    if (await hasHeads(db)) {
+      throw new OperatorError(
+        "the database has signed heads of ledgers but no key that signed them: the rows of `ledger_keys` were removed",
+        CHANGED_HINT,
+      );
+    }
+    const signing = file.read() ?? file.make(random);
+    await db.tx((tx) => insertKey(tx, publicBytes(signing.key), parts.clock.now()));
+    return new NodeKeys(parts, { instance, file, signing, former: [], lost: null });
+  }
+  const signing = file.readInForce(inForce);
+  if (signing)
+    return new NodeKeys(parts, { instance, file, signing, former: known.slice(0, -1), lost: null });
+  // Anyone who can write the database can add a key of their own. So only a missing file may mean that the key is
+  // lost.
+  if (file.read()) {
+    throw new OperatorError(
+      `the key in ${file.path} is not the one in force according to the database: somebody has changed the database's keys, or one of the two files is from another data directory`,
+      CHANGED_HINT,
+    );
+  }
+  if (parts.replaceLost) {
+    const next = file.makeNext(random, "none");
+    return new NodeKeys(parts, { instance, file, signing: next, former: known, lost: inForce });
+  }
+  throw new OperatorError(
+    `the key file ${file.path} is missing`,
+    "restore it from a backup; if there is none, run `gatehouse ledger rotate-key --lost`",
+  );
+}
+
+const CHANGED_HINT =
+  "keep a copy of this data directory, find out what was changed (gatehouse ledger verify --data DIR --key KEY, with a key that you kept), and restore the database and ledger.key from the same backup";
+
+interface NodeKeysState {
+  readonly instance: string;
+  readonly file: SigningKeyFile;
+  readonly signing: SigningKey;
+  readonly former: readonly Uint8Array[];
+  /** The lost key in force, which this one is to replace. */
+  readonly lost: Uint8Array | null;
+}
+
+class NodeKeys implements LedgerKeys {
+  readonly instance: string;
+  readonly storedDigest: Uint8Array;
+  readonly #parts: LedgerKeysParts;
+  readonly #file: SigningKeyFile;
+  readonly #former: Uint8Array[];
+  #key: KeyObject;
+  #public: Uint8Array;
+  /** The key that the open transaction puts in force. */
+  #next: { readonly key: KeyObject; readonly publicKey: Uint8Array } | null = null;
+  #lost: Uint8Array | null;
+  /** Whether the key is still in the file of the next key. */
+  #isUnnamed: boolean;
+  #use: KeyUse;
+  #digest: Uint8Array | null = null;
+  /** Ids of the current key by the name it signs under. Every commit needs one, and would compute it again. */
+  readonly #keyIds = new Map<string, Uint8Array>();
+  #rotating: Promise<void> = Promise.resolve();
+
+  constructor(parts: LedgerKeysParts, { instance, file, signing, former, lost }: NodeKeysState) {
+    this.#parts = parts;
+    this.instance = instance;
+    this.#file = file;
+    this.#key = signing.key;
+    this.#public = publicBytes(signing.key);
+    this.#former = [...former];
+    this.#lost = lost;
+    this.#isUnnamed = lost !== null;
+    this.#use = signing.use;
+    this.storedDigest = keysDigest(sha256, lost ? former : [...former, this.#public]);
+  }
+
+  get nodeOrigin(): string {
+    return `gatehouse/${this.instance}`;
+  }
+
+  originOf(workspace: string): string {
+    return `gatehouse/${this.instance}/${workspace}`;
+  }
+
+  verifierKeys(workspace: string) {
+    const format = (key: Uint8Array) => formatVerifierKey(sha256, this.originOf(workspace), key);
+    return { current: format(this.#public), former: this.#former.map(format) };
+  }
+
+  sign(workspace: string, text: string): NoteSignature {
+    return this.#signAs(this.originOf(workspace), text);
+  }
+
+  signNodeHead(text: string): readonly NoteSignature[] {
+    const next = this.#next;
+    const signature = this.#signAs(this.nodeOrigin, text);
+    return next ? [signature, signWith(next.key, next.publicKey, this.nodeOrigin, text)] : [signature];
+  }
+
+  digestInTransaction(): Uint8Array {
+    if (this.#next) return keysDigest(sha256, [...this.#former, this.#public, this.#next.publicKey]);
+    this.#digest ??= keysDigest(sha256, [...this.#former, this.#public]);
+    return this.#digest;
+  }
+
+  get headKey(): Uint8Array {
+    return this.#lost ?? this.#public;
+  }
+
+  get use(): KeyUse {
+    return this.#use;
+  }
+
+  markSigned(): void {
+    if (this.#isUnnamed) this.#file.takeNext();
+    this.#isUnnamed = false;
+    if (this.#use === "node_head") return;
+    this.#file.mark(this.#key, "node_head");
+    this.#use = "node_head";
+  }
+
+  get isReplacing(): boolean {
+    return this.#lost !== null;
+  }
+
+  async replaceLost(tx: Tx): Promise<void> {
+    await replaceKey(tx, this.#public, this.#parts.clock.now());
+    tx.onCommit(() => {
+      this.#lost = null;
+    });
+  }
+
+  signBytes(bytes: Uint8Array): Uint8Array {
+    return sign(null, bytes, this.#key);
+  }
+
+  #signAs(name: string, text: string): NoteSignature {
+    const keyId = this.#keyIds.get(name) ?? keyIdOf(sha256, name, this.#public);
+    this.#keyIds.set(name, keyId);
+    return { name, keyId, signature: sign(null, Buffer.from(text), this.#key) };
+  }
+
+  /** Rotations run one after another: each replaces the key that the previous one put in force. */
+  rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
+    const done = this.#rotating.then(() => this.#rotate(attest));
+    this.#rotating = done.catch(() => {});
+    return done;
+  }
+
+  async #rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
+    const { db, random, clock } = this.#parts;
+    // If an earlier rotation committed but could not rename its file, that file has the only copy of the current key.
+    this.#file.readInForce(this.#public);
+    const { key } = this.#file.makeNext(random, this.#use);
+    const publicKey = publicBytes(key);
+    const [oldKey, oldPublic] = [this.#key, this.#public];
+    const change: KeyChange = {
+      verifierKeys: (workspace) => ({
+        from: formatVerifierKey(sha256, this.originOf(workspace), oldPublic),
+        to: formatVerifierKey(sha256, this.originOf(workspace), publicKey),
+      }),
+      signBoth: (workspace, text) => [
+        signWith(oldKey, oldPublic, this.originOf(workspace), text),
+        signWith(key, publicKey, this.originOf(workspace), text),
+      ],
+    };
+    await db.tx(async (tx) => {
+      tx.onRollback(() => {
+        this.#next = null;
+      });
+      this.#next = { key, publicKey };
+      await attest(tx, change);
+      await replaceKey(tx, publicKey, clock.now());
+      tx.onCommit(() => {
+        this.#next = null;
+        this.#former.push(oldPublic);
+        this.#keyIds.clear();
+        this.#digest = null;
+        this.#key = key;
+        this.#public = publicKey;
+      });
+    });
+    this.#file.takeNext();
+  }
+}
+
+function signWith(key: KeyObject, publicKey: Uint8Array, name: string, text: string): NoteSignature {
+  return {
+    name,
+    keyId: keyIdOf(sha256, name, publicKey),
+    signature: sign(null, Buffer.from(text), key),
+  };
+}
+
+async function storedKeys(sql: Pick<Sql, "all">): Promise<Uint8Array[]> {
+  const rows = await sql.all<{ public_key: Uint8Array }>("SELECT public_key FROM ledger_keys ORDER BY id");
+  return rows.map(({ public_key }) => public_key);
+}
+
+async function hasHeads(sql: Pick<Sql, "get">): Promise<boolean> {
+  return (await sql.get("SELECT 1 FROM ledger_heads LIMIT 1")) !== undefined;
+}
+
+async function insertKey(tx: Tx, publicKey: Uint8Array, now: number): Promise<void> {
+  await tx.run("INSERT INTO ledger_keys (public_key, created_at) VALUES ($1, $2)", [publicKey, now]);
+}
+
+async function replaceKey(tx: Tx, publicKey: Uint8Array, now: number): Promise<void> {
+  await tx.run("UPDATE ledger_keys SET retired_at = $1 WHERE retired_at IS NULL", [now]);
+  await insertKey(tx, publicKey, now);
+}
+
+async function openInstance(db: Db, random: RandomSource): Promise<string> {
+  const known = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = 'instance'");
+  if (known) return known.value;
+  const bytes = new Uint8Array(INSTANCE_BYTES);
+  random(bytes);
+  await db.run("INSERT INTO meta (key, value) VALUES ('instance', $1)", [bytes.toHex()]);
+  return bytes.toHex();
+}

@@ -1,0 +1,72 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Tx } from "../../store/db.ts";
+import { storeCheckpoint } from "../checkpoints/checkpoints.ts";
+import type { Draft } from "../entry.ts";
+import type { LedgerHeads } from "../heads/heads.ts";
+import type { Ledger } from "../ledger.ts";
+import { checkpointText } from "../proof/checkpoint.ts";
+import { formatNote } from "../proof/note.ts";
+import type { SignedHead } from "../reading/proofs.ts";
+import type { LedgerKeys } from "./keys.ts";
+
+export interface RotationParts {
+  readonly ledger: Ledger;
+  readonly heads: LedgerHeads;
+  readonly keys: LedgerKeys;
+  readonly clock: Clock;
+  /** All workspaces, since they share the key. */
+  workspaces(): readonly { readonly id: number; readonly name: string }[];
+  /** Called with each checkpoint that both keys have signed, once it is stored. */
+  signed(workspaceId: number, head: SignedHead): void;
+}
+
+const ACTION = "ledger.rotate_key";
+
+/**
+ * Changes the signing key. Each ledger gets an entry that names both keys, and a checkpoint over it signed by both,
+ * so whoever trusts the old key can trust the new one from there. All of it is one transaction, after which the old
+ * key is discarded.
+ *
+ * @param origin Who requested the change, for the entries
+ */
+export async function rotateKey(
+  { ledger, heads, keys, clock, workspaces, signed }: RotationParts,
+  origin: Pick<Draft, "actor" | "channel" | "requestId">,
+): Promise<void> {
+  await keys.rotate(async (tx, change) => {
+    for (const { id, name } of workspaces()) {
+      await ledger.append(tx, id, {
+        ...origin,
+        phase: "single",
+        action: ACTION,
+        outcome: "succeeded",
+        detail: change.verifierKeys(name),
+      });
+      const { size, root } = heads.current(id);
+      const text = checkpointText({ origin: keys.originOf(name), size, root });
+      const note = formatNote({ text, signatures: change.signBoth(name, text) });
+      await storeCheckpoint(tx, heads, { workspaceId: id, size, note, now: clock.now() });
+      tx.onCommit(() => signed(id, { size, root, note }));
+    }
+  });
+}
+
+/** Replaces the lost key with a new one and records it. Only this entry supports the new key. */
+export async function replaceLostKey(
+  tx: Tx,
+  { ledger, keys, workspaces }: Pick<RotationParts, "ledger" | "keys" | "workspaces">,
+): Promise<void> {
+  await keys.replaceLost(tx);
+  for (const { id, name } of workspaces()) {
+    const { current, former } = keys.verifierKeys(name);
+    await ledger.append(tx, id, {
+      phase: "single",
+      action: ACTION,
+      outcome: "succeeded",
+      code: "key_lost",
+      channel: "system",
+      actor: "system",
+      detail: { from: former.at(-1), to: current },
+    });
+  }
+}

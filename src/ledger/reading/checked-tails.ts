@@ -1,0 +1,102 @@
+import type { Sql } from "../../store/db.ts";
+import { leafHash } from "../entry.ts";
+import type { TreeHead } from "../proof/check.ts";
+import { HASH_BYTES, isEqual } from "../proof/hash.ts";
+import type { GrowingTree } from "../proof/tree.ts";
+import { BITS_BYTES, BLOCK, type IndexedEntry, keysOf, mark } from "./block-index.ts";
+import { blockOf, EvidenceReader } from "./evidence.ts";
+import { parsedEntry } from "./parsed-entry.ts";
+import type { StoredEntry } from "./query.ts";
+
+/** The last block of a ledger, which grows, as checked against a signed tree. */
+export interface CheckedTail {
+  /** The concatenated leaves of its entries. */
+  readonly leaves: Uint8Array;
+  /** By key, one bit for each entry that has it. May include entries that are newer than the tree. */
+  readonly bits: ReadonlyMap<string, Uint8Array>;
+}
+
+interface Tail extends CheckedTail {
+  readonly block: number;
+  /** The tree of all entries up to the last one that was checked. */
+  readonly tree: GrowingTree;
+  readonly leaves: Uint8Array;
+  readonly bits: Map<string, Uint8Array>;
+}
+
+/** Number of ledgers whose last block is kept: 8 KiB each and their keys, half a megabyte at most. */
+const KEPT = 64;
+const ROWS =
+  "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
+
+/**
+ * The last, incomplete blocks of ledgers, kept with what was checked. A later list reads and hashes only the entries
+ * that were appended since: 0.1 ms instead of 0.5 ms.
+ */
+export class CheckedTails {
+  readonly #db: Pick<Sql, "all" | "get">;
+  /** By workspace, the least recently changed first. */
+  readonly #tails = new Map<number, Tail>();
+
+  constructor(db: Pick<Sql, "all" | "get">) {
+    this.#db = db;
+  }
+
+  /**
+   * The last block of the signed tree, which MUST be incomplete.
+   * @throws LedgerChanged if the store does not contain the signed tree
+   */
+  async at(workspaceId: number, signed: TreeHead): Promise<CheckedTail> {
+    const known = this.#tails.get(workspaceId);
+    if (known?.block === blockOf(signed.size)) {
+      if (known.tree.size >= signed.size) return known;
+      const grown = await this.#grown(workspaceId, known, signed);
+      if (grown) return grown;
+    }
+    const evidence = await EvidenceReader.open(this.#db, workspaceId, signed);
+    const block = blockOf(signed.size);
+    const tail = { block, tree: evidence.tree, leaves: new Uint8Array(BLOCK * HASH_BYTES), bits: new Map() };
+    add(tail, await evidence.block(block));
+    this.#keep(workspaceId, tail);
+    return tail;
+  }
+
+  /** Undefined if the entries since do not lead to the signed root: all of the block is then read again. */
+  async #grown(workspaceId: number, known: Tail, signed: TreeHead): Promise<Tail | undefined> {
+    const rows = await this.#db.all<StoredEntry>(ROWS, [workspaceId, known.tree.size, signed.size]);
+    const tree = known.tree.copy();
+    for (const { seq, leaf, bytes } of rows) {
+      const hash = leafHash(bytes);
+      if (seq !== tree.size + 1 || !isEqual(leaf, hash)) return undefined;
+      tree.append(hash);
+    }
+    if (tree.size !== signed.size || !isEqual(tree.root(), signed.root)) return undefined;
+    add(known, rows);
+    const tail = { ...known, tree };
+    this.#keep(workspaceId, tail);
+    return tail;
+  }
+
+  #keep(workspaceId: number, tail: Tail): void {
+    const kept = this.#tails.get(workspaceId);
+    // Another list may have gone further meanwhile.
+    if (kept && kept.tree.size > tail.tree.size) return;
+    this.#tails.delete(workspaceId);
+    this.#tails.set(workspaceId, tail);
+    const [oldest] = this.#tails.keys();
+    if (oldest !== undefined && this.#tails.size > KEPT) this.#tails.delete(oldest);
+  }
+}
+
+/** Adds entries whose bytes were checked. Adding one twice changes nothing. */
+function add({ block, leaves, bits }: Tail, entries: readonly StoredEntry[]): void {
+  for (const { seq, leaf, bytes } of entries) {
+    const place = seq - 1 - block * BLOCK;
+    leaves.set(leaf, place * HASH_BYTES);
+    for (const key of keysOf(parsedEntry(bytes) as IndexedEntry)) {
+      const known = bits.get(key) ?? new Uint8Array(BITS_BYTES);
+      bits.set(key, known);
+      mark(known, place);
+    }
+  }
+}

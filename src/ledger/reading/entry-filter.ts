@@ -1,0 +1,45 @@
+import { isAboutAgentSince } from "../agent-identity.ts";
+import { INDEXED } from "./block-index.ts";
+import { parsedEntry } from "./parsed-entry.ts";
+import type { StoredEntry } from "./query.ts";
+
+/** Conditions on entries; all that are given must hold. Only an entry's own bytes decide. */
+export interface EvidenceFilter {
+  readonly agent?: string | undefined;
+  /** RFC 3339 time at which the agent was created. Entries about earlier agents of the same name do not match. */
+  readonly agentSince?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  readonly tier?: number | undefined;
+  /** A task's id. */
+  readonly task?: string | undefined;
+  /** Only entries that involved a person. */
+  readonly oversight?: true | undefined;
+}
+
+const FIELDS = [...INDEXED, "task"] as const;
+
+/** Whether an entry's bytes match. */
+export type EntryTest = (entry: Pick<StoredEntry, "bytes">) => boolean;
+
+/**
+ * Entries are canonical JSON, so a field and its value can be found as text. Only entries with a hit are parsed,
+ * which takes ten times as long. Few of these lack the field (`detail` may have one of the same name).
+ */
+export function entryTest(filter: EvidenceFilter): EntryTest {
+  const wanted = FIELDS.flatMap((field) => {
+    const given = filter[field];
+    const value = typeof given === "string" ? given.toWellFormed() : given;
+    return value === undefined ? [] : [{ field, value, text: `"${field}":${JSON.stringify(value)}` }];
+  });
+  const { agentSince } = filter;
+  if (wanted.length === 0 && !filter.oversight && agentSince === undefined) return () => true;
+  return ({ bytes }) => {
+    if (!wanted.every(({ text }) => bytes.includes(text))) return false;
+    if (filter.oversight && !bytes.includes('"oversight":')) return false;
+    const entry = parsedEntry(bytes);
+    if (filter.oversight && entry.oversight === undefined) return false;
+    if (agentSince !== undefined && !isAboutAgentSince(entry, agentSince)) return false;
+    return wanted.every(({ field, value }) => entry[field] === value);
+  };
+}

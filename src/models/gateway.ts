@@ -1,0 +1,119 @@
+import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { allowsModel, allowsTier, type TierPolicy } from "../access/model-policy.ts";
+import type { Clock } from "../base/clock.ts";
+import { FREE, type Price } from "../base/credits.ts";
+import { Problem } from "../base/errors.ts";
+import type { ProviderConfig, Tier } from "../config/config.ts";
+import { FairSlots } from "../limits/fair-slots.ts";
+import { withDeadline } from "./deadline.ts";
+import { createProviders, type Provider } from "./providers.ts";
+import { Tiers } from "./tiers.ts";
+
+/** A model that may be called, with its name in the configuration. */
+export interface OpenModel {
+  readonly id: string;
+  readonly model: LanguageModelV4;
+  /** The longest silence that is tolerated, in milliseconds. */
+  readonly patienceMs: number;
+}
+
+/** The only access to models. Providers are kept inside, so no model can be reached without a policy and a tier. */
+export interface ModelGateway {
+  readonly tiers: Tiers;
+  price(model: string): Price;
+  /**
+   * The models of a tier that the policy allows, in the order to try them. `policy` is called again for each model
+   * call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent.
+   * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
+   */
+  open(policy: () => TierPolicy, tier: number): readonly OpenModel[];
+  /**
+   * Waits for a request slot for the model. MUST be awaited before a call's intent is written, so that nothing delays
+   * the request after the intent. Workspaces take turns, and the last slots are kept for workspaces without requests
+   * in flight. Embedded models need no slot. Rejects with the signal's reason, or if far more calls wait than tasks
+   * can run.
+   * @returns a function that MUST be called when the call has ended
+   */
+  enter(model: string, workspaceId: number, signal: AbortSignal): Promise<() => void>;
+}
+
+/** The prefix of the names of models that are part of this program. */
+const EMBEDDED = "builtin/";
+/** Slots kept for workspaces without requests in flight. */
+const KEPT_FOR_OTHERS = 8;
+/** More than the tasks that a node runs, each of which waits for at most one slot. */
+const MOST_WAITING = 100_000;
+
+export interface ModelConfig {
+  readonly providers: ReadonlyMap<string, ProviderConfig>;
+  readonly tiers: ReadonlyMap<number, Tier>;
+  readonly prices: ReadonlyMap<string, Price>;
+}
+
+/** @param requests the most requests to models that may be in flight at once */
+export async function createModelGateway(
+  config: ModelConfig,
+  clock: Clock,
+  requests: number,
+): Promise<ModelGateway> {
+  const providers = await createProviders(config.providers, clock);
+  const slots = new FairSlots({
+    slots: requests,
+    keptForOthers: Math.min(KEPT_FOR_OTHERS, requests >> 2),
+    waitingPerWorkspace: MOST_WAITING,
+    waiting: MOST_WAITING,
+  });
+  const tiers = new Tiers(config.tiers);
+  return {
+    tiers,
+    price: (model) => config.prices.get(model) ?? FREE,
+    open(policy, tier) {
+      return tiers.route(policy(), tier).map((id) => {
+        const slash = id.indexOf("/");
+        const provider = providers.get(id.slice(0, slash));
+        if (!provider) throw new Error(`the provider of ${id} is not configured`);
+        return {
+          id,
+          model: guard(provider, id, id.slice(slash + 1), () => check(policy(), tier, id), clock),
+          patienceMs: provider.timeoutMs,
+        };
+      });
+    },
+    async enter(model, workspaceId, signal) {
+      if (model.startsWith(EMBEDDED)) return () => {};
+      const release = await slots.enter(workspaceId, signal);
+      if (release === null) throw new Error(`${MOST_WAITING} model calls are already waiting`);
+      return release;
+    },
+  };
+}
+
+/** Checks the policy at the call itself, not only when the route was determined. */
+function check(policy: TierPolicy, tier: number, id: string): void {
+  if (allowsTier(policy, tier) && allowsModel(policy, id)) return;
+  throw new Problem("model_forbidden", `The agent's policy no longer allows ${id} in tier ${tier}.`);
+}
+
+function guard(
+  provider: Provider,
+  id: string,
+  name: string,
+  check: () => void,
+  clock: Clock,
+): LanguageModelV4 {
+  const model = provider.model(name);
+  return {
+    specificationVersion: "v4",
+    provider: id.slice(0, id.indexOf("/")),
+    modelId: name,
+    supportedUrls: {},
+    async doGenerate(options) {
+      check();
+      return model.doGenerate(options);
+    },
+    async doStream(options) {
+      check();
+      return withDeadline((inner) => model.doStream(inner), options, provider.timeoutMs, clock);
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import { recordUsage } from "../../gate/usage/record.ts";
+import type { Draft } from "../../ledger/entry.ts";
+import type { Tx } from "../../store/db.ts";
+import { withdrawApprovals } from "../approvals/rows.ts";
+import { encodeFrame } from "../events/frames.ts";
+import { saveEvents } from "../events/store.ts";
+import type { TaskParts } from "../parts.ts";
+import { findTask, markFinished } from "../rows/tasks.ts";
+import { forgetAnswers } from "../run/progress.ts";
+import { type FinalStatus, notBefore, type Task, type TaskErrorCode } from "../task.ts";
+import { viewTask } from "../view.ts";
+import { type LostCallParts, type OwedCharge, openCallsOf, recordLost } from "./lost-calls.ts";
+
+export interface TaskEnding {
+  readonly status: FinalStatus;
+  readonly error: { readonly code: TaskErrorCode; readonly message: string } | null;
+  /** The answer; null if there is none. */
+  readonly output: string | null;
+}
+
+/** An ending with the time when the task reached it, and whether the store has refused it before. */
+export interface TimedTaskEnding extends TaskEnding {
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly isLate: boolean;
+}
+
+/** What the run leaves to be written with the task's end. */
+export interface UnsavedRun {
+  /** Events in memory that are not stored yet. */
+  readonly unsaved: { readonly firstId: number; readonly frames: readonly Uint8Array[] };
+  /** The charge for a model call whose outcome could not be written. */
+  readonly owed: OwedCharge | null;
+  /** Omits everything optional: for a second attempt after the store refused a value. */
+  readonly isBare: boolean;
+}
+
+/**
+ * Ends a task in one transaction: the outcome in the ledger, the row, the remaining events and `task.finished`.
+ * @returns the last frame, for the readers; null if the task had already ended
+ */
+export async function finishTask(
+  parts: LostCallParts & Pick<TaskParts, "signals">,
+  tx: Tx,
+  task: Task,
+  ending: TimedTaskEnding,
+  { unsaved, owed, isBare }: UnsavedRun,
+): Promise<Uint8Array | null> {
+  const found = await findTask(tx, task.workspaceId, task.id);
+  if (!found || found.finishedAt !== null) return null;
+  // A queued task has no open intent: lost calls were recorded in the transaction that queued it again.
+  const before =
+    found.status === "queued" ? found : await recordLost(parts, tx, found, openCallsOf(found), owed);
+  const finishedAt = notBefore(found, ending.at);
+  const draft = outcomeDraft(before, ending, parts.clock.now());
+  const finishSeq = await parts.ledger.append(
+    tx,
+    task.workspaceId,
+    isBare ? { ...draft, credits: undefined, detail: undefined } : draft,
+  );
+  await markFinished(tx, task.workspaceId, task.id, {
+    status: ending.status,
+    error: ending.error,
+    finishSeq,
+    finishedAt,
+  });
+  await recordUsage(tx, {
+    workspaceId: task.workspaceId,
+    agentId: task.agentId,
+    kind: "task",
+    name: "",
+    outcome: ending.status,
+    at: finishedAt,
+    durationMs: finishedAt - task.createdAt,
+  });
+  await forgetAnswers(tx, task.workspaceId, task.id);
+  const withdrawn = await withdrawApprovals(tx, task.workspaceId, task.id);
+  tx.onCommit(() => {
+    parts.signals.changed.emit({ workspaceId: task.workspaceId, task: task.id });
+    for (const callId of withdrawn)
+      parts.signals.approvalChanged.emit({ workspaceId: task.workspaceId, task: task.id, callId });
+  });
+  const finished: Task = {
+    ...before,
+    status: ending.status,
+    error: ending.error,
+    output: ending.output,
+    openModelCall: null,
+    finishedAt,
+  };
+  const lastId = unsaved.firstId + unsaved.frames.length;
+  const frame = encodeFrame(lastId, "task.finished", viewTask(finished));
+  await saveEvents(tx, task.workspaceId, task.id, unsaved.firstId, [...unsaved.frames, frame]);
+  return frame;
+}
+
+function outcomeDraft(task: Task, ending: TimedTaskEnding, now: number): Draft {
+  const late = ending.isLate ? { late_ms: Math.max(0, now - ending.at) } : {};
+  return {
+    phase: "outcome",
+    ref: task.dispatchSeq,
+    action: "task.dispatch",
+    outcome: ending.status,
+    code: ending.error?.code,
+    channel: "system",
+    actor: task.createdBy,
+    agent: task.agent,
+    tier: task.tier,
+    model: task.model ?? undefined,
+    task: task.id,
+    credits: task.credits,
+    detail: { input_tokens: task.inputTokens, output_tokens: task.outputTokens, steps: task.steps, ...late },
+    output: ending.output ?? undefined,
+  };
+}

@@ -1,0 +1,109 @@
+import type { AgentDenied } from "../../agents/index.ts";
+import type { PersonDecision } from "../../gate/call.ts";
+import type { TaskErrorCode } from "../task.ts";
+import type { TaskEnding } from "./finish.ts";
+import type { EndingRetries } from "./retries.ts";
+
+/**
+ * Why a task is ended from outside: the reason of its run's abort signal. The first interruption counts. Until the
+ * task's end is on disk, it takes precedence over any other result of the run.
+ */
+export class Interruption {
+  readonly reason: "cancelled" | "agent_stopped" | "workspace_stopped" | "shutdown";
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  /**
+   * Whose decision it is, if the task's end is the evidence of it. The decision's entry is written together with the
+   * end.
+   */
+  readonly decision: PersonDecision | null;
+  readonly #putOff = Promise.withResolvers<void>();
+
+  constructor(reason: Interruption["reason"], at: number, decision: PersonDecision | null = null) {
+    this.reason = reason;
+    this.at = at;
+    this.decision = decision;
+  }
+
+  /** Resolves when the store has refused the task's end, which is then written late. */
+  get isPutOff(): Promise<void> {
+    return this.#putOff.promise;
+  }
+
+  putOff(): void {
+    this.decision?.putOff();
+    this.#putOff.resolve();
+  }
+
+  /** How the task ends; null if it does not end but is left to the next start. */
+  get ending(): TaskEnding | null {
+    if (this.reason === "shutdown") return null;
+    if (this.reason === "cancelled") return cancelledEnding();
+    return stoppedEnding(this.reason === "workspace_stopped" ? WORKSPACE_STOPPED : AGENT_STOPPED);
+  }
+}
+
+/** Signals that may arrive while a task is being ended. */
+export interface EndingSignals {
+  /** The task's own signal: an interruption that comes while the end cannot be written still counts. */
+  readonly signal: AbortSignal;
+  /** The process stops: an end that cannot be written is tried once more, then left to the next start. */
+  readonly stopping: AbortSignal;
+  readonly retries: EndingRetries;
+}
+
+/** Thrown instead of making the next call when the process is about to stop. All progress is saved. */
+export class DrainInterrupt extends Error {
+  override readonly name = "BetweenCalls";
+}
+
+export interface RunSignals extends EndingSignals {
+  /** The process is about to stop: calls in flight are awaited, and no new ones are made. */
+  readonly draining: AbortSignal;
+}
+
+/** The interruption that aborted the signal, if one did. */
+export function interruptionOf(signal: AbortSignal): Interruption | null {
+  return signal.reason instanceof Interruption ? signal.reason : null;
+}
+
+function cancelledEnding(): TaskEnding {
+  return { status: "cancelled", error: null, output: null };
+}
+
+/** Code of a call that is refused because the token that dispatched its task has ended. */
+export const TOKEN_ENDED = "invalid_token";
+export const TOKEN_ENDED_WORDS = "The token that dispatched the task was revoked or has expired.";
+export const AGENT_STOPPED = "The agent was stopped.";
+export const WORKSPACE_STOPPED = "The workspace was stopped.";
+
+/** The contract has one code for all stops. */
+export function stoppedEnding(message = AGENT_STOPPED): TaskEnding {
+  return { status: "cancelled", error: { code: "agent_stopped", message }, output: null };
+}
+
+export function failure(code: TaskErrorCode, message: string): TaskEnding {
+  return { status: "failed", error: { code, message }, output: null };
+}
+
+/** The ending of a task whose next call was refused before anything was sent. */
+export function deniedEnding({ code, message }: AgentDenied): TaskEnding {
+  if (code === "agent_stopped") return stoppedEnding(message);
+  return failure(code === TOKEN_ENDED ? "interrupted" : "credits_exhausted", message);
+}
+
+export function unrecorded(): TaskEnding {
+  return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
+}
+
+/** The ending of a task whose stored rows contradict the ledger. */
+export function contradicted(): TaskEnding {
+  return failure(
+    "interrupted",
+    "The stored task contradicts the evidence ledger, so the task was ended. See the server's log for details.",
+  );
+}
+
+export function internal(): TaskEnding {
+  return failure("internal", "An internal error occurred. Search the server's log for the task's id.");
+}

@@ -1,0 +1,119 @@
+import type { TaskParts } from "../parts.ts";
+import type { QueuedTask } from "../queue/scheduler.ts";
+import { endTask, takeUp } from "./end-task.ts";
+import type { Interruption } from "./interruption.ts";
+import type { EndingRetries } from "./retries.ts";
+
+/**
+ * The most tasks ended at once, each of which is in memory with its prompt. Waiting tasks take a few hundred bytes
+ * each.
+ */
+const AT_ONCE = 64;
+
+/** A task's end that is being written. */
+export interface PendingEnd {
+  readonly control: AbortController;
+  /** Resolves when the end is written or left to the next start. */
+  readonly done: Promise<void>;
+}
+
+interface PendingEnding extends PendingEnd {
+  readonly queued: QueuedTask;
+  readonly interruption: Interruption;
+  readonly finish: () => void;
+}
+
+/**
+ * Ends tasks that were removed from the queue before they began. There may be as many as queues hold, 10,000 in each
+ * workspace. While the store cannot be written, only some of them retry, and all count as put off.
+ */
+export class QueueEndings {
+  readonly #parts: TaskParts;
+  readonly #stopping: AbortSignal;
+  readonly #retries: EndingRetries;
+  /** All that have not ended, the oldest first. */
+  readonly #all = new Map<string, PendingEnding>();
+  readonly #untried = new Set<PendingEnding>();
+  #active = 0;
+  #isRefused = false;
+
+  constructor(parts: TaskParts, stopping: AbortSignal, retries: EndingRetries) {
+    this.#parts = parts;
+    this.#stopping = stopping;
+    this.#retries = retries;
+  }
+
+  add(queued: QueuedTask, interruption: Interruption): PendingEnd {
+    const control = new AbortController();
+    control.abort(interruption);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting: PendingEnding = { control, done: promise, queued, interruption, finish: resolve };
+    this.#all.set(queued.taskId, waiting);
+    this.#untried.add(waiting);
+    void interruption.isPutOff.then(() => this.#refused());
+    if (this.#isRefused) interruption.putOff();
+    this.#pump();
+    return waiting;
+  }
+
+  find(taskId: string): PendingEnd | undefined {
+    return this.#all.get(taskId);
+  }
+
+  /** Pending ends of a workspace, or of one of its agents. */
+  of(workspaceId: number, agentId: number | null): readonly PendingEnd[] {
+    return [...this.#all.values()].filter(
+      ({ queued }) => queued.workspaceId === workspaceId && (agentId === null || queued.agentId === agentId),
+    );
+  }
+
+  /** Resolves when none are left. */
+  async ended(): Promise<void> {
+    while (this.#all.size > 0) await Promise.all([...this.#all.values()].map(({ done }) => done));
+  }
+
+  /**
+   * Puts off all others as soon as the store has refused one, so that nobody waits for each to be refused in turn.
+   */
+  #refused(): void {
+    if (this.#isRefused) return;
+    this.#isRefused = true;
+    for (const { interruption } of this.#untried) interruption.putOff();
+  }
+
+  #pump(): void {
+    for (const waiting of this.#untried) {
+      if (this.#active >= AT_ONCE) return;
+      this.#untried.delete(waiting);
+      this.#active += 1;
+      void this.#end(waiting).finally(() => {
+        this.#active -= 1;
+        this.#all.delete(waiting.queued.taskId);
+        waiting.finish();
+        this.#pump();
+      });
+    }
+  }
+
+  /** Never rejects. */
+  async #end({ queued, interruption, control }: PendingEnding): Promise<void> {
+    const journal = this.#parts.log;
+    const log = this.#parts.hub.find(queued.taskId);
+    const facts = { task: queued.taskId, ...interruption.decision?.facts() };
+    try {
+      if (this.#isRefused && this.#stopping.aborted) {
+        journal.error("a task's end cannot be written", facts);
+        return;
+      }
+      const signals = { signal: control.signal, stopping: this.#stopping, retries: this.#retries };
+      const task = await takeUp(this.#parts, queued, signals);
+      if (!log || !task || !interruption.ending) return;
+      if (await endTask(this.#parts, task, log, interruption.ending, signals)) this.#isRefused = false;
+    } catch (error) {
+      journal.error("a task cannot be ended", { ...facts, error });
+    } finally {
+      // The end was not written: readers resume at the next start.
+      if (log && !log.closed) log.close(null);
+    }
+  }
+}

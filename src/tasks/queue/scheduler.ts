@@ -1,0 +1,209 @@
+import type { Workspace } from "../../access/workspaces.ts";
+import { Problem } from "../../base/errors.ts";
+import { Leases } from "../../limits/leases.ts";
+import { AgentRoundRobin } from "./agent-round-robin.ts";
+
+/** A task that waits for a slot. */
+export interface QueuedTask {
+  readonly workspaceId: number;
+  readonly taskId: string;
+  readonly agentId: number;
+}
+
+export interface SchedulerParts {
+  /** The most tasks that this process runs at once, over all workspaces. */
+  readonly nodeCeiling: number;
+  /** The most tasks that may wait in one workspace. */
+  readonly queueLimit: number;
+  workspace(id: number): Workspace;
+  /** Called when a workspace runs more tasks than its limit while enforcement is soft. */
+  overLimit(workspace: Workspace): void;
+  /** Runs one task to its end. MUST NOT reject. */
+  run(queued: QueuedTask): Promise<void>;
+}
+
+/**
+ * Decides which tasks wait and which run. A free slot goes to the workspace that runs the fewest tasks. Within a
+ * workspace, agents take turns; an agent's own tasks are served first come, first served. A running task is never
+ * interrupted for another. Synchronous, and only in memory.
+ */
+export class Scheduler {
+  readonly #parts: SchedulerParts;
+  readonly #waiting = new Map<number, AgentRoundRobin>();
+  readonly #reserved = new Map<number, number>();
+  readonly #slots = new Leases();
+  readonly #running = new Map<string, QueuedTask & { readonly done: Promise<void> }>();
+  #stopped = false;
+
+  constructor(parts: SchedulerParts) {
+    this.#parts = parts;
+  }
+
+  waiting(workspaceId: number): number {
+    return this.#waiting.get(workspaceId)?.size ?? 0;
+  }
+
+  running(workspaceId: number): number {
+    return this.#slots.held(workspaceId);
+  }
+
+  get totalRunning(): number {
+    return this.#slots.total;
+  }
+
+  get totalWaiting(): number {
+    let total = 0;
+    for (const queue of this.#waiting.values()) total += queue.size;
+    return total;
+  }
+
+  /**
+   * Reserves a place in the queue for a task that is about to be stored, so that concurrent calls cannot overfill the
+   * queue.
+   * @returns functions that release the place or use it for the queued task
+   * @throws Problem 429 `queue_full`
+   */
+  reserve(workspaceId: number): { release(): void; enqueue(queued: QueuedTask): void } {
+    const places = this.#reserved.get(workspaceId) ?? 0;
+    if (this.waiting(workspaceId) + places >= this.#parts.queueLimit) {
+      throw new Problem(
+        "queue_full",
+        `The queue of this workspace is full (${this.#parts.queueLimit} tasks). Try again later.`,
+        {
+          headers: { "Retry-After": "5" },
+        },
+      );
+    }
+    this.#reserved.set(workspaceId, places + 1);
+    let held = true;
+    const release = () => {
+      if (!held) return;
+      held = false;
+      const left = (this.#reserved.get(workspaceId) ?? 1) - 1;
+      if (left > 0) this.#reserved.set(workspaceId, left);
+      else this.#reserved.delete(workspaceId);
+    };
+    return {
+      release,
+      enqueue: (queued) => {
+        release();
+        this.enqueue(queued);
+      },
+    };
+  }
+
+  /** Queues a task regardless of the limit. Also used at the start for tasks that an earlier process accepted. */
+  enqueue(queued: QueuedTask): void {
+    this.enqueueAll([queued]);
+  }
+
+  /** Like `enqueue`, but queues all tasks before it starts any, so that no agent gains by coming first. */
+  enqueueAll(tasks: readonly QueuedTask[]): void {
+    for (const queued of tasks) {
+      const queue = this.#waiting.get(queued.workspaceId) ?? new AgentRoundRobin();
+      queue.add(queued);
+      this.#waiting.set(queued.workspaceId, queue);
+    }
+    this.pump();
+  }
+
+  /** Removes a task from the queue. Returns false if it is not waiting. */
+  remove(workspaceId: number, taskId: string): boolean {
+    const queue = this.#waiting.get(workspaceId);
+    if (!queue?.remove(taskId)) return false;
+    if (queue.size === 0) this.#waiting.delete(workspaceId);
+    return true;
+  }
+
+  isWaiting(workspaceId: number, taskId: string): boolean {
+    return this.#waiting.get(workspaceId)?.has(taskId) ?? false;
+  }
+
+  /** The waiting tasks of all workspaces. */
+  allWaiting(): QueuedTask[] {
+    return [...this.#waiting.values()].flatMap((queue) => queue.all());
+  }
+
+  /** The waiting tasks of a workspace. */
+  waitingIn(workspaceId: number): QueuedTask[] {
+    return this.#waiting.get(workspaceId)?.all() ?? [];
+  }
+
+  /** The running tasks of a workspace. */
+  runningIn(workspaceId: number): QueuedTask[] {
+    return [...this.#running.values()].filter((run) => run.workspaceId === workspaceId);
+  }
+
+  /** The waiting tasks of an agent. */
+  waitingOf(workspaceId: number, agentId: number): QueuedTask[] {
+    return this.#waiting.get(workspaceId)?.of(agentId) ?? [];
+  }
+
+  /** The running tasks of an agent. */
+  runningOf(workspaceId: number, agentId: number): QueuedTask[] {
+    return this.runningIn(workspaceId).filter((run) => run.agentId === agentId);
+  }
+
+  /** Resolves when the running task has ended; at once if it is not running. */
+  async ended(taskId: string): Promise<void> {
+    await this.#running.get(taskId)?.done;
+  }
+
+  /**
+   * Starts no more tasks, permanently, and resolves when the running ones have ended. Waiting tasks keep their
+   * places.
+   */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all([...this.#running.values()].map((run) => run.done));
+  }
+
+  /** Starts all tasks that may start. Called whenever a task arrives, a task ends or a limit changes. */
+  pump(): void {
+    while (!this.#stopped && this.#slots.total < this.#parts.nodeCeiling) {
+      const workspaceId = this.#nextWorkspace();
+      if (workspaceId === undefined) return;
+      const queue = this.#waiting.get(workspaceId);
+      const next = queue?.take();
+      // Moves the workspace to the end, so that workspaces with equally many running tasks take turns.
+      this.#waiting.delete(workspaceId);
+      if (queue && queue.size > 0) this.#waiting.set(workspaceId, queue);
+      if (!next) continue;
+      const workspace = this.#parts.workspace(workspaceId);
+      if (this.running(workspaceId) >= workspace.limits.concurrentTasks) this.#parts.overLimit(workspace);
+      this.#start(next);
+    }
+  }
+
+  /**
+   * The waiting workspace that runs the fewest tasks; if several do, the one that has waited longest for its turn. A
+   * free slot thus goes to a workspace without running tasks rather than to the one that already uses most slots.
+   */
+  #nextWorkspace(): number | undefined {
+    let found: number | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const workspaceId of this.#waiting.keys()) {
+      const running = this.running(workspaceId);
+      if (running >= fewest || !this.#mayStart(workspaceId)) continue;
+      if (running === 0) return workspaceId;
+      found = workspaceId;
+      fewest = running;
+    }
+    return found;
+  }
+
+  #mayStart(workspaceId: number): boolean {
+    const { concurrentTasks, enforcement } = this.#parts.workspace(workspaceId).limits;
+    return enforcement === "soft" || this.running(workspaceId) < concurrentTasks;
+  }
+
+  #start(queued: QueuedTask): void {
+    this.#slots.take(queued.workspaceId, queued.taskId);
+    const done = this.#parts.run(queued).finally(() => {
+      this.#slots.release(queued.taskId);
+      this.#running.delete(queued.taskId);
+      this.pump();
+    });
+    this.#running.set(queued.taskId, { ...queued, done });
+  }
+}

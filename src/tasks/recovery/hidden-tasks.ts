@@ -1,0 +1,49 @@
+import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import type { TaskParts } from "../parts.ts";
+
+type HiddenTaskParts = Pick<TaskParts, "db" | "ledger" | "lists" | "histories">;
+
+/**
+ * Finds tasks that the ledger has dispatched and not ended, although their rows say that they are finished, or are gone:
+ * someone took them out of the rows that are checked. A row is opened again, and then checked like any other open task. A
+ * task without a row ends as failed.
+ * @throws LedgerChanged
+ */
+export async function openHiddenTasks(parts: HiddenTaskParts, workspaceId: number): Promise<void> {
+  const { db, histories } = parts;
+  const open = new Map(histories.of(workspaceId).openTasks);
+  if (open.size === 0) return;
+  const rows = await db.all<{ id: string; finished_at: number | null }>(
+    "SELECT id, finished_at FROM tasks WHERE workspace_id = $1 AND id IN (SELECT value FROM json_each($2))",
+    [workspaceId, JSON.stringify([...open.keys()])],
+  );
+  for (const { id, finished_at } of rows) {
+    open.delete(id);
+    if (finished_at === null) continue;
+    db.seals.report("tasks", { workspace_id: workspaceId, id });
+    await db.run(
+      `UPDATE tasks SET finished_at = NULL, finish_seq = NULL, error_code = NULL, error_message = NULL,
+         status = CASE WHEN status IN ('queued', 'running', 'awaiting_approval') THEN status
+           WHEN started_at IS NULL THEN 'queued' ELSE 'running' END
+       WHERE workspace_id = $1 AND id = $2`,
+      [workspaceId, id],
+    );
+  }
+  for (const [id, seq] of open) await endMissing(parts, workspaceId, id, seq);
+}
+
+async function endMissing(
+  { db, ledger, lists }: HiddenTaskParts,
+  workspaceId: number,
+  id: string,
+  ref: number,
+): Promise<void> {
+  const dispatch = await lists.entry(workspaceId, ref);
+  if (!dispatch) return;
+  const { actor = "system", agent, tier } = parsedEntry(dispatch.bytes);
+  db.seals.report("tasks", { workspace_id: workspaceId, id });
+  await ledger.record(workspaceId, {
+    ...{ phase: "outcome", ref, action: "task.dispatch", outcome: "failed", code: "internal" },
+    ...{ channel: "system", actor, agent, tier, task: id },
+  });
+}

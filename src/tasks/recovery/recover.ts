@@ -1,0 +1,173 @@
+import type { Agents } from "../../access/agents.ts";
+import { LedgerChanged } from "../../ledger/ledger-changed.ts";
+import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
+import type { Db } from "../../store/db.ts";
+import { endTask } from "../ending/end-task.ts";
+import { type EndingSignals, failure } from "../ending/interruption.ts";
+import { type OpenCall, openCallsIn, recordLost } from "../ending/lost-calls.ts";
+import { EndingRetries } from "../ending/retries.ts";
+import type { TaskParts } from "../parts.ts";
+import type { QueuedTask } from "../queue/scheduler.ts";
+import { findTask, markQueued } from "../rows/tasks.ts";
+import { hasLostSteps } from "../run/progress.ts";
+import type { Task, TaskStatus } from "../task.ts";
+import { checkStoredTask } from "./check-stored.ts";
+import { openHiddenTasks } from "./hidden-tasks.ts";
+import { closeUnproven, endChanged } from "./refuse-stored.ts";
+import { readTaskEvidence } from "./task-evidence.ts";
+
+/** A task that was interrupted this often by a crash during the same step is not tried again. */
+const ATTEMPT_LIMIT = 3;
+
+/** `task.created` and `task.started`, which are sent before the store contains any event. */
+const FIRST_EVENTS = 2;
+
+/** Tasks of an earlier process, the oldest first. */
+export interface RecoveredTasks {
+  readonly queued: readonly QueuedTask[];
+  /** Waiting for a person's decision. */
+  readonly awaiting: readonly QueuedTask[];
+  /** To be ended: the process died after their agent was stopped and before they were ended. */
+  readonly stopped: readonly QueuedTask[];
+}
+
+/** An unfinished task without its texts, since ten thousand may be queued. */
+interface UnfinishedTask {
+  readonly id: string;
+  readonly status: TaskStatus;
+  readonly agentId: number;
+  readonly attempts: number;
+  readonly eventCeiling: number;
+  readonly hasCalls: number | boolean;
+  readonly dispatchSeq: number;
+}
+
+/** An unfinished task whose rows agree with the ledger. */
+interface TrustedTask {
+  readonly open: UnfinishedTask;
+  /** Calls that were in flight when the process died. */
+  readonly lost: readonly OpenCall[];
+}
+
+/**
+ * Recovers the unfinished tasks of a workspace. Queued tasks continue to wait. Running tasks are queued again, to
+ * resume after their last saved step; calls that were in flight are recorded as lost.
+ */
+export async function recoverTasks(
+  parts: TaskParts,
+  workspaceId: number,
+  stopping: AbortSignal,
+): Promise<RecoveredTasks> {
+  const queued: QueuedTask[] = [];
+  const awaiting: QueuedTask[] = [];
+  const stopped: QueuedTask[] = [];
+  const isStopped = stoppedAgents(parts.agents, workspaceId);
+  for (const { open, lost } of await trustedTasks(parts, workspaceId, stopping)) {
+    const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
+    const recovered = { workspaceId, taskId: open.id, agentId: open.agentId };
+    const isAwaiting = open.status === "awaiting_approval";
+    // For tasks that never began or are waiting in order, the row is sufficient.
+    const isUnstarted = open.status === "queued" && open.attempts < ATTEMPT_LIMIT && !open.hasCalls;
+    if (lost.length > 0 || !(isAwaiting || isUnstarted)) {
+      const task = await findTask(parts.db, workspaceId, open.id);
+      if (!task) continue;
+      if (lost.length > 0 || task.status === "running") {
+        await parts.db.tx(async (tx) => {
+          // The costs of the calls were lost with the process.
+          await recordLost(parts, tx, task, lost, null);
+          await markQueued(tx, workspaceId, task.id, false);
+        });
+      }
+      // Checked for queued tasks too: an earlier attempt at recovery may have died between these two writes.
+      const reason = await reasonToEnd(parts.db, task);
+      if (reason !== null) {
+        await endTask(parts, task, log, failure("interrupted", reason), signalsOf(stopping));
+        continue;
+      }
+    }
+    if (await isStopped(open.agentId)) stopped.push(recovered);
+    else (isAwaiting ? awaiting : queued).push(recovered);
+  }
+  return { queued, awaiting, stopped };
+}
+
+/**
+ * The open tasks whose rows agree with their seals and with the ledger. All others are reported, and either closed or
+ * ended as failed. If the ledger itself cannot be verified, no task is resumed.
+ */
+async function trustedTasks(
+  parts: TaskParts,
+  workspaceId: number,
+  stopping: AbortSignal,
+): Promise<TrustedTask[]> {
+  const { db, lists, log } = parts;
+  let stored: UnfinishedTask[] = [];
+  let evidence: ReadonlyMap<string, ProvenTask>;
+  try {
+    await openHiddenTasks(parts, workspaceId);
+    stored = await openTasks(db, workspaceId);
+    if (stored.length === 0) return [];
+    const ids = new Set(stored.map(({ id }) => id));
+    const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
+    evidence = await readTaskEvidence(lists, workspaceId, ids, first);
+    // Some row names a later entry than the one that dispatched its task: read from the beginning.
+    const isWhole = stored.every(({ id }) => evidence.get(id)?.dispatch);
+    if (!isWhole) evidence = await readTaskEvidence(lists, workspaceId, ids, 1);
+  } catch (error) {
+    if (!(error instanceof LedgerChanged)) throw error;
+    log.error("tasks are not resumed because the ledger that dispatched them was changed", {
+      workspace: workspaceId,
+      tasks: stored.length,
+      error,
+    });
+    return [];
+  }
+  const trusted: TrustedTask[] = [];
+  const signals = signalsOf(stopping);
+  for (const open of stored) {
+    const proven = evidence.get(open.id);
+    const refused = { workspaceId, id: open.id, proven };
+    const state = await checkStoredTask(db, workspaceId, open.id, proven);
+    if (state === "trusted" && proven) trusted.push({ open, lost: openCallsIn(proven) });
+    else if (state === "changed") await endChanged(parts, refused, signals);
+    else await closeUnproven(parts, refused);
+  }
+  return trusted;
+}
+
+/** In the order of their acceptance. */
+function openTasks(db: Db, workspaceId: number): Promise<UnfinishedTask[]> {
+  return db.all<UnfinishedTask>(
+    `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",
+       EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS "hasCalls"
+     FROM tasks t WHERE t.workspace_id = $1 AND t.finished_at IS NULL ORDER BY t.id`,
+    [workspaceId],
+  );
+}
+
+/** Whether an agent is stopped or gone. Each agent is read only once. */
+function stoppedAgents(agents: Agents, workspaceId: number): (agentId: number) => Promise<boolean> {
+  const known = new Map<number, boolean>();
+  return async (agentId) => {
+    let isStopped = known.get(agentId);
+    if (isStopped === undefined) {
+      isStopped = (await agents.byId(workspaceId, agentId))?.status !== "active";
+      known.set(agentId, isStopped);
+    }
+    return isStopped;
+  };
+}
+
+function signalsOf(stopping: AbortSignal): EndingSignals {
+  return { signal: stopping, stopping, retries: new EndingRetries() };
+}
+
+async function reasonToEnd(db: Db, task: Task): Promise<string | null> {
+  if (task.attempts >= ATTEMPT_LIMIT)
+    return `The server stopped ${task.attempts} times during the same step.`;
+  // A version that saved no answers ran this task, so it is unknown what a second run would repeat.
+  if (await hasLostSteps(db, task)) {
+    return "The server stopped while the task was running. The task had called tools, so it cannot be resumed.";
+  }
+  return null;
+}

@@ -1,0 +1,85 @@
+import { ProvenTask } from "../../ledger/reading/proven-task.ts";
+import type { Tx } from "../../store/db.ts";
+import { withdrawApprovals } from "../approvals/rows.ts";
+import { endTask } from "../ending/end-task.ts";
+import { type EndingSignals, failure } from "../ending/interruption.ts";
+import { openCallsIn, recordLost } from "../ending/lost-calls.ts";
+import type { TaskParts } from "../parts.ts";
+import { findTask } from "../rows/tasks.ts";
+import { forgetAnswers } from "../run/progress.ts";
+import { closeRow, restoreRows } from "./refused-rows.ts";
+
+const CHANGED = "The stored task was changed in the database file, so it was not resumed.";
+
+/** A task whose rows are not trusted, with what the ledger contains about it. */
+export interface RefusedTask {
+  readonly workspaceId: number;
+  readonly id: string;
+  readonly proven: ProvenTask | undefined;
+}
+
+/**
+ * Closes the rows of a task that the ledger has not dispatched, or that has ended there. No entry is written, since
+ * the rows may name anybody. The rows then agree with the ledger, if it contains the task.
+ */
+export async function closeUnproven(
+  { db, clock }: Pick<TaskParts, "db" | "clock">,
+  { workspaceId, id, proven }: RefusedTask,
+): Promise<void> {
+  db.seals.report("tasks", { workspace_id: workspaceId, id });
+  const { end } = proven ?? {};
+  await db.tx(async (tx) => {
+    await restoreRows(tx, workspaceId, id, proven ?? new ProvenTask(), null);
+    await closeRow(tx, workspaceId, id, {
+      status: end?.outcome === "succeeded" || end?.outcome === "cancelled" ? end.outcome : "failed",
+      error: end ? null : { code: "internal", message: CHANGED },
+      finishSeq: end?.seq ?? null,
+      finishedAt: clock.now(),
+    });
+    await forgetAnswers(tx, workspaceId, id);
+    await withdrawApprovals(tx, workspaceId, id);
+  });
+}
+
+/**
+ * Ends as failed a dispatched task whose rows were changed. Its rows are restored from the ledger first: its open
+ * calls get outcomes and are charged according to their intents, and its end names the actor that dispatched it.
+ */
+export async function endChanged(
+  parts: TaskParts,
+  { workspaceId, id, proven }: RefusedTask,
+  signals: EndingSignals,
+): Promise<void> {
+  const { db, hub } = parts;
+  if (!proven?.dispatch) return;
+  const { agent: name, ts = "" } = proven.dispatch;
+  db.seals.report("tasks", { workspace_id: workspaceId, id });
+  await db.tx(async (tx) => {
+    const agentId = await agentNamed(tx, workspaceId, name, Date.parse(ts));
+    await restoreRows(tx, workspaceId, id, proven, agentId);
+    const restored = await findTask(tx, workspaceId, id);
+    if (!restored) return;
+    const payer = { workspaceId, agent: agentId === null ? null : { id: agentId, name: restored.agent } };
+    await recordLost(parts, tx, restored, openCallsIn(proven), null, payer);
+    await forgetAnswers(tx, workspaceId, id);
+  });
+  const task = await findTask(db, workspaceId, id);
+  if (!task) return;
+  const log = hub.open(id, task.eventCeiling + 1);
+  await endTask(parts, task, log, failure("internal", CHANGED), signals);
+}
+
+/** The agent that had this name at a time, in milliseconds; null if it is unknown. */
+async function agentNamed(
+  tx: Tx,
+  workspaceId: number,
+  name: string | undefined,
+  at: number,
+): Promise<number | null> {
+  if (name === undefined) return null;
+  const row = await tx.get<{ id: number }>(
+    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 AND created_at <= $3 ORDER BY id DESC LIMIT 1",
+    [workspaceId, name, at],
+  );
+  return row?.id ?? null;
+}

@@ -1,0 +1,70 @@
+import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
+import type { Tx } from "../../store/db.ts";
+import type { TaskEnd } from "../rows/tasks.ts";
+
+/**
+ * Closes the row of a task that must not run, and for which no end is written to the ledger. The row then says
+ * nothing that the ledger does not.
+ */
+export async function closeRow(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  end: Omit<TaskEnd, "finishSeq"> & { readonly finishSeq: number | null },
+): Promise<void> {
+  await tx.run(
+    `UPDATE tasks SET status = $3, error_code = $4, error_message = $5, finish_seq = $6, finished_at = $7,
+       open_model_call = NULL, seal = NULL WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
+    [
+      workspaceId,
+      id,
+      end.status,
+      end.error?.code ?? null,
+      end.error?.message ?? null,
+      end.finishSeq,
+      end.finishedAt,
+    ],
+  );
+}
+
+/**
+ * Overwrites the rows of a task with the ledger's values. Its open calls are open in the rows afterwards.
+ * @param agentId null to keep the stored one
+ */
+export async function restoreRows(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  { dispatch, usage, model, calls }: ProvenTask,
+  agentId: number | null,
+): Promise<void> {
+  await tx.run(
+    `UPDATE tasks SET agent = COALESCE($3, agent), agent_id = COALESCE($4, agent_id), tier = $5, created_by = $6,
+       dispatch_seq = $7, credits = $8, input_tokens = $9, output_tokens = $10, steps = $11, model = $12,
+       open_model_call = NULL, open_reserved = 0, status = 'queued', seal = NULL
+     WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
+    [
+      ...[
+        workspaceId,
+        id,
+        dispatch?.agent ?? null,
+        agentId,
+        dispatch?.tier ?? 1,
+        dispatch?.actor ?? "system",
+      ],
+      ...[dispatch?.seq ?? 0, usage.credits, usage.inputTokens, usage.outputTokens, usage.steps, model],
+    ],
+  );
+  await tx.run("DELETE FROM tool_calls WHERE workspace_id = $1 AND task_id = $2", [workspaceId, id]);
+  for (const [position, call] of calls.entries()) {
+    const { seq, outcomeSeq, status, price, tool = "", at = "" } = call;
+    await tx.run(
+      `INSERT INTO tool_calls (workspace_id, task_id, position, id, tool, status, intent_seq, outcome_seq, started_at, price)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+      [
+        ...[workspaceId, id, position, call.id ?? `call_${seq}`, tool, status, seq, outcomeSeq],
+        ...[Date.parse(at), price],
+      ],
+    );
+  }
+}

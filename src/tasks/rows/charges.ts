@@ -1,0 +1,53 @@
+import type { Tx } from "../../store/db.ts";
+
+/** A model call that is about to be made. */
+export interface OpenModelCall {
+  /** Seq of the intent. */
+  readonly seq: number;
+  readonly model: string;
+  /** Micro-credits to charge if the outcome is never recorded. */
+  readonly reserved: number;
+}
+
+export async function openModelCall(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  { seq, model, reserved }: OpenModelCall,
+): Promise<void> {
+  await tx.run(
+    "UPDATE tasks SET open_model_call = $3, model = $4, open_reserved = $5 WHERE workspace_id = $1 AND id = $2",
+    [workspaceId, id, seq, model, reserved],
+  );
+}
+
+/** Adds the cost of a tool call, in micro-credits. */
+export async function chargeTask(tx: Tx, workspaceId: number, id: string, micros: number): Promise<void> {
+  if (micros === 0) return;
+  await tx.run("UPDATE tasks SET credits = credits + $3 WHERE workspace_id = $1 AND id = $2", [
+    workspaceId,
+    id,
+    micros,
+  ]);
+}
+
+export interface ModelCallCharge {
+  readonly credits: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** 1 for an accepted answer, 0 for a failed attempt. */
+  readonly steps: number;
+}
+
+export async function closeModelCall(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  charge: ModelCallCharge,
+): Promise<void> {
+  await tx.run(
+    `UPDATE tasks SET open_model_call = NULL, credits = credits + $3, input_tokens = input_tokens + $4,
+       output_tokens = output_tokens + $5, steps = steps + $6 WHERE workspace_id = $1 AND id = $2`,
+    [workspaceId, id, charge.credits, charge.inputTokens, charge.outputTokens, charge.steps],
+  );
+}
