@@ -12,7 +12,7 @@ const SLOW_READERS = 50;
 /** In JSON each of these takes six bytes: about 5 MB of deltas, and as much again in `task.finished`. */
 const CHUNK = "\u0001".repeat(900);
 const CHUNKS = 900;
-/** A reader that takes nothing for this long is disconnected (`STALL_MS` in `http/sse.ts`). */
+/** A reader that takes nothing for this long is disconnected (`STALL_MS` in `http/answer/sse.ts`). */
 const STALL_MS = 5 * 60_000;
 
 let stage: Stage;

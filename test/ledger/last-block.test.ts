@@ -101,7 +101,7 @@ test("lists that begin while others grow the same block each see the ledger as i
 
 describe("after a list has checked the last block, an entry in it that is changed", () => {
   const change = (seq: number, action: string) => {
-    const attacker = bench.attacker();
+    const attacker = bench.own;
     for (const { name } of attacker
       .query<{ name: string }, []>(
         "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'",
