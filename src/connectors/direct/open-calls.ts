@@ -3,7 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Budgets, Claim } from "../../gate/budget.ts";
 import type { Call } from "../../gate/call.ts";
-import { recordUsage } from "../../gate/usage/record.ts";
+import { settleCall } from "../../gate/settle.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Admit, Ledger } from "../../ledger/ledger.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
@@ -138,25 +138,13 @@ export async function reportLostCalls(
   for (const [ref, { actor = "system", agent, tool, request_id: requestId, detail }] of lost) {
     const price = typeof detail?.price === "number" ? detail.price : undefined;
     await db.tx(async (tx) => {
-      await ledger.append(tx, workspaceId, {
-        phase: "outcome",
-        ref,
-        action: "tool.call",
-        outcome: "failed",
-        code: "unknown",
-        channel: "system",
-        actor,
-        agent,
-        tool,
-        requestId,
-        credits: price,
-      });
-      const payer = await agentOf(tx, workspaceId, actor, agent);
-      await budgets.charge(tx, { workspaceId, agent: payer }, price ?? 0);
-      await recordUsage(tx, {
-        ...{ workspaceId, agentId: payer?.id ?? null, kind: "tool", name: tool ?? "", outcome: "unknown" },
-        ...{ at: clock.now(), durationMs: null, credits: price ?? 0 },
-      });
+      const entry: Draft = {
+        ...{ phase: "outcome", ref, action: "tool.call", outcome: "failed", code: "unknown" },
+        ...{ channel: "system", actor, agent, tool, requestId, credits: price },
+      };
+      const payer = { workspaceId, agent: await agentOf(tx, workspaceId, actor, agent) };
+      const usage = { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null } as const;
+      await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: price ?? 0, usage });
     });
   }
   await noteFrom(db, workspaceId, null);

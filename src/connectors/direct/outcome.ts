@@ -1,7 +1,8 @@
 import type { Agent } from "../../access/agents.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Budgets } from "../../gate/budget.ts";
-import { recordUsage, type Usage } from "../../gate/usage/record.ts";
+import { settleCall } from "../../gate/settle.ts";
+import type { Usage } from "../../gate/usage/record.ts";
 import type { UsageTally } from "../../gate/usage/tally.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -43,11 +44,8 @@ export async function settle(
     usage.note(used);
     return;
   }
-  await db.tx(async (tx) => {
-    await ledger.append(tx, workspaceId, { ...draft, credits });
-    await budgets.charge(tx, { workspaceId, agent }, credits);
-    await recordUsage(tx, { ...used, credits });
-  });
+  const ended = { payer: { workspaceId, agent }, entry: { ...draft, credits }, credits, usage: used };
+  await db.tx((tx) => settleCall(tx, { ledger, budgets, clock }, ended));
 }
 
 /** The statistics record of a call that ended at `at`. */

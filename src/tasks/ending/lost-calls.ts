@@ -1,4 +1,4 @@
-import { recordUsage } from "../../gate/usage/record.ts";
+import { type Payer, settleCall } from "../../gate/settle.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
 import type { Tx } from "../../store/db.ts";
@@ -25,12 +25,6 @@ export interface OpenCall {
   readonly name: string;
   /** Micro-credits to charge if its cost is unknown: what was reserved for a model call, or a tool call's price. */
   readonly price: number;
-}
-
-/** Who pays for a task's calls. The agent is null if it is unknown: then only the workspace pays. */
-export interface Payer {
-  readonly workspaceId: number;
-  readonly agent: { readonly id: number; readonly name: string } | null;
 }
 
 /** The task's open calls according to its rows, as this process has written them. */
@@ -92,7 +86,7 @@ export async function recordLost(
 }
 
 async function recordLostCall(
-  { ledger, budgets, clock }: LostCallParts,
+  parts: LostCallParts,
   tx: Tx,
   task: Task,
   { seq, kind, name, price }: OpenCall,
@@ -103,26 +97,24 @@ async function recordLostCall(
   const known = kind === "model" && owed?.ref === seq ? owed : null;
   const charge = known ?? { credits: price, inputTokens: 0, outputTokens: 0, steps: 0 };
   const isEstimate = kind === "model" && !known && price > 0;
-  const outcomeSeq = await ledger.append(tx, workspaceId, {
+  const { credits, inputTokens, outputTokens } = charge;
+  const entry = {
     ...lost(task, seq),
     action: `${kind}.call`,
     [kind]: name,
-    credits: known || charge.credits > 0 ? charge.credits : undefined,
+    credits: known || credits > 0 ? credits : undefined,
     ...(isEstimate && { detail: { usage: "estimated" } }),
-    ...(known && { detail: { input_tokens: charge.inputTokens, output_tokens: charge.outputTokens } }),
-  });
+    ...(known && { detail: { input_tokens: inputTokens, output_tokens: outputTokens } }),
+  };
+  const outcome = kind === "model" ? "failed" : "unknown";
+  const usage = { kind, name, outcome, durationMs: null, inputTokens, outputTokens };
+  const outcomeSeq = await settleCall(tx, parts, { payer, entry, credits, usage });
   if (kind === "model") {
     await closeModelCall(tx, workspaceId, id, charge);
   } else {
     await markCallLost(tx, workspaceId, id, seq, outcomeSeq);
     await chargeTask(tx, workspaceId, id, charge.credits);
   }
-  await budgets.charge(tx, payer, charge.credits);
-  await recordUsage(tx, {
-    ...{ workspaceId, agentId: payer.agent?.id ?? null, kind, name },
-    ...{ outcome: kind === "model" ? "failed" : "unknown", at: clock.now(), durationMs: null },
-    ...charge,
-  });
   return charge;
 }
 

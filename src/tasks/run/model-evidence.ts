@@ -1,6 +1,6 @@
 import type { AfterModelCall, BeforeModelCall } from "../../agents/index.ts";
 import { cost } from "../../base/credits.ts";
-import { recordUsage } from "../../gate/usage/record.ts";
+import { settleCall } from "../../gate/settle.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import type { OwedCharge } from "../ending/lost-calls.ts";
@@ -127,9 +127,9 @@ export class ModelEvidence {
   }
 
   async #writeOutcome(tx: Tx, ref: number, call: AfterModelCall, charge: ModelCallCharge): Promise<void> {
-    const { evidence, ledger, budgets, clock, signals, journal } = this.#parts;
+    const { evidence, budgets, signals, journal } = this.#parts;
     const { task, payer } = evidence;
-    const { workspaceId, agentId, id } = task;
+    const { workspaceId, id } = task;
     const { model, step, status, usage, text, toolCalls, durationMs, reason } = call;
     const { credits, inputTokens, outputTokens } = charge;
     const detail = {
@@ -140,16 +140,16 @@ export class ModelEvidence {
       ...(usage.disbelieved === undefined ? {} : { disbelieved: usage.disbelieved }),
     };
     const fields = { phase: "outcome", ref, action: "model.call", outcome: status, code: reason } as const;
-    await ledger.append(tx, workspaceId, evidence.draft({ ...fields, model, credits, detail }));
+    await settleCall(tx, this.#parts, {
+      payer,
+      entry: evidence.draft({ ...fields, model, credits, detail }),
+      credits,
+      usage: { kind: "model", name: model, outcome: status, inputTokens, outputTokens, durationMs },
+    });
     await closeModelCall(tx, workspaceId, id, charge);
-    await budgets.charge(tx, payer, credits);
     tx.onCommit(() => {
       budgets.release(id);
       signals.changed.emit({ workspaceId, task: id });
-    });
-    await recordUsage(tx, {
-      ...{ workspaceId, agentId, kind: "model", name: model, outcome: status },
-      ...{ credits, inputTokens, outputTokens, at: clock.now(), durationMs },
     });
     if (status === "succeeded") await saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
     await journal.save(tx);

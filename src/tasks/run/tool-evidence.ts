@@ -2,6 +2,7 @@ import type { AfterToolCall, BeforeToolCall, Deny } from "../../agents/index.ts"
 import { redact } from "../../base/log.ts";
 import { isToolName } from "../../connectors/registry.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
+import { settleCall } from "../../gate/settle.ts";
 import { recordUsage, UNKNOWN_TOOL } from "../../gate/usage/record.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
@@ -120,15 +121,14 @@ export class ToolEvidence {
   }
 
   async after(call: AfterToolCall): Promise<void> {
-    const { evidence, db, clock, tools, signals, journal } = this.#parts;
-    const { workspaceId, agentId, id } = evidence.task;
+    const { evidence, db, signals, journal } = this.#parts;
+    const { workspaceId, id } = evidence.task;
     signals.toolCalled.emit({ status: call.status });
     const output = JSON.stringify(call.output);
     const intent = this.#intents.get(call.id);
     this.#intents.delete(call.id);
     // Redacted before it is truncated, because part of a secret would not be recognised.
     const tool = redact(call.tool).slice(0, TOOL_NAME_LIMIT);
-    const isKnown = intent !== undefined || tools.catalogue.find(workspaceId, call.tool) !== undefined;
     await db.tx(async (tx) => {
       const outcomeSeq = intent
         ? await this.#writeOutcome(tx, call, intent, tool, output)
@@ -136,11 +136,6 @@ export class ToolEvidence {
       const { status } = call;
       const durationMs = Math.round(call.durationMs);
       await finishToolCall(tx, workspaceId, id, call.id, { status, outcomeSeq, durationMs });
-      await recordUsage(tx, {
-        ...{ workspaceId, agentId, kind: "tool", name: isKnown ? call.tool : UNKNOWN_TOOL },
-        ...{ outcome: status, at: clock.now(), durationMs: call.durationMs },
-        credits: call.dispatched ? (intent?.price ?? 0) : 0,
-      });
       await journal.save(tx);
     });
   }
@@ -150,9 +145,9 @@ export class ToolEvidence {
    * shows and the call's id, so that its row can be compared with it.
    */
   async #writeRefusal(tx: Tx, call: AfterToolCall, tool: string, output: string): Promise<number> {
-    const { evidence, ledger, clock } = this.#parts;
-    const { workspaceId, id: task } = evidence.task;
-    const { id, status, code } = call;
+    const { evidence, ledger, clock, tools } = this.#parts;
+    const { workspaceId, agentId, id: task } = evidence.task;
+    const { id, status, code, durationMs } = call;
     const draft = evidence.draft({
       ...{ phase: "single", action: "tool.call", outcome: "denied", code },
       // Entries are permanent, and a model may invent any name. Only a valid tool name is recorded.
@@ -164,6 +159,11 @@ export class ToolEvidence {
     const seq = await ledger.append(tx, workspaceId, draft);
     const row = { id, tool, intentSeq: seq, startedAt: clock.now(), status, price: 0 };
     await insertToolCall(tx, workspaceId, task, row);
+    const isKnown = tools.catalogue.find(workspaceId, call.tool) !== undefined;
+    await recordUsage(tx, {
+      ...{ workspaceId, agentId, kind: "tool", name: isKnown ? call.tool : UNKNOWN_TOOL },
+      ...{ outcome: status, at: clock.now(), durationMs, credits: 0 },
+    });
     return seq;
   }
 
@@ -174,23 +174,23 @@ export class ToolEvidence {
     tool: string,
     output: string,
   ): Promise<number> {
-    const { evidence, ledger, budgets, signals } = this.#parts;
+    const { evidence, budgets, signals } = this.#parts;
     const { task, payer } = evidence;
     const { workspaceId, id } = task;
-    const { status, dispatched } = call;
+    const { status, dispatched, durationMs } = call;
     // A call costs its price as soon as it is sent, whatever its result.
     const micros = dispatched ? price : 0;
     const outcome = status === "succeeded" || status === "denied" ? status : "failed";
     const code = call.code ?? (status === "unknown" ? "unknown" : undefined);
     const credits = micros === 0 ? undefined : micros;
     const fields = { phase: "outcome", ref, action: "tool.call", outcome, code } as const;
-    const outcomeSeq = await ledger.append(
-      tx,
-      workspaceId,
-      evidence.draft({ ...fields, tool, output, credits }),
-    );
+    const outcomeSeq = await settleCall(tx, this.#parts, {
+      payer,
+      entry: evidence.draft({ ...fields, tool, output, credits }),
+      credits: micros,
+      usage: { kind: "tool", name: call.tool, outcome: status, durationMs },
+    });
     await chargeTask(tx, workspaceId, id, micros);
-    await budgets.charge(tx, payer, micros);
     tx.onCommit(() => {
       budgets.release(id);
       if (micros > 0) signals.changed.emit({ workspaceId, task: id });

@@ -1,0 +1,47 @@
+import type { Agent } from "../access/agents.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Draft } from "../ledger/entry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Tx } from "../store/db.ts";
+import type { Budgets } from "./budget.ts";
+import { recordUsage, type Usage } from "./usage/record.ts";
+
+export interface SettleParts {
+  readonly ledger: Pick<Ledger, "append">;
+  readonly budgets: Pick<Budgets, "charge">;
+  readonly clock: Pick<Clock, "now">;
+}
+
+/** Whose budgets a call is charged to. Without an agent, only the workspace pays. */
+export interface Payer {
+  readonly workspaceId: number;
+  readonly agent: Pick<Agent, "id" | "name"> | null;
+}
+
+/** A model or tool call that has ended, or is lost. */
+export interface EndedCall {
+  readonly payer: Payer;
+  /** The entry of its outcome. */
+  readonly entry: Draft;
+  /** Micro-credits to charge. */
+  readonly credits: number;
+  /** What the statistics count. */
+  readonly usage: Omit<Usage, "workspaceId" | "agentId" | "at" | "credits">;
+}
+
+/**
+ * Records, charges and counts the outcome of a call, in one transaction: there is never one without the others. The
+ * caller releases the call's reservation once the transaction is committed.
+ * @returns seq of the outcome's entry
+ */
+export async function settleCall(
+  tx: Tx,
+  { ledger, budgets, clock }: SettleParts,
+  { payer, entry, credits, usage }: EndedCall,
+): Promise<number> {
+  const { workspaceId, agent } = payer;
+  const seq = await ledger.append(tx, workspaceId, entry);
+  await budgets.charge(tx, payer, credits);
+  await recordUsage(tx, { ...usage, workspaceId, agentId: agent?.id ?? null, credits, at: clock.now() });
+  return seq;
+}
