@@ -162,6 +162,7 @@ async function checkAll(): Promise<Tally> {
     tally,
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
+  tally = add(tally, await runCommand("unused code", tool("knip/bin/knip.js", "--no-progress")));
   // At the same time, because either takes minutes: the tests that wait for a browser or other processes, and the
   // rest.
   const beside = checkOutside().then(async (checked) => add(checked, await buildThen(checkProgram)));

@@ -7,7 +7,7 @@ export type Glob = (text: string) => boolean;
  * lists, but not here. A pattern with one of them is refused: taken literally, it would silently match nothing. Use
  * `?` to match such a character in a name.
  */
-export const GLOB = "^[A-Za-z0-9_.:/@+*?-]+$";
+const GLOB = "^[A-Za-z0-9_.:/@+*?-]+$";
 /** The 422 message for a pattern that is not a glob. */
 export const GLOB_HINT =
   "must be a pattern of letters, digits, _ . : / @ + - with * for any characters and ? for exactly one";

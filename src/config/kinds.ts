@@ -91,7 +91,7 @@ export const creditPrice = {
   expects: "a number of credits, 0 or more, with at most six decimals",
 } as const;
 
-export const modelName = text("<provider>/<model>, such as openai/gpt-5-mini", MODEL_PATTERN, 300);
+const modelName = text("<provider>/<model>, such as openai/gpt-5-mini", MODEL_PATTERN, 300);
 export const embeddingModelName = text(
   "<provider>/<model>, such as openai/text-embedding-3-small",
   MODEL_PATTERN,

@@ -4,7 +4,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 export type ReadFile = (path: string, limit: number) => string;
 
 /** The file has more bytes than such a file can have. */
-export class FileTooLarge extends Error {
+class FileTooLarge extends Error {
   override readonly name = "FileTooLarge";
 }
 

@@ -52,7 +52,7 @@ export const RETRY_MS: readonly number[] = [
 /**
  * Random extension of a pause, up to this part of it, so that simultaneous failures are not retried at the same time.
  */
-export const JITTER = 0.2;
+const JITTER = 0.2;
 /** The longest pause that a receiver may request. */
 export const RETRY_AFTER_LIMIT_MS = 36_000_000;
 /** The longest time between two checks, so that a changed clock is noticed. */

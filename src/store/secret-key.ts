@@ -33,7 +33,7 @@ export interface KeyPlace {
   readonly random?: RandomSource;
 }
 
-export const KEY_BYTES = 32;
+const KEY_BYTES = 32;
 export const KEY_ID_BYTES = 8;
 const KEY_FILE = "secrets.key";
 /**
@@ -75,7 +75,7 @@ export function findSecretKey(place: KeyPlace): SecretKey | undefined {
  * Decodes 32 bytes from 64 hexadecimal digits, or from 43 base64 or base64url characters with or without padding.
  * Undefined for anything else.
  */
-export function decodeKey(text: string): Uint8Array | undefined {
+function decodeKey(text: string): Uint8Array | undefined {
   if (/^[0-9A-Fa-f]{64}$/.test(text)) return Buffer.from(text, "hex");
   // The last character carries four bits, so its two low bits are zero.
   const base64 = /^(?:[A-Za-z0-9+/]{42}|[A-Za-z0-9_-]{42})[AEIMQUYcgkosw048]=?$/;

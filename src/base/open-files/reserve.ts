@@ -8,7 +8,7 @@ const ROOM_STEP_MS = 20;
  * Descriptors kept open without use, so that connections cannot take them. They are released for a moment when the
  * program itself has to open something.
  */
-export class OpenFilesReserve {
+class OpenFilesReserve {
   #size = 0;
   readonly #held: number[] = [];
 

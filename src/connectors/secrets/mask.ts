@@ -3,7 +3,7 @@ import { MatcherCache } from "./matcher-cache.ts";
 import { overlap } from "./overlap.ts";
 import type { Span } from "./pattern-matcher.ts";
 
-export const REDACTED = "[redacted]";
+const REDACTED = "[redacted]";
 
 const matchers = new MatcherCache();
 

@@ -29,8 +29,6 @@ export const AgentList = lazyPage(async () => (await import("../pages/agents/age
 export const AgentNew = lazyPage(async () => (await import("../pages/agents/agent-new.tsx")).AgentNew);
 export const AgentPage = lazyPage(async () => (await import("../pages/agents/agent-page.tsx")).AgentPage);
 export const Approvals = lazyPage(async () => (await import("../pages/approvals/approvals.tsx")).Approvals);
-/** The same component at both addresses, so the list stays mounted while the user moves through it. */
-export const ApprovalPage = Approvals;
 export const Vault = lazyPage(async () => (await import("../pages/vault/vault.tsx")).Vault);
 export const DocumentPage = lazyPage(
   async () => (await import("../pages/vault/document-page.tsx")).DocumentPage,

@@ -5,7 +5,6 @@ import {
   AgentList,
   AgentNew,
   AgentPage,
-  ApprovalPage,
   Approvals,
   ConnectorNew,
   ConnectorPage,
@@ -32,7 +31,8 @@ export function Routes({ opened }: { readonly opened: () => void }): JSX.Element
         <Route path="/console/agents/-/new" component={AgentNew} />
         <Route path="/console/agents/:name" component={AgentPage} />
         <Route path="/console/approvals" component={Approvals} />
-        <Route path="/console/approvals/:task/:call" component={ApprovalPage} />
+        {/* The same component at both addresses, so the list stays mounted while the user moves through it. */}
+        <Route path="/console/approvals/:task/:call" component={Approvals} />
         <Route path="/console/vault" component={Vault} />
         <Route path="/console/vault/documents/:id" component={DocumentPage} />
         <Route path="/console/connectors" component={Connectors} />

@@ -52,7 +52,7 @@ export function mergeUsage(facts: UsageFacts, more: UsageFacts): void {
   }
 }
 
-export function addTo(sums: Map<string, number>, name: string, value: number): void {
+function addTo(sums: Map<string, number>, name: string, value: number): void {
   sums.set(name, (sums.get(name) ?? 0) + value);
 }
 

@@ -4,7 +4,7 @@ import { readBytes } from "./bytes.ts";
 import type { BodyShares } from "./shares.ts";
 
 /** Maximum size of a JSON body in bytes (contract, section 3). */
-export const BODY_LIMIT = 10 * 1024 * 1024;
+const BODY_LIMIT = 10 * 1024 * 1024;
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?;?$/i;
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;

@@ -15,7 +15,7 @@ import { embeddingTokens } from "./tokens.ts";
 import { inOrder, unitVectors } from "./vectors.ts";
 
 export { EmbeddingFailed } from "./failure.ts";
-export { type Prefixes, prefixesOf } from "./prefix.ts";
+export { prefixesOf } from "./prefix.ts";
 
 export type EmbeddingKind = "document" | "query";
 

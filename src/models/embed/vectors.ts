@@ -1,6 +1,6 @@
 /** Dimensions a model may have; the largest in use have 4,096. */
-export const LEAST_DIMENSIONS = 2;
-export const MOST_DIMENSIONS = 8_192;
+const LEAST_DIMENSIONS = 2;
+const MOST_DIMENSIONS = 8_192;
 
 /**
  * Checks an answer and scales its vectors to unit length, in float64. All vectors of one answer MUST have the same

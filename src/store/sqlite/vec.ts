@@ -9,7 +9,7 @@ export type VectorExtension =
   /** Why it is missing, for the operator. Keyword search still works. */
   | { readonly path: null; readonly problem: string };
 
-export const VECTOR_ENTRY_POINT = "sqlite3_vec_init";
+const VECTOR_ENTRY_POINT = "sqlite3_vec_init";
 /** The owner may read and run it. It is never written, only replaced. */
 const MODE = 0o500;
 const S_IFREG = 0o100_000;

@@ -52,7 +52,7 @@ export function openCallsIn({ open }: ProvenTask): OpenCall[] {
 }
 
 /** Who pays for a task according to its row. */
-export function payerOf({ workspaceId, agentId, agent }: Task): Payer {
+function payerOf({ workspaceId, agentId, agent }: Task): Payer {
   return { workspaceId, agent: { id: agentId, name: agent } };
 }
 

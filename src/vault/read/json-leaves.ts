@@ -1,7 +1,7 @@
 import { Fault } from "./fault.ts";
 
 /** The deepest nesting of objects and arrays. */
-export const MAX_DEPTH = 100;
+const MAX_DEPTH = 100;
 
 /** A value that is neither object nor array, with its path. Numbers are as written, strings decoded. */
 export interface JsonLeaf {

@@ -33,7 +33,7 @@ export function groupRuns(leader: number, processes = runningProcesses()): boole
   return processes === null || processes.some(({ group }) => group === leader);
 }
 
-export function signalGroup(leader: number, signal: NodeJS.Signals): void {
+function signalGroup(leader: number, signal: NodeJS.Signals): void {
   sendSignal(-leader, signal);
 }
 

@@ -4,7 +4,7 @@ import type { References } from "../references.ts";
 import { methodsOf, type Operation, titleOf } from "./operation.ts";
 
 /** Operations of one document; GitHub's has 1,100. With more, a model cannot choose among the tools and people cannot read the list. */
-export const MAX_OPERATIONS = 2_000;
+const MAX_OPERATIONS = 2_000;
 /** Parameters of one operation, including those of its path. */
 const MAX_PARAMETERS = 200;
 

@@ -55,7 +55,7 @@ export function ExactJson({
   );
 }
 
-export function HiddenNote({ count }: { readonly count: number }): JSX.Element {
+function HiddenNote({ count }: { readonly count: number }): JSX.Element {
   return (
     <p class="note-warn small">
       {plural(count, "character")} that cannot be seen {count === 1 ? "is" : "are"} shown as escapes, such as{" "}

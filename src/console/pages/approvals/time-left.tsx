@@ -31,7 +31,7 @@ export function TimeLeft({ until }: { readonly until: string }): JSX.Element {
 }
 
 /** `3 d 4 h`, `5 h 12 min`, `12 min`, `1 min 5 s`, `45 s`. */
-export function leftText(ms: number): string {
+function leftText(ms: number): string {
   if (ms >= DAY_MS) return `${Math.floor(ms / DAY_MS)} d ${Math.floor((ms % DAY_MS) / HOUR_MS)} h`;
   if (ms >= HOUR_MS) return `${Math.floor(ms / HOUR_MS)} h ${Math.floor((ms % HOUR_MS) / MINUTE_MS)} min`;
   if (ms >= 2 * MINUTE_MS) return `${Math.floor(ms / MINUTE_MS)} min`;

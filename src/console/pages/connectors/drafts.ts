@@ -79,7 +79,7 @@ export function isOpenApiTyped(draft: OpenApiDraft): boolean {
 }
 
 /** Program arguments: each line is one argument, including its spaces. */
-export function argsOf(text: string): string[] {
+function argsOf(text: string): string[] {
   return text.split(/\r?\n/).filter((line) => line !== "");
 }
 

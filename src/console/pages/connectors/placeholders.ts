@@ -5,12 +5,12 @@ const MARKS =
   /\$\{([^{}]{1,100})\}|\{\{([^{}]{1,100})\}\}|<([^<>]{1,100})>|\b(your[_-][\w-]{1,80}|xxxx+)\b/gi;
 
 /** The distinct placeholders in `text`. */
-export function placeholdersIn(text: string): string[] {
+function placeholdersIn(text: string): string[] {
   return [...new Set([...text.matchAll(MARKS)].map(([whole]) => whole))];
 }
 
 /** Asks for the missing value in words; undefined if nothing is missing. */
-export function fillIn(text: string, inputs: ReadonlyMap<string, string>): string | undefined {
+function fillIn(text: string, inputs: ReadonlyMap<string, string>): string | undefined {
   const found = placeholdersIn(text);
   if (found.length === 0) return undefined;
   const words = found.slice(0, 5).map((mark) => {

@@ -75,7 +75,7 @@ function NoTools({ connector: { status, scopes } }: { readonly connector: Connec
 }
 
 /** The tool's name without its connector. */
-export function ownName({ name }: Pick<Tool, "name">): string {
+function ownName({ name }: Pick<Tool, "name">): string {
   return name.slice(name.indexOf(".") + 1);
 }
 

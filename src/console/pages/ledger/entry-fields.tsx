@@ -154,7 +154,7 @@ function ActorRow({ actor }: { readonly actor: string }): JSX.Element {
   );
 }
 
-export function EntryLink({ seq }: { readonly seq: number }): JSX.Element {
+function EntryLink({ seq }: { readonly seq: number }): JSX.Element {
   return (
     <a class="number" href={`/console/ledger/${seq}`}>
       Entry {countText(seq)}

@@ -5,7 +5,7 @@ import { ArchiveError, shown } from "./error.ts";
  * value.
  */
 export const ZIP64_FROM = 0xffffffff;
-export const ZIP64_FIELD = 0x0001;
+const ZIP64_FIELD = 0x0001;
 const TIME_FIELD = 0x5455;
 /** One byte of flags and four of the modification time in UTC, in seconds. */
 const TIME_BYTES = 5;
