@@ -106,7 +106,7 @@ export interface AgentPage {
   readonly more: boolean;
 }
 
-interface Row {
+interface AgentRow {
   readonly id: number;
   readonly workspace_id: number;
   readonly name: string;
@@ -179,7 +179,7 @@ export function createAgents(
     const known = sql === db ? remembered.get(cacheKey(workspaceId, column, value)) : undefined;
     if (known?.generation === generation) return known.agent;
     const before = generation;
-    const row = await sql.get<Row>(
+    const row = await sql.get<AgentRow>(
       `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
       [workspaceId, value],
     );
@@ -219,7 +219,7 @@ export function createAgents(
     agentChanged,
     revision,
     async standing(workspaceId, id) {
-      const row = await db.get<Row & { readonly archived_at: number | null }>(
+      const row = await db.get<AgentRow & { readonly archived_at: number | null }>(
         `SELECT ${COLUMNS}, archived_at FROM agents WHERE workspace_id = $1
            AND name = (SELECT name FROM agents WHERE workspace_id = $1 AND id = $2)
          ORDER BY archived_at IS NULL DESC, id = $2 DESC LIMIT 1`,
@@ -257,7 +257,7 @@ export function createAgents(
         const shown = fitting(sizes, limit, ({ bytes }) => bytes);
         const last = shown.at(-1);
         if (!last) return { agents: [], more: false };
-        const rows = await db.all<Row>(`SELECT ${COLUMNS} ${named} AND name <= $3 ORDER BY name`, [
+        const rows = await db.all<AgentRow>(`SELECT ${COLUMNS} ${named} AND name <= $3 ORDER BY name`, [
           workspaceId,
           from,
           last.name,
@@ -273,7 +273,7 @@ export function createAgents(
     },
     async create(tx, workspaceId, name, fields) {
       const now = Math.max(clock.now(), await afterArchived(tx, workspaceId, name));
-      const row = await tx.get<Row>(
+      const row = await tx.get<AgentRow>(
         `INSERT INTO agents (workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools,
            approvals, approvals_required, max_steps, credits_per_day, status, version, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', 1, $13, $13)
@@ -305,7 +305,7 @@ export function createAgents(
     },
     async archive(tx, workspaceId, name) {
       // Also applies to an agent that someone else wrote: archiving it frees its name.
-      const row = await tx.get<Row>(
+      const row = await tx.get<AgentRow>(
         `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND name = $2 AND archived_at IS NULL`,
         [workspaceId, name],
       );
@@ -365,7 +365,7 @@ function fieldValues(fields: AgentFields): SqlValue[] {
   ];
 }
 
-function fromRow(row: Row): Agent {
+function fromRow(row: AgentRow): Agent {
   return {
     id: row.id,
     name: row.name,

@@ -87,7 +87,7 @@ export interface SessionParts {
   readonly lifetimeMs: number;
 }
 
-interface Row {
+interface ListedSessionRow {
   readonly id: string;
   readonly token_id: string;
   readonly name: string;
@@ -170,11 +170,10 @@ export function createSessions(parts: SessionParts): Sessions {
   /** When a session ends; undefined if it has ended. */
   async function endOf(sql: Sql, workspaceId: number, id: string): Promise<number | undefined> {
     if (ending.has(id)) return undefined;
-    const row = await sql.get<Pick<Row, "expires_at">>(`SELECT s.expires_at ${OPEN} AND s.id = $3`, [
-      workspaceId,
-      clock.now(),
-      id,
-    ]);
+    const row = await sql.get<Pick<ListedSessionRow, "expires_at">>(
+      `SELECT s.expires_at ${OPEN} AND s.id = $3`,
+      [workspaceId, clock.now(), id],
+    );
     return row?.expires_at;
   }
 
@@ -197,7 +196,7 @@ export function createSessions(parts: SessionParts): Sessions {
     return use(entry);
   }
 
-  function fromRow(row: Row): Session {
+  function fromRow(row: ListedSessionRow): Session {
     return {
       id: row.id,
       tokenId: row.token_id,
@@ -252,21 +251,24 @@ export function createSessions(parts: SessionParts): Sessions {
 
     async list(workspaceId, limit, before, agentId) {
       const own = agentId === undefined ? "" : " AND t.agent_id = $5";
-      const rows = await db.all<Row>(`${SELECT} AND s.id < $3${own} ORDER BY s.id DESC LIMIT $4`, [
-        workspaceId,
-        clock.now(),
-        before ?? "ses~",
-        // Up to this many are filtered out below.
-        limit + 1 + ending.size,
-        ...(agentId === undefined ? [] : [agentId]),
-      ]);
+      const rows = await db.all<ListedSessionRow>(
+        `${SELECT} AND s.id < $3${own} ORDER BY s.id DESC LIMIT $4`,
+        [
+          workspaceId,
+          clock.now(),
+          before ?? "ses~",
+          // Up to this many are filtered out below.
+          limit + 1 + ending.size,
+          ...(agentId === undefined ? [] : [agentId]),
+        ],
+      );
       return rows.filter(({ id }) => !ending.has(id)).map(fromRow);
     },
 
     async get(workspaceId, id) {
       const row =
         isId("ses", id) && !ending.has(id)
-          ? await db.get<Row>(`${SELECT} AND s.id = $3`, [workspaceId, clock.now(), id])
+          ? await db.get<ListedSessionRow>(`${SELECT} AND s.id = $3`, [workspaceId, clock.now(), id])
           : undefined;
       if (!row) throw new Problem("not_found", `There is no session ${JSON.stringify(id)}.`);
       return fromRow(row);

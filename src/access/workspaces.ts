@@ -57,7 +57,7 @@ export interface Workspaces {
   haltOf(id: number): Halt | undefined;
 }
 
-interface Row {
+interface WorkspaceRow {
   readonly id: number;
   readonly name: string;
   readonly status: WorkspaceStatus;
@@ -70,7 +70,7 @@ interface Row {
 }
 
 type Settings = Pick<
-  Row,
+  WorkspaceRow,
   "status" | "requests_per_minute" | "concurrent_tasks" | "enforcement" | "credits_per_month"
 >;
 
@@ -93,7 +93,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     return halts.has(workspace.id) ? { ...workspace, status: "stopped" } : workspace;
   }
 
-  function fromRow(row: Row): Workspace {
+  function fromRow(row: WorkspaceRow): Workspace {
     return {
       id: row.id,
       name: row.name,
@@ -108,7 +108,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     };
   }
 
-  function remember(tx: Tx, row: Row): Workspace {
+  function remember(tx: Tx, row: WorkspaceRow): Workspace {
     const before = byId.get(row.id);
     const settingsBefore = settings.get(row.id);
     tx.onRollback(() => {
@@ -134,7 +134,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     const known = settings.get(id);
     if (!known) throw new Error(`no workspace has the id ${id}`);
     const next = { ...known, ...change };
-    const row = await tx.get<Row>(
+    const row = await tx.get<WorkspaceRow>(
       `UPDATE workspaces SET status = $2, requests_per_minute = $3, concurrent_tasks = $4, enforcement = $5,
          credits_per_month = $6 WHERE id = $1 RETURNING ${COLUMNS}`,
       [
@@ -152,7 +152,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
   }
 
   async function create(tx: Tx, name: string): Promise<Workspace> {
-    const row = await tx.get<Row>(
+    const row = await tx.get<WorkspaceRow>(
       `INSERT INTO workspaces (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
       [name, clock.now()],
     );
@@ -172,7 +172,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     return undefined;
   }
 
-  for (const row of await db.all<Row>(`SELECT ${COLUMNS} FROM workspaces`)) {
+  for (const row of await db.all<WorkspaceRow>(`SELECT ${COLUMNS} FROM workspaces`)) {
     // Someone else may have undone a stop or changed a limit. The workspace counts as stopped until a person resumes
     // it.
     const status = db.seals.fits("workspaces", row) ? row.status : "stopped";

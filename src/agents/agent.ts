@@ -2,7 +2,7 @@ import { cancelled, RunFailure } from "./errors.ts";
 import type { AgentEvent, AgentFailed } from "./events.ts";
 import type { Message, ToolCall, ToolResult } from "./message.ts";
 import { type AgentOptions, settingsOf } from "./options.ts";
-import { type Progress, progressOf } from "./progress.ts";
+import { progressOf, type RunProgress } from "./progress.ts";
 import { RunState } from "./run.ts";
 import { answer } from "./step.ts";
 import { callTool } from "./tools/call.ts";
@@ -30,7 +30,7 @@ export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void
 
 async function* follow(
   options: AgentOptions,
-  progress: Progress,
+  progress: RunProgress,
   run: RunState,
   controller: AbortController,
 ): AsyncGenerator<AgentEvent, void> {
@@ -51,7 +51,7 @@ async function* follow(
 /** The loop itself. Returns the final answer. */
 async function* converse(
   { memory, prompt }: AgentOptions,
-  progress: Progress,
+  progress: RunProgress,
   run: RunState,
 ): AsyncGenerator<AgentEvent, string> {
   const { maxSteps } = run.settings;

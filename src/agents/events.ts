@@ -1,6 +1,6 @@
 import type { AgentFailureCode } from "./errors.ts";
 import type { JsonValue, ToolStatus } from "./message.ts";
-import type { Usage } from "./model/usage.ts";
+import type { TokenUsage } from "./model/usage.ts";
 
 /**
  * The reason that a model gave for the end of its answer. `error` and `interrupted` never appear here, because they
@@ -68,7 +68,7 @@ export interface StepFinished {
   readonly type: "step.finished";
   readonly step: number;
   readonly model: string;
-  readonly usage: Usage;
+  readonly usage: TokenUsage;
   readonly finishReason: FinishReason;
 }
 
@@ -76,7 +76,7 @@ export interface StepFinished {
 export interface AgentFinished {
   readonly type: "agent.finished";
   readonly output: string;
-  readonly usage: Usage;
+  readonly usage: TokenUsage;
   readonly steps: number;
 }
 
@@ -85,7 +85,7 @@ export interface AgentFailed {
   readonly type: "agent.failed";
   readonly code: AgentFailureCode;
   readonly message: string;
-  readonly usage: Usage;
+  readonly usage: TokenUsage;
   readonly steps: number;
   /** The underlying error, for the host's log. Not enumerable: it may contain secrets and never appears in JSON. */
   readonly cause?: unknown;

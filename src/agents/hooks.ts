@@ -1,5 +1,5 @@
 import type { JsonValue, Message, ToolCall, ToolStatus } from "./message.ts";
-import type { Usage } from "./model/usage.ts";
+import type { TokenUsage } from "./model/usage.ts";
 
 /** A model is about to be called. `attempt` counts from 1 within the step. */
 export interface BeforeModelCall {
@@ -25,7 +25,7 @@ export interface AfterModelCall {
    * The usage to charge. For a cancelled attempt it is an estimate up to then, and so it is for a failed one if
    * anything was received.
    */
-  readonly usage: Usage;
+  readonly usage: TokenUsage;
   /** As in the hook before the call. */
   sentBytes(): number;
   /** The text received, complete or not. */
@@ -100,7 +100,7 @@ export interface Hooks {
 }
 
 /** What the run may use; checked before every call. Anything not forbidden is allowed. */
-export interface Policy {
+export interface RunPolicy {
   /** A refused model is skipped and never called. */
   allowModel?(id: string): boolean;
   /** A refused tool is not offered, and calls of it are denied. */

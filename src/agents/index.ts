@@ -22,7 +22,7 @@ export type {
   BeforeToolCall,
   Deny,
   Hooks,
-  Policy,
+  RunPolicy,
 } from "./hooks.ts";
 export { type InMemoryOptions, inMemory, type Memory } from "./memory.ts";
 export type {
@@ -39,7 +39,7 @@ export type {
 export { isRetryable } from "./model/failure.ts";
 export type { LanguageModel, ModelOption, NamedModel } from "./model/model.ts";
 export { isJsonObject } from "./model/prompt.ts";
-export type { Usage } from "./model/usage.ts";
+export type { TokenUsage } from "./model/usage.ts";
 export type { AgentOptions } from "./options.ts";
 export {
   defineTool,

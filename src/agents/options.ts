@@ -1,5 +1,5 @@
 import { pause, systemClock } from "../base/clock.ts";
-import type { Hooks, Policy } from "./hooks.ts";
+import type { Hooks, RunPolicy } from "./hooks.ts";
 import type { Memory } from "./memory.ts";
 import type { Message } from "./message.ts";
 import { type ModelOption, namedModels } from "./model/model.ts";
@@ -38,7 +38,7 @@ export interface AgentOptions {
   /** Cancels the run; providers and tools are notified immediately. */
   readonly signal?: AbortSignal;
   readonly hooks?: Hooks;
-  readonly policy?: Policy;
+  readonly policy?: RunPolicy;
   /** The clock for durations, in milliseconds. Default `Date.now`. */
   readonly now?: () => number;
   /** Resolves after this many milliseconds, or rejects when the signal aborts. Default: a timer. */

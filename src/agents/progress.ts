@@ -1,7 +1,7 @@
 import type { Message, ToolCall, ToolResult } from "./message.ts";
 
 /** The state from which a run resumes. */
-export interface Progress {
+export interface RunProgress {
   /** Complete steps and what preceded them. No call in these messages lacks a result. */
   readonly messages: readonly Message[];
   readonly steps: number;
@@ -14,7 +14,7 @@ export interface Progress {
  * Finds where to resume.
  * @throws TypeError if the messages end with an answer, because nothing is left to do
  */
-export function progressOf(messages: readonly Message[]): Progress {
+export function progressOf(messages: readonly Message[]): RunProgress {
   const steps = messages.filter((message) => message.role === "assistant").length;
   const last = messages.at(-1);
   const results = last?.role === "tool" ? last.results : [];

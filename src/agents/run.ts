@@ -1,9 +1,9 @@
 import { RunFailure } from "./errors.ts";
-import type { Hooks, Policy } from "./hooks.ts";
+import type { Hooks, RunPolicy } from "./hooks.ts";
 import type { Message, ToolResult } from "./message.ts";
 import type { NamedModel } from "./model/model.ts";
 import { exceedsBytes } from "./model/request-size.ts";
-import { addUsage, NO_USAGE, type Usage } from "./model/usage.ts";
+import { addUsage, NO_USAGE, type TokenUsage } from "./model/usage.ts";
 import type { Tool } from "./tools/tool.ts";
 import type { Toolbox } from "./tools/toolbox.ts";
 
@@ -13,7 +13,7 @@ export interface RunSettings {
   readonly instructions: string | undefined;
   readonly toolbox: Toolbox;
   readonly hooks: Hooks;
-  readonly policy: Policy;
+  readonly policy: RunPolicy;
   readonly maxSteps: number;
   readonly maxOutputCharacters: number;
   readonly maxToolOutputCharacters: number;
@@ -30,7 +30,7 @@ export class RunState {
   /** Aborts when the caller's signal does, or when the reader of the events has left. */
   readonly signal: AbortSignal;
   steps = 0;
-  #usage: Usage = NO_USAGE;
+  #usage: TokenUsage = NO_USAGE;
   #outputCharacters = 0;
   readonly #callIds = new Set<string>();
 
@@ -39,7 +39,7 @@ export class RunState {
     this.signal = signal;
   }
 
-  get usage(): Usage {
+  get usage(): TokenUsage {
     return this.#usage;
   }
 
@@ -49,7 +49,7 @@ export class RunState {
     return toolbox.tools.filter((tool) => policy.allowTool?.(tool.name) ?? true);
   }
 
-  charge(usage: Usage): void {
+  charge(usage: TokenUsage): void {
     this.#usage = addUsage(this.#usage, usage);
   }
 

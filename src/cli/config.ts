@@ -6,7 +6,7 @@ import { configTable, showConfig } from "../config/show.ts";
 import { type ConfigOptions, command, plain, resolveConfig, sources } from "./options.ts";
 import { print, printJson } from "./output.ts";
 
-interface Options extends ConfigOptions {
+interface ConfigVerbOptions extends ConfigOptions {
   readonly json?: boolean;
 }
 
@@ -16,7 +16,7 @@ export function configCommand(): Command {
       command("show", "show every setting, its value (secrets redacted) and where it comes from")
         .option("--listen <host:port>", "as for serve")
         .option("--json", "print JSON")
-        .action(async (options: Options) => {
+        .action(async (options: ConfigVerbOptions) => {
           const { values } = await resolveConfig(options);
           if (options.json) printJson(showConfig(values));
           else print(configTable(values));
@@ -26,7 +26,7 @@ export function configCommand(): Command {
       command("check", "check the configuration and report all mistakes")
         .option("--listen <host:port>", "as for serve")
         .option("--json", "print JSON")
-        .action((options: Options) => {
+        .action((options: ConfigVerbOptions) => {
           const result = checkConfig(sources(options));
           if (options.json) printJson({ ok: result.ok, problems: result.problems });
           else if (result.ok) for (const message of result.messages) print(message);

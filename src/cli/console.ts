@@ -3,7 +3,7 @@ import { withServer } from "./operator.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print, printJson } from "./output.ts";
 
-interface Options extends ConfigOptions {
+interface ConsoleVerbOptions extends ConfigOptions {
   readonly workspace: string;
   readonly json?: boolean;
 }
@@ -20,7 +20,7 @@ The link works once, within 30 minutes, and signs in with the workspace's newest
 person and acts as no agent. Anyone with the link can use it, so do not post it in chats or tickets. It
 becomes invalid when the server stops or the token's secret changes.`,
     )
-    .action(async ({ workspace, json, ...options }: Options) => {
+    .action(async ({ workspace, json, ...options }: ConsoleVerbOptions) => {
       const { config } = await resolveConfig(options);
       const link = await withServer(config, workspace, (api) =>
         api.json<{ url: string; expires_at: string }>("POST", "/operator/console-links", {}),

@@ -7,7 +7,7 @@ import { type OperatorApi, withGateway } from "./operator.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print, printJson } from "./output.ts";
 
-interface Options extends ConfigOptions {
+interface StopVerbOptions extends ConfigOptions {
   readonly json?: boolean;
 }
 
@@ -29,16 +29,16 @@ In a running server this takes effect immediately, even if the disk is full. Wit
 stopped at the next start. Nothing works again until "gatehouse resume-all", or until each workspace is
 resumed. Workspaces created later are not affected.`,
     )
-    .action((options: Options) => setAll("stop", options));
+    .action((options: StopVerbOptions) => setAll("stop", options));
 }
 
 export function resumeAllCommand(): Command {
   return command("resume-all", "resume every stopped workspace")
     .option("--json", "print JSON")
-    .action((options: Options) => setAll("resume", options));
+    .action((options: StopVerbOptions) => setAll("resume", options));
 }
 
-async function setAll(verb: "stop" | "resume", options: Options): Promise<void> {
+async function setAll(verb: "stop" | "resume", options: StopVerbOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   const { data } = await withExisting(config, DEFAULT_WORKSPACE, (api) =>
     api.json<{ data: WorkspaceStatus[] }>("POST", `/operator/workspaces/${verb}`, {}),
@@ -52,7 +52,7 @@ export function workspaceStatusCommand(verb: "stop" | "resume", description: str
   return command(verb, description)
     .argument("<name>", "the workspace's name")
     .option("--json", "print JSON")
-    .action(async (name: string, options: Options) => {
+    .action(async (name: string, options: StopVerbOptions) => {
       const { config } = await resolveConfig(options);
       const workspace = await withExisting(config, name, (api) =>
         api.json<WorkspaceStatus>("POST", `/v1/workspace/${verb}`, {}),

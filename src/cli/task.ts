@@ -5,7 +5,7 @@ import { refusal, withGateway } from "./operator.ts";
 import { type ConfigOptions, collect, command, plain, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
 
-interface Options extends ConfigOptions {
+interface TaskVerbOptions extends ConfigOptions {
   readonly agent: string;
   readonly tier?: string;
   readonly tool?: readonly string[];
@@ -32,7 +32,7 @@ export function taskCommand(): Command {
   );
 }
 
-async function run(prompt: string, options: Options): Promise<void> {
+async function run(prompt: string, options: TaskVerbOptions): Promise<void> {
   if (options.tier !== undefined && !/^[1-9]\d{0,8}$/.test(options.tier)) {
     throw new OperatorError(
       `--tier takes a positive whole number, not ${JSON.stringify(options.tier)}`,

@@ -6,7 +6,7 @@ import { listAll, withGateway } from "./operator.ts";
 import { type ConfigOptions, collect, command, plain, resolveConfig } from "./options.ts";
 import { print, printJson, printTable } from "./output.ts";
 
-interface WorkspaceOptions extends ConfigOptions {
+interface TokenVerbOptions extends ConfigOptions {
   readonly workspace: string;
   readonly json?: boolean;
 }
@@ -21,7 +21,7 @@ interface TokenView {
   readonly secret: string;
 }
 
-interface CreateOptions extends WorkspaceOptions {
+interface CreateOptions extends TokenVerbOptions {
   readonly name: string;
   readonly agent?: string;
   readonly scope?: readonly string[];
@@ -97,7 +97,7 @@ async function create(options: CreateOptions): Promise<void> {
   else print(issued.secret);
 }
 
-async function list(options: WorkspaceOptions): Promise<void> {
+async function list(options: TokenVerbOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   const tokens = await withGateway(config, options.workspace, (api) => listAll<TokenView>(api, "/v1/tokens"));
   if (options.json) {
@@ -117,7 +117,7 @@ async function list(options: WorkspaceOptions): Promise<void> {
   );
 }
 
-async function rotate(id: string, options: WorkspaceOptions & { readonly grace: string }): Promise<void> {
+async function rotate(id: string, options: TokenVerbOptions & { readonly grace: string }): Promise<void> {
   const { config } = await resolveConfig(options);
   const path = `/v1/tokens/${encodeURIComponent(id)}/rotate`;
   const issued = await withGateway(config, options.workspace, (api) =>
@@ -126,7 +126,7 @@ async function rotate(id: string, options: WorkspaceOptions & { readonly grace: 
   print(issued.secret);
 }
 
-async function revoke(id: string, options: WorkspaceOptions): Promise<void> {
+async function revoke(id: string, options: TokenVerbOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   await withGateway(config, options.workspace, (api) =>
     api.json<undefined>("DELETE", `/v1/tokens/${encodeURIComponent(id)}`),

@@ -4,7 +4,7 @@ import { type ConfigOptions, command, plain, resolveConfig } from "./options.ts"
 import { print, printJson, printTable } from "./output.ts";
 import { workspaceStatusCommand } from "./stop.ts";
 
-interface Options extends ConfigOptions {
+interface WorkspaceVerbOptions extends ConfigOptions {
   readonly json?: boolean;
 }
 
@@ -22,7 +22,7 @@ export function workspaceCommand(): Command {
       command("create", "create a workspace")
         .argument("<name>", "lower-case letters, digits, - and _")
         .option("--json", "print JSON")
-        .action(async (name: string, options: Options) => {
+        .action(async (name: string, options: WorkspaceVerbOptions) => {
           const { config } = await resolveConfig(options);
           const made = await withGateway(config, "default", (api) =>
             api.json<WorkspaceView>("POST", PATH, { name }),
@@ -34,7 +34,7 @@ export function workspaceCommand(): Command {
     .addCommand(
       command("list", "list workspaces by name")
         .option("--json", "print JSON")
-        .action(async (options: Options) => {
+        .action(async (options: WorkspaceVerbOptions) => {
           const { config } = await resolveConfig(options);
           const { data } = await withGateway(config, "default", (api) =>
             api.json<{ data: WorkspaceView[] }>("GET", PATH),

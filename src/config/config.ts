@@ -100,7 +100,7 @@ export interface LedgerConfig {
   readonly payloadDays: number;
 }
 
-export type Origin = "flag" | "environment" | "file" | "default";
+export type SettingOrigin = "flag" | "environment" | "file" | "default";
 
 /** A setting's value and its source. `config show` prints this, redacted. */
 export interface ResolvedValue {
@@ -110,7 +110,7 @@ export interface ResolvedValue {
   readonly path: readonly string[];
   readonly value: string | number | boolean | readonly string[] | undefined;
   readonly secret: boolean;
-  readonly origin: Origin;
+  readonly origin: SettingOrigin;
   /** The flag, the variable, `<file>:<line>`, or the origin of a default. */
   readonly detail: string;
 }

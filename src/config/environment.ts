@@ -7,7 +7,7 @@ import { OTHER_VARIABLES, SETTINGS } from "./table.ts";
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** A variable's value and the variable that it came from, or why it is not available (a phrase to follow "…: "). */
-export type Lookup = { readonly value: string; readonly from: string } | { readonly failure: string };
+export type VariableLookup = { readonly value: string; readonly from: string } | { readonly failure: string };
 
 const SECRET_LIMIT = 64 * 1024;
 
@@ -15,7 +15,7 @@ const SECRET_LIMIT = 64 * 1024;
  * The value of NAME. If it is unset or empty, the trimmed content of the file named by NAME_FILE, which is how
  * container platforms provide secrets. Undefined if neither is set.
  */
-export function lookUp(env: Variables, readFile: ReadFile, name: string): Lookup | undefined {
+export function lookUp(env: Variables, readFile: ReadFile, name: string): VariableLookup | undefined {
   const value = env[name];
   if (value !== undefined && value !== "") return { value, from: name };
   const path = env[`${name}_FILE`];

@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: this file handles them.
-import type { Lookup } from "./environment.ts";
+import type { VariableLookup } from "./environment.ts";
 import { plainName } from "./redact.ts";
 
 /** The text with its variables filled in, or why that failed. `variables` are the names found in it. */
@@ -13,7 +13,7 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
  * Replaces every `${NAME}` by the value that `lookUp` returns. `$${` is a literal `${`; a `$` before anything else is
  * itself. Values are not expanded again.
  */
-export function expand(text: string, lookUp: (name: string) => Lookup | undefined): Expansion {
+export function expand(text: string, lookUp: (name: string) => VariableLookup | undefined): Expansion {
   const variables: string[] = [];
   const failures: string[] = [];
   const filled = text.replace(

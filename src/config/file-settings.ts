@@ -1,5 +1,5 @@
 import type { ResolvedValue } from "./config.ts";
-import type { Lookup } from "./environment.ts";
+import type { VariableLookup } from "./environment.ts";
 import { interpret } from "./interpret.ts";
 import { PLACEHOLDERS } from "./kinds.ts";
 import { distance, nearest } from "./nearest.ts";
@@ -28,7 +28,7 @@ export interface FileSettings {
 export function readFileSettings(
   tree: Tree,
   file: string,
-  lookUp: (name: string) => Lookup | undefined,
+  lookUp: (name: string) => VariableLookup | undefined,
 ): FileSettings {
   const reader = new Reader(file, lookUp);
   reader.descend(tree, [], SETTINGS);
@@ -43,9 +43,9 @@ class Reader implements FileSettings {
   readonly tiers = new Set<string>();
   readonly variables = new Set<string>();
   readonly #file: string;
-  readonly #lookUp: (name: string) => Lookup | undefined;
+  readonly #lookUp: (name: string) => VariableLookup | undefined;
 
-  constructor(file: string, lookUp: (name: string) => Lookup | undefined) {
+  constructor(file: string, lookUp: (name: string) => VariableLookup | undefined) {
     this.#file = file;
     this.#lookUp = lookUp;
   }

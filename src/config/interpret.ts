@@ -1,4 +1,4 @@
-import type { Lookup } from "./environment.ts";
+import type { VariableLookup } from "./environment.ts";
 import { expand } from "./expand.ts";
 import { quoted, REDACTED } from "./redact.ts";
 import type { Setting } from "./setting.ts";
@@ -20,7 +20,7 @@ export interface InterpretResult {
 export function interpret(
   row: Setting,
   tree: Tree,
-  lookUp: (name: string) => Lookup | undefined,
+  lookUp: (name: string) => VariableLookup | undefined,
 ): InterpretResult {
   const refuse = (message: string, variables: readonly string[] = []): InterpretResult => ({
     value: undefined,
@@ -58,7 +58,7 @@ function interpretList(
   row: Setting,
   items: readonly Tree[],
   line: number,
-  lookUp: (name: string) => Lookup | undefined,
+  lookUp: (name: string) => VariableLookup | undefined,
 ): InterpretResult {
   const values: string[] = [];
   const variables: string[] = [];
@@ -76,7 +76,7 @@ function interpretList(
   return { value: values, variables, problems };
 }
 
-function interpretItem(row: Setting, item: Tree, lookUp: (name: string) => Lookup | undefined) {
+function interpretItem(row: Setting, item: Tree, lookUp: (name: string) => VariableLookup | undefined) {
   const refused = { text: "", message: mismatch({ ...row, ...row.item }, item) };
   if (item.form !== "scalar" || typeof item.value !== "string") return { ...refused, variables: [] };
   const filled = expand(item.value, lookUp);

@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { buildConfig } from "./build.ts";
 import type { LoadedConfig, ResolvedValue } from "./config.ts";
 import { vendorKeys, withDefaultModels } from "./defaults.ts";
-import { type Lookup, lookUp, unknownVariables, type Variables } from "./environment.ts";
+import { lookUp, unknownVariables, type VariableLookup, type Variables } from "./environment.ts";
 import { readFileSettings } from "./file-settings.ts";
 import { interpretText } from "./interpret.ts";
 import { listenUrl, parseListen } from "./listen.ts";
@@ -72,7 +72,7 @@ export function tryLoadConfig(sources: ConfigSources): LoadResult {
 }
 
 /** The values set by flags and variables, by key. */
-function fromOutside(sources: ConfigSources, variable: (name: string) => Lookup | undefined) {
+function fromOutside(sources: ConfigSources, variable: (name: string) => VariableLookup | undefined) {
   const flags = new Map(Object.entries(sources.flags));
   const values = new Map<string, ResolvedValue>();
   const problems: ConfigProblem[] = [];

@@ -24,7 +24,7 @@ export interface Setting<Schema extends TSchema = TSchema> extends SettingKind<S
   is(value: unknown): value is Static<Schema>;
 }
 
-interface Row {
+interface SettingRow {
   readonly help: string;
   readonly default?: string | number | boolean;
   readonly defaultText?: string;
@@ -39,7 +39,7 @@ interface Row {
 export function setting<Schema extends TSchema>(
   key: string,
   kind: SettingKind<Schema>,
-  row: Row,
+  row: SettingRow,
 ): Setting<Schema> {
   const path = key.split(".");
   const fileOnly = row.env === false || path.some(isPlaceholder);

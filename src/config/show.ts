@@ -1,4 +1,4 @@
-import type { Origin, ResolvedValue } from "./config.ts";
+import type { ResolvedValue, SettingOrigin } from "./config.ts";
 import { REDACTED, redactUrl } from "./redact.ts";
 
 /** One line of `config show`. Contains no secrets. */
@@ -6,7 +6,7 @@ export interface ShownValue {
   readonly key: string;
   /** Null if unset. */
   readonly value: string | number | boolean | readonly string[] | null;
-  readonly origin: Origin;
+  readonly origin: SettingOrigin;
   readonly detail: string;
 }
 

@@ -49,7 +49,7 @@ export interface ToolAnswer {
 }
 
 /** The progress of a call, as in MCP's progress notifications. */
-export interface Progress {
+export interface ToolProgress {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
@@ -61,7 +61,7 @@ export interface SourceCall {
   readonly callId: string;
   /** The Gatehouses that the call had passed before it came here. */
   readonly via?: Via;
-  readonly progress?: (progress: Progress) => void;
+  readonly progress?: (progress: ToolProgress) => void;
 }
 
 /** Provides the tools of one connector and makes their calls. Replaced when the connector's definition changes. */

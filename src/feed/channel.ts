@@ -1,6 +1,6 @@
 import { type Clock, every } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { FeedEvent, Usage } from "./events.ts";
+import type { FeedEvent, WorkspaceUsage } from "./events.ts";
 import { type FeedReader, FeedText } from "./reader.ts";
 import type { FeedRights } from "./rights.ts";
 
@@ -17,7 +17,7 @@ const RETRY_MS = 1_000;
 export type Topic = "task" | "approval" | "agent" | "connector" | "workspace";
 
 /** Reads the events for things by key, in this order; missing things are left out. */
-export type Lookup = (
+export type FeedLookup = (
   workspaceId: number,
   keys: readonly string[],
 ) => readonly FeedEvent[] | Promise<readonly FeedEvent[]>;
@@ -25,9 +25,9 @@ export type Lookup = (
 export interface ChannelParts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly lookups: Readonly<Record<Topic, Lookup>>;
+  readonly lookups: Readonly<Record<Topic, FeedLookup>>;
   /** Current usage of a workspace or of one of its agents. */
-  usage(workspaceId: number, agent: FeedRights["agent"]): Omit<Usage, "approvals_pending">;
+  usage(workspaceId: number, agent: FeedRights["agent"]): Omit<WorkspaceUsage, "approvals_pending">;
   /** Number of pending approvals of a workspace or of one of its agents. */
   approvalsPending(workspaceId: number, agent: FeedRights["agent"]): Promise<number>;
 }

@@ -20,7 +20,7 @@ export interface TaskChange {
 }
 
 /** Current usage of the workspace, or of the agent that a token acts as. */
-export interface Usage {
+export interface WorkspaceUsage {
   readonly tasks_running: number;
   readonly tasks_queued: number;
   /** Of the workspace's limit, which all callers share. */
@@ -76,7 +76,7 @@ export interface FeedEvents {
     readonly scope: string;
     readonly change: "written" | "deleted";
   };
-  readonly usage: Usage;
+  readonly usage: WorkspaceUsage;
   readonly "limit.exceeded": { readonly limit: string; readonly enforcement: Enforcement };
   readonly "budget.spent": {
     readonly budget: "agent_day" | "workspace_month";

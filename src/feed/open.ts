@@ -6,7 +6,7 @@ import { MICROS_PER_CREDIT } from "../base/credits.ts";
 import type { Log } from "../base/log.ts";
 import type { Signal } from "../base/signal.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { ChannelParts, Lookup } from "./channel.ts";
+import type { ChannelParts, FeedLookup } from "./channel.ts";
 import type { FeedEvent } from "./events.ts";
 import { FeedHub } from "./hub.ts";
 
@@ -18,8 +18,8 @@ export interface OpenFeedParts extends Pick<ChannelParts, "usage" | "approvalsPe
   readonly sessions: { readonly changed: Signal<void> };
   readonly workspaces: Pick<Workspaces, "changed" | "settingsChanged" | "get">;
   readonly ledger: Pick<Ledger, "grown">;
-  readonly tasks: Lookup;
-  readonly approvals: Lookup;
+  readonly tasks: FeedLookup;
+  readonly approvals: FeedLookup;
   /** The status of a connector; undefined if there is none with this name. */
   connectorStatus(workspaceId: number, name: string): "ready" | "unreachable" | "disabled" | undefined;
 }

@@ -3,7 +3,7 @@ import type { Caller } from "../access/caller.ts";
 import { type Clock, timestamp } from "../base/clock.ts";
 import { redact } from "../base/log.ts";
 import type { Via } from "../base/via.ts";
-import type { Channel, Detail, Draft, Oversight } from "../ledger/entry.ts";
+import type { Channel, Detail, EntryDraft, Oversight } from "../ledger/entry.ts";
 import type { Admit, Ledger } from "../ledger/ledger.ts";
 import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { DecisionFields, LateRecords } from "./late-decisions.ts";
@@ -22,7 +22,7 @@ export interface CallSubject {
 }
 
 /** Appends the call's entry at this point of its transaction and returns its seq. At most once per call. */
-export type RecordEntry = (more?: Partial<Draft>) => Promise<number>;
+export type RecordEntry = (more?: Partial<EntryDraft>) => Promise<number>;
 
 /**
  * A person's decision that takes effect when it is made: a stop, a cancel, signing out. Its entry is written in the
@@ -219,7 +219,7 @@ export class Call {
    */
   async intend(input: string, admit?: Admit): Promise<number> {
     if (this.#seq !== null) throw new Error("a call can have only one entry");
-    const draft: Draft = { ...this.draft("allowed"), phase: "intent", input };
+    const draft: EntryDraft = { ...this.draft("allowed"), phase: "intent", input };
     const both: Admit = (tx) => {
       const asked = this.requireRights(tx);
       return asked ? asked.then(() => admit?.(tx)) : admit?.(tx);
@@ -232,19 +232,19 @@ export class Call {
    * Records a call that wrote nothing, or that was refused.
    * @throws Problem 401 `invalid_token` if the outcome is `succeeded` but the caller's rights have ended
    */
-  async record(outcome: Draft["outcome"], code?: string): Promise<void> {
+  async record(outcome: EntryDraft["outcome"], code?: string): Promise<void> {
     const admit = outcome === "succeeded" ? this.#admit : undefined;
     this.#seq = await this.#ledger.record(this.caller.workspaceId, this.draft(outcome, code), admit);
   }
 
   readonly #admit = (tx: Tx): Promise<void> | undefined => this.requireRights(tx);
 
-  #append(tx: Tx, draft: Draft): Promise<number> {
+  #append(tx: Tx, draft: EntryDraft): Promise<number> {
     if (this.#seq !== null) throw new Error("a call can have only one entry");
     return this.#ledger.append(tx, this.caller.workspaceId, draft);
   }
 
-  draft(outcome: Draft["outcome"], code?: string): Draft {
+  draft(outcome: EntryDraft["outcome"], code?: string): EntryDraft {
     const subject = this.#subject;
     return {
       phase: "single",

@@ -47,7 +47,7 @@ export type Credential =
   /** The command line on the same machine, which can read the data directory anyway. */
   | { readonly kind: "operator"; readonly user: string; readonly workspace: string };
 
-export interface Origin {
+export interface CallOrigin {
   readonly requestId: string;
   readonly channel: Channel;
   readonly credential: Credential;
@@ -76,13 +76,17 @@ export interface Gate {
    * are a stop, a cancel and the end of a session, which take effect when they are decided. If their entry cannot be
    * written, they succeed without it, and it is written late.
    */
-  call<T>(operation: Operation, origin: Origin, handle: (call: Call) => Promise<T>): Promise<CallResult<T>>;
+  call<T>(
+    operation: Operation,
+    origin: CallOrigin,
+    handle: (call: Call) => Promise<T>,
+  ): Promise<CallResult<T>>;
   /**
    * The steps of `call` separately, for requests that contain several calls or none: authenticate the caller, count
    * the calls against the workspace's limit, and run each of them. None of them throws.
    */
-  identify(origin: Origin): IdentifyResult | Promise<IdentifyResult>;
-  count(origin: Origin, caller: Caller, calls: number): Promise<LimitResult>;
+  identify(origin: CallOrigin): IdentifyResult | Promise<IdentifyResult>;
+  count(origin: CallOrigin, caller: Caller, calls: number): Promise<LimitResult>;
   /**
    * Checks a caller's rights again after waiting. Undefined if the answer is known immediately. `perform` does this
    * itself.
@@ -96,10 +100,10 @@ export interface Gate {
   /** Requests that the workspace can still make right now. */
   requestsLeft(workspaceId: number): number;
   /** Refuses a call before authenticating it. Recorded like any unauthenticated call. */
-  turnAway(origin: Origin, problem: Problem): Promise<RefusedResult>;
+  turnAway(origin: CallOrigin, problem: Problem): Promise<RefusedResult>;
   perform<T>(
     operation: Operation,
-    origin: Origin,
+    origin: CallOrigin,
     admitted: { readonly caller: Caller; readonly limit: RequestLimit | null },
     handle: (call: Call) => Promise<T>,
   ): Promise<CallResult<T>>;
@@ -108,7 +112,7 @@ export interface Gate {
 export type IdentifyResult = { readonly ok: true; readonly caller: Caller } | RefusedResult;
 export type LimitResult = { readonly ok: true; readonly limit: RequestLimit | null } | RefusedResult;
 
-export interface GateParts {
+export interface GateDependencies {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly tokens: Tokens;
@@ -122,7 +126,7 @@ export interface GateParts {
   readonly log: Log;
 }
 
-export function createGate(parts: GateParts): Gate {
+export function createGate(parts: GateDependencies): Gate {
   const { db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log } = parts;
   const limiter = new RequestLimiter();
 
@@ -173,7 +177,7 @@ export function createGate(parts: GateParts): Gate {
    * Whether a call counts against its workspace's limit. The operator's calls do not: adding a folder of documents on
    * the command line would use up the limit for everyone else.
    */
-  function isLimited({ credential }: Origin): boolean {
+  function isLimited({ credential }: CallOrigin): boolean {
     return credential.kind !== "operator";
   }
 
@@ -190,7 +194,7 @@ export function createGate(parts: GateParts): Gate {
     return !isUrgent && workspace.limits.enforcement === "enforced";
   }
 
-  function identify(origin: Origin): IdentifyResult | Promise<IdentifyResult> {
+  function identify(origin: CallOrigin): IdentifyResult | Promise<IdentifyResult> {
     try {
       const found = authenticate(origin.credential);
       return found instanceof Promise
@@ -204,13 +208,13 @@ export function createGate(parts: GateParts): Gate {
     }
   }
 
-  function known(caller: Caller | undefined, origin: Origin): IdentifyResult | Promise<RefusedResult> {
+  function known(caller: Caller | undefined, origin: CallOrigin): IdentifyResult | Promise<RefusedResult> {
     if (caller) return { ok: true, caller };
     return refuse(invalidToken(), origin);
   }
 
   /** Refuses an unauthenticated call. */
-  async function refuse(error: unknown, origin: Origin): Promise<RefusedResult> {
+  async function refuse(error: unknown, origin: CallOrigin): Promise<RefusedResult> {
     let problem = toProblem(error, origin, log);
     let ledgerSeq: number | null = null;
     try {
@@ -227,7 +231,7 @@ export function createGate(parts: GateParts): Gate {
    * covers them. Never throws.
    */
   async function overLimit(
-    origin: Origin,
+    origin: CallOrigin,
     operation: Pick<Operation, "urgent">,
     caller: Caller,
     limit: RequestLimit,
@@ -242,7 +246,7 @@ export function createGate(parts: GateParts): Gate {
 
   async function perform<T>(
     operation: Operation,
-    origin: Origin,
+    origin: CallOrigin,
     admitted: { readonly caller: Caller; readonly limit: RequestLimit | null },
     handle: (call: Call) => Promise<T>,
   ): Promise<CallResult<T>> {
@@ -331,7 +335,7 @@ function outcomeOf({ code, status }: Problem): "cancelled" | "failed" | "denied"
 }
 
 /** The part of an error that may be shown. The rest is logged with the request id. */
-function toProblem(error: unknown, origin: Origin, log: Log): Problem {
+function toProblem(error: unknown, origin: CallOrigin, log: Log): Problem {
   if (error instanceof Problem) {
     if (error.cause !== undefined)
       log.warn(error.message, { request_id: origin.requestId, cause: error.cause });

@@ -20,7 +20,7 @@ const LONG = 250_000;
 const MEANT = /"action":"(?:token\.|task\.dispatch")/;
 
 /** What an entry says, as it is stored or as it was appended. */
-type Entry = {
+type HistoryEntry = {
   readonly [Field in "phase" | "action" | "outcome" | "actor" | "task" | "ref" | "detail"]?:
     | ParsedEntry[Field]
     | undefined;
@@ -100,7 +100,7 @@ export class LedgerHistory {
   }
 
   /** Takes an entry into account. MUST be called in the order of the entries, once each is on disk. */
-  take(seq: number, { phase, action, actor, outcome, task, ref, detail }: Entry): void {
+  take(seq: number, { phase, action, actor, outcome, task, ref, detail }: HistoryEntry): void {
     if (action === "task.dispatch") {
       if (task === undefined) return;
       if (phase === "intent") this.#openTasks.set(task, seq);
@@ -144,7 +144,7 @@ export class LedgerHistory {
     if (size === 0 || (!acceptChanged && size - this.#stored < this.#storeAfter)) return;
     const leaf = Buffer.from((await reader.entry(size))?.leaf ?? []).toString("hex");
     // May include what was committed after `size`: reading those entries again leads to the same.
-    const history: Note = {
+    const history: HistoryNote = {
       ...{ size, leaf, revoked: [...this.#revoked], rotations: [...this.#rotations] },
       ...{ configured: [...this.#configured], openTasks: [...this.#openTasks] },
     };
@@ -168,7 +168,7 @@ export class LedgerHistory {
       [this.#key],
     );
     if (!row || !db.seals.fits("meta", row)) return;
-    const { size, leaf, revoked, rotations, configured, openTasks } = JSON.parse(row.value) as Note;
+    const { size, leaf, revoked, rotations, configured, openTasks } = JSON.parse(row.value) as HistoryNote;
     const entry = await reader.entry(size);
     if (!entry || Buffer.from(entry.leaf).toString("hex") !== leaf) return;
     this.#stored = size;
@@ -184,7 +184,7 @@ export class LedgerHistory {
 }
 
 /** The stored history. */
-interface Note {
+interface HistoryNote {
   /** The entry that it reaches, and that entry's leaf in hex. */
   readonly size: number;
   readonly leaf: string;

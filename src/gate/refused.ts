@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Channel, Draft } from "../ledger/entry.ts";
+import type { Channel, EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { MinuteTally } from "../limits/tally.ts";
 
@@ -30,7 +30,7 @@ export function createRefusedCallers(ledger: Pick<Ledger, "record">, clock: Cloc
     unsaid.set(key, (unsaid.get(key) ?? 0) + count);
   }
 
-  function draft(source: string, more: Partial<Draft> & { count?: number }): Draft {
+  function draft(source: string, more: Partial<EntryDraft> & { count?: number }): EntryDraft {
     const { count, ...fields } = more;
     return {
       phase: "single",

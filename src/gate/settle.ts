@@ -1,10 +1,10 @@
 import type { Agent } from "../access/agents.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Draft } from "../ledger/entry.ts";
+import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Tx } from "../store/db.ts";
 import type { Budgets } from "./budget.ts";
-import { recordUsage, type Usage } from "./usage/record.ts";
+import { recordUsage, type UsageRecord } from "./usage/record.ts";
 
 export interface SettleParts {
   readonly ledger: Pick<Ledger, "append">;
@@ -22,11 +22,11 @@ export interface Payer {
 export interface EndedCall {
   readonly payer: Payer;
   /** The entry of its outcome. */
-  readonly entry: Draft;
+  readonly entry: EntryDraft;
   /** Micro-credits to charge. */
   readonly credits: number;
   /** What the statistics count. */
-  readonly usage: Omit<Usage, "workspaceId" | "agentId" | "at" | "credits">;
+  readonly usage: Omit<UsageRecord, "workspaceId" | "agentId" | "at" | "credits">;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { timestamp } from "../base/clock.ts";
 import { type Sql, StoreUnavailable } from "../store/db.ts";
-import { type Draft, encodeEntry, leafHash } from "./entry.ts";
+import { type EntryDraft, encodeEntry, leafHash } from "./entry.ts";
 
 /** The end of a workspace's chain. */
 export interface Tail {
@@ -27,7 +27,12 @@ export interface PayloadHashes {
 export const EMPTY_TAIL: Tail = { seq: 0, leaf: new Uint8Array(32), leafHex: "0".repeat(64), ts: 0 };
 
 /** Appends a draft to a tail. @throws TypeError if the draft is not canonical (contains a float) */
-export function link(tail: Tail, draft: Draft, clockMs: number, hashes: PayloadHashes = {}): ChainedEntry {
+export function link(
+  tail: Tail,
+  draft: EntryDraft,
+  clockMs: number,
+  hashes: PayloadHashes = {},
+): ChainedEntry {
   const ts = Math.max(clockMs, tail.ts);
   const seq = tail.seq + 1;
   const bytes = encodeEntry(draft, {

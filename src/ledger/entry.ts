@@ -18,7 +18,7 @@ export interface Oversight {
 }
 
 /** The caller's part of an entry. The ledger adds `seq`, `prev`, `ts` and the hashes. */
-export interface Draft {
+export interface EntryDraft {
   readonly phase: Phase;
   readonly action: string;
   readonly outcome: EntryOutcome;
@@ -59,7 +59,7 @@ export interface EntryFields {
  * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8.
  * @throws TypeError for a number that is not a safe integer, and for a key of `detail` that is not in snake_case
  */
-export function encodeEntry(draft: Draft, sealed: EntryFields): string {
+export function encodeEntry(draft: EntryDraft, sealed: EntryFields): string {
   return JSON.stringify({
     action: draft.action,
     actor: draft.actor.toWellFormed(),

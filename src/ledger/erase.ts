@@ -1,5 +1,5 @@
 import type { Db, Sql, Tx } from "../store/db.ts";
-import type { Detail, Draft } from "./entry.ts";
+import type { Detail, EntryDraft } from "./entry.ts";
 import type { Admit, Ledger } from "./ledger.ts";
 import { type ErasedPayload, NAMED_AT_ONCE, namesOf } from "./proof/erasure.ts";
 
@@ -42,7 +42,7 @@ export async function erasePayloads(
   { db, ledger }: { readonly db: Db; readonly ledger: Ledger },
   workspaceId: number,
   payloads: readonly ErasedPayload[],
-  draft: Draft,
+  draft: EntryDraft,
   cause: ErasureCause,
   admit?: Admit,
 ): Promise<void> {

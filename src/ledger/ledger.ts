@@ -4,7 +4,7 @@ import { Signal } from "../base/signal.ts";
 import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
 import { type ChainedEntry, link, type Tail } from "./chain.ts";
-import type { Draft } from "./entry.ts";
+import type { EntryDraft } from "./entry.ts";
 import type { LedgerHeads } from "./heads/heads.ts";
 import { keepPayloads, type Payload, type SaltedHash, saltedHash } from "./payload.ts";
 import { ledgerSize } from "./reading/query.ts";
@@ -20,13 +20,13 @@ export interface Ledger {
    * Appends within a transaction, so an event and its evidence are stored together or not at all.
    * @returns the entry's seq: counted from 1, without gaps in its workspace.
    */
-  append(tx: Tx, workspaceId: number, draft: Draft): Promise<number>;
+  append(tx: Tx, workspaceId: number, draft: EntryDraft): Promise<number>;
   /**
    * Appends an entry on its own, such as that of a read. Resolves once it is on disk. `admit` runs in the entry's
    * transaction.
    * @throws StoreUnavailable, and whatever `admit` throws; no entry is appended then
    */
-  record(workspaceId: number, draft: Draft, admit?: Admit): Promise<number>;
+  record(workspaceId: number, draft: EntryDraft, admit?: Admit): Promise<number>;
   /** Emits a ledger's new size once it is on disk. */
   readonly grown: Signal<LedgerGrowth>;
   /** Emits each entry once it is on disk, in the order of its ledger. */
@@ -44,12 +44,12 @@ export interface LedgerGrowth {
 export interface Appended {
   readonly workspaceId: number;
   readonly seq: number;
-  readonly draft: Draft;
+  readonly draft: EntryDraft;
 }
 
 interface QueuedEntry {
   readonly workspaceId: number;
-  readonly draft: Draft;
+  readonly draft: EntryDraft;
   readonly admit: Admit | undefined;
   readonly resolve: (seq: number) => void;
   readonly reject: (error: unknown) => void;
@@ -75,7 +75,12 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
   let waiting: QueuedEntry[] = [];
   db.beforeCommit((tx) => heads.write(tx));
 
-  function moveTail(tx: Tx, workspaceId: number, tails: readonly Tail[], drafts: readonly Draft[]): void {
+  function moveTail(
+    tx: Tx,
+    workspaceId: number,
+    tails: readonly Tail[],
+    drafts: readonly EntryDraft[],
+  ): void {
     heads.move(tx, workspaceId, tails);
     const size = tails.at(-1)?.seq ?? 0;
     tx.onCommit(() => {
@@ -86,7 +91,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     });
   }
 
-  async function append(tx: Tx, workspaceId: number, draft: Draft): Promise<number> {
+  async function append(tx: Tx, workspaceId: number, draft: EntryDraft): Promise<number> {
     const tail = heads.tail(workspaceId);
     const { next, payloads } = sealed(workspaceId, tail, draft, clock.now());
     moveTail(tx, workspaceId, [next.tail], [draft]);
@@ -100,7 +105,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
   function sealed(
     workspaceId: number,
     tail: Tail,
-    draft: Draft,
+    draft: EntryDraft,
     at: number,
   ): { readonly next: ChainedEntry; readonly payloads: readonly Payload[] } {
     const { input, output } = draft;
@@ -124,7 +129,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
 
   async function appendWaiting(tx: Tx, group: readonly QueuedEntry[]): Promise<(number | Error)[]> {
     const now = clock.now();
-    const chains = new Map<number, { readonly tails: Tail[]; readonly drafts: Draft[] }>();
+    const chains = new Map<number, { readonly tails: Tail[]; readonly drafts: EntryDraft[] }>();
     const links: (readonly [number, ChainedEntry])[] = [];
     const texts: Payload[] = [];
     const results: (number | Error)[] = [];
@@ -198,9 +203,9 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
 
 /** Adds to a decision the hashes of what was decided on and of the reason. */
 function withHashes(
-  draft: Draft,
+  draft: EntryDraft,
   { input, output }: { readonly input: SaltedHash | undefined; readonly output: SaltedHash | undefined },
-): Draft {
+): EntryDraft {
   if (!draft.oversight) return draft;
   const hashes = {
     ...(input && { arguments_hash: input.hash }),

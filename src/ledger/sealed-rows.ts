@@ -4,7 +4,7 @@ import type { Db } from "../store/db.ts";
 import type { SealingNote } from "../store/seals/sealing-note.ts";
 import type { BrokenSeal } from "../store/seals/seals.ts";
 import type { SecretKey } from "../store/secret-key.ts";
-import type { Draft } from "./entry.ts";
+import type { EntryDraft } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
 
 export interface SealedRowsParts {
@@ -75,6 +75,6 @@ function markSealed({ key, log }: SealedRowsParts): void {
   }
 }
 
-function draft(action: string, outcome: "succeeded" | "failed"): Draft {
+function draft(action: string, outcome: "succeeded" | "failed"): EntryDraft {
   return { phase: "single", action, outcome, channel: "system", actor: "system" };
 }

@@ -1,7 +1,7 @@
 import { type Clock, every } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Db, type Disturbance, StoreUnavailable } from "../store/db.ts";
-import type { Draft } from "./entry.ts";
+import type { EntryDraft } from "./entry.ts";
 import type { LedgerHeads } from "./heads/heads.ts";
 import type { Ledger } from "./ledger.ts";
 import { ledgerSize } from "./reading/query.ts";
@@ -161,7 +161,7 @@ export class LedgerWatch {
   }
 
   /** @returns the ledgers that refused it */
-  async #tell(workspaceIds: readonly number[], draft: Draft): Promise<readonly number[]> {
+  async #tell(workspaceIds: readonly number[], draft: EntryDraft): Promise<readonly number[]> {
     const { db, ledger } = this.#parts;
     const results = await Promise.allSettled(
       workspaceIds.map((workspaceId) =>
@@ -177,7 +177,7 @@ export class LedgerWatch {
   }
 }
 
-function draftOf({ disturbance, noticedAt }: PendingDisturbance, now: number): Draft {
+function draftOf({ disturbance, noticedAt }: PendingDisturbance, now: number): EntryDraft {
   const { kind, ...what } = disturbance;
   const isOver = disturbance.kind === "file_moved" && disturbance.change === "returned";
   const late = now - noticedAt;

@@ -1,7 +1,7 @@
 const MINUTE_MS = 60_000;
 
 /** `first`: report it now, with the number counted before. `counted`: only count it. */
-export type Notice = { readonly kind: "first"; readonly before: number } | { readonly kind: "counted" };
+export type TallyNotice = { readonly kind: "first"; readonly before: number } | { readonly kind: "counted" };
 
 /**
  * Reports something once per key and minute and counts the rest, so that a flood costs memory and disk by the minute
@@ -19,7 +19,7 @@ export class MinuteTally {
 
   static readonly overflow = "others";
 
-  note(key: string, now: number): Notice & { readonly key: string } {
+  note(key: string, now: number): TallyNotice & { readonly key: string } {
     const minute = Math.floor(now / MINUTE_MS);
     if (minute !== this.#minute) {
       this.#minute = minute;

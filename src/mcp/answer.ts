@@ -1,19 +1,19 @@
 import { redact } from "../base/log.ts";
-import type { Params, RequestContext, Result } from "./request.ts";
+import type { Params, RequestContext, RpcResult } from "./request.ts";
 import { listResources, listResourceTemplates, readResource } from "./resources.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
-import { callTool, listTools, type ToolParts } from "./tools.ts";
+import { callTool, listTools, type McpToolParts } from "./tools.ts";
 
 /**
  * Computes the result of a request.
  * @throws RpcError, and nothing else
  */
 export async function answer(
-  parts: ToolParts,
+  parts: McpToolParts,
   context: RequestContext,
   method: string,
   params: Params,
-): Promise<Result> {
+): Promise<RpcResult> {
   try {
     return await resultOf(parts, context, method, params);
   } catch (error) {
@@ -28,11 +28,11 @@ export async function answer(
 }
 
 function resultOf(
-  parts: ToolParts,
+  parts: McpToolParts,
   context: RequestContext,
   method: string,
   params: Params,
-): Result | Promise<Result> {
+): RpcResult | Promise<RpcResult> {
   const { stream } = context;
   const fixture = stream && parts.fixtures?.handle(method, params, { ...context, ...stream });
   if (fixture) return fixture;

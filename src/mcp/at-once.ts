@@ -1,11 +1,11 @@
 import { type RequestId, SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/sdk/types.js";
 import { answer } from "./answer.ts";
 import { FIND_TOOLS } from "./find-tools.ts";
-import { ledgerSeqOf, type Params, type Result } from "./request.ts";
+import { ledgerSeqOf, type Params, type RpcResult } from "./request.ts";
 import { RpcError } from "./rpc-error.ts";
-import { CANCELLED, type Session } from "./session.ts";
+import { CANCELLED, type McpSession } from "./session.ts";
 import { ToolPage } from "./tool-page.ts";
-import type { ToolParts } from "./tools.ts";
+import type { McpToolParts } from "./tools.ts";
 import type { RequestVisit } from "./visit.ts";
 
 /** A request that needs no stream, because the answer is all that is sent. */
@@ -76,8 +76,8 @@ export interface PlainReply {
  * takes 91 µs here; a list of 200 tools 560 µs and 98 µs (`scripts/bench mcp`, 64 sessions).
  */
 export async function answerAtOnce(
-  parts: ToolParts,
-  session: Session,
+  parts: McpToolParts,
+  session: McpSession,
   visit: RequestVisit,
   { id, method, params }: PlainRequest,
 ): Promise<PlainReply> {
@@ -108,7 +108,7 @@ function isCancelled({ reason }: AbortSignal): boolean {
 
 const encoder = new TextEncoder();
 
-function encode(id: RequestId, result: Result): PlainReply["json"] {
+function encode(id: RequestId, result: RpcResult): PlainReply["json"] {
   const { tools, ...rest } = result;
   if (!(tools instanceof ToolPage)) return JSON.stringify({ jsonrpc: "2.0", id, result });
   const others = JSON.stringify(rest).slice(1, -1);

@@ -2,14 +2,14 @@ import { createParser, type EventSourceMessage } from "eventsource-parser";
 import Type, { type Static } from "typebox";
 import { Problem } from "../base/errors.ts";
 import { validator } from "../base/schema.ts";
-import type { Progress } from "../connectors/source.ts";
+import type { ToolProgress } from "../connectors/source.ts";
 import type { EventReader } from "../tasks/events/hub.ts";
 import { draining } from "../tasks/queue/accept.ts";
 import { agentForbidden } from "../tasks/refusals.ts";
 import { AgentArguments } from "./agent-tool.ts";
 import { denyArguments } from "./arguments.ts";
 import type { McpParts } from "./parts.ts";
-import { perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
+import { perform, progressOf, type RequestContext, type RpcResult, withLedger } from "./request.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED } from "./session.ts";
 import { type TaskWaiters, WAITS_PER_WORKSPACE } from "./waits.ts";
@@ -39,7 +39,7 @@ export async function callAgent(
   context: RequestContext,
   agent: string,
   input: object,
-): Promise<Result> {
+): Promise<RpcResult> {
   const { caller } = context.visit;
   const stop = new AbortController();
   const over = parts.waits.add(caller.workspaceId, () => stop.abort());
@@ -62,7 +62,7 @@ async function dispatchAndWait(
   parts: McpParts & { readonly waits: TaskWaiters },
   context: RequestContext,
   { agent, input, stop, mayWait }: AgentCall,
-): Promise<Result> {
+): Promise<RpcResult> {
   const { caller } = context.visit;
   const { value, ledgerSeq } = await perform(
     parts,
@@ -171,7 +171,7 @@ async function endOf(
 
 /** Turns a task's events into progress messages. */
 function reporter(
-  progress: ((progress: Progress) => void) | undefined,
+  progress: ((progress: ToolProgress) => void) | undefined,
 ): (event: string, data: unknown) => void {
   if (!progress) return () => {};
   let step = 0;

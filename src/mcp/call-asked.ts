@@ -3,7 +3,7 @@ import type { ToolAnswer } from "../connectors/source.ts";
 import type { EventReader } from "../tasks/events/hub.ts";
 import { isFinal } from "../tasks/task.ts";
 import type { McpParts } from "./parts.ts";
-import { progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
+import { progressOf, type RequestContext, type RpcResult, withLedger } from "./request.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED } from "./session.ts";
 import type { TaskWaiters } from "./waits.ts";
@@ -23,7 +23,7 @@ export async function callAsked(
   context: RequestContext,
   asked: ApprovalTask,
   ledgerSeq: number | null,
-): Promise<Result> {
+): Promise<RpcResult> {
   const { task: id } = asked;
   const { caller } = context.visit;
   const { signal } = context.abort;
@@ -65,7 +65,7 @@ function notAwaited(task: string, isDraining: boolean): RpcError {
 }
 
 /** A tool's answer as an MCP result. */
-export function resultOf({ content, structuredContent, isError }: ToolAnswer): Result {
+export function resultOf({ content, structuredContent, isError }: ToolAnswer): RpcResult {
   return {
     content,
     ...(structuredContent === undefined ? {} : { structuredContent }),
@@ -73,7 +73,7 @@ export function resultOf({ content, structuredContent, isError }: ToolAnswer): R
   };
 }
 
-function metaOf({ _meta: meta }: Result): object {
+function metaOf({ _meta: meta }: RpcResult): object {
   return typeof meta === "object" && meta !== null ? meta : {};
 }
 

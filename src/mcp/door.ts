@@ -1,20 +1,20 @@
 import { Problem } from "../base/errors.ts";
 import { readVia } from "../base/via.ts";
-import type { Credential, Origin } from "../gate/gate.ts";
+import type { CallOrigin, Credential } from "../gate/gate.ts";
 import { asJson, takes, withAccept } from "./accept.ts";
 import { answerAtOnce, type PlainRequest, plainRequest, speaksKnownVersion } from "./at-once.ts";
 import { cancelledBy, countCalls, initializeOf, requestIdsOf, viaOf } from "./messages.ts";
 import { ToolOffers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
-import type { McpParts, StreamPlace } from "./parts.ts";
+import type { McpParts, McpStreamPlace } from "./parts.ts";
 import { answered, authInfo, type McpAnswer, refused, rpcResponse } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
-import { CANCELLED, type Session, type SessionTransport } from "./session.ts";
-import { Sessions } from "./sessions.ts";
+import { CANCELLED, type McpSession, type SessionTransport } from "./session.ts";
+import { McpSessions } from "./sessions.ts";
 import { opened } from "./stream.ts";
 import { ToolChanges } from "./tool-changes.ts";
-import type { ToolParts } from "./tools.ts";
+import type { McpToolParts } from "./tools.ts";
 import { RequestVisit } from "./visit.ts";
 import { TaskWaiters } from "./waits.ts";
 
@@ -53,8 +53,8 @@ export interface McpRequest {
 
 /** The MCP endpoint over HTTP: both transports, their sessions, and the checks of each request by the gate. */
 export class McpDoor {
-  readonly #parts: ToolParts;
-  readonly #sessions: Sessions;
+  readonly #parts: McpToolParts;
+  readonly #sessions: McpSessions;
   readonly #opener: SessionOpener;
   readonly #changes: ToolChanges;
   readonly #ends: (() => void)[];
@@ -63,7 +63,7 @@ export class McpDoor {
     const { clock, log, tokens } = parts;
     const offers = new ToolOffers(parts);
     this.#parts = { ...parts, offers, waits: new TaskWaiters() };
-    this.#sessions = new Sessions({ clock, log, rightsEnd: ({ caller }) => parts.gate.rightsEnd(caller) });
+    this.#sessions = new McpSessions({ clock, log, rightsEnd: ({ caller }) => parts.gate.rightsEnd(caller) });
     this.#opener = new SessionOpener(this.#parts, this.#sessions);
     this.#changes = new ToolChanges({ clock, log, offers, sessions: this.#sessions });
     this.#ends = [
@@ -87,7 +87,7 @@ export class McpDoor {
 
   async handle(asked: McpRequest): Promise<McpAnswer> {
     const { gate } = this.#parts;
-    const origin: Origin = {
+    const origin: CallOrigin = {
       requestId: asked.requestId,
       channel: "mcp",
       credential: asked.credential,
@@ -188,7 +188,7 @@ export class McpDoor {
   }
 
   /** Two pending requests with the same id could not be told apart. */
-  #isTwice({ requests }: Session, body: unknown): boolean {
+  #isTwice({ requests }: McpSession, body: unknown): boolean {
     const ids = requestIdsOf(body);
     return new Set(ids).size < ids.length || ids.some((id) => requests.has(id));
   }
@@ -248,7 +248,7 @@ export class McpDoor {
   }
 
   /** Opens a session's stream of unsolicited messages, or resumes a stream. */
-  async #listen(session: Session, asked: McpRequest, visit: RequestVisit): Promise<McpAnswer> {
+  async #listen(session: McpSession, asked: McpRequest, visit: RequestVisit): Promise<McpAnswer> {
     const place = this.#parts.streams.take(session.workspaceId);
     let watched: Response | undefined;
     try {
@@ -316,7 +316,7 @@ export class McpDoor {
   }
 
   /** @throws Problem 404 `not_found` */
-  #reach(id: string, { caller }: RequestVisit, kind: SessionTransport["kind"]): Session {
+  #reach(id: string, { caller }: RequestVisit, kind: SessionTransport["kind"]): McpSession {
     const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
     if (session?.by.kind !== kind) {
       throw new Problem("not_found", "This MCP session does not exist or has ended. Initialize a new one.");
@@ -325,7 +325,12 @@ export class McpDoor {
     return session;
   }
 
-  async #pass(session: Session, asked: McpRequest, visit: RequestVisit, body?: unknown): Promise<Response> {
+  async #pass(
+    session: McpSession,
+    asked: McpRequest,
+    visit: RequestVisit,
+    body?: unknown,
+  ): Promise<Response> {
     if (session.by.kind !== "streamable") throw new Error("the older transport takes its messages itself");
     const { request } = asked;
     const taken = takes(request.headers);
@@ -340,7 +345,7 @@ export class McpDoor {
   }
 
   /** Keeps a session in use while its stream is open. */
-  #watched(session: Session, response: Response, place: StreamPlace): Response {
+  #watched(session: McpSession, response: Response, place: McpStreamPlace): Response {
     session.streams += 1;
     session.hadStream = true;
     const stream = opened(response, () => {
@@ -357,12 +362,12 @@ export class McpDoor {
  * Whether a client tries to resume a stream whose answer it already has. The SDK's client (1.32.2) does so a second
  * after each JSON-RPC error, and the SDK's server would keep an empty stream open for it. The client ignores a 405.
  */
-function isOver({ by, requests, hadBatch }: Session, lastEventId: string | null): boolean {
+function isOver({ by, requests, hadBatch }: McpSession, lastEventId: string | null): boolean {
   if (by.kind !== "streamable" || lastEventId === null || (hadBatch && requests.size > 0)) return false;
   return by.events.isLastAnswer(lastEventId);
 }
 
 /** Called before the SDK sees the message, because it does not report who cancelled. */
-function cancelRequests({ requests }: Session, body: unknown): void {
+function cancelRequests({ requests }: McpSession, body: unknown): void {
   for (const id of cancelledBy(body)) requests.get(id)?.abort(CANCELLED);
 }

@@ -6,10 +6,10 @@ import type { CallResult } from "../gate/gate.ts";
 import { EventMemory, SessionEvents } from "./events.ts";
 import type { ClientInfo } from "./messages.ts";
 import { createServer } from "./server.ts";
-import type { Session, SessionTransport } from "./session.ts";
-import type { Sessions } from "./sessions.ts";
+import type { McpSession, SessionTransport } from "./session.ts";
+import type { McpSessions } from "./sessions.ts";
 import { SseTransport } from "./sse-transport.ts";
-import type { ToolParts } from "./tools.ts";
+import type { McpToolParts } from "./tools.ts";
 import type { RequestVisit } from "./visit.ts";
 
 /** Interval of keep-alives on the stream of a slow answer. */
@@ -23,17 +23,17 @@ const REQUEST_CANCELLED = -32_800;
 
 /** Opens sessions, each with its own server and transport. */
 export class SessionOpener {
-  readonly #parts: ToolParts;
-  readonly #sessions: Sessions;
+  readonly #parts: McpToolParts;
+  readonly #sessions: McpSessions;
   readonly #memory = new EventMemory();
 
-  constructor(parts: ToolParts, sessions: Sessions) {
+  constructor(parts: McpToolParts, sessions: McpSessions) {
     this.#parts = parts;
     this.#sessions = sessions;
   }
 
   /** Opens a session of Streamable HTTP. Never throws. */
-  streamable(visit: RequestVisit, hello: ClientInfo): Promise<CallResult<Session>> {
+  streamable(visit: RequestVisit, hello: ClientInfo): Promise<CallResult<McpSession>> {
     return this.#open(visit, hello, (id) => {
       const events = new SessionEvents(this.#memory, visit.caller.workspaceId);
       const transport = new WebStandardStreamableHTTPServerTransport({
@@ -50,7 +50,7 @@ export class SessionOpener {
    * Opens a session of the older HTTP+SSE. `endpointOf` returns the URL where the session with this id takes
    * messages. Never throws.
    */
-  sse(visit: RequestVisit, endpointOf: (id: string) => string): Promise<CallResult<Session>> {
+  sse(visit: RequestVisit, endpointOf: (id: string) => string): Promise<CallResult<McpSession>> {
     const { clock, answers } = this.#parts;
     const hold = (bytes: number) => answers.hold(visit.caller.workspaceId, bytes);
     return this.#open(visit, { protocol: "2024-11-05", client: "" }, (id) => ({
@@ -63,11 +63,11 @@ export class SessionOpener {
     visit: RequestVisit,
     hello: ClientInfo,
     transportOf: (id: string) => SessionTransport,
-  ): Promise<CallResult<Session>> {
+  ): Promise<CallResult<McpSession>> {
     const { gate, log, clock, offers, ids, random } = this.#parts;
     const { caller, origin } = visit;
     const operation = { action: "session.open", scope: null, counted: true } as const;
-    let made: Session | undefined;
+    let made: McpSession | undefined;
     const opening = await gate.perform(operation, origin, visit, async (call) => {
       const client = redact(hello.client);
       call.about({ detail: { protocol: hello.protocol, ...(client === "" ? {} : { client }) } });
@@ -87,7 +87,7 @@ export class SessionOpener {
       });
       server.onerror = (error) =>
         log.debug("an MCP session's protocol error", { error: redact(error.message) });
-      const session: Session = {
+      const session: McpSession = {
         id,
         workspaceId: caller.workspaceId,
         actor: caller.actor,

@@ -12,7 +12,7 @@ import type { Vault } from "../vault/vault.ts";
 import type { Fixtures } from "./fixtures.ts";
 
 /** A place for one open stream. */
-export interface StreamPlace {
+export interface McpStreamPlace {
   /** Gives the place back. Safe to call more than once. */
   release(): void;
   /** @param end ends the stream if its place goes to another workspace */
@@ -40,7 +40,7 @@ export interface McpParts {
   readonly tasks: Pick<TaskService, "dispatch" | "get" | "read" | "cancel">;
   readonly vault: Pick<Vault, "find" | "list" | "text">;
   /** The open streams, including those of REST. `take` throws Problem 429. */
-  readonly streams: { take(workspaceId: number): StreamPlace };
+  readonly streams: { take(workspaceId: number): McpStreamPlace };
   /** The memory for long answers, including those of REST. */
   readonly answers: { hold(workspaceId: number, bytes: number): AnswerPlace };
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import type { AuthInfo } from "@modelcontextprotocol/sdk/server/auth/types.js";
 import type { Problem } from "../base/errors.ts";
-import type { Origin } from "../gate/gate.ts";
+import type { CallOrigin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 import type { PlainReply } from "./at-once.ts";
 import { rpcError } from "./rpc-error.ts";
@@ -31,7 +31,7 @@ interface Refused {
  * The answer to a refused request. If its message was nested too deeply to be read, the answer is a JSON-RPC error
  * without an id.
  */
-export function refused({ limit, ledgerSeq, problem }: Refused, { requestId }: Origin): McpAnswer {
+export function refused({ limit, ledgerSeq, problem }: Refused, { requestId }: CallOrigin): McpAnswer {
   if (problem.code !== "nested_too_deep") return { limit, ledgerSeq, outcome: { problem } };
   const { code, message, data } = rpcError(problem, requestId, ledgerSeq);
   const body = { jsonrpc: "2.0", error: { code, message, data }, id: null };

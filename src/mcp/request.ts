@@ -2,7 +2,7 @@ import type { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import type { ServerNotification, ServerRequest } from "@modelcontextprotocol/sdk/types.js";
 import type { NamedScope } from "../access/scopes.ts";
-import type { Progress } from "../connectors/source.ts";
+import type { ToolProgress } from "../connectors/source.ts";
 import type { Call } from "../gate/call.ts";
 import type { McpParts } from "./parts.ts";
 import { rpcError } from "./rpc-error.ts";
@@ -10,7 +10,7 @@ import type { RequestVisit } from "./visit.ts";
 
 export type RequestExtra = RequestHandlerExtra<ServerRequest, ServerNotification>;
 export type Params = Readonly<Record<string, unknown>>;
-export type Result = Readonly<Record<string, unknown>>;
+export type RpcResult = Readonly<Record<string, unknown>>;
 
 /** The context of one JSON-RPC request. */
 export interface RequestContext {
@@ -53,12 +53,12 @@ export async function perform<Value>(
 const LEDGER = "gatehouse/ledger";
 
 /** Adds the seq of the answer's ledger entry, like the REST header `Gatehouse-Ledger`. */
-export function withLedger(result: Result, ledgerSeq: number | null): Result {
+export function withLedger(result: RpcResult, ledgerSeq: number | null): RpcResult {
   return ledgerSeq === null ? result : { ...result, _meta: { [LEDGER]: ledgerSeq } };
 }
 
 /** The seq that `withLedger` added. */
-export function ledgerSeqOf({ _meta: meta }: Result): number | null {
+export function ledgerSeqOf({ _meta: meta }: RpcResult): number | null {
   const seq: unknown = typeof meta === "object" && meta !== null ? Reflect.get(meta, LEDGER) : undefined;
   return typeof seq === "number" ? seq : null;
 }
@@ -67,7 +67,7 @@ export function ledgerSeqOf({ _meta: meta }: Result): number | null {
  * Returns a function that sends progress, if the client asked for it. Progress MUST increase (specification,
  * "Progress"), so a value that does not is raised slightly above the last.
  */
-export function progressOf({ stream }: RequestContext): ((progress: Progress) => void) | undefined {
+export function progressOf({ stream }: RequestContext): ((progress: ToolProgress) => void) | undefined {
   const progressToken = stream?.extra._meta?.progressToken;
   if (!stream || progressToken === undefined) return undefined;
   let last = 0;

@@ -3,7 +3,7 @@ import { isId } from "../base/ids.ts";
 import { boundaryOf } from "../vault/boundary.ts";
 import type { VaultDocument } from "../vault/document.ts";
 import type { McpParts } from "./parts.ts";
-import { type Params, perform, type RequestContext, type Result, withLedger } from "./request.ts";
+import { type Params, perform, type RequestContext, type RpcResult, withLedger } from "./request.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 
 const PAGE = 100;
@@ -14,7 +14,7 @@ export async function listResources(
   parts: McpParts,
   context: RequestContext,
   params: Params,
-): Promise<Result> {
+): Promise<RpcResult> {
   const { caller } = context.visit;
   const fixtures = parts.fixtures?.resources ?? [];
   const { value, ledgerSeq } = await perform(
@@ -36,7 +36,7 @@ export async function listResources(
   return withLedger(value, ledgerSeq);
 }
 
-export function listResourceTemplates({ fixtures }: McpParts): Result {
+export function listResourceTemplates({ fixtures }: McpParts): RpcResult {
   return {
     resourceTemplates: [
       ...(fixtures?.resourceTemplates ?? []),
@@ -55,7 +55,7 @@ export async function readResource(
   parts: McpParts,
   context: RequestContext,
   params: Params,
-): Promise<Result> {
+): Promise<RpcResult> {
   const { uri } = params;
   if (typeof uri !== "string") throw new RpcError(RPC.invalidParams, "params.uri must be a string.");
   const { caller } = context.visit;

@@ -5,7 +5,7 @@ import { VERSION } from "../base/version.ts";
 import { answer } from "./answer.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED, GONE } from "./session.ts";
-import type { ToolParts } from "./tools.ts";
+import type { McpToolParts } from "./tools.ts";
 import { RequestVisit } from "./visit.ts";
 
 const INSTRUCTIONS =
@@ -33,7 +33,7 @@ export interface ServerEvents {
  * The server of one session. Uses the low-level class with one handler for all methods, because `McpServer` converts
  * its schemas again for every list (100 lists/s instead of 4,800, with 200 tools).
  */
-export function createServer(parts: ToolParts, told: ServerEvents): Server {
+export function createServer(parts: McpToolParts, told: ServerEvents): Server {
   const server = new Server(
     { name: "gatehouse", title: "Gatehouse", version: VERSION },
     {

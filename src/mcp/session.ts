@@ -25,7 +25,7 @@ export type SessionTransport =
  * A client's session, from its first request until the client leaves, the session expires or its token becomes
  * invalid.
  */
-export interface Session {
+export interface McpSession {
   readonly id: string;
   readonly workspaceId: number;
   /** The token that opened the session. Only it can use the session. */

@@ -3,7 +3,7 @@ import type { Caller } from "../access/caller.ts";
 import { type Clock, every } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { GONE, type Session } from "./session.ts";
+import { GONE, type McpSession } from "./session.ts";
 
 /** Each session takes about 20 KiB, plus up to 256 KiB of events. */
 const PER_WORKSPACE = 2_000;
@@ -25,15 +25,15 @@ export interface SessionsParts {
   readonly clock: Clock;
   readonly log: Log;
   /** When the rights of a session's caller end, in milliseconds since the Unix epoch. May be in the past. */
-  rightsEnd(session: Session): number | Promise<number>;
+  rightsEnd(session: McpSession): number | Promise<number>;
 }
 
 /** The open sessions, kept only in memory: a restart ends them, and clients start new ones. */
-export class Sessions {
+export class McpSessions {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #rightsEnd: SessionsParts["rightsEnd"];
-  readonly #byId = new Map<string, Session>();
+  readonly #byId = new Map<string, McpSession>();
   readonly #held = new Map<number, number>();
   readonly #endSweeps: () => void;
   #checking: Promise<void> | null = null;
@@ -54,12 +54,12 @@ export class Sessions {
   }
 
   /** The sessions of one workspace. */
-  of(workspaceId: number): Session[] {
+  of(workspaceId: number): McpSession[] {
     return [...this.#byId.values()].filter((session) => session.workspaceId === workspaceId);
   }
 
   /** Finds a session of this token. Sessions of other tokens are not found. */
-  find(id: string, workspaceId: number, actor: string): Session | undefined {
+  find(id: string, workspaceId: number, actor: string): McpSession | undefined {
     const session = this.#byId.get(id);
     return session?.workspaceId === workspaceId && session.actor === actor ? session : undefined;
   }
@@ -96,9 +96,9 @@ export class Sessions {
    * The longest-idle session of a workspace. If none is idle and `mayEndUsed` is set, the one whose last request is
    * oldest.
    */
-  #idlest(workspaceId: number, mayEndUsed: boolean): Session | undefined {
-    let idlest: Session | undefined;
-    let quietest: Session | undefined;
+  #idlest(workspaceId: number, mayEndUsed: boolean): McpSession | undefined {
+    let idlest: McpSession | undefined;
+    let quietest: McpSession | undefined;
     for (const session of this.#byId.values()) {
       if (session.workspaceId !== workspaceId) continue;
       if (!quietest || session.lastSeenAt < quietest.lastSeenAt) quietest = session;
@@ -107,14 +107,14 @@ export class Sessions {
     return idlest ?? (mayEndUsed ? quietest : undefined);
   }
 
-  add(session: Session): void {
+  add(session: McpSession): void {
     this.#byId.set(session.id, session);
     this.#held.set(session.workspaceId, (this.#held.get(session.workspaceId) ?? 0) + 1);
     this.#watch(session);
   }
 
   /** Notes a request of the session. */
-  visit(session: Session, caller: Caller): void {
+  visit(session: McpSession, caller: Caller): void {
     session.lastSeenAt = this.#clock.monotonic();
     if (session.caller === caller) return;
     session.caller = caller;
@@ -126,7 +126,7 @@ export class Sessions {
    * From now on, the session's transport sends nothing once its caller's rights have ended, even if the timer is
    * late.
    */
-  guard(session: Session): void {
+  guard(session: McpSession): void {
     const { transport } = session.by;
     const send: Transport["send"] = transport.send.bind(transport);
     transport.send = async (message, options) => {
@@ -137,7 +137,7 @@ export class Sessions {
   }
 
   /** Removes a session, aborts its requests and closes its streams. */
-  end(session: Session): void {
+  end(session: McpSession): void {
     if (!this.#byId.delete(session.id)) return;
     const left = (this.#held.get(session.workspaceId) ?? 1) - 1;
     if (left === 0) this.#held.delete(session.workspaceId);
@@ -197,14 +197,14 @@ export class Sessions {
     }
   }
 
-  #watch(session: Session): void {
+  #watch(session: McpSession): void {
     const end = this.#rightsEnd(session);
     if (typeof end === "number") this.#endAt(session, end);
     else this.checkRights();
   }
 
   /** Ends a session at a time, or now if that has passed. */
-  #endAt(session: Session, time: number): void {
+  #endAt(session: McpSession, time: number): void {
     const ms = time - this.#clock.now();
     if (ms <= 0) this.end(session);
     else if (time < this.#nextEnd && this.#byId.has(session.id)) this.#wait(time, ms);
@@ -220,6 +220,6 @@ export class Sessions {
   }
 }
 
-function isInUse({ streams, requests }: Session): boolean {
+function isInUse({ streams, requests }: McpSession): boolean {
   return streams > 0 || requests.size > 0;
 }

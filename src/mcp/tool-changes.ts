@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { ToolOffers } from "./offer.ts";
-import type { Session } from "./session.ts";
-import type { Sessions } from "./sessions.ts";
+import type { McpSession } from "./session.ts";
+import type { McpSessions } from "./sessions.ts";
 
 /** Changes within this time cause a single notification. */
 const WAIT_MS = 100;
@@ -11,7 +11,7 @@ export interface ToolChangeParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly offers: ToolOffers;
-  readonly sessions: Sessions;
+  readonly sessions: McpSessions;
 }
 
 /** Notifies clients when the tools available to their token have changed (`notifications/tools/list_changed`). */
@@ -36,7 +36,7 @@ export class ToolChanges {
   }
 
   /** Notifies a session that has just opened a stream of earlier changes. */
-  async look(session: Session): Promise<void> {
+  async look(session: McpSession): Promise<void> {
     try {
       await this.#tellOne(session);
     } catch (error) {
@@ -62,7 +62,7 @@ export class ToolChanges {
     }
   }
 
-  async #tellOne(session: Session): Promise<void> {
+  async #tellOne(session: McpSession): Promise<void> {
     const { digest } = await this.#parts.offers.of(session.caller);
     if (session.toldTools === digest) return;
     session.toldTools = digest;

@@ -7,13 +7,24 @@ import { callAsked, resultOf } from "./call-asked.ts";
 import { CALL_TOOL, CallArguments, FIND_TOOLS, FindArguments, findTools } from "./find-tools.ts";
 import type { ToolOffers } from "./offer.ts";
 import type { McpParts } from "./parts.ts";
-import { type Params, perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
+import {
+  type Params,
+  perform,
+  progressOf,
+  type RequestContext,
+  type RpcResult,
+  withLedger,
+} from "./request.ts";
 import { ToolPage } from "./tool-page.ts";
 import type { TaskWaiters } from "./waits.ts";
 
-export type ToolParts = McpParts & { readonly offers: ToolOffers; readonly waits: TaskWaiters };
+export type McpToolParts = McpParts & { readonly offers: ToolOffers; readonly waits: TaskWaiters };
 
-export async function listTools(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
+export async function listTools(
+  parts: McpToolParts,
+  context: RequestContext,
+  params: Params,
+): Promise<RpcResult> {
   const { caller } = context.visit;
   const { value, ledgerSeq } = await perform(
     parts,
@@ -36,7 +47,11 @@ function isGatehouse({ visit }: RequestContext): boolean {
   return (visit.origin.via?.length ?? 0) > 0;
 }
 
-export async function callTool(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
+export async function callTool(
+  parts: McpToolParts,
+  context: RequestContext,
+  params: Params,
+): Promise<RpcResult> {
   const { name, arguments: input = {} } = params;
   if (typeof name !== "string") return refuseParams(parts, context, "/name", "must be a string");
   if (typeof input !== "object" || input === null || Array.isArray(input)) {
@@ -63,23 +78,23 @@ export async function callTool(parts: ToolParts, context: RequestContext, params
  * @throws RpcError
  */
 async function refuseParams(
-  parts: ToolParts,
+  parts: McpToolParts,
   context: RequestContext,
   path: string,
   message: string,
-): Promise<Result> {
+): Promise<RpcResult> {
   const refused = perform(parts, context, { action: "tool.call", scope: null }, () =>
-    Promise.reject<Result>(invalidField(path, message)),
+    Promise.reject<RpcResult>(invalidField(path, message)),
   );
   return (await refused).value;
 }
 
 async function call(
-  parts: ToolParts,
+  parts: McpToolParts,
   context: RequestContext,
   shown: string,
   input: object,
-): Promise<Result> {
+): Promise<RpcResult> {
   const { caller } = context.visit;
   const { names } = await parts.offers.of(caller);
   // A name that is not in the map is used unchanged, so that the refusal and its ledger entry quote it.
@@ -99,7 +114,7 @@ async function call(
   return withLedger(resultOf(value), ledgerSeq);
 }
 
-async function find(parts: ToolParts, context: RequestContext, input: object): Promise<Result> {
+async function find(parts: McpToolParts, context: RequestContext, input: object): Promise<RpcResult> {
   const { value, ledgerSeq } = await perform(
     parts,
     context,

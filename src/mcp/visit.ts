@@ -1,22 +1,22 @@
 import type { Caller } from "../access/caller.ts";
 import type { Via } from "../base/via.ts";
-import type { Origin } from "../gate/gate.ts";
+import type { CallOrigin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 
 /** One HTTP request, as seen by the handlers of the calls in it. Its caller is already authenticated. */
 export class RequestVisit {
-  #origin: Origin;
+  #origin: CallOrigin;
   readonly caller: Caller;
   /** Null before the request is counted, and if it is not counted. */
   limit: RequestLimit | null;
 
-  constructor(origin: Origin, caller: Caller, limit: RequestLimit | null) {
+  constructor(origin: CallOrigin, caller: Caller, limit: RequestLimit | null) {
     this.#origin = origin;
     this.caller = caller;
     this.limit = limit;
   }
 
-  get origin(): Origin {
+  get origin(): CallOrigin {
     return this.#origin;
   }
 

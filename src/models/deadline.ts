@@ -5,14 +5,14 @@ import type {
 } from "@ai-sdk/provider";
 import type { Clock } from "../base/clock.ts";
 
-type OpenModel = (options: LanguageModelV4CallOptions) => PromiseLike<LanguageModelV4StreamResult>;
+type ModelFactory = (options: LanguageModelV4CallOptions) => PromiseLike<LanguageModelV4StreamResult>;
 
 /**
  * Streams from `open`, and fails with a TimeoutError if nothing arrives for `timeoutMs`, whether the beginning of the
  * answer or its next part. On timeout, the upstream request is aborted. Time in which nobody reads does not count.
  */
 export async function withDeadline(
-  open: OpenModel,
+  open: ModelFactory,
   options: LanguageModelV4CallOptions,
   timeoutMs: number,
   clock: Clock,

@@ -46,7 +46,7 @@ export interface Attempt {
   readonly nextAt: number | null;
 }
 
-interface Row {
+interface DeliveryRow {
   readonly id: string;
   readonly type: string;
   readonly status: DeliveryStatus;
@@ -185,7 +185,7 @@ export async function listDeliveries(
   limit: number,
   before: string | undefined,
 ): Promise<Delivery[]> {
-  const rows = await sql.all<Row>(
+  const rows = await sql.all<DeliveryRow>(
     `SELECT ${COLUMNS} FROM webhook_deliveries WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
     [workspaceId, before ?? "msg~", limit + 1],
   );
@@ -195,7 +195,7 @@ export async function listDeliveries(
 /** Makes a delivery due now and restarts its retries. @throws Problem 404 `not_found` */
 export async function redeliver(tx: Tx, workspaceId: number, id: string, now: number): Promise<Delivery> {
   const row = isId("msg", id)
-    ? await tx.get<Row>(
+    ? await tx.get<DeliveryRow>(
         `UPDATE webhook_deliveries SET status = 'pending', tries = 0, next_at = $3
          WHERE workspace_id = $1 AND id = $2 RETURNING ${COLUMNS}`,
         [workspaceId, id, now],
@@ -215,7 +215,7 @@ async function dropOld(tx: Tx, workspaceId: number, type: string, status: Delive
   );
 }
 
-function fromRow(row: Row): Delivery {
+function fromRow(row: DeliveryRow): Delivery {
   return {
     id: row.id,
     type: row.type,

@@ -24,7 +24,7 @@ export const NOTICE_TYPES = [
 ] as const;
 
 /** An event for the operator's webhook. */
-export interface Notice {
+export interface WebhookNotice {
   readonly workspaceId: number;
   readonly type: (typeof NOTICE_TYPES)[number];
   readonly data: object;
@@ -90,7 +90,7 @@ export class Webhook {
   }
 
   /** Stores a notice in the transaction of its event, and sends it once that is on disk. */
-  async write(tx: Tx, { workspaceId, type, data, replaces = false }: Notice): Promise<void> {
+  async write(tx: Tx, { workspaceId, type, data, replaces = false }: WebhookNotice): Promise<void> {
     const { clock, ids, log } = this.#parts;
     const now = clock.now();
     if (replaces) await replacePending(tx, workspaceId, type);
@@ -107,7 +107,7 @@ export class Webhook {
   }
 
   /** Stores and sends a notice of a past event. Never throws: failures are logged. */
-  post(notice: Notice): void {
+  post(notice: WebhookNotice): void {
     const writing = this.#parts.db
       .tx((tx) => this.write(tx, notice))
       .catch((error: unknown) => {

@@ -36,7 +36,7 @@ export class ReaderGone extends JobOverLimit {
   }
 }
 
-interface Task<Result> {
+interface ReadingTask<Result> {
   readonly answer: ReturnType<ReadingProtocol<never, Result>["openAnswer"]>;
   resolve(answer: ReadingAnswer<Result>): void;
   reject(error: Error): void;
@@ -51,7 +51,7 @@ export class ReaderProcess<Request, Result> {
   readonly #protocol: ReadingProtocol<Request, Result>;
   readonly #child: Child;
   readonly #ready = Promise.withResolvers<void>();
-  #task: Task<Result> | null = null;
+  #task: ReadingTask<Result> | null = null;
   #received = 0;
   #stderr = "";
   #isReady = false;

@@ -5,7 +5,7 @@ import { isId } from "../base/ids.ts";
 import type { Call, PersonDecision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import { StoreUnavailable } from "../store/db.ts";
-import { Interruption, interruptionOf } from "./ending/interruption.ts";
+import { interruptionOf, TaskInterruption } from "./ending/interruption.ts";
 import { type PendingEnd, QueueEndings } from "./ending/queued-tasks.ts";
 import { EndingRetries } from "./ending/retries.ts";
 import type { EventReader } from "./events/hub.ts";
@@ -92,7 +92,7 @@ export class TaskService {
       );
       for (const task of awaiting) this.#resting.set(task.taskId, task);
       const isAll = this.#parts.workspaces.isStopped(workspace.id);
-      const interruption = new Interruption(
+      const interruption = new TaskInterruption(
         isAll ? "workspace_stopped" : "agent_stopped",
         this.#parts.clock.now(),
       );
@@ -118,7 +118,7 @@ export class TaskService {
   async stop(): Promise<void> {
     this.#draining.abort();
     this.#stopping.abort();
-    const shutdown = new Interruption("shutdown", this.#parts.clock.now());
+    const shutdown = new TaskInterruption("shutdown", this.#parts.clock.now());
     for (const { control } of this.#runs.values()) control.abort(shutdown);
     const quiet = [...this.#scheduler.allWaiting(), ...this.#resting.values()];
     for (const { taskId } of quiet) this.#parts.hub.find(taskId)?.close(null);
@@ -218,7 +218,7 @@ export class TaskService {
     await this.name(call, task);
     if (isFinal(task.status)) throw finished(task);
     const decision = await call.decide("cancel", this.#parts.clock);
-    const interruption = new Interruption("cancelled", decision.decidedAt, decision);
+    const interruption = new TaskInterruption("cancelled", decision.decidedAt, decision);
     const queued = { workspaceId: task.workspaceId, taskId: id, agentId: task.agentId };
     const putOff = await this.#interrupt(queued, interruption);
     if (putOff) {
@@ -257,7 +257,7 @@ export class TaskService {
 
   async #endAll(reason: "agent_stopped" | "workspace_stopped", tasks: readonly QueuedTask[]): Promise<void> {
     const now = this.#parts.clock.now();
-    await Promise.all(tasks.map((queued) => this.#interrupt(queued, new Interruption(reason, now))));
+    await Promise.all(tasks.map((queued) => this.#interrupt(queued, new TaskInterruption(reason, now))));
   }
 
   /**
@@ -335,7 +335,7 @@ export class TaskService {
    * @returns null once its end is written or left to the next start. If the store has refused the end, which is then
    *   written later: the interruption that counts
    */
-  async #interrupt(queued: QueuedTask, interruption: Interruption): Promise<Interruption | null> {
+  async #interrupt(queued: QueuedTask, interruption: TaskInterruption): Promise<TaskInterruption | null> {
     const { workspaceId, taskId } = queued;
     const isQuiet = this.#scheduler.remove(workspaceId, taskId) || this.#resting.delete(taskId);
     const pending = isQuiet

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { type Boundary, ROOT_SCOPE, rangeBelow } from "../access/memory-scope.ts";
 import { PER_DOCUMENT } from "./rows/keys.ts";
-import { cutPages, type Page, pageKeys } from "./rows/pages.ts";
+import { cutPages, pageKeys, type TextPage } from "./rows/pages.ts";
 import { VEC_ENTRY, vectorTable } from "./rows/vector-table.ts";
 import { type Scored, TopK } from "./search/top-k.ts";
 import { Segment } from "./segments/segment.ts";
@@ -201,7 +201,7 @@ export class IndexReader {
   /** A range of a document's text. */
   text(document: number, start: number, end: number): string {
     const pages = this.#database
-      .query<Page, [number, number]>(
+      .query<TextPage, [number, number]>(
         'SELECT "start", text FROM vault_pages WHERE key BETWEEN ?1 AND ?2 ORDER BY key',
       )
       .all(...pageKeys(document, start, end));

@@ -12,7 +12,7 @@ import type { ConnectorOrigin } from "../../src/connectors/tools/definition.ts";
 import { type KeptTool, keepTool } from "../../src/connectors/tools/kept-tool.ts";
 import { Call } from "../../src/gate/call.ts";
 import { LateRecords } from "../../src/gate/late-decisions.ts";
-import type { Draft } from "../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../src/ledger/entry.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 
@@ -21,7 +21,7 @@ export function origin(name: string): ConnectorOrigin {
   return { id: 1, name, kind: "mcp", authorisedBy: "tests", authorisedAt: 0 };
 }
 
-export type LedgerEntry = Draft & { readonly seq: number };
+export type LedgerEntry = EntryDraft & { readonly seq: number };
 
 export interface CallBench extends LedgerBench {
   readonly ids: Ids;

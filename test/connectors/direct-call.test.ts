@@ -8,7 +8,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
 import { DirectCalls } from "../../src/connectors/direct/call.ts";
-import { OpenCalls, reportLostCalls } from "../../src/connectors/direct/open-calls.ts";
+import { reportLostCalls, UnsettledCalls } from "../../src/connectors/direct/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
@@ -26,7 +26,7 @@ let workspaces: Workspaces;
 let agents: Agents;
 let budgets: Budgets;
 let catalogue: Catalogue;
-let open: OpenCalls;
+let open: UnsettledCalls;
 let calls: DirectCalls;
 let agent: { readonly id: number; readonly name: string };
 /** Holds the builtin tool `own.change` before it changes anything, and tells whether it has. */
@@ -57,7 +57,7 @@ beforeEach(async () => {
   });
   catalogue = new Catalogue([own]);
   const registry = new ToolRegistry(catalogue);
-  open = new OpenCalls(db);
+  open = new UnsettledCalls(db);
   const toolPrices = [{ pattern: "paid.*", micros: 5 }];
   budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
   const usage = new UsageTally(db, silentLog);

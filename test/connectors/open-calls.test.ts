@@ -2,19 +2,19 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openWorkspaces } from "../../src/access/workspaces.ts";
-import { OpenCalls, reportLostCalls } from "../../src/connectors/direct/open-calls.ts";
+import { reportLostCalls, UnsettledCalls } from "../../src/connectors/direct/open-calls.ts";
 import { Budgets } from "../../src/gate/budget.ts";
 import { type CallBench, openCallBench } from "./bench.ts";
 
 let bench: CallBench;
-let open: OpenCalls;
+let open: UnsettledCalls;
 let budgets: Budgets;
 beforeEach(async () => {
   bench = await openCallBench();
   const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
   const workspaces = await openWorkspaces(bench.db, bench.clock, limits);
   budgets = new Budgets({ workspaces, clock: bench.clock, toolPrices: [], recordCrossing: async () => {} });
-  open = new OpenCalls(bench.db);
+  open = new UnsettledCalls(bench.db);
 });
 afterEach(() => bench.close());
 
@@ -150,7 +150,7 @@ test("in whatever order calls begin and end, and whenever that is saved, a start
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
-      open = new OpenCalls(bench.db);
+      open = new UnsettledCalls(bench.db);
       const out: number[] = [];
       let going: Promise<unknown>[] = [];
       const settle = async (): Promise<void> => {

@@ -1,5 +1,5 @@
 import { silentLog } from "../../src/base/log.ts";
-import type { ChannelParts, Lookup, Topic } from "../../src/feed/channel.ts";
+import type { ChannelParts, FeedLookup, Topic } from "../../src/feed/channel.ts";
 import type { FeedEvent, FeedEventName } from "../../src/feed/events.ts";
 import { FeedHub } from "../../src/feed/hub.ts";
 import type { FeedReader } from "../../src/feed/reader.ts";
@@ -54,7 +54,7 @@ export function openHub(): HubBench {
     }
   })();
   const lookup =
-    (topic: Topic): Lookup =>
+    (topic: Topic): FeedLookup =>
     async (_, keys) => {
       if (bench.isBroken) throw new Error("the store cannot be read");
       bench.looked.push(...keys.map((key) => `${topic}:${key}`));

@@ -4,17 +4,17 @@ import { Signal } from "../../src/base/signal.ts";
 import { createLimitNotices } from "../../src/gate/notices.ts";
 import { createRefusedCallers } from "../../src/gate/refused.ts";
 import { RequestLimiter } from "../../src/gate/requests.ts";
-import type { Draft } from "../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../src/ledger/entry.ts";
 import type { Appended, LedgerGrowth } from "../../src/ledger/ledger.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const MINUTE = 60_000;
-let drafts: Draft[];
+let drafts: EntryDraft[];
 let clock: FakeClock;
 const ledger = {
   begin: async () => {},
   append: () => Promise.reject(new Error("not asked for")),
-  record: async (_: number, draft: Draft) => drafts.push(draft),
+  record: async (_: number, draft: EntryDraft) => drafts.push(draft),
   grown: new Signal<LedgerGrowth>(),
   appended: new Signal<Appended>(),
 };

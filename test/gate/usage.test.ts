@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { silentLog } from "../../src/base/log.ts";
-import { recordUsage, slotOf, type Usage } from "../../src/gate/usage/record.ts";
+import { recordUsage, slotOf, type UsageRecord } from "../../src/gate/usage/record.ts";
 import { type Breakdown, type UsageReport, usageReport } from "../../src/gate/usage/report.ts";
 import { oldestKept, USAGE_STEPS, UsageSlots, type UsageStep } from "../../src/gate/usage/slots.ts";
 import { UsageTally } from "../../src/gate/usage/tally.ts";
@@ -48,9 +48,9 @@ function report(
   return usageReport(bench.db, { workspaceId, agentIds, ...range, width });
 }
 
-const record = (usage: Usage) => bench.db.tx((tx) => recordUsage(tx, usage));
+const record = (usage: UsageRecord) => bench.db.tx((tx) => recordUsage(tx, usage));
 const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0);
-const call = (more: Partial<Usage> = {}): Usage => ({
+const call = (more: Partial<UsageRecord> = {}): UsageRecord => ({
   ...{ workspaceId: 1, agentId: 1, kind: "model", name: "up/a", outcome: "succeeded" },
   ...{ at: bench.clock.now(), durationMs: 7 },
   ...more,
@@ -62,7 +62,7 @@ function told({ top, other }: Breakdown): [string | null, readonly number[]][] {
   return other === null ? named : [...named, ["other", other]];
 }
 
-function expectSame(found: UsageReport, all: readonly Usage[], width: number): void {
+function expectSame(found: UsageReport, all: readonly UsageRecord[], width: number): void {
   for (const [index, start] of found.starts.entries()) {
     const facts = found.slots[index];
     const here = all.filter(({ at }) => slotOf(at, width) === start);
@@ -134,7 +134,7 @@ test("at each step everything is counted exactly once, before and after it is mo
       const now = bench.clock.now() + 3 * DAY;
       bench.clock.setWall(slotOf(now, DAY) + 23 * HOUR);
       const start = bench.clock.now();
-      const all: Usage[] = [];
+      const all: UsageRecord[] = [];
       const tally = new UsageTally(bench.db, silentLog);
       for (const { call: made, after, next, ...rest } of plan) {
         bench.clock.setWall(Math.min(bench.clock.now() + after * MINUTE, start + 40 * HOUR));
@@ -144,7 +144,7 @@ test("at each step everything is counted exactly once, before and after it is mo
             ? Math.max(start, bench.clock.now() - 7 * MINUTE)
             : bench.clock.now();
         const credits = made.kind === "task" ? 0 : rest.credits;
-        const one: Usage = { workspaceId: 1, ...made, ...rest, credits, at };
+        const one: UsageRecord = { workspaceId: 1, ...made, ...rest, credits, at };
         all.push(one);
         if (next === "note beside") tally.note(one);
         else await record(one);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Draft } from "../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../src/ledger/entry.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -28,7 +28,7 @@ export interface Ledgered {
 /** A data directory whose workspace `default` has this many entries, 256 a minute, before a gateway opens it. */
 export async function ledgerOf(
   count: number,
-  draft: (index: number) => Partial<Draft> = () => ({}),
+  draft: (index: number) => Partial<EntryDraft> = () => ({}),
 ): Promise<Ledgered> {
   const directory = tempDir();
   const clock = new FakeClock();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { CheckpointFile } from "../../src/ledger/checkpoints/file.ts";
-import type { Draft } from "../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../src/ledger/entry.ts";
 import { rotateKey } from "../../src/ledger/keys/rotation.ts";
 import { type OpenLedger, openLedger } from "../../src/ledger/open.ts";
 import { parseCheckpoints, parseSignedCheckpoint } from "../../src/ledger/proof/checkpoint.ts";
@@ -18,7 +18,7 @@ const WORKSPACES = [
   { id: 1, name: "one" },
   { id: 2, name: "two" },
 ];
-const DRAFT: Draft = {
+const DRAFT: EntryDraft = {
   phase: "single",
   action: "a.read",
   outcome: "succeeded",

@@ -1,7 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
-import { type Detail, type Draft, type EntryFields, encodeEntry, leafHash } from "../../src/ledger/entry.ts";
+import {
+  type Detail,
+  type EntryDraft,
+  type EntryFields,
+  encodeEntry,
+  leafHash,
+} from "../../src/ledger/entry.ts";
 import { draft } from "./support.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
@@ -23,7 +29,7 @@ function canonical(value: unknown): string {
 }
 
 /** The entry as an object, under the contract's names. */
-function named(from: Draft, sealed: EntryFields): object {
+function named(from: EntryDraft, sealed: EntryFields): object {
   const { requestId, input: _, output: __, ...rest } = from;
   const { inputHash, outputHash, ...place } = sealed;
   return { ...rest, ...place, request_id: requestId, input_hash: inputHash, output_hash: outputHash };
@@ -48,7 +54,7 @@ const anyDetail: fc.Arbitrary<Detail> = fc.letrec<{ detail: Detail }>((tie) => (
     },
   ),
 })).detail;
-const anyDraft: fc.Arbitrary<Draft> = fc.record({
+const anyDraft: fc.Arbitrary<EntryDraft> = fc.record({
   phase: fc.constantFrom("single", "intent", "outcome"),
   action: fc.constant("task.dispatch"),
   outcome: fc.constantFrom("allowed", "denied"),

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Draft } from "../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../src/ledger/entry.ts";
 import type { LedgerHeads } from "../../src/ledger/heads/heads.ts";
 import { type OpenChains, openChains } from "../../src/ledger/open-chains.ts";
 import { LedgerLists } from "../../src/ledger/reading/lists.ts";
@@ -106,7 +106,9 @@ export async function openLedger(prepare?: (path: string) => void): Promise<Ledg
   };
 }
 
-export function draft(more: Partial<Draft> = {}): Draft & { input?: undefined; output?: undefined } {
+export function draft(
+  more: Partial<EntryDraft> = {},
+): EntryDraft & { input?: undefined; output?: undefined } {
   const { input: _, output: __, ...fields } = more;
   return {
     phase: "single",

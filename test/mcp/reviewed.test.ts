@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { Caller } from "../../src/access/caller.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Session } from "../../src/mcp/session.ts";
-import { Sessions } from "../../src/mcp/sessions.ts";
+import type { McpSession } from "../../src/mcp/session.ts";
+import { McpSessions } from "../../src/mcp/sessions.ts";
 import { SseTransport } from "../../src/mcp/sse-transport.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -209,15 +209,15 @@ describe("when a node has its maximum of sessions, from five workspaces", () => 
   const PER_WORKSPACE = 2_000;
   const WORKSPACES = [1, 2, 3, 4, 5];
 
-  function full(streams: number): { readonly sessions: Sessions; readonly all: readonly Session[] } {
+  function full(streams: number): { readonly sessions: McpSessions; readonly all: readonly McpSession[] } {
     const sessionClock = new FakeClock();
-    const sessions = new Sessions({
+    const sessions = new McpSessions({
       clock: sessionClock,
       log: silentLog,
       rightsEnd: () => Number.POSITIVE_INFINITY,
     });
     const server = new Server({ name: "tests", version: "1" });
-    const all: Session[] = [];
+    const all: McpSession[] = [];
     for (let at = 0; at < PER_WORKSPACE; at++) {
       for (const workspaceId of WORKSPACES) {
         const session = fakeSession(server, workspaceId, all.length, streams);
@@ -229,7 +229,7 @@ describe("when a node has its maximum of sessions, from five workspaces", () => 
     return { sessions, all };
   }
 
-  function fakeSession(server: Server, workspaceId: number, at: number, streams: number): Session {
+  function fakeSession(server: Server, workspaceId: number, at: number, streams: number): McpSession {
     const id = `session-${at}`;
     return {
       id,
@@ -253,7 +253,7 @@ describe("when a node has its maximum of sessions, from five workspaces", () => 
     };
   }
 
-  const endedOf = (sessions: Sessions, all: readonly Session[]): string[] =>
+  const endedOf = (sessions: McpSessions, all: readonly McpSession[]): string[] =>
     all.filter(({ id, workspaceId, actor }) => !sessions.find(id, workspaceId, actor)).map(({ id }) => id);
 
   test("a sixth's client gets in while all are in use, and the quietest of a workspace with the most is closed", async () => {

@@ -11,7 +11,7 @@ import {
   redeliver,
 } from "../../src/notify/deliveries.ts";
 import { encodeSecret } from "../../src/notify/signature.ts";
-import { type Notice, RETRY_AFTER_LIMIT_MS, RETRY_MS, Webhook } from "../../src/notify/webhook.ts";
+import { RETRY_AFTER_LIMIT_MS, RETRY_MS, Webhook, type WebhookNotice } from "../../src/notify/webhook.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
@@ -64,7 +64,11 @@ async function close(which: Webhook): Promise<void> {
   await closed;
 }
 
-const notice = (type: Notice["type"] = "task.finished", data: object = {}, workspaceId = 1): Notice => ({
+const notice = (
+  type: WebhookNotice["type"] = "task.finished",
+  data: object = {},
+  workspaceId = 1,
+): WebhookNotice => ({
   workspaceId,
   type,
   data,

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../src/base/clock.ts";
-import type { Draft } from "../../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../../src/ledger/entry.ts";
 
 const ACTOR = "token:tok_01k9zq4v7x8h2m5n3p6r0s1t2w";
 /** One in this many entries is about the rare agent. */
@@ -11,7 +11,7 @@ const AGENTS = 20;
 export const STEP_MS = 50;
 
 /** Roughly what a task's model call leaves: about 550 bytes. */
-export function modelCallOutcome(index: number): Draft {
+export function modelCallOutcome(index: number): EntryDraft {
   return {
     phase: "outcome",
     ref: index + 1,
@@ -36,7 +36,7 @@ export function modelCallOutcome(index: number): Draft {
 /**
  * What a busy workspace records: intents and outcomes of model calls, reads, and occasionally a person's decision.
  */
-export function busyWorkspace(index: number): Draft {
+export function busyWorkspace(index: number): EntryDraft {
   switch (index % 4) {
     case 0:
       return {
@@ -65,7 +65,7 @@ export function busyWorkspace(index: number): Draft {
   }
 }
 
-function stopped(index: number): Draft {
+function stopped(index: number): EntryDraft {
   return {
     phase: "single",
     action: "agent.stop",

@@ -7,7 +7,7 @@ import { contentBytes, exceedsText, requestBytes } from "./request-size.ts";
 import { ResponseCollector } from "./response.ts";
 import { CANCELLED, endingOf, failedEnding, type ResponseEnd, usageOf } from "./response-end.ts";
 import { type ModelRequest, Upstream } from "./upstream.ts";
-import { NO_USAGE, type Usage } from "./usage.ts";
+import { NO_USAGE, type TokenUsage } from "./usage.ts";
 
 /** A request before it is measured. */
 type Asked = Omit<ModelRequest, "sentBytes" | "contentBytes" | "exceedsText">;
@@ -18,7 +18,7 @@ export type ModelCall =
       readonly status: "succeeded";
       readonly text: string;
       readonly toolCalls: readonly ToolCall[];
-      readonly usage: Usage;
+      readonly usage: TokenUsage;
       readonly finishReason: FinishReason;
     }
   | {
@@ -118,7 +118,7 @@ async function before(run: RunState, request: ModelRequest): Promise<void> {
 }
 
 interface ModelCallReport {
-  readonly usage: Usage;
+  readonly usage: TokenUsage;
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
   readonly durationMs: number;

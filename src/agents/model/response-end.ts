@@ -2,7 +2,7 @@ import type { LanguageModelV3Usage, LanguageModelV4Usage } from "@ai-sdk/provide
 import type { FinishReason } from "../events.ts";
 import { CUT, describeFailure, INTERRUPTED, MODEL_ERROR, type ModelFailure } from "./failure.ts";
 import type { ResponseCollector, StreamPart } from "./response.ts";
-import { type Disbelieved, estimateTokens, mostBytesOf, NO_USAGE, type Usage } from "./usage.ts";
+import { type Disbelieved, estimateTokens, mostBytesOf, NO_USAGE, type TokenUsage } from "./usage.ts";
 
 type ProviderUsage = LanguageModelV3Usage | LanguageModelV4Usage;
 
@@ -61,7 +61,7 @@ export interface EndedRequest {
  * after the provider had begun to answer costs what was sent, and so does a cancelled one, because the provider has
  * read it.
  */
-export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest): Usage {
+export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest): TokenUsage {
   const given = ending.status === "cancelled" ? undefined : ending.usage;
   if (ending.status === "failed" && given === undefined && received.bytes === 0) {
     const isLost = ending.isBroken === true || LOST.has(ending.failure.reason);
@@ -77,7 +77,7 @@ export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest):
 }
 
 /** No tokens were counted, so zero is an estimate too. */
-const NOTHING_USED: Usage = { ...NO_USAGE, estimated: true };
+const NOTHING_USED: TokenUsage = { ...NO_USAGE, estimated: true };
 
 /** Why an answer may end after the provider had begun it without refusing. */
 const LOST: ReadonlySet<string> = new Set(["cut", "timeout", "connection"]);

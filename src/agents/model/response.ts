@@ -6,10 +6,10 @@ import type { RunState } from "../run.ts";
 import { textBytes } from "./request-size.ts";
 
 export type StreamPart = LanguageModelV3StreamPart | LanguageModelV4StreamPart;
-type ToolCallPart = Extract<StreamPart, { type: "tool-call" }>;
+type CollectedToolCall = Extract<StreamPart, { type: "tool-call" }>;
 
 /** What is kept of a requested call. Everything in it counts as output. */
-interface ReceivedCall extends Pick<ToolCallPart, "toolCallId" | "toolName" | "input"> {
+interface ReceivedCall extends Pick<CollectedToolCall, "toolCallId" | "toolName" | "input"> {
   readonly signatures: ToolCall["signatures"];
 }
 
@@ -74,7 +74,7 @@ export class ResponseCollector {
     }
   }
 
-  #receiveCall(part: ToolCallPart): void {
+  #receiveCall(part: CollectedToolCall): void {
     const { toolCallId, toolName, input } = part;
     this.#receive(toolCallId.length + toolName.length + input.length);
     this.#begun.add(toolCallId);
@@ -147,7 +147,7 @@ function parseArguments(text: string): JsonValue {
  * Only signatures are kept. Other metadata (OpenAI's item ids) refers to reasoning that is not kept, and would be
  * rejected without it.
  */
-function signaturesOf({ providerMetadata }: ToolCallPart): ToolCall["signatures"] {
+function signaturesOf({ providerMetadata }: CollectedToolCall): ToolCall["signatures"] {
   if (providerMetadata === undefined) return undefined;
   const found: [string, string][] = [];
   for (const [provider, metadata] of Object.entries(providerMetadata)) {

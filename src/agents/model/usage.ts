@@ -2,7 +2,7 @@
  * Tokens as counted by the provider. `estimated` is true if part of them was estimated from what was sent and
  * received, because the provider reported no count that can be true.
  */
-export interface Usage {
+export interface TokenUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly estimated: boolean;
@@ -13,9 +13,9 @@ export interface Usage {
 /** Names of token counts, in this order. */
 export type Disbelieved = "input_tokens" | "output_tokens" | "input_tokens output_tokens";
 
-export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, estimated: false };
+export const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, estimated: false };
 
-export function addUsage(a: Usage, b: Usage): Usage {
+export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   return {
     inputTokens: a.inputTokens + b.inputTokens,
     outputTokens: a.outputTokens + b.outputTokens,

@@ -9,7 +9,7 @@ import { isPromise, type RunState } from "../run.ts";
 import { toolOutput } from "./output.ts";
 import type { Tool } from "./tool.ts";
 
-interface Outcome {
+interface ToolCallOutcome {
   readonly status: ToolStatus;
   readonly output: JsonValue;
   readonly dispatched: boolean;
@@ -35,9 +35,9 @@ export async function* callTool(run: RunState, call: ToolCall): AsyncGenerator<A
   return { id, tool: name, status, output };
 }
 
-async function outcomeOf(run: RunState, call: ToolCall): Promise<Outcome> {
+async function outcomeOf(run: RunState, call: ToolCall): Promise<ToolCallOutcome> {
   const { toolbox, policy, maxToolOutputCharacters: limit } = run.settings;
-  const refused = (code: RefusalCode, output: string): Outcome => {
+  const refused = (code: RefusalCode, output: string): ToolCallOutcome => {
     return { status: "denied", code, output: toolOutput(output, limit), dispatched: false, durationMs: 0 };
   };
   const allows = (name: string): boolean => policy.allowTool?.(name) ?? true;
@@ -71,10 +71,15 @@ function invalid(tool: Tool, input: JsonObject): string | undefined {
   return errors.length === 0 ? undefined : describeArgumentErrors(errors);
 }
 
-async function execute(run: RunState, tool: Tool, callId: string, input: JsonObject): Promise<Outcome> {
+async function execute(
+  run: RunState,
+  tool: Tool,
+  callId: string,
+  input: JsonObject,
+): Promise<ToolCallOutcome> {
   const { now, maxToolOutputCharacters } = run.settings;
   const startedAt = now();
-  const ended = (status: ToolStatus, output: JsonValue, error?: unknown): Outcome => ({
+  const ended = (status: ToolStatus, output: JsonValue, error?: unknown): ToolCallOutcome => ({
     status,
     output,
     dispatched: true,
@@ -115,7 +120,7 @@ async function before(run: RunState, call: ToolCall): Promise<string | undefined
   }
 }
 
-async function after(run: RunState, call: ToolCall, outcome: Outcome): Promise<void> {
+async function after(run: RunState, call: ToolCall, outcome: ToolCallOutcome): Promise<void> {
   const { id, tool, arguments: input } = call;
   try {
     const done = run.settings.hooks.afterToolCall?.({ id, tool, arguments: input, ...outcome });

@@ -32,7 +32,7 @@ export async function addConnectors(
 }
 
 /** The result for an entry of a client's file: an item of `--json`. */
-interface Outcome {
+interface AddOutcome {
   readonly entry: string;
   readonly name: string;
   readonly outcome: "added" | "skipped" | "failed";
@@ -55,7 +55,7 @@ async function addFrom(file: string, name: string | undefined, options: AddOptio
   const entries = chosen(readClientFile(file), options.only);
   const { config } = await resolveConfig(options);
   const outcomes = await withGateway(config, options.workspace, async (api) => {
-    const all: Outcome[] = [];
+    const all: AddOutcome[] = [];
     // One after the other, because each may start a program, and failures are reported in file order.
     for (const entry of entries) {
       const outcome = await addEntry(api, entry, file, options);
@@ -85,7 +85,7 @@ async function addEntry(
   client: ClientEntry,
   file: string,
   { scope }: AddOptions,
-): Promise<Outcome> {
+): Promise<AddOutcome> {
   const { entry, name, value } = client;
   const left = { entry, name, connector: null };
   if (isSwitchedOff(value)) return { ...left, outcome: "skipped", reason: "it is disabled in the file" };
@@ -98,7 +98,7 @@ async function addEntry(
   }
 }
 
-function say({ entry, name, outcome, reason, connector }: Outcome): void {
+function say({ entry, name, outcome, reason, connector }: AddOutcome): void {
   if (connector) print(stateOf(connector) + (entry === name ? "" : ` (${lineOf(entry)} in the file)`));
   else process.stderr.write(`${outcome}: ${lineOf(entry)}: ${lineOf(reason ?? "")}\n`);
 }

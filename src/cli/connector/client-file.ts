@@ -37,7 +37,7 @@ const entryShape = validator(
     enabled: Type.Optional(Type.Boolean()),
   }),
 );
-type Entry = Static<typeof entryShape.schema>;
+type ClientFileEntry = Static<typeof entryShape.schema>;
 
 /** Fields that affect how the program is started and that connectors do not have. */
 const NOT_TAKEN = ["cwd", "envFile"];
@@ -125,7 +125,7 @@ export function entryRequest({ name, value }: ClientEntry, file: string, env: En
   return { name, kind: "mcp", transport: transportOf(value, fill) };
 }
 
-function transportOf(entry: Entry, fill: (text: string) => string): object {
+function transportOf(entry: ClientFileEntry, fill: (text: string) => string): object {
   const { command, args = [], httpUrl, serverUrl } = entry;
   const url = entry.url ?? httpUrl ?? serverUrl;
   if ((command === undefined) === (url === undefined)) {
@@ -147,7 +147,7 @@ function transportOf(entry: Entry, fill: (text: string) => string): object {
   return { type: named, url: address, headers: texts(entry.headers, fill) };
 }
 
-function texts(fields: Entry["env"] = {}, fill: (text: string) => string): Texts {
+function texts(fields: ClientFileEntry["env"] = {}, fill: (text: string) => string): Texts {
   const pairs = Object.entries(fields).flatMap(([key, value]) =>
     value === null ? [] : [[key, fill(String(value))] as const],
   );

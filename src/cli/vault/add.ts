@@ -8,11 +8,11 @@ import { UnreadableDocument } from "../../vault/read/fault.ts";
 import { parseContentType } from "../../vault/read/media-type.ts";
 import { type OperatorApi, refusal, withGateway } from "../operator.ts";
 import { type ConfigOptions, resolveConfig } from "../options.ts";
-import { checkScope, type Metadata, readPairs } from "./arguments.ts";
+import { checkScope, type MetadataArguments, readPairs } from "./arguments.ts";
 import { contentOf, type FileContent } from "./content.ts";
 import { type DocumentFile, findFiles, reasonOf } from "./files.ts";
 import { type ExistingDocument, knownDocuments } from "./known.ts";
-import { NOTHING, type Outcome, Report, type Status } from "./report.ts";
+import { NOTHING, type UploadOutcome, UploadReport, type UploadStatus } from "./report.ts";
 import { documentsFault, send, UploadInterrupted } from "./send.ts";
 
 const AT_ONCE = 4;
@@ -32,7 +32,7 @@ export interface AddOptions extends ConfigOptions {
 interface DocumentDefaults {
   readonly scope: string;
   /** Undefined: existing metadata is kept. */
-  readonly metadata: Metadata | undefined;
+  readonly metadata: MetadataArguments | undefined;
   readonly isDry: boolean;
 }
 
@@ -47,7 +47,7 @@ export async function addFiles(paths: readonly string[], options: AddOptions): P
     ...(options.type === undefined ? {} : { type: options.type }),
     private: config.dataDir,
   });
-  const report = new Report(found, options);
+  const report = new UploadReport(found, options);
   const interrupt = onInterrupt(() =>
     report.say("stopping after the files in progress (press again to stop now)"),
   );
@@ -95,7 +95,7 @@ async function sendAll(
   files: readonly DocumentFile[],
   wish: DocumentDefaults,
   stop: AbortSignal,
-  tell: (outcome: Outcome) => void,
+  tell: (outcome: UploadOutcome) => void,
 ): Promise<void> {
   const sources = files.map(({ real }) => pathToFileURL(real).href);
   const known = await knownDocuments(api, sources, stop);
@@ -127,7 +127,7 @@ async function sendFile(
   known: ExistingDocument | undefined,
   wish: DocumentDefaults,
   stop: AbortSignal,
-): Promise<Partial<Outcome> & { readonly status: Status }> {
+): Promise<Partial<UploadOutcome> & { readonly status: UploadStatus }> {
   stop.throwIfAborted();
   const content = await read(file);
   if (typeof content === "string") {
@@ -170,7 +170,7 @@ async function read({ path, real, type }: DocumentFile): Promise<FileContent | s
 function isSame(
   known: ExistingDocument,
   { hash, body }: FileContent,
-  wanted: { readonly title: string; readonly scope: string; readonly metadata: Metadata },
+  wanted: { readonly title: string; readonly scope: string; readonly metadata: MetadataArguments },
 ): boolean {
   return (
     known.content_hash === hash &&

@@ -12,13 +12,13 @@ export function checkScope(scope: string): void {
   }
 }
 
-export type Metadata = Readonly<Record<string, string | number | boolean>>;
+export type MetadataArguments = Readonly<Record<string, string | number | boolean>>;
 
 /**
  * `key=value` is text; `key:=value` is a number, `true` or `false`. Metadata and filters distinguish between them.
  * @throws OperatorError
  */
-export function readPairs(option: string, pairs: readonly string[] = []): Metadata {
+export function readPairs(option: string, pairs: readonly string[] = []): MetadataArguments {
   const read: Record<string, string | number | boolean> = {};
   for (const pair of pairs) {
     const [, key = "", mark, text = ""] = /^([^=]*?)(:?=)(.*)$/s.exec(pair) ?? [];

@@ -7,7 +7,7 @@ import type { AddOptions } from "./add.ts";
 import { checkScope } from "./arguments.ts";
 import { EXTENSIONS } from "./files.ts";
 import type { ExistingDocument } from "./known.ts";
-import { type SearchOptions, searchVault } from "./search.ts";
+import { type SearchVerbOptions, searchVault } from "./search.ts";
 import { lineOf } from "./text.ts";
 
 const ADD_HELP = `
@@ -63,7 +63,7 @@ export function vaultCommand(): Command {
         .option("--explain", "show how each passage was found")
         .option("--json", "print JSON")
         .addHelpText("after", SEARCH_HELP)
-        .action((query: string, options: SearchOptions) => searchVault(query, options)),
+        .action((query: string, options: SearchVerbOptions) => searchVault(query, options)),
     )
     .addCommand(
       verb("list", "list documents, newest first")

@@ -1,5 +1,5 @@
 import type { OperatorApi } from "../operator.ts";
-import type { Metadata } from "./arguments.ts";
+import type { MetadataArguments } from "./arguments.ts";
 import { ask } from "./send.ts";
 
 /** Up to this many files are looked up one by one; for more, the whole list is read, 200 documents per call. */
@@ -11,14 +11,14 @@ export interface ExistingDocument {
   readonly title: string;
   readonly scope: string;
   readonly source_uri: string | null;
-  readonly metadata: Metadata;
+  readonly metadata: MetadataArguments;
   readonly content_type: string;
   readonly content_hash: string;
   readonly chunks: number;
   readonly updated_at: string;
 }
 
-interface Page {
+interface DocumentPage {
   readonly data: readonly ExistingDocument[];
   readonly next_cursor: string | null;
 }
@@ -35,7 +35,7 @@ export async function knownDocuments(
   if (sources.length <= ONE_BY_ONE) {
     for (const source of sources) {
       const query = `?limit=1&source_uri=${encodeURIComponent(source)}`;
-      const [document] = (await ask<Page>(api, LIST + query, stop)).data;
+      const [document] = (await ask<DocumentPage>(api, LIST + query, stop)).data;
       if (document) known.set(source, document);
     }
     return known;
@@ -44,7 +44,7 @@ export async function knownDocuments(
   let cursor: string | null = null;
   do {
     const after: string = cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-    const page: Page = await ask<Page>(api, `${LIST}?limit=200${after}`, stop);
+    const page: DocumentPage = await ask<DocumentPage>(api, `${LIST}?limit=200${after}`, stop);
     for (const document of page.data) {
       const source = document.source_uri;
       if (source !== null && wanted.has(source) && !known.has(source)) known.set(source, document);

@@ -11,7 +11,7 @@ export interface Terminal {
 }
 
 /** Progress on standard error: one updated line on a terminal, otherwise a line every hundred files. */
-export class Progress {
+export class UploadProgress {
   readonly #total: number;
   readonly #to: Terminal;
   readonly #now: () => number;

@@ -1,16 +1,16 @@
 import { systemClock } from "../../base/clock.ts";
 import { print } from "../output.ts";
 import type { FileScan } from "./files.ts";
-import { Progress } from "./progress.ts";
+import { UploadProgress } from "./progress.ts";
 import { lineOf } from "./text.ts";
 
 const STATUSES = ["added", "replaced", "unchanged", "skipped", "failed"] as const;
-export type Status = (typeof STATUSES)[number];
+export type UploadStatus = (typeof STATUSES)[number];
 
 /** The result for a file: a line of `--json`. */
-export interface Outcome {
+export interface UploadOutcome {
   readonly path: string;
-  readonly status: Status;
+  readonly status: UploadStatus;
   /** Id of the document; null if there is none. */
   readonly id: string | null;
   readonly title: string | null;
@@ -27,17 +27,23 @@ export interface ReportOptions {
 }
 
 /** Reports the result of each file, and a summary at the end. */
-export class Report {
-  readonly #counts: Record<Status, number> = { added: 0, replaced: 0, unchanged: 0, skipped: 0, failed: 0 };
+export class UploadReport {
+  readonly #counts: Record<UploadStatus, number> = {
+    added: 0,
+    replaced: 0,
+    unchanged: 0,
+    skipped: 0,
+    failed: 0,
+  };
   readonly #options: ReportOptions;
   readonly #total: number;
-  readonly #progress: Progress;
+  readonly #progress: UploadProgress;
   #done = 0;
 
   constructor({ files, skipped, failed }: FileScan, options: ReportOptions) {
     this.#options = options;
     this.#total = files.length;
-    this.#progress = new Progress(files.length, process.stderr, () => systemClock.monotonic());
+    this.#progress = new UploadProgress(files.length, process.stderr, () => systemClock.monotonic());
     for (const { path, reason, ending } of skipped) {
       this.#note({ ...NOTHING, path, reason, status: "skipped" }, ending === undefined);
     }
@@ -55,7 +61,7 @@ export class Report {
     return this.#total - this.#done;
   }
 
-  take(outcome: Outcome): void {
+  take(outcome: UploadOutcome): void {
     this.#done++;
     this.#note(outcome);
     const beside = (["unchanged", "failed"] as const).filter((status) => this.#counts[status] > 0);
@@ -79,7 +85,7 @@ export class Report {
     else print(summary);
   }
 
-  #note(outcome: Outcome, isSaid = true): void {
+  #note(outcome: UploadOutcome, isSaid = true): void {
     const { path, status, id, title, reason } = outcome;
     this.#counts[status]++;
     if (reason !== null && isSaid) this.say(`${status}: ${lineOf(path)}: ${lineOf(reason)}`);

@@ -9,7 +9,7 @@ import { lineOf, linesOf } from "./text.ts";
 const COLUMNS = 100;
 const LINES = 6;
 
-export interface SearchOptions extends ConfigOptions {
+export interface SearchVerbOptions extends ConfigOptions {
   readonly scope?: readonly string[];
   readonly agent?: string;
   readonly topK?: string;
@@ -25,7 +25,7 @@ interface ScorePart {
   readonly score: number;
 }
 
-interface Result {
+interface SearchResult {
   readonly document_id: string;
   readonly title: string;
   readonly text: string;
@@ -40,13 +40,13 @@ interface Result {
 }
 
 interface SearchResponse {
-  readonly results: readonly Result[];
+  readonly results: readonly SearchResult[];
   readonly mode: string;
   readonly explain?: { readonly corrected: Readonly<Record<string, readonly string[]>> };
 }
 
 /** `gatehouse vault search`. */
-export async function searchVault(query: string, options: SearchOptions): Promise<void> {
+export async function searchVault(query: string, options: SearchVerbOptions): Promise<void> {
   const { topK, mode, agent, scope, explain } = options;
   if (topK !== undefined && !/^\d{1,9}$/.test(topK)) {
     throw new OperatorError(`--top-k takes a whole number, not ${JSON.stringify(topK)}`, undefined, 2);
@@ -79,7 +79,7 @@ export async function searchVault(query: string, options: SearchOptions): Promis
   else print(answer.results.map((result, index) => shown(result, index + 1)).join("\n\n"));
 }
 
-function shown(result: Result, place: number): string {
+function shown(result: SearchResult, place: number): string {
   const { title, scope, score, source_uri, document_id, text } = result;
   const indent = " ".repeat(String(place).length + 2);
   const width = Math.max((process.stdout.columns || COLUMNS) - indent.length, 20);
@@ -91,7 +91,7 @@ function shown(result: Result, place: number): string {
   ].join("\n");
 }
 
-function explained({ explain }: Result): readonly string[] {
+function explained({ explain }: SearchResult): readonly string[] {
   if (!explain) return [];
   const parts = (["keyword", "vector"] as const).flatMap((name) => {
     const part = explain[name];

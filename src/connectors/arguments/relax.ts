@@ -59,22 +59,22 @@ export function relax(schema: JsonSchema): SafeSchema {
 }
 
 type Keywords = Readonly<Record<string, unknown>>;
-type Draft = Record<string, unknown>;
+type SchemaCopy = Record<string, unknown>;
 
 /** A copied schema. If it is not exact, it accepts more than the original, never less. */
-interface Copied {
+interface CopiedSchema {
   readonly schema: JsonSchema | boolean;
   readonly isExact: boolean;
 }
 
 /** Copies the schemas inside a schema. */
 interface Inner {
-  copy(schema: unknown): Copied;
+  copy(schema: unknown): CopiedSchema;
   /** How many more schemas may be copied. */
   room(): number;
 }
 
-const ANYTHING: Copied = { schema: {}, isExact: false };
+const ANYTHING: CopiedSchema = { schema: {}, isExact: false };
 
 class Copy {
   readonly #root: JsonSchema;
@@ -89,7 +89,7 @@ class Copy {
   }
 
   /** @param within the references that are being expanded */
-  of(schema: unknown, level: number, within: readonly string[]): Copied {
+  of(schema: unknown, level: number, within: readonly string[]): CopiedSchema {
     if (level > MOST_LEVELS || !this.#affords(1)) return ANYTHING;
     if (typeof schema === "boolean") return { schema, isExact: true };
     // References below another `$id` point into another document.
@@ -98,7 +98,7 @@ class Copy {
       copy: (each) => this.of(each, level + 1, within),
       room: () => (level < MOST_LEVELS ? this.#nodesLeft : 0),
     };
-    const draft: Draft = {};
+    const draft: SchemaCopy = {};
     const parts = [
       copyPlain(schema, draft),
       this.#copyData(schema, draft),
@@ -110,7 +110,12 @@ class Copy {
     return schema.$ref === undefined ? copied : this.#referenced(schema.$ref, copied, level, within);
   }
 
-  #referenced(reference: unknown, besides: Copied, level: number, within: readonly string[]): Copied {
+  #referenced(
+    reference: unknown,
+    besides: CopiedSchema,
+    level: number,
+    within: readonly string[],
+  ): CopiedSchema {
     if (typeof reference !== "string" || within.includes(reference)) return { ...besides, isExact: false };
     const target = this.of(targetOf(this.#root, reference), level + 1, [...within, reference]);
     const isExact = target.isExact && besides.isExact;
@@ -124,7 +129,7 @@ class Copy {
     return true;
   }
 
-  #copyData(schema: Keywords, draft: Draft): boolean {
+  #copyData(schema: Keywords, draft: SchemaCopy): boolean {
     const { required } = schema;
     const fits = (data: unknown): boolean =>
       this.#affords(Math.ceil(sizeOf(data, DATA_OF_NODE * this.#nodesLeft) / DATA_OF_NODE));
@@ -137,7 +142,7 @@ class Copy {
   }
 }
 
-function copyProperties(schema: Keywords, draft: Draft, inner: Inner): boolean {
+function copyProperties(schema: Keywords, draft: SchemaCopy, inner: Inner): boolean {
   const { isExact, isWhole } = copyNamed(schema, draft, inner);
   if (schema.additionalProperties === undefined) return isExact;
   // A property whose definition was dropped would count as additional.
@@ -148,7 +153,12 @@ function copyProperties(schema: Keywords, draft: Draft, inner: Inner): boolean {
 }
 
 /** Like every copying function here: @returns whether the draft is exact. */
-function copyIf(schema: Keywords, draft: Draft, key: string, isTaken: (value: unknown) => boolean): boolean {
+function copyIf(
+  schema: Keywords,
+  draft: SchemaCopy,
+  key: string,
+  isTaken: (value: unknown) => boolean,
+): boolean {
   const value = schema[key];
   if (value === undefined) return true;
   if (!isTaken(value)) return false;
@@ -156,7 +166,7 @@ function copyIf(schema: Keywords, draft: Draft, key: string, isTaken: (value: un
   return true;
 }
 
-function copyPlain(schema: Keywords, draft: Draft): boolean {
+function copyPlain(schema: Keywords, draft: SchemaCopy): boolean {
   const isExact = [
     LEFT_OUT.every((key) => schema[key] === undefined),
     copyIf(schema, draft, "type", (type) => (Array.isArray(type) ? isTypes(type) : TYPES.includes(type))),
@@ -177,7 +187,11 @@ function isNames(names: unknown): boolean {
   return Array.isArray(names) && names.every((name) => typeof name === "string");
 }
 
-function copyNamed(schema: Keywords, draft: Draft, inner: Inner): { isExact: boolean; isWhole: boolean } {
+function copyNamed(
+  schema: Keywords,
+  draft: SchemaCopy,
+  inner: Inner,
+): { isExact: boolean; isWhole: boolean } {
   const map = schema.properties;
   if (map === undefined) return { isExact: true, isWhole: true };
   if (!isObject(map)) return { isExact: false, isWhole: false };
@@ -190,7 +204,7 @@ function copyNamed(schema: Keywords, draft: Draft, inner: Inner): { isExact: boo
   return { isExact: isWhole && copied.every(([, each]) => each.isExact), isWhole };
 }
 
-function copyHolders(schema: Keywords, draft: Draft, inner: Inner): boolean {
+function copyHolders(schema: Keywords, draft: SchemaCopy, inner: Inner): boolean {
   let isAllExact = true;
   for (const key of HOLDERS_OF_ONE) {
     const held = schema[key];
@@ -218,7 +232,7 @@ function copyList(schemas: readonly unknown[], inner: Inner): { copies: unknown[
 }
 
 /** Copies the keywords that accept less if the schemas that they hold accept more. */
-function copyNegative(schema: Keywords, draft: Draft, inner: Inner): boolean {
+function copyNegative(schema: Keywords, draft: SchemaCopy, inner: Inner): boolean {
   let isAllExact = true;
   if (schema.not !== undefined) {
     const not = inner.copy(schema.not);

@@ -2,7 +2,7 @@ import type { Sql, Tx } from "../../store/db.ts";
 import type { ConnectorStatus, StoredConnector } from "../connector.ts";
 import type { KeptTool } from "../tools/kept-tool.ts";
 
-interface Row {
+interface ConnectorRow {
   readonly id: number;
   readonly workspace_id: number;
   readonly name: string;
@@ -40,7 +40,7 @@ async function loadConnector(
   { workspaceId, id }: Pick<StoredConnector, "workspaceId" | "id">,
 ): Promise<LoadedConnector | undefined> {
   const find = `SELECT ${COLUMNS} FROM connectors WHERE workspace_id = $1 AND id = $2`;
-  const row = await sql.get<Row>(find, [workspaceId, id]);
+  const row = await sql.get<ConnectorRow>(find, [workspaceId, id]);
   return row && { stored: fromRow(row), isIntact: sql.seals.fits("connectors", row) };
 }
 
@@ -50,7 +50,7 @@ export async function readDefinition(
   { workspaceId, id }: Pick<StoredConnector, "workspaceId" | "id">,
 ): Promise<Uint8Array | undefined> {
   const find = "SELECT definition FROM connectors WHERE workspace_id = $1 AND id = $2";
-  const row = await sql.get<Pick<Row, "definition">>(find, [workspaceId, id]);
+  const row = await sql.get<Pick<ConnectorRow, "definition">>(find, [workspaceId, id]);
   return row?.definition;
 }
 
@@ -69,7 +69,7 @@ export async function insertConnector(
   tx: Tx,
   connector: Omit<StoredConnector, "id">,
 ): Promise<StoredConnector | undefined> {
-  const row = await tx.get<Pick<Row, "id">>(
+  const row = await tx.get<Pick<ConnectorRow, "id">>(
     `INSERT INTO connectors (workspace_id, name, kind, definition, scopes, status, error, tools, authorised_by,
        authorised_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
      ON CONFLICT (workspace_id, name) DO NOTHING RETURNING id`,
@@ -127,7 +127,7 @@ export async function deleteConnector(
   return gone > 0;
 }
 
-function fromRow(row: Row): StoredConnector {
+function fromRow(row: ConnectorRow): StoredConnector {
   return {
     id: row.id,
     workspaceId: row.workspace_id,

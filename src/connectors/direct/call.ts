@@ -10,23 +10,23 @@ import type { Call } from "../../gate/call.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import { UNKNOWN_TOOL } from "../../gate/usage/record.ts";
 import type { UsageTally } from "../../gate/usage/tally.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../../store/db.ts";
 import type { CatalogueTool } from "../catalogue.ts";
 import { type Invocation, invoke } from "../invoke.ts";
 import { agentRemoved, draining, stopped, tooMany, workspaceStopped } from "../refusals.ts";
 import { isToolName, type ToolRegistry } from "../registry.ts";
-import type { Progress, ToolAnswer } from "../source.ts";
+import type { ToolAnswer, ToolProgress } from "../source.ts";
 import { deny, failedAnswer, outputOf } from "./answer.ts";
 import { LateOutcomes } from "./late-outcomes.ts";
-import type { OpenCalls, PaidCall } from "./open-calls.ts";
+import type { PaidCall, UnsettledCalls } from "./open-calls.ts";
 import { lateDraft, settle, usageOf } from "./outcome.ts";
 import { admitAllowed, refuseStopped, requireAllowed } from "./rights.ts";
 
 export interface DirectCallParts {
   readonly db: Db;
-  readonly open: OpenCalls;
+  readonly open: UnsettledCalls;
   readonly budgets: Budgets;
   readonly usage: UsageTally;
   readonly ledger: Ledger;
@@ -41,7 +41,7 @@ export interface DirectCallParts {
 export interface DirectCallContext {
   /** Ends this one call. The caller aborts it when it gives up, and `DirectCalls` when the call must end. */
   readonly abort: AbortController;
-  readonly progress?: (progress: Progress) => void;
+  readonly progress?: (progress: ToolProgress) => void;
   /** Receives what is wrong with the arguments, before the call is answered with a text for a model. */
   readonly faulty?: (faults: readonly FieldError[]) => void;
 }
@@ -80,10 +80,10 @@ const CALLS_PER_WORKSPACE = 1_000;
  * Why Gatehouse ended a call; the reason of its abort signal. An object, so a client's own reason cannot be mistaken
  * for it.
  */
-class Interruption {
+class DirectCallInterruption {
   readonly reason: "agent_stopped" | "workspace_stopped" | "shutdown";
 
-  constructor(reason: Interruption["reason"]) {
+  constructor(reason: DirectCallInterruption["reason"]) {
     this.reason = reason;
   }
 
@@ -137,7 +137,7 @@ export class DirectCalls {
   stopAgent(workspaceId: number, agentId: number): void {
     for (const call of this.#running) {
       if (call.workspaceId === workspaceId && call.agentId === agentId) {
-        call.abort.abort(new Interruption("agent_stopped"));
+        call.abort.abort(new DirectCallInterruption("agent_stopped"));
       }
     }
   }
@@ -145,20 +145,20 @@ export class DirectCalls {
   /** Ends all calls of a workspace, including those made without an agent. */
   stopWorkspace(workspaceId: number): void {
     for (const call of this.#running) {
-      if (call.workspaceId === workspaceId) call.abort.abort(new Interruption("workspace_stopped"));
+      if (call.workspaceId === workspaceId) call.abort.abort(new DirectCallInterruption("workspace_stopped"));
     }
   }
 
   /** Refuses new calls and calls that still wait for a budget. Resolves when none is in flight. */
   async drain(): Promise<void> {
     this.#isDraining = true;
-    for (const call of this.#running) call.wait?.abort(new Interruption("shutdown"));
+    for (const call of this.#running) call.wait?.abort(new DirectCallInterruption("shutdown"));
     await this.#allEnded();
   }
 
   /** Ends every call when the process stops. Resolves when their outcomes are written, or left to the next start. */
   async stop(): Promise<void> {
-    for (const call of this.#running) call.abort.abort(new Interruption("shutdown"));
+    for (const call of this.#running) call.abort.abort(new DirectCallInterruption("shutdown"));
     await this.#allEnded();
     await this.#late.stop();
   }
@@ -285,7 +285,7 @@ export class DirectCalls {
       const { answer, outcome, code } = outcomeOf(invocation, signal);
       const isSent = invocation.status !== "aborted" || invocation.isSent;
       const durationMs = clock.monotonic() - began;
-      const draft: Draft = {
+      const draft: EntryDraft = {
         ...call.draft(outcome, code),
         phase: "outcome",
         ref: intent,
@@ -357,9 +357,9 @@ export class DirectCalls {
 function outcomeOf(
   invocation: Invocation,
   { reason }: AbortSignal,
-): { readonly answer: ToolAnswer; readonly outcome: Draft["outcome"]; readonly code?: string } {
+): { readonly answer: ToolAnswer; readonly outcome: EntryDraft["outcome"]; readonly code?: string } {
   if (invocation.status !== "aborted") return { ...invocation, outcome: invocation.status };
-  if (!(reason instanceof Interruption)) {
+  if (!(reason instanceof DirectCallInterruption)) {
     return { answer: failedAnswer("The call was cancelled."), outcome: "cancelled" };
   }
   return { answer: failedAnswer("The call was ended."), outcome: "cancelled", code: reason.code };
@@ -372,7 +372,7 @@ async function notBegun(
   { reason }: AbortSignal,
   agent: Agent | null,
 ): Promise<ToolAnswer> {
-  if (!(reason instanceof Interruption)) {
+  if (!(reason instanceof DirectCallInterruption)) {
     return deny(call, input, "cancelled", "The call was cancelled before it was made.");
   }
   throw reason.code === "agent_stopped" ? stopProblem(reason, agent) : draining();
@@ -380,6 +380,6 @@ async function notBegun(
 
 /** The answer to a call that a stop has ended. */
 function stopProblem(interruption: unknown, agent: Agent | null): Problem {
-  const isAgent = interruption instanceof Interruption && interruption.reason === "agent_stopped";
+  const isAgent = interruption instanceof DirectCallInterruption && interruption.reason === "agent_stopped";
   return isAgent && agent ? stopped(agent.name) : workspaceStopped();
 }

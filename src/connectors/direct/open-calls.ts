@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Budgets, Claim } from "../../gate/budget.ts";
 import type { Call } from "../../gate/call.ts";
 import { settleCall } from "../../gate/settle.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Admit, Ledger } from "../../ledger/ledger.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
@@ -28,7 +28,7 @@ export interface PaidCall {
  * a crash, the next start finds them by reading on from there. (Writing and deleting a row per call took 5 to 20 µs
  * each.)
  */
-export class OpenCalls {
+export class UnsettledCalls {
   readonly #db: Db;
   readonly #workspaces = new Map<
     number,
@@ -51,7 +51,7 @@ export class OpenCalls {
     this.#workspaces.set(workspaceId, open);
     open.entering += 1;
     try {
-      const commit = (more: Partial<Draft>, reserve?: (tx: Tx) => Promise<unknown> | undefined) =>
+      const commit = (more: Partial<EntryDraft>, reserve?: (tx: Tx) => Promise<unknown> | undefined) =>
         call.commit(async (tx, record) => {
           await reserve?.(tx);
           const seq = await record({ phase: "intent", outcome: "allowed", input, ...more });
@@ -138,7 +138,7 @@ export async function reportLostCalls(
   for (const [ref, { actor = "system", agent, tool, request_id: requestId, detail }] of lost) {
     const price = typeof detail?.price === "number" ? detail.price : undefined;
     await db.tx(async (tx) => {
-      const entry: Draft = {
+      const entry: EntryDraft = {
         ...{ phase: "outcome", ref, action: "tool.call", outcome: "failed", code: "unknown" },
         ...{ channel: "system", actor, agent, tool, requestId, credits: price },
       };

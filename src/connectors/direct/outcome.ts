@@ -2,9 +2,9 @@ import type { Agent } from "../../access/agents.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Budgets } from "../../gate/budget.ts";
 import { settleCall } from "../../gate/settle.ts";
-import type { Usage } from "../../gate/usage/record.ts";
+import type { UsageRecord } from "../../gate/usage/record.ts";
 import type { UsageTally } from "../../gate/usage/tally.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Db } from "../../store/db.ts";
 
@@ -31,7 +31,7 @@ export interface FinishedCall {
 export async function settle(
   { db, ledger, budgets, usage, clock }: OutcomeParts,
   call: FinishedCall,
-  draft: Draft,
+  draft: EntryDraft,
   charge: { readonly isSent: boolean; readonly price: number },
 ): Promise<void> {
   const { workspaceId, agent } = call;
@@ -53,11 +53,11 @@ export function usageOf(
   { workspaceId, agent, tool, durationMs }: FinishedCall,
   outcome: string,
   at: number,
-): Usage {
+): UsageRecord {
   return { workspaceId, agentId: agent?.id ?? null, kind: "tool", name: tool, outcome, at, durationMs };
 }
 
 /** The outcome as it is written late. Its text is left out: nobody has received it, and it may be long. */
-export function lateDraft({ output: _, ...draft }: Draft, lateMs: number): Draft {
+export function lateDraft({ output: _, ...draft }: EntryDraft, lateMs: number): EntryDraft {
   return { ...draft, detail: { ...draft.detail, late_ms: Math.max(0, Math.round(lateMs)) } };
 }

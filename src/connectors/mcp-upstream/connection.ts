@@ -6,7 +6,7 @@ import { SseLink } from "./http/sse-link.ts";
 import { StreamableLink } from "./http/streamable-link.ts";
 import type { UpstreamLink } from "./link.ts";
 import type { UpstreamParts } from "./parts.ts";
-import { Session } from "./session.ts";
+import { UpstreamSession } from "./session.ts";
 import { StdioLink } from "./stdio/stdio-link.ts";
 
 /** In-flight requests of one upstream over its program's pipes. */
@@ -21,7 +21,7 @@ const MOST_OUT_HTTP = 40;
  * The single connection of a source, shared by all of its callers. Made at the first request and made again after it
  * was lost. If that fails, it pauses before the next attempt.
  */
-export class Connection {
+export class UpstreamConnection {
   readonly #transport: McpDefinition["transport"];
   readonly #parts: UpstreamParts;
   readonly #breaker: Breaker;
@@ -29,8 +29,8 @@ export class Connection {
   readonly #mostOut: number;
   /** Open links and links that are still closing. */
   readonly #links = new Set<UpstreamLink>();
-  #session: Session | undefined;
-  #connecting: Promise<Session> | undefined;
+  #session: UpstreamSession | undefined;
+  #connecting: Promise<UpstreamSession> | undefined;
   /** Why nothing is tried now. */
   #fault: ConnectorError | undefined;
   #out = 0;
@@ -50,9 +50,12 @@ export class Connection {
    * another connection.
    * @throws ConnectorError
    */
-  async use<Answer>(signal: AbortSignal, work: (session: Session) => Promise<Answer>): Promise<Answer> {
+  async use<Answer>(
+    signal: AbortSignal,
+    work: (session: UpstreamSession) => Promise<Answer>,
+  ): Promise<Answer> {
     const permit = this.#enter();
-    let session: Session | undefined;
+    let session: UpstreamSession | undefined;
     try {
       session = await this.#connected(signal);
       let answer: Answer;
@@ -111,7 +114,7 @@ export class Connection {
   }
 
   /** Reports the result of a call to the breaker. */
-  #report(permit: Permit, fault: unknown, session: Session | undefined): void {
+  #report(permit: Permit, fault: unknown, session: UpstreamSession | undefined): void {
     const kind = fault instanceof ConnectorError ? fault.fault : undefined;
     // Without a session, the failed connect has been reported, or nothing was tried.
     if (!session || kind === "cancelled" || kind === "unavailable" || kind === undefined) {
@@ -129,7 +132,7 @@ export class Connection {
    * The connection, shared by all callers that wait for it. If one of them gives up, the connect continues for the
    * others.
    */
-  #connected(signal: AbortSignal): Promise<Session> {
+  #connected(signal: AbortSignal): Promise<UpstreamSession> {
     if (signal.aborted) return Promise.reject(cancelled(this.#parts));
     if (this.#session && !this.#session.closed) return Promise.resolve(this.#session);
     return new Promise((resolve, reject) => {
@@ -145,7 +148,7 @@ export class Connection {
     });
   }
 
-  async #connect(): Promise<Session> {
+  async #connect(): Promise<UpstreamSession> {
     // One process at a time: the previous one may hold a lock, a port or a file.
     if (this.#transport.type === "stdio") await Promise.all([...this.#links].map(({ ended }) => ended));
     try {
@@ -153,7 +156,7 @@ export class Connection {
       const link = this.#makeLink();
       this.#links.add(link);
       void link.ended.then(() => this.#links.delete(link));
-      const session = await Session.open(link, this.#parts, this.#changed);
+      const session = await UpstreamSession.open(link, this.#parts, this.#changed);
       this.#breaker.connected();
       this.#session = session;
       if (this.#fault)
@@ -183,7 +186,7 @@ export class Connection {
   }
 
   /** Another session may have replaced it since. */
-  #leave(session: Session): void {
+  #leave(session: UpstreamSession): void {
     if (this.#session === session) this.#session = undefined;
     session.retire();
   }

@@ -1,21 +1,21 @@
 import type { Clock } from "../../base/clock.ts";
 
 /** Which limit expired: too long without a sign of life, or too long in total. */
-export type Expiry = "silence" | "total";
+export type RequestDeadline = "silence" | "total";
 
 /** Calls `expire` once, after `silenceMs` without a sign of life or after `totalMs` in total. Never after `end`. */
 export class Deadline {
   readonly #clock: Clock;
   readonly #silenceMs: number;
   readonly #end: number;
-  readonly #expire: (expiry: Expiry) => void;
+  readonly #expire: (expiry: RequestDeadline) => void;
   #since: number;
   #cancel = () => {};
 
   constructor(
     clock: Clock,
     limits: { readonly silenceMs: number; readonly totalMs: number },
-    expire: (expiry: Expiry) => void,
+    expire: (expiry: RequestDeadline) => void,
   ) {
     this.#clock = clock;
     this.#silenceMs = limits.silenceMs;

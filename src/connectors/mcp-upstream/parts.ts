@@ -7,7 +7,7 @@ import type { Mask } from "../secrets/mask.ts";
 import type { ProgramUsers } from "./stdio/program-users.ts";
 
 /** Dependencies of an upstream MCP server's source. */
-export interface McpParts {
+export interface McpSourceParts {
   /** Checks addresses and follows redirects only within the origin. Every HTTP request goes through it. */
   readonly fetch: OutboundFetch;
   /** Masks the definition's secrets. All output of an upstream goes through it before anyone sees it. */
@@ -30,7 +30,7 @@ export interface McpParts {
 }
 
 /** The same with what belongs to one connector, for the files of this folder. */
-export interface UpstreamParts extends McpParts {
+export interface UpstreamParts extends McpSourceParts {
   readonly name: string;
   readonly handshakeMs: number;
   /** Paces everything that the upstream sends. */

@@ -1,5 +1,5 @@
 import type { Progress as Said } from "@modelcontextprotocol/sdk/types.js";
-import type { Progress } from "../source.ts";
+import type { ToolProgress } from "../source.ts";
 import { Allowance } from "./allowance.ts";
 import { shown } from "./faults.ts";
 import type { UpstreamParts } from "./parts.ts";
@@ -10,7 +10,7 @@ const MESSAGE_LIMIT = 1_000;
 
 /** Passes on an upstream's progress, masked and cut. Drops notifications above the limit. */
 export function progressTo(
-  told: (progress: Progress) => void,
+  told: (progress: ToolProgress) => void,
   parts: Pick<UpstreamParts, "clock" | "mask">,
 ): (said: Said) => void {
   const allowance = new Allowance(parts.clock, MOST_A_SECOND, 1_000);

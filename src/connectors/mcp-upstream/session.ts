@@ -10,7 +10,7 @@ import {
 import { VERSION } from "../../base/version.ts";
 import { ConnectorError } from "../source.ts";
 import { Allowance } from "./allowance.ts";
-import { Deadline, type Expiry } from "./deadline.ts";
+import { Deadline, type RequestDeadline } from "./deadline.ts";
 import { adding, cancelled, NotTaken, refusal, shown } from "./faults.ts";
 import type { UpstreamLink } from "./link.ts";
 import type { UpstreamParts } from "./parts.ts";
@@ -33,7 +33,7 @@ export interface RequestOptions {
 }
 
 /** One connection to an upstream after its handshake. It never reconnects: the `Connection` opens another. */
-export class Session {
+export class UpstreamSession {
   readonly #client: Client;
   readonly #link: UpstreamLink;
   readonly #parts: UpstreamParts;
@@ -51,7 +51,7 @@ export class Session {
    * @param changed called when the upstream reports that its tools have changed
    * @throws ConnectorError; the link is then closing
    */
-  static async open(link: UpstreamLink, parts: UpstreamParts, changed: () => void): Promise<Session> {
+  static async open(link: UpstreamLink, parts: UpstreamParts, changed: () => void): Promise<UpstreamSession> {
     const client = new Client(
       { name: "gatehouse", version: VERSION },
       // No roots, sampling, elicitation or tasks: the SDK answers requests for them with "Method not found".
@@ -73,7 +73,7 @@ export class Session {
       void link.close();
       throw handshakeFault(error, link, parts);
     }
-    return new Session(client, link, parts);
+    return new UpstreamSession(client, link, parts);
   }
 
   get closed(): boolean {
@@ -91,7 +91,7 @@ export class Session {
     if (signal.aborted) throw cancelled(this.#parts);
     // One per request: the SDK never removes its listener, and would cancel a request that has been answered.
     const giveUp = new AbortController();
-    let expiry: Expiry | undefined;
+    let expiry: RequestDeadline | undefined;
     const deadline = new Deadline(this.#parts.clock, options, (what) => {
       expiry = what;
       giveUp.abort("no answer in time");
@@ -131,7 +131,7 @@ export class Session {
     return this.#link.close();
   }
 
-  #late(expiry: Expiry, { silenceMs, totalMs, acts }: RequestOptions): ConnectorError {
+  #late(expiry: RequestDeadline, { silenceMs, totalMs, acts }: RequestOptions): ConnectorError {
     const what =
       expiry === "silence"
         ? `sent neither an answer nor progress for ${silenceMs} ms`

@@ -7,8 +7,8 @@ import { ConnectorError, type SourceCall, type ToolAnswer, type ToolSource } fro
 import { bindingOf, type KeptTool } from "../tools/kept-tool.ts";
 import { toolAnswer } from "./answer.ts";
 import { Changes } from "./changes.ts";
-import { Connection } from "./connection.ts";
-import type { McpParts, UpstreamParts } from "./parts.ts";
+import { UpstreamConnection } from "./connection.ts";
+import type { McpSourceParts, UpstreamParts } from "./parts.ts";
 import { progressTo } from "./progress.ts";
 import { listTools } from "./tools.ts";
 
@@ -32,7 +32,7 @@ const MOST_WARNED = 20;
 export function mcpSource(
   connector: { readonly name: string },
   definition: McpDefinition,
-  given: McpParts,
+  given: McpSourceParts,
 ): ToolSource {
   const asking = Math.min(HANDSHAKE_MS, given.timeoutMs);
   const handshakeMs =
@@ -48,7 +48,7 @@ export function mcpSource(
 
 class McpSource implements ToolSource {
   readonly #parts: UpstreamParts;
-  readonly #connection: Connection;
+  readonly #connection: UpstreamConnection;
   readonly #changes: Changes;
   readonly #listMs: number;
   #warned = "";
@@ -57,7 +57,7 @@ class McpSource implements ToolSource {
     this.#parts = parts;
     this.#listMs = listMs;
     this.#changes = new Changes(parts.clock, parts.toolsChanged);
-    this.#connection = new Connection(definition.transport, parts, () => this.#changes.noticed());
+    this.#connection = new UpstreamConnection(definition.transport, parts, () => this.#changes.noticed());
   }
 
   async list(signal: AbortSignal): Promise<readonly KeptTool[]> {

@@ -3,13 +3,13 @@ import type { ToolDescription } from "../source.ts";
 import type { ApiDocument } from "./document.ts";
 import { DocumentFault, DocumentTooLarge } from "./fault.ts";
 import { collectOperations } from "./operations/collect.ts";
-import { ToolNames } from "./operations/names.ts";
+import { OperationNames } from "./operations/names.ts";
 import type { ReservedName } from "./operations/parameters.ts";
 import { toolOf } from "./operations/tool.ts";
 import { openReferences } from "./references.ts";
 import { SchemaWork } from "./schema/budget.ts";
 
-export interface ListOptions {
+export interface OperationListOptions {
   /** The document's own server; null if `base_url` replaces all servers. */
   readonly server: string | null;
   readonly reserved: ReservedName | null;
@@ -23,12 +23,15 @@ export interface ListOptions {
  * Lists the operations of a document as tools. Operations that cannot be called are omitted.
  * @throws DocumentFault if none is left
  */
-export async function listTools(document: ApiDocument, options: ListOptions): Promise<ToolDescription[]> {
+export async function listTools(
+  document: ApiDocument,
+  options: OperationListOptions,
+): Promise<ToolDescription[]> {
   const work = new SchemaWork();
   const references = await openReferences(document.root, work);
   const collected = collectOperations(document.root, references);
   const { leaveOut, ...given } = options;
-  const parts = { ...given, references, work, names: new ToolNames(), documentUrl: document.url };
+  const parts = { ...given, references, work, names: new OperationNames(), documentUrl: document.url };
   const tools: ToolDescription[] = [];
   let firstFault: string | undefined;
   for (const each of collected) {

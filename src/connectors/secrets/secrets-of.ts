@@ -54,13 +54,13 @@ export function checkSecrets(definition: ConnectorDefinition): void {
 
 const TOO_MANY = `holds too many secrets: a connector may have ${MOST_SECRETS}, with ${MOST_CHARACTERS} characters in total. Each value of a cookie counts, and so does a header's value with and without its scheme`;
 
-type Field = readonly [path: string, secrets: readonly string[]];
+type SecretField = readonly [path: string, secrets: readonly string[]];
 
-function fieldsOf(definition: ConnectorDefinition): readonly Field[] {
+function fieldsOf(definition: ConnectorDefinition): readonly SecretField[] {
   return definition.kind === "mcp" ? ofTransport(definition.transport) : ofOpenApi(definition);
 }
 
-function ofTransport(transport: StdioTransport | HttpTransport): readonly Field[] {
+function ofTransport(transport: StdioTransport | HttpTransport): readonly SecretField[] {
   if (transport.type === "stdio") {
     return [
       ["/transport/env", ofEnvironment(transport.env)],
@@ -74,7 +74,7 @@ function ofTransport(transport: StdioTransport | HttpTransport): readonly Field[
   ];
 }
 
-function ofOpenApi({ spec, baseUrl, auth }: OpenApiDefinition): readonly Field[] {
+function ofOpenApi({ spec, baseUrl, auth }: OpenApiDefinition): readonly SecretField[] {
   return [
     ["/spec", typeof spec === "string" ? ofUrl(spec) : []],
     ["/base_url", baseUrl === null ? [] : ofUrl(baseUrl)],

@@ -26,11 +26,11 @@ export type CallOptions<Name extends RouteName> = ([ParametersOf<Name>] extends 
     readonly answered?: (headers: Headers) => void;
   };
 
-type Listener = () => void;
-const signedOut = new Set<Listener>();
+type ClientListener = () => void;
+const signedOut = new Set<ClientListener>();
 
 /** Calls `listener` when an answer shows that the session has ended. @returns a function that stops this */
-export function onSignedOut(listener: Listener): () => void {
+export function onSignedOut(listener: ClientListener): () => void {
   signedOut.add(listener);
   return () => void signedOut.delete(listener);
 }

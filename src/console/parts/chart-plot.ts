@@ -1,6 +1,6 @@
 import uPlot from "uplot";
 
-export interface Series {
+export interface ChartSeries {
   readonly name: string;
   /** One value for each slot; null if there is none. */
   readonly values: readonly (number | null)[];
@@ -13,7 +13,7 @@ export interface ChartStyle {
   readonly kind: "bars" | "lines";
   /** Whether axis ticks are whole numbers only. */
   readonly isWhole: boolean;
-  data(slots: readonly string[], stepSeconds: number, series: readonly Series[]): uPlot.AlignedData;
+  data(slots: readonly string[], stepSeconds: number, series: readonly ChartSeries[]): uPlot.AlignedData;
 }
 
 /** Distinguishable with colour blindness (after Okabe and Ito), with at least 3:1 contrast on light and dark. */
@@ -25,7 +25,7 @@ const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
   [1, 2, 5].map((step) => step * 10 ** power),
 ).flat();
 
-export function colourOf({ tone }: Series, index: number): string {
+export function colourOf({ tone }: ChartSeries, index: number): string {
   return tone === undefined ? (COLOURS[index % COLOURS.length] ?? TONES.plain) : TONES[tone];
 }
 
@@ -53,7 +53,7 @@ export function slotText(slot: string, stepSeconds: number): string {
 export interface PlotParts {
   readonly slots: readonly string[];
   readonly stepSeconds: number;
-  readonly series: readonly Series[];
+  readonly series: readonly ChartSeries[];
   readonly look: ChartStyle;
   readonly format: (value: number) => string;
   /** Called with the index of the slot under the pointer, or null. */
@@ -98,7 +98,7 @@ function optionsFor(
   const { color: muted, font } = getComputedStyle(element);
   const axis = { stroke: muted, font, grid: { stroke: muted, width: 0.2 }, ticks: { show: false } };
   const isDays = stepSeconds >= DAY_SECONDS;
-  const one = (each: Series, index: number): uPlot.Series => {
+  const one = (each: ChartSeries, index: number): uPlot.Series => {
     const colour = colourOf(each, index);
     if (look.kind === "lines") {
       return { stroke: colour, width: 2, spanGaps: false, points: { show: true, size: 5, fill: colour } };
@@ -152,7 +152,7 @@ function middles(slots: readonly string[], stepSeconds: number): number[] {
 }
 
 /** Stacks each series on those before it. */
-function stack(series: readonly Series[]): number[][] {
+function stack(series: readonly ChartSeries[]): number[][] {
   let below: readonly number[] = [];
   return series.map(({ values }) => {
     const top = values.map((value, slot) => (below[slot] ?? 0) + (value ?? 0));

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { type Series, slotText } from "./chart-plot.ts";
+import { type ChartSeries, slotText } from "./chart-plot.ts";
 
 /** A chart's data as a table, built when it is opened. Newest slot first. */
 export function ChartTable({
@@ -13,7 +13,7 @@ export function ChartTable({
   readonly label: string;
   readonly slots: readonly string[];
   readonly stepSeconds: number;
-  readonly series: readonly Series[];
+  readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
 }): JSX.Element {
   const [isOpen, setOpen] = useState(false);

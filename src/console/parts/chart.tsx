@@ -1,11 +1,11 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { type ChartStyle, colourOf, type Series, slotText, startPlot } from "./chart-plot.ts";
+import { type ChartSeries, type ChartStyle, colourOf, slotText, startPlot } from "./chart-plot.ts";
 import { ChartTable } from "./chart-table.tsx";
 import { useScheme } from "./use-scheme.ts";
 
-export type { Series } from "./chart-plot.ts";
+export type { ChartSeries } from "./chart-plot.ts";
 
 /**
  * Values over time. The legend shows the values of the slot under the pointer, or else the totals. The table below
@@ -24,11 +24,11 @@ export function Chart({
   /** Start of each slot, RFC 3339. */
   readonly slots: readonly string[];
   readonly stepSeconds: number;
-  readonly series: readonly Series[];
+  readonly series: readonly ChartSeries[];
   readonly look: ChartStyle;
   readonly format: (value: number) => string;
   /** The total of a series over all slots. Left out if a total means nothing. */
-  readonly whole?: (series: Series) => string;
+  readonly whole?: (series: ChartSeries) => string;
 }): JSX.Element {
   const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -89,10 +89,10 @@ export function Chart({
 }
 
 function valueText(
-  series: Series,
+  series: ChartSeries,
   slot: number | null,
   format: (value: number) => string,
-  whole: ((series: Series) => string) | undefined,
+  whole: ((series: ChartSeries) => string) | undefined,
 ): string {
   if (slot === null) return whole?.(series) ?? "";
   const value = series.values[slot] ?? null;

@@ -3,7 +3,7 @@ import type { FeedEventName, FeedEvents } from "../../http/api.ts";
 /** The state of the event stream. */
 export type FeedState = "connecting" | "live" | "lost";
 
-type Listener<Name extends FeedEventName> = (data: FeedEvents[Name]) => void;
+type FeedListener<Name extends FeedEventName> = (data: FeedEvents[Name]) => void;
 /** A message between tabs: an event, the stream's state, or a new tab asking for both. */
 type TabMessage =
   | { readonly kind: "hello" }
@@ -39,7 +39,7 @@ const NAMES: readonly FeedEventName[] = [
  * Nothing is replayed. After each `feed.open` and `feed.reset`, data read earlier may be stale: `onGap` reports both.
  */
 export class Feed {
-  readonly #listeners = new Map<FeedEventName, Set<Listener<FeedEventName>>>();
+  readonly #listeners = new Map<FeedEventName, Set<FeedListener<FeedEventName>>>();
   readonly #states = new Set<() => void>();
   readonly #last = new Map<FeedEventName, unknown>();
   readonly #refused: () => void;
@@ -107,11 +107,11 @@ export class Feed {
   }
 
   /** @returns a function that stops listening */
-  listen<Name extends FeedEventName>(name: Name, listener: Listener<Name>): () => void {
+  listen<Name extends FeedEventName>(name: Name, listener: FeedListener<Name>): () => void {
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners);
-    listeners.add(listener as Listener<FeedEventName>);
-    return () => void listeners.delete(listener as Listener<FeedEventName>);
+    listeners.add(listener as FeedListener<FeedEventName>);
+    return () => void listeners.delete(listener as FeedListener<FeedEventName>);
   }
 
   /** Calls `listener` whenever events may have been missed. @returns a function that stops this */

@@ -4,7 +4,7 @@ import { latencyClass } from "./latency.ts";
 export type UsageKind = "task" | "model" | "tool";
 
 /** The result of a task, a model call or a tool call. */
-export interface Usage {
+export interface UsageRecord {
   readonly workspaceId: number;
   /** Null: the caller acts as no agent. */
   readonly agentId: number | null;
@@ -50,7 +50,7 @@ export function slotOf(at: number, width: number): number {
 }
 
 /** The row that a call adds, with its key and amounts. */
-export function countOf(usage: Usage): UsageCount {
+export function countOf(usage: UsageRecord): UsageCount {
   const isMeasured = usage.outcome === "succeeded" || usage.outcome === "failed";
   return {
     slot: slotOf(usage.at, FIVE_MINUTES_MS),
@@ -67,7 +67,7 @@ export function countOf(usage: Usage): UsageCount {
 }
 
 /** Adds a finished call or task to the statistics, in the transaction of its entry: one statement, one row. */
-export function recordUsage(tx: Tx, usage: Usage): Promise<void> {
+export function recordUsage(tx: Tx, usage: UsageRecord): Promise<void> {
   return addCount(tx, usage.workspaceId, countOf(usage));
 }
 

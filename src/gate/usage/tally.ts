@@ -1,6 +1,6 @@
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../store/db.ts";
-import { addCount, countOf, type Usage, type UsageCount } from "./record.ts";
+import { addCount, countOf, type UsageCount, type UsageRecord } from "./record.ts";
 
 /** The most rows kept in memory: far more than the tools called in five seconds, by however many agents. */
 const ROW_LIMIT = 10_000;
@@ -34,7 +34,7 @@ export class UsageTally {
    * Counts a call. If there is no room for another row, because the store cannot be written, the call is left out and
    * a warning logged.
    */
-  note(usage: Usage): void {
+  note(usage: UsageRecord): void {
     this.#add(usage.workspaceId, countOf(usage));
   }
 

@@ -68,7 +68,7 @@ class DeliveredChunks {
   }
 }
 
-interface Connection {
+interface SseConnection {
   /**
    * Waits while the client has much left to read, after it was given this many bytes. False if it has stopped
    * reading.
@@ -84,7 +84,7 @@ interface Connection {
 async function* frames(
   reader: EventReader,
   signal: AbortSignal,
-  connection: Connection,
+  connection: SseConnection,
 ): AsyncGenerator<Uint8Array, void> {
   const leave = () => reader.close();
   signal.addEventListener("abort", leave, { once: true });

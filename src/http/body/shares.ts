@@ -42,7 +42,7 @@ export interface OpenBody {
 
 const NOBODY_TOLD = (): void => {};
 
-class Reading implements OpenBody {
+class BodyReading implements OpenBody {
   readonly workspaceId: number;
   readonly #shares: BodyShares;
   held = 0;
@@ -86,7 +86,7 @@ export class BodyShares {
   readonly #clock: Clock;
   readonly #whole: number;
   readonly #perWorkspace: number;
-  readonly #readings = new Set<Reading>();
+  readonly #readings = new Set<BodyReading>();
   readonly #heldBy = new Map<number, number>();
   #held = 0;
   #endLooks: (() => void) | null = null;
@@ -104,14 +104,14 @@ export class BodyShares {
 
   /** Starts reading a body. The caller MUST already be authenticated and allowed to make the call. */
   open(workspaceId: number): OpenBody {
-    const reading = new Reading(this, workspaceId);
+    const reading = new BodyReading(this, workspaceId);
     this.#readings.add(reading);
     this.#endLooks ??= every(this.#clock, WINDOW_MS / LOOKS, () => this.#look());
     return reading;
   }
 
   /** @see OpenBody.take */
-  take(reading: Reading, bytes: number): void {
+  take(reading: BodyReading, bytes: number): void {
     if (reading.refusal) throw reading.refusal;
     const { workspaceId } = reading;
     const wanted = (this.#heldBy.get(workspaceId) ?? 0) + bytes;
@@ -134,10 +134,10 @@ export class BodyShares {
    * The largest body of the workspace that uses most. When all memory is used, that workspace has more than an equal
    * share.
    */
-  #largestOfMost(): Reading {
+  #largestOfMost(): BodyReading {
     let most = { workspaceId: 0, held: 0 };
     for (const [workspaceId, held] of this.#heldBy) if (held > most.held) most = { workspaceId, held };
-    let largest: Reading | undefined;
+    let largest: BodyReading | undefined;
     for (const reading of this.#readings) {
       if (reading.workspaceId !== most.workspaceId) continue;
       if (!largest || reading.held > largest.held) largest = reading;
@@ -156,14 +156,14 @@ export class BodyShares {
     }
   }
 
-  #giveUp(reading: Reading, problem: Problem): void {
+  #giveUp(reading: BodyReading, problem: Problem): void {
     this.close(reading);
     reading.refusal = problem;
     reading.refused(problem);
   }
 
   /** @see OpenBody.close */
-  close(reading: Reading): void {
+  close(reading: BodyReading): void {
     this.#add(reading.workspaceId, -reading.held);
     reading.held = 0;
     this.#readings.delete(reading);

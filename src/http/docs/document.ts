@@ -8,7 +8,7 @@ export function openapiDocument(app: AnyElysia): object {
   // The plugin replaces an operation's parameters by its path parameters, so the query parameters are restored here.
   for (const { path, method, hooks } of app.routes) {
     const described: object = paths[path.replaceAll(/:([^/]+)/g, "{$1}")] ?? {};
-    const operation: Operation | undefined = Reflect.get(described, method.toLowerCase());
+    const operation: DocumentedOperation | undefined = Reflect.get(described, method.toLowerCase());
     const own: readonly object[] = hooks?.detail?.parameters ?? [];
     const lost = own.filter((parameter) => operation?.parameters?.includes(parameter) === false);
     if (operation && lost.length > 0) operation.parameters = [...(operation.parameters ?? []), ...lost];
@@ -25,7 +25,7 @@ export function openapiDocument(app: AnyElysia): object {
   };
 }
 
-interface Operation {
+interface DocumentedOperation {
   parameters?: readonly object[];
 }
 

@@ -14,8 +14,8 @@ const ASKED_BY = {
   "text/csv": "csv",
   "application/zip": "article14",
 } as const satisfies Record<string, LedgerFormat>;
-type MediaType = keyof typeof ASKED_BY;
-const OFFERED = Object.keys(ASKED_BY) as readonly MediaType[];
+type ExportMediaType = keyof typeof ASKED_BY;
+const OFFERED = Object.keys(ASKED_BY) as readonly ExportMediaType[];
 
 /** The media type of each format in responses and in the API document. */
 export const LEDGER_MEDIA_TYPES = {
@@ -23,7 +23,7 @@ export const LEDGER_MEDIA_TYPES = {
   ndjson: "application/x-ndjson",
   csv: "text/csv",
   article14: "application/zip",
-} as const satisfies Record<LedgerFormat, MediaType>;
+} as const satisfies Record<LedgerFormat, ExportMediaType>;
 
 export interface NegotiatedFormat {
   readonly format: LedgerFormat;
@@ -32,7 +32,7 @@ export interface NegotiatedFormat {
 
 /** The format named in the query, else the one that the Accept header prefers, else JSON. */
 export function chooseFormat(named: LedgerFormat | undefined, accept: string | null): NegotiatedFormat {
-  const type: MediaType =
+  const type: ExportMediaType =
     named === undefined ? (preferredType(accept, OFFERED) ?? "application/json") : LEDGER_MEDIA_TYPES[named];
   return {
     format: ASKED_BY[type],

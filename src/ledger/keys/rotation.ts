@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Tx } from "../../store/db.ts";
 import { storeCheckpoint } from "../checkpoints/checkpoints.ts";
-import type { Draft } from "../entry.ts";
+import type { EntryDraft } from "../entry.ts";
 import type { LedgerHeads } from "../heads/heads.ts";
 import type { Ledger } from "../ledger.ts";
 import { checkpointText } from "../proof/checkpoint.ts";
@@ -31,7 +31,7 @@ const ACTION = "ledger.rotate_key";
  */
 export async function rotateKey(
   { ledger, heads, keys, clock, workspaces, signed }: RotationParts,
-  origin: Pick<Draft, "actor" | "channel" | "requestId">,
+  origin: Pick<EntryDraft, "actor" | "channel" | "requestId">,
 ): Promise<void> {
   await keys.rotate(async (tx, change) => {
     for (const { id, name } of workspaces()) {

@@ -16,7 +16,7 @@ export interface CheckedTail {
   readonly bits: ReadonlyMap<string, Uint8Array>;
 }
 
-interface Tail extends CheckedTail {
+interface GrowingTail extends CheckedTail {
   readonly block: number;
   /** The tree of all entries up to the last one that was checked. */
   readonly tree: GrowingTree;
@@ -36,7 +36,7 @@ const ROWS =
 export class CheckedTails {
   readonly #db: Pick<Sql, "all" | "get">;
   /** By workspace, the least recently changed first. */
-  readonly #tails = new Map<number, Tail>();
+  readonly #tails = new Map<number, GrowingTail>();
 
   constructor(db: Pick<Sql, "all" | "get">) {
     this.#db = db;
@@ -62,7 +62,7 @@ export class CheckedTails {
   }
 
   /** Undefined if the entries since do not lead to the signed root: all of the block is then read again. */
-  async #grown(workspaceId: number, known: Tail, signed: TreeHead): Promise<Tail | undefined> {
+  async #grown(workspaceId: number, known: GrowingTail, signed: TreeHead): Promise<GrowingTail | undefined> {
     const rows = await this.#db.all<StoredEntry>(ROWS, [workspaceId, known.tree.size, signed.size]);
     const tree = known.tree.copy();
     for (const { seq, leaf, bytes } of rows) {
@@ -77,7 +77,7 @@ export class CheckedTails {
     return tail;
   }
 
-  #keep(workspaceId: number, tail: Tail): void {
+  #keep(workspaceId: number, tail: GrowingTail): void {
     const kept = this.#tails.get(workspaceId);
     // Another list may have gone further meanwhile.
     if (kept && kept.tree.size > tail.tree.size) return;
@@ -89,7 +89,7 @@ export class CheckedTails {
 }
 
 /** Adds entries whose bytes were checked. Adding one twice changes nothing. */
-function add({ block, leaves, bits }: Tail, entries: readonly StoredEntry[]): void {
+function add({ block, leaves, bits }: GrowingTail, entries: readonly StoredEntry[]): void {
   for (const { seq, leaf, bytes } of entries) {
     const place = seq - 1 - block * BLOCK;
     leaves.set(leaf, place * HASH_BYTES);

@@ -116,9 +116,9 @@ export class LedgerLists {
     return this.#reading(workspaceId).entries(new Set(seqs));
   }
 
-  #reading(workspaceId: number): Reading {
+  #reading(workspaceId: number): ListReading {
     const checked = { blocks: this.#blocks, entries: this.#entries, tails: this.#tails };
-    return new Reading(this.#parts, workspaceId, checked);
+    return new ListReading(this.#parts, workspaceId, checked);
   }
 }
 
@@ -130,7 +130,7 @@ interface Checked {
 }
 
 /** One call's view of a ledger, with the size it had when the call began. */
-class Reading {
+class ListReading {
   readonly size: number;
   readonly #parts: LedgerListsParts;
   readonly #workspaceId: number;

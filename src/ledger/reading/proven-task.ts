@@ -145,7 +145,7 @@ export interface CallRow {
 }
 
 /** The columns of a task's row that the ledger also contains, with its calls. */
-export interface TaskRow extends ProvenUsage {
+export interface ComparedTaskRow extends ProvenUsage {
   readonly agent: string;
   readonly tier: number;
   readonly createdBy: string;
@@ -162,7 +162,7 @@ export interface TaskRow extends ProvenUsage {
  * Compares a task's rows with the ledger, in both directions: each row has its entry, and each entry its row.
  * @returns the name of what differs; null if nothing does
  */
-export function taskDifference(row: TaskRow, proven: ProvenTask): string | null {
+export function taskDifference(row: ComparedTaskRow, proven: ProvenTask): string | null {
   const { dispatch, usage, model, open } = proven;
   // An agent's name that could be a secret is omitted from the dispatch.
   const { seq, agent = row.agent, actor, tier = row.tier } = dispatch ?? {};

@@ -1,7 +1,7 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { BITS_BYTES, BLOCK, blockBits, type IndexedEntry, keysOf } from "../reading/block-index.ts";
 import { formOf } from "./form.ts";
-import { type Report, span } from "./report.ts";
+import { span, type VerificationReport } from "./report.ts";
 import type { TreePosition } from "./walk.ts";
 
 /** Keys per query. Unused parameters are null, which no row matches. */
@@ -29,7 +29,7 @@ interface IndexRow {
 export class IndexCheck {
   readonly #database: ReadOnlyDatabase;
   readonly #workspaceId: number;
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   /** Number of blocks that must be indexed. */
   readonly #complete: number;
   readonly #unknown = new Set<number>();
@@ -38,7 +38,7 @@ export class IndexCheck {
   #rows = 0;
 
   /** @param size Number of entries for which there must be an index */
-  constructor(database: ReadOnlyDatabase, workspaceId: number, size: number, report: Report) {
+  constructor(database: ReadOnlyDatabase, workspaceId: number, size: number, report: VerificationReport) {
     this.#database = database;
     this.#workspaceId = workspaceId;
     this.#report = report;

@@ -1,9 +1,9 @@
 import { DatabaseUnreadable, NEWEST_SCHEMA, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import type { Report } from "./report.ts";
+import type { VerificationReport } from "./report.ts";
 import { evidenceTables } from "./schema.ts";
 
 /** Whether the file is a Gatehouse database with a schema that this program knows. Otherwise reports why not. */
-export function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {
+export function isVerifiable(database: ReadOnlyDatabase, report: VerificationReport): boolean {
   const { isOurs, schemaVersion } = database;
   if (!isOurs || schemaVersion < 1) {
     report.undecided(
@@ -21,7 +21,7 @@ export function isVerifiable(database: ReadOnlyDatabase, report: Report): boolea
 }
 
 /** Reports damaged pages of the tables that contain evidence. */
-export function checkIntegrity(database: ReadOnlyDatabase, report: Report): void {
+export function checkIntegrity(database: ReadOnlyDatabase, report: VerificationReport): void {
   for (const table of evidenceTables(database.schemaVersion)) {
     try {
       for (const problem of database.integrityProblems(table)) {
@@ -37,7 +37,7 @@ export function checkIntegrity(database: ReadOnlyDatabase, report: Report): void
   }
 }
 
-export function reportUnreadable(report: Report, error: DatabaseUnreadable): void {
+export function reportUnreadable(report: VerificationReport, error: DatabaseUnreadable): void {
   if (error.isDamaged) {
     report.tampered(
       "database_damaged",

@@ -18,7 +18,7 @@ import { FIRST_WITH_HEADS } from "./head.ts";
 import { checkNamed, compareKeys, Keyring, storedKeys } from "./keyring.ts";
 import { type LedgerParts, type WalkedLedger, walkLedger } from "./ledger.ts";
 import { readHeads, reportAge, type StoredHeads } from "./node-head.ts";
-import { counted, Report } from "./report.ts";
+import { counted, VerificationReport } from "./report.ts";
 import { checkSchema } from "./schema.ts";
 import { checkSealedRows } from "./sealed-rows.ts";
 import {
@@ -27,7 +27,7 @@ import {
   isBegun,
   reportEmpty,
   storedWorkspaces,
-  type Workspace,
+  type VerifiedWorkspace,
 } from "./workspaces.ts";
 
 /** The result for one workspace's ledger. */
@@ -79,7 +79,7 @@ export async function verifyDirectory(
 }
 
 function unsettled(): DirectoryVerification {
-  const report = new Report();
+  const report = new VerificationReport();
   report.undecided(
     "files_changed",
     "The files changed during every attempt to read them, so the result may mix two states. Verify again while no server is starting or stopping on them.",
@@ -88,14 +88,14 @@ function unsettled(): DirectoryVerification {
 }
 
 interface WalkedWorkspace {
-  readonly workspace: Workspace;
-  readonly report: Report;
+  readonly workspace: VerifiedWorkspace;
+  readonly report: VerificationReport;
   readonly walked: WalkedLedger | null;
 }
 
 /** One reading of the file. */
 class DirectoryExamination {
-  readonly #report = new Report();
+  readonly #report = new VerificationReport();
   readonly #request: DirectoryRequest;
   readonly #tools: VerifyTools;
   readonly #ledgers: WalkedWorkspace[] = [];
@@ -193,7 +193,7 @@ class DirectoryExamination {
   }
 
   /** Like `#checkKeys`: the entry that created a workspace may be missing. */
-  #checkCreated(workspaces: readonly Workspace[]): void {
+  #checkCreated(workspaces: readonly VerifiedWorkspace[]): void {
     if (!this.#isWhole) return;
     const created = new Set(this.#ledgers.flatMap(({ walked }) => [...(walked?.created ?? [])]));
     checkCreated(workspaces, created, this.#report);
@@ -210,7 +210,7 @@ class DirectoryExamination {
   }
 
   /** The requested workspaces. */
-  #workspaces(database: ReadOnlyDatabase, origins: string): readonly Workspace[] {
+  #workspaces(database: ReadOnlyDatabase, origins: string): readonly VerifiedWorkspace[] {
     const all = storedWorkspaces(database, this.#report);
     checkOrphans(database, all, this.#report);
     const { workspace, trust } = this.#request;
@@ -263,10 +263,10 @@ class DirectoryExamination {
 
   async #walk(
     parts: Pick<LedgerParts, "database" | "keys" | "heads">,
-    workspace: Workspace,
+    workspace: VerifiedWorkspace,
     origins: string,
   ): Promise<void> {
-    const report = new Report(workspace.name);
+    const report = new VerificationReport(workspace.name);
     const origin = `${origins}${workspace.name}`;
     let walked: WalkedLedger | null = null;
     try {

@@ -2,7 +2,7 @@ import type { SqlValue } from "../../store/db.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { storedExpiry } from "../expiry.ts";
 import { formOf } from "./form.ts";
-import type { Report } from "./report.ts";
+import type { VerificationReport } from "./report.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -13,7 +13,7 @@ export interface ExpiringParts {
   readonly last: number;
   /** Milliseconds. */
   readonly now: number;
-  readonly report: Report;
+  readonly report: VerificationReport;
 }
 
 /**

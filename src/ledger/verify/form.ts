@@ -1,7 +1,7 @@
 import { findExcess } from "../../base/json-limits.ts";
 
 /** The fields of an entry in the form that `encodeEntry` writes, as far as the checks use them. */
-export interface EntryFields {
+export interface VerifiedEntryFields {
   readonly seq: number;
   /** Hex. */
   readonly prev: string;
@@ -30,7 +30,7 @@ export interface EntryFields {
 /** The contents of an entry's bytes, and what in them this program would never have written; null if nothing. */
 export interface EntryForm {
   /** Null if the bytes are not a JSON object. */
-  readonly fields: Partial<EntryFields> | null;
+  readonly fields: Partial<VerifiedEntryFields> | null;
   readonly problem: string | null;
 }
 
@@ -57,17 +57,17 @@ const oneOf =
   (value) =>
     typeof value === "string" && values.includes(value);
 
-interface Field {
+interface FormField {
   readonly name: string;
   readonly check: Check;
   readonly isRequired: boolean;
 }
 
-const always = (name: string, check: Check): Field => ({ name, check, isRequired: true });
-const maybe = (name: string, check: Check): Field => ({ name, check, isRequired: false });
+const always = (name: string, check: Check): FormField => ({ name, check, isRequired: true });
+const maybe = (name: string, check: Check): FormField => ({ name, check, isRequired: false });
 
 /** In the order in which they are written. */
-const FIELDS: readonly Field[] = [
+const FIELDS: readonly FormField[] = [
   always("action", text),
   always("actor", text),
   maybe("agent", text),

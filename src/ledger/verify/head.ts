@@ -6,7 +6,7 @@ import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
 import { parseSignedHead } from "../proof/signed-head.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import type { StoredHeads } from "./node-head.ts";
-import { counted, type Report, span } from "./report.ts";
+import { counted, span, type VerificationReport } from "./report.ts";
 
 /** The first schema whose commits sign the heads of the ledgers. */
 export const FIRST_WITH_HEADS = 13;
@@ -16,7 +16,7 @@ const ANY_ROW =
   " SELECT 1 FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 LIMIT 1";
 const NOTES = "SELECT note FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 ORDER BY size";
 
-export interface HeadParts {
+export interface VerifiedHeadParts {
   readonly database: ReadOnlyDatabase;
   readonly workspaceId: number;
   readonly origin: string;
@@ -26,7 +26,7 @@ export interface HeadParts {
   /** The keys in the database, oldest first. */
   readonly storedKeys: readonly Uint8Array[];
   readonly tools: VerifyTools;
-  readonly report: Report;
+  readonly report: VerificationReport;
 }
 
 /** A ledger's head that a valid signature covers. */
@@ -36,7 +36,7 @@ export interface SignedHead extends Checkpoint {
 }
 
 /** The head that the last commit signed; null if there is no valid one, which is reported. */
-export async function readHead(parts: HeadParts): Promise<SignedHead | null> {
+export async function readHead(parts: VerifiedHeadParts): Promise<SignedHead | null> {
   const { workspaceId, heads, report } = parts;
   const text = heads.texts.get(workspaceId);
   if (text === undefined) {
@@ -53,7 +53,10 @@ export async function readHead(parts: HeadParts): Promise<SignedHead | null> {
   return null;
 }
 
-function headAmongAll({ workspaceId, origin, heads, report }: HeadParts, text: string): SignedHead | null {
+function headAmongAll(
+  { workspaceId, origin, heads, report }: VerifiedHeadParts,
+  text: string,
+): SignedHead | null {
   const head = parseHead(text);
   if (head.origin !== origin || head.workspaceId !== workspaceId) {
     reportForeign(report, head.origin);
@@ -63,7 +66,7 @@ function headAmongAll({ workspaceId, origin, heads, report }: HeadParts, text: s
 }
 
 /** Reads the head of a version that signed each head individually. */
-async function singleHead(parts: HeadParts, text: string): Promise<SignedHead | null> {
+async function singleHead(parts: VerifiedHeadParts, text: string): Promise<SignedHead | null> {
   const { origin, keys, tools, report } = parts;
   const head = parseSignedHead(text);
   if (head.origin !== origin) {
@@ -87,12 +90,12 @@ async function singleHead(parts: HeadParts, text: string): Promise<SignedHead | 
   return { ...head, signers };
 }
 
-function reportForeign(report: Report, origin: string): void {
+function reportForeign(report: VerificationReport, origin: string): void {
   const message = `The ledger's head belongs to another ledger, ${JSON.stringify(origin)}.`;
   report.tampered("head_of_another_ledger", message);
 }
 
-function reportMissing({ database, workspaceId, heads, report }: HeadParts): void {
+function reportMissing({ database, workspaceId, heads, report }: VerifiedHeadParts): void {
   if (database.schemaVersion < FIRST_WITH_HEADS) return;
   if (heads.isUnsigned) {
     report.undecided(
@@ -108,7 +111,7 @@ function reportMissing({ database, workspaceId, heads, report }: HeadParts): voi
 }
 
 /** Reports entries after the signed head. */
-export function reportUnsignedTail(report: Report, head: SignedHead | null, last: number): void {
+export function reportUnsignedTail(report: VerificationReport, head: SignedHead | null, last: number): void {
   if (!head || last <= head.size) return;
   const { size } = head;
   report.tampered(
@@ -122,7 +125,7 @@ export function reportUnsignedTail(report: Report, head: SignedHead | null, last
  * Compares the stored checkpoints with those that the head covers. Skipped if a checkpoint has already been reported.
  */
 export function checkSeries(
-  { database, workspaceId, report }: Pick<HeadParts, "database" | "workspaceId" | "report">,
+  { database, workspaceId, report }: Pick<VerifiedHeadParts, "database" | "workspaceId" | "report">,
   head: SignedHead | null,
   tools: Pick<VerifyTools, "sha256">,
 ): void {

@@ -2,8 +2,8 @@ import { OperatorError } from "../../base/errors.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { formatVerifierKey, keyIdOf, NoteError, parseVerifierKey, type VerifierKey } from "../proof/note.ts";
 import type { TrustAnchors, VerifyTools } from "../proof/verification.ts";
-import type { EntryFields } from "./form.ts";
-import { counted, type Report } from "./report.ts";
+import type { VerifiedEntryFields } from "./form.ts";
+import { counted, type VerificationReport } from "./report.ts";
 import type { KeptCheckpoint } from "./roots.ts";
 
 // Qualified, so it sorts by number and not by the text column of the same name, which would put the tenth key second.
@@ -114,7 +114,7 @@ interface KeyRow {
   readonly current: number;
 }
 
-export function storedKeys(database: ReadOnlyDatabase, report: Report): Uint8Array[] {
+export function storedKeys(database: ReadOnlyDatabase, report: VerificationReport): Uint8Array[] {
   const keys: Uint8Array[] = [];
   const rows = [...database.rows<KeyRow>(KEYS)];
   for (const { public_key: key } of rows) {
@@ -141,7 +141,7 @@ export function compareKeys(
   stored: readonly Uint8Array[],
   given: readonly VerifierKey[],
   origins: string,
-  report: Report,
+  report: VerificationReport,
 ): void {
   const known = new Set(stored.map((key) => key.toHex()));
   for (const { name, publicKey } of given) {
@@ -164,7 +164,11 @@ export function compareKeys(
  * Reports keys that replaced another without an entry that says so.
  * @param named Keys named by an entry of any ledger
  */
-export function checkNamed(stored: readonly Uint8Array[], named: ReadonlySet<KeyHex>, report: Report): void {
+export function checkNamed(
+  stored: readonly Uint8Array[],
+  named: ReadonlySet<KeyHex>,
+  report: VerificationReport,
+): void {
   for (const [index, key] of stored.entries()) {
     if (index === 0 || named.has(key.toHex())) continue;
     report.tampered(
@@ -176,7 +180,7 @@ export function checkNamed(stored: readonly Uint8Array[], named: ReadonlySet<Key
 
 /** The key that replaced another according to an entry, even if that one was lost. */
 export function newKeyOf(
-  { action, outcome, detail }: EntryFields,
+  { action, outcome, detail }: VerifiedEntryFields,
   origin: string,
   tools: VerifyTools,
 ): KeyHex | null {
@@ -185,7 +189,7 @@ export function newKeyOf(
 }
 
 /** The handover that an entry records; null if it records none, or records that the old key was lost. */
-export function rotationOf(entry: EntryFields, origin: string, tools: VerifyTools): Rotation | null {
+export function rotationOf(entry: VerifiedEntryFields, origin: string, tools: VerifyTools): Rotation | null {
   const { action, outcome, code, detail } = entry;
   if (action !== "ledger.rotate_key" || outcome !== "succeeded" || code !== undefined) return null;
   const from = keyNamed(detail?.from, origin, tools);
@@ -194,7 +198,7 @@ export function rotationOf(entry: EntryFields, origin: string, tools: VerifyTool
 }
 
 /** Whether an entry records that the key was lost and replaced. Only this entry supports the new key. */
-export function saysKeyLost({ action, outcome, code }: EntryFields): boolean {
+export function saysKeyLost({ action, outcome, code }: VerifiedEntryFields): boolean {
   return action === "ledger.rotate_key" && outcome === "succeeded" && code === "key_lost";
 }
 
@@ -202,7 +206,7 @@ export function saysKeyLost({ action, outcome, code }: EntryFields): boolean {
  * Reports each entry at which the chain of trust is broken.
  * @param given Number of entries that a checkpoint from elsewhere has proven unchanged
  */
-export function reportLostKeys(report: Report, lost: readonly number[], given: number): void {
+export function reportLostKeys(report: VerificationReport, lost: readonly number[], given: number): void {
   for (const seq of lost) {
     if (given >= seq - 1) continue;
     report.undecided(

@@ -4,7 +4,7 @@ import { type VerifyTools, verdictOf } from "../proof/verification.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import { IndexCheck } from "./block-index.ts";
 import { expiringUpTo } from "./expiring.ts";
-import type { EntryFields } from "./form.ts";
+import type { VerifiedEntryFields } from "./form.ts";
 import { checkSeries, readHead, reportUnsignedTail } from "./head.ts";
 import {
   type KeyEvidence,
@@ -18,7 +18,7 @@ import {
 import type { StoredHeads } from "./node-head.ts";
 import { PayloadCheck } from "./payloads.ts";
 import { ReferenceCheck } from "./references.ts";
-import { counted, type Report } from "./report.ts";
+import { counted, type VerificationReport } from "./report.ts";
 import { reportRewritten, reportTail } from "./rewritten.ts";
 import { type KeptCheckpoint, RootCheck } from "./roots.ts";
 import { TaskRowCheck } from "./task-rows.ts";
@@ -37,7 +37,7 @@ export interface LedgerParts {
   readonly tools: VerifyTools;
   /** Milliseconds. */
   readonly now: number;
-  readonly report: Report;
+  readonly report: VerificationReport;
 }
 
 /** The result of a walk through one ledger. Which keys are trusted is decided once all ledgers are known. */
@@ -158,7 +158,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
 }
 
 /** The workspace created according to an entry. */
-function createdBy({ action, outcome, detail }: EntryFields): string | null {
+function createdBy({ action, outcome, detail }: VerifiedEntryFields): string | null {
   if (action !== "workspace.create" || outcome !== "succeeded") return null;
   return typeof detail?.workspace === "string" ? detail.workspace : null;
 }

@@ -6,7 +6,7 @@ import { GrowingTree } from "../proof/tree.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import { TREE } from "../tree-hash.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
-import type { Report } from "./report.ts";
+import type { VerificationReport } from "./report.ts";
 
 /** The heads of all ledgers, as stored. */
 export interface StoredHeads {
@@ -19,7 +19,7 @@ export interface StoredHeads {
   /** Whether the directory predates signed heads, and no start has signed them yet. */
   readonly isUnsigned: boolean;
   /** Reports why no key has signed these heads together, unless a ledger's own report explains it. */
-  conclude(ledgers: readonly Report[]): void;
+  conclude(ledgers: readonly VerificationReport[]): void;
 }
 
 export interface StoredHeadsParts {
@@ -34,7 +34,7 @@ export interface StoredHeadsParts {
   readonly keyUse: KeyUse | null;
   readonly tools: VerifyTools;
   /** The report about the database as a whole. */
-  readonly report: Report;
+  readonly report: VerificationReport;
 }
 
 const ROWS =
@@ -87,7 +87,11 @@ export async function readHeads(parts: StoredHeadsParts): Promise<StoredHeads> {
 }
 
 /** Reports a database whose version signed less than its key has. @returns whether it does */
-export function reportAge(database: ReadOnlyDatabase, keyUse: KeyUse | null, report: Report): boolean {
+export function reportAge(
+  database: ReadOnlyDatabase,
+  keyUse: KeyUse | null,
+  report: VerificationReport,
+): boolean {
   const first = { none: 0, ledger_heads: FIRST_WITH_HEADS, node_head: FIRST_WITH_NODE_HEAD }[
     keyUse ?? "none"
   ];
@@ -99,7 +103,7 @@ export function reportAge(database: ReadOnlyDatabase, keyUse: KeyUse | null, rep
   return true;
 }
 
-interface Problem {
+interface NodeHeadProblem {
   readonly code: string;
   readonly message: string;
   /** Whether a ledger's finding with this code explains the problem. */
@@ -108,7 +112,7 @@ interface Problem {
 
 interface Together {
   readonly signers: readonly VerifierKey[];
-  readonly problem: Problem | null;
+  readonly problem: NodeHeadProblem | null;
 }
 
 async function verifyTogether(
@@ -157,7 +161,7 @@ async function verifyTogether(
 function unsigned(
   code: string,
   message: string,
-  isExplainedBy: Problem["isExplainedBy"] = () => false,
+  isExplainedBy: NodeHeadProblem["isExplainedBy"] = () => false,
 ): Together {
   return { signers: [], problem: { code, message, isExplainedBy } };
 }

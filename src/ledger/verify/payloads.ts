@@ -2,8 +2,8 @@ import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { SALT_BYTES } from "../payload.ts";
 import { type ErasedPayload, type PayloadKind, parseErasure } from "../proof/erasure.ts";
 import { Bits } from "./bits.ts";
-import type { EntryFields } from "./form.ts";
-import { counted, type Report } from "./report.ts";
+import type { VerifiedEntryFields } from "./form.ts";
+import { counted, type VerificationReport } from "./report.ts";
 import type { TreePosition } from "./walk.ts";
 
 const ROWS =
@@ -23,7 +23,7 @@ interface PayloadRow {
  * its hash. A text that is absent must have been erased according to a record.
  */
 export class PayloadCheck {
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   readonly #rows: Generator<PayloadRow, void>;
   /** The last entry whose payloads an unfinished run may have erased because of their age. */
   readonly #expiring: number;
@@ -38,7 +38,7 @@ export class PayloadCheck {
   #unvouchedNumber = 0;
   #expired = 0;
 
-  constructor(database: ReadOnlyDatabase, workspaceId: number, expiring: number, report: Report) {
+  constructor(database: ReadOnlyDatabase, workspaceId: number, expiring: number, report: VerificationReport) {
     this.#report = report;
     this.#rows = database.rows<PayloadRow>(ROWS, [workspaceId]);
     this.#expiring = expiring;
@@ -127,7 +127,7 @@ export class PayloadCheck {
     return next.done ? null : next.value;
   }
 
-  #compare(entry: EntryFields, row: PayloadRow): void {
+  #compare(entry: VerifiedEntryFields, row: PayloadRow): void {
     const kind = KINDS.find((each) => each === row.kind);
     const hash = kind && entry[`${kind}_hash`];
     if (hash === undefined) {
@@ -146,7 +146,7 @@ export class PayloadCheck {
   }
 
   /** Texts that an entry records as erased are not missing, and must not be present. */
-  #account(entry: EntryFields): void {
+  #account(entry: VerifiedEntryFields): void {
     const erasure = parseErasure(entry);
     if (erasure === null) {
       // Records of early versions contain a number instead of names. No current program writes such a record; a start

@@ -2,8 +2,8 @@ import { redact } from "../../base/log.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { isEqual } from "../proof/hash.ts";
 import { TREE } from "../tree-hash.ts";
-import { type EntryFields, formOf } from "./form.ts";
-import type { Report } from "./report.ts";
+import { formOf, type VerifiedEntryFields } from "./form.ts";
+import type { VerificationReport } from "./report.ts";
 import type { TreePosition } from "./walk.ts";
 
 /** The most entries that others may refer to, kept in memory. Most references are to recent entries. */
@@ -17,7 +17,7 @@ const ROW =
   "SELECT leaf, CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
 const TOOL_NAME_LIMIT = 128;
 
-interface Row {
+interface EntryReferenceRow {
   readonly leaf: unknown;
   readonly bytes: unknown;
 }
@@ -39,8 +39,8 @@ interface Decision {
 export class ReferenceCheck {
   readonly #database: ReadOnlyDatabase;
   readonly #workspaceId: number;
-  readonly #report: Report;
-  readonly #recent = new Map<number, EntryFields>();
+  readonly #report: VerificationReport;
+  readonly #recent = new Map<number, VerifiedEntryFields>();
   /** By request id, the document that was deleted; null if the entry does not name it. */
   readonly #deletions = new Map<string, unknown>();
   /**
@@ -49,7 +49,7 @@ export class ReferenceCheck {
    */
   readonly #changes = new Set<string>();
 
-  constructor(database: ReadOnlyDatabase, workspaceId: number, report: Report) {
+  constructor(database: ReadOnlyDatabase, workspaceId: number, report: VerificationReport) {
     this.#database = database;
     this.#workspaceId = workspaceId;
     this.#report = report;
@@ -66,7 +66,7 @@ export class ReferenceCheck {
     if (mayBeNamed(entry)) this.#keep(entry);
   }
 
-  #checkOutcome(entry: EntryFields): void {
+  #checkOutcome(entry: VerifiedEntryFields): void {
     const { ref } = entry;
     if (ref === undefined) return;
     const intent = this.#find(entry, ref);
@@ -80,7 +80,7 @@ export class ReferenceCheck {
     this.#differs(entry, `refers to entry ${ref} as its intent, which is not the intent of the same call`);
   }
 
-  #checkApproval(entry: EntryFields): void {
+  #checkApproval(entry: VerifiedEntryFields): void {
     const seq = entry.detail?.approval_seq;
     if (seq === undefined) return;
     const approval = this.#find(entry, seq);
@@ -94,7 +94,7 @@ export class ReferenceCheck {
   }
 
   /** Checks decisions on calls. Decisions on a task's output, and stops, have no call. */
-  #checkDecision(entry: EntryFields): void {
+  #checkDecision(entry: VerifiedEntryFields): void {
     const { decision, target_seq: seq, arguments_hash: hash }: Decision = entry.oversight ?? {};
     const isOnCall = DECISIONS.get(entry.action) === entry.outcome;
     if (!isOnCall || seq === undefined) return;
@@ -112,7 +112,7 @@ export class ReferenceCheck {
     return this.#changes.size >= KEPT || this.#changes.has(`${String(seq)} ${String(hash)}`);
   }
 
-  #checkErasure(entry: EntryFields): void {
+  #checkErasure(entry: VerifiedEntryFields): void {
     const { reason, document } = entry.detail ?? {};
     if (reason !== "document_deleted" || this.#deletions.size >= KEPT) return;
     const deleted = this.#deletions.get(entry.request_id ?? "");
@@ -120,12 +120,12 @@ export class ReferenceCheck {
     this.#differs(entry, `erases texts for a deletion of ${JSON.stringify(document)} that nobody requested`);
   }
 
-  #keepDeletion({ request_id: request, detail }: EntryFields): void {
+  #keepDeletion({ request_id: request, detail }: VerifiedEntryFields): void {
     if (request === undefined || this.#deletions.size >= KEPT) return;
     this.#deletions.set(request, detail?.document ?? null);
   }
 
-  #keep(entry: EntryFields): void {
+  #keep(entry: VerifiedEntryFields): void {
     this.#recent.set(entry.seq, entry);
     if (this.#recent.size <= RECENT) return;
     for (const oldest of this.#recent.keys()) {
@@ -138,18 +138,18 @@ export class ReferenceCheck {
    * The entry that another one refers to; undefined if the reference is not an earlier seq, null if the entry's
    * contents are unknown.
    */
-  #find({ seq: from }: EntryFields, seq: unknown): EntryFields | undefined | null {
+  #find({ seq: from }: VerifiedEntryFields, seq: unknown): VerifiedEntryFields | undefined | null {
     if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 1 || seq >= from) return undefined;
     const known = this.#recent.get(seq);
     if (known) return known;
-    const row = this.#database.get<Row>(ROW, [this.#workspaceId, seq]);
+    const row = this.#database.get<EntryReferenceRow>(ROW, [this.#workspaceId, seq]);
     if (!(row?.bytes instanceof Uint8Array && row.leaf instanceof Uint8Array)) return null;
     const { fields, problem } = formOf(row.bytes);
     if (problem !== null || fields?.seq !== seq || !isEqual(TREE.leaf(row.bytes), row.leaf)) return null;
-    return fields as EntryFields;
+    return fields as VerifiedEntryFields;
   }
 
-  #differs({ seq }: EntryFields, what: string): void {
+  #differs({ seq }: VerifiedEntryFields, what: string): void {
     this.#report.tampered(
       "reference_differs",
       `Entry ${seq} ${what}: it is based on data that somebody had changed, or earlier entries were changed.`,
@@ -165,7 +165,7 @@ const DECISIONS: ReadonlyMap<string, string> = new Map([
   ["oversight.expire", "denied"],
 ]);
 
-function mayBeNamed({ phase, action, outcome }: EntryFields): boolean {
+function mayBeNamed({ phase, action, outcome }: VerifiedEntryFields): boolean {
   return phase === "intent" || outcome === "pending" || DECISIONS.get(action) === outcome;
 }
 
@@ -174,8 +174,8 @@ function mayBeNamed({ phase, action, outcome }: EntryFields): boolean {
  * was reserved for it, unless its tokens are known.
  */
 function isPriceOf(
-  { action, code, credits = 0, detail = {} }: EntryFields,
-  { detail: intent = {} }: EntryFields,
+  { action, code, credits = 0, detail = {} }: VerifiedEntryFields,
+  { detail: intent = {} }: VerifiedEntryFields,
 ): boolean {
   if (action === "tool.call") return credits === 0 || credits === intent.price;
   const isUnknown = action === "model.call" && code === "interrupted" && detail.input_tokens === undefined;
@@ -183,7 +183,7 @@ function isPriceOf(
 }
 
 /** Whether two entries concern the same agent, task, model and tool, as far as both name them. */
-function isSameCall(entry: EntryFields, other: EntryFields): boolean {
+function isSameCall(entry: VerifiedEntryFields, other: VerifiedEntryFields): boolean {
   const isSame = (a: string | undefined, b: string | undefined) =>
     a === undefined || b === undefined || a === b;
   if (!isSame(entry.agent, other.agent) || !isSame(entry.task, other.task)) return false;

@@ -17,7 +17,7 @@ interface FindingGroup {
 const CAUSES: readonly string[] = ["entries_rewritten", "tail_missing", "tail_unsigned"];
 
 /** Collects findings about one workspace's ledger, or about the database as a whole. */
-export class Report {
+export class VerificationReport {
   readonly #workspace: string | undefined;
   readonly #kinds = new Map<string, FindingGroup>();
   readonly #facts: VerificationFact[] = [];

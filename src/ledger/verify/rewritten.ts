@@ -1,4 +1,4 @@
-import { counted, type Report } from "./report.ts";
+import { counted, type VerificationReport } from "./report.ts";
 import type { RootCheck } from "./roots.ts";
 import type { Difference } from "./tiles.ts";
 
@@ -21,7 +21,7 @@ interface Contradiction {
  * @returns the first entry that may have been changed; null if nothing was rewritten
  */
 export function reportRewritten(
-  report: Report,
+  report: VerificationReport,
   tracks: CheckpointTracks,
   difference: Difference | null,
 ): number | null {
@@ -73,7 +73,7 @@ function contradictionOf(tracks: CheckpointTracks): Contradiction | null {
 
 /** Without a checkpoint, only tiles left in their original state can show a rewrite. */
 function reportByTiles(
-  report: Report,
+  report: VerificationReport,
   { stored, given, head }: CheckpointTracks,
   difference: Difference | null,
 ): number | null {
@@ -93,7 +93,7 @@ function reportByTiles(
  * @returns whether there were more entries
  */
 export function reportTail(
-  report: Report,
+  report: VerificationReport,
   { stored, given, head }: CheckpointTracks,
   last: number,
   once: number,

@@ -6,7 +6,7 @@ import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import { TREE } from "../tree-hash.ts";
 import type { SignedHead } from "./head.ts";
-import { counted, type Report } from "./report.ts";
+import { counted, type VerificationReport } from "./report.ts";
 import { CheckpointTrack } from "./track.ts";
 import type { LedgerTree } from "./tree.ts";
 import type { TreePosition } from "./walk.ts";
@@ -17,7 +17,7 @@ const ROWS =
 /** The most checkpoints by unknown keys that are listed individually. */
 const MOST_REMEMBERED = 32;
 
-interface StoredRow {
+interface StoredRoot {
   readonly size: number;
   readonly note: unknown;
 }
@@ -36,7 +36,7 @@ export interface RootCheckParts {
   /** The tree of the entries walked so far. */
   readonly tree: LedgerTree;
   readonly tools: VerifyTools;
-  readonly report: Report;
+  readonly report: VerificationReport;
 }
 
 /** A checkpoint that somebody kept elsewhere. */
@@ -62,8 +62,8 @@ export class RootCheck {
   /** Checkpoints that could not be compared, because earlier entries are missing or unknown. */
   uncompared = 0;
   readonly #parts: RootCheckParts;
-  readonly #rows: Generator<StoredRow, void>;
-  #row: StoredRow | undefined;
+  readonly #rows: Generator<StoredRoot, void>;
+  #row: StoredRoot | undefined;
   readonly #givenLeft: SignedCheckpoint[];
   #headLeft: SignedHead | null;
   /** Size of the next checkpoint. */
@@ -75,7 +75,7 @@ export class RootCheck {
 
   constructor(parts: RootCheckParts) {
     this.#parts = parts;
-    this.#rows = parts.database.rows<StoredRow>(ROWS, [parts.workspaceId]);
+    this.#rows = parts.database.rows<StoredRoot>(ROWS, [parts.workspaceId]);
     this.#row = this.#rows.next().value ?? undefined;
     this.#headLeft = parts.head;
     this.#givenLeft = parts.given.toSorted((a, b) => b.checkpoint.size - a.checkpoint.size);
@@ -165,7 +165,7 @@ export class RootCheck {
     return false;
   }
 
-  #parse({ size, note }: StoredRow): SignedCheckpoint | null {
+  #parse({ size, note }: StoredRoot): SignedCheckpoint | null {
     const { report, origin } = this.#parts;
     try {
       const signed = parseSignedCheckpoint(String(note));

@@ -1,7 +1,7 @@
 import { FIRST_WITH_NODE_HEAD, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { nameOfObject, type SchemaObject, schemaDifferences, schemaOf } from "../../store/sqlite/schema.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
-import type { Report } from "./report.ts";
+import type { VerificationReport } from "./report.ts";
 
 /** The tables that contain evidence. */
 const EVIDENCE_TABLES = [
@@ -35,7 +35,7 @@ const NAMED = new RegExp(`\\b(?:${EVIDENCE_TABLES.join("|")})\\b`, "i");
  * migrations create.
  * @returns false if a table differs, since nothing can be read from it then
  */
-export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean {
+export function checkSchema(database: ReadOnlyDatabase, report: VerificationReport): boolean {
   const expected = schemaOf(database.schemaVersion).filter(isOfEvidence);
   let isReadable = true;
   for (const { kind, object } of schemaDifferences(database.schema().filter(isOfEvidence), expected)) {

@@ -2,7 +2,7 @@ import { RowSeals } from "../../store/seals/seals.ts";
 import { checkRows, type ReadRows } from "../../store/seals/unsealed-rows.ts";
 import type { SecretKey } from "../../store/secret-key.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import { counted, type Report } from "./report.ts";
+import { counted, type VerificationReport } from "./report.ts";
 
 /** The first schema with sealed rows. */
 export const FIRST_WITH_SEALS = 15;
@@ -12,7 +12,7 @@ const LABEL = "Rows beside the ledger";
 export function checkSealedRows(
   database: ReadOnlyDatabase,
   key: SecretKey | undefined,
-  report: Report,
+  report: VerificationReport,
 ): void {
   if (database.schemaVersion < FIRST_WITH_SEALS) return;
   if (!key) {

@@ -1,8 +1,8 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { parsedEntry } from "../reading/parsed-entry.ts";
-import { type CallRow, ProvenTask, type TaskRow, taskDifference } from "../reading/proven-task.ts";
-import type { EntryFields } from "./form.ts";
-import { counted, type Report } from "./report.ts";
+import { type CallRow, type ComparedTaskRow, ProvenTask, taskDifference } from "../reading/proven-task.ts";
+import type { VerifiedEntryFields } from "./form.ts";
+import { counted, type VerificationReport } from "./report.ts";
 import { FIRST_WITH_SEALS } from "./sealed-rows.ts";
 import type { TreePosition } from "./walk.ts";
 
@@ -20,7 +20,7 @@ const ENTRY =
   "SELECT CAST(bytes AS TEXT) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
 const LABEL = "Tasks";
 
-interface StoredTask extends Omit<TaskRow, "toolsCalled"> {
+interface StoredTask extends Omit<ComparedTaskRow, "toolsCalled"> {
   readonly id: string;
   readonly status: string;
   readonly errorCode: string | null;
@@ -40,12 +40,12 @@ interface Difference {
 export class TaskRowCheck {
   readonly #database: ReadOnlyDatabase;
   readonly #workspaceId: number;
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   readonly #open = new Map<string, ProvenTask>();
   readonly #differences: Difference[] = [];
   #compared = 0;
 
-  constructor(database: ReadOnlyDatabase, workspaceId: number, report: Report) {
+  constructor(database: ReadOnlyDatabase, workspaceId: number, report: VerificationReport) {
     this.#database = database;
     this.#workspaceId = workspaceId;
     this.#report = report;
@@ -105,7 +105,7 @@ export class TaskRowCheck {
     return taskDifference({ ...row, toolsCalled }, proven);
   }
 
-  #compareEnd({ seq, task, code, credits, detail }: EntryFields, { usage }: ProvenTask): void {
+  #compareEnd({ seq, task, code, credits, detail }: VerifiedEntryFields, { usage }: ProvenTask): void {
     const { input_tokens: input, output_tokens: output, steps } = detail ?? {};
     // An earlier version ended tasks whose rows were changed without their tokens.
     const isCounted = input !== undefined && code !== "internal";

@@ -3,7 +3,7 @@ import { HASH_BYTES, isEqual } from "../proof/hash.ts";
 import { GrowingTree } from "../proof/tree.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import { TREE } from "../tree-hash.ts";
-import { counted, type Report } from "./report.ts";
+import { counted, type VerificationReport } from "./report.ts";
 import type { LeafWitness, TreePosition } from "./walk.ts";
 
 const TILE_BYTES = TILE_WIDTH * HASH_BYTES;
@@ -37,7 +37,7 @@ interface TileDifference extends TilePosition {
 export class TileCheck implements LeafWitness {
   readonly #database: ReadOnlyDatabase;
   readonly #workspaceId: number;
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   /** Number of leaf tiles that must exist. */
   readonly #complete: number;
   /** By level, the hashes of the incomplete tile above the leaves. */
@@ -53,7 +53,7 @@ export class TileCheck implements LeafWitness {
   #sameAfter = 0;
 
   /** @param size Number of entries for which there must be tiles */
-  constructor(database: ReadOnlyDatabase, workspaceId: number, size: number, report: Report) {
+  constructor(database: ReadOnlyDatabase, workspaceId: number, size: number, report: VerificationReport) {
     this.#database = database;
     this.#workspaceId = workspaceId;
     this.#report = report;

@@ -1,4 +1,4 @@
-import { counted, type Report } from "./report.ts";
+import { counted, type VerificationReport } from "./report.ts";
 
 const MOST_REMEMBERED = 32;
 
@@ -16,7 +16,7 @@ export class CheckpointTrack {
   beyond = 0;
   readonly #wrong: number[] = [];
 
-  isRight(size: number, report: Report): void {
+  isRight(size: number, report: VerificationReport): void {
     // The later checkpoint includes the entries of these, so these are wrong, not the entries.
     for (const wrong of this.#wrong.splice(0)) {
       report.tampered(

@@ -1,8 +1,8 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { isEqual } from "../proof/hash.ts";
 import { TREE } from "../tree-hash.ts";
-import { type EntryFields, formOf } from "./form.ts";
-import type { Report } from "./report.ts";
+import { formOf, type VerifiedEntryFields } from "./form.ts";
+import type { VerificationReport } from "./report.ts";
 
 /** One place of the tree, in the ledger's order. If entries are missing, places before it may be skipped. */
 export interface TreePosition {
@@ -12,7 +12,7 @@ export interface TreePosition {
   /** Whether anything besides the entry's own row confirms the leaf, if that is required. */
   readonly isSure: boolean;
   /** Null if the entry is missing or changed; its contents are not trusted then. */
-  readonly entry: EntryFields | null;
+  readonly entry: VerifiedEntryFields | null;
 }
 
 /** A second source of entries' hashes: the tree's tiles. */
@@ -22,7 +22,7 @@ export interface LeafWitness {
   isLeaf(seq: number, leaf: Uint8Array): boolean | undefined;
 }
 
-interface Row {
+interface LedgerRow {
   readonly seq: number;
   readonly prev: unknown;
   readonly leaf: unknown;
@@ -39,7 +39,7 @@ interface EntryRow {
   readonly computed: Uint8Array;
   /** Whether the column `leaf` is the hash of the bytes. */
   readonly isWhole: boolean;
-  readonly fields: Partial<EntryFields> | null;
+  readonly fields: Partial<VerifiedEntryFields> | null;
   readonly problem: string | null;
   /** The hash of the previous entry according to the bytes. */
   readonly said: Uint8Array | null;
@@ -60,7 +60,7 @@ export function* walk(
   database: ReadOnlyDatabase,
   workspaceId: number,
   witness: LeafWitness,
-  report: Report,
+  report: VerificationReport,
 ): Generator<TreePosition, void> {
   let before: Uint8Array | null = ZEROS;
   let last = 0;
@@ -83,7 +83,7 @@ export function* walk(
     const { leaf, isSure } = leafOf(link, follower, witness);
     const isGenuine = isEqual(leaf, link.computed);
     reportLink(report, link, before, isGenuine);
-    let entry: EntryFields | null = null;
+    let entry: VerifiedEntryFields | null = null;
     if (isGenuine) {
       entry = wholeEntry(report, link, time);
       if (entry && entry.ts > time) time = entry.ts;
@@ -95,7 +95,7 @@ export function* walk(
 }
 
 function* links(database: ReadOnlyDatabase, workspaceId: number): Generator<EntryRow, void> {
-  for (const { seq, prev, leaf, bytes } of database.rows<Row>(ROWS, [workspaceId])) {
+  for (const { seq, prev, leaf, bytes } of database.rows<LedgerRow>(ROWS, [workspaceId])) {
     const content = blob(bytes);
     const computed = TREE.leaf(content);
     const { fields, problem } = formOf(content);
@@ -165,7 +165,12 @@ function leafOf(
   return { leaf: best.leaf, isSure: best.weight > 1 };
 }
 
-function reportLink(report: Report, link: EntryRow, before: Uint8Array | null, isGenuine: boolean): void {
+function reportLink(
+  report: VerificationReport,
+  link: EntryRow,
+  before: Uint8Array | null,
+  isGenuine: boolean,
+): void {
   const { seq } = link;
   if (!isGenuine) {
     report.tampered("entry_changed", changed(link), seq);
@@ -194,7 +199,11 @@ function reportLink(report: Report, link: EntryRow, before: Uint8Array | null, i
 }
 
 /** The fields of an entry with genuine bytes, if this program may have written them. */
-function wholeEntry(report: Report, { seq, fields, problem }: EntryRow, time: string): EntryFields | null {
+function wholeEntry(
+  report: VerificationReport,
+  { seq, fields, problem }: EntryRow,
+  time: string,
+): VerifiedEntryFields | null {
   if (problem !== null) {
     report.tampered(
       "entry_foreign",
@@ -203,7 +212,7 @@ function wholeEntry(report: Report, { seq, fields, problem }: EntryRow, time: st
     );
     return null;
   }
-  const entry = fields as EntryFields;
+  const entry = fields as VerifiedEntryFields;
   if (entry.seq !== seq) {
     report.tampered(
       "entry_misplaced",

@@ -2,9 +2,9 @@ import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import type { KeyUse } from "../keys/file.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { StoredHeads } from "./node-head.ts";
-import type { Report } from "./report.ts";
+import type { VerificationReport } from "./report.ts";
 
-export interface Workspace {
+export interface VerifiedWorkspace {
   readonly id: number;
   readonly name: string;
 }
@@ -25,8 +25,11 @@ const LARGEST = 2n ** 63n - 1n;
 const MOST_ORPHANS = 100;
 
 /** The workspaces in the table. Numbers are read as text, because SQLite's exceed JavaScript's exact integers. */
-export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Workspace[] {
-  const workspaces: Workspace[] = [];
+export function storedWorkspaces(
+  database: ReadOnlyDatabase,
+  report: VerificationReport,
+): VerifiedWorkspace[] {
+  const workspaces: VerifiedWorkspace[] = [];
   const rows = database.rows<{ id: string; name: string }>(
     "SELECT CAST(id AS TEXT) AS id, name FROM main.workspaces ORDER BY workspaces.id",
   );
@@ -46,7 +49,7 @@ export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Wo
  * Whether a start got further than the schema. It creates the first workspace, then the key, then signs the heads.
  */
 export function isBegun(
-  workspaces: readonly Workspace[],
+  workspaces: readonly VerifiedWorkspace[],
   keys: readonly Uint8Array[],
   { texts, areSingle }: Pick<StoredHeads, "texts" | "areSingle">,
 ): boolean {
@@ -57,7 +60,7 @@ export function isBegun(
  * Reports a database that has a schema but nothing else that a start creates. `checkOrphans` reports rows of
  * evidence.
  */
-export function reportEmpty(keyUse: KeyUse | null, report: Report): void {
+export function reportEmpty(keyUse: KeyUse | null, report: VerificationReport): void {
   if (keyUse === null || keyUse === "none") {
     report.undecided(
       "ledger_empty",
@@ -77,9 +80,9 @@ export function reportEmpty(keyUse: KeyUse | null, report: Report): void {
  * @param created Names of workspaces according to the entries of all ledgers
  */
 export function checkCreated(
-  workspaces: readonly Workspace[],
+  workspaces: readonly VerifiedWorkspace[],
   created: ReadonlySet<string>,
-  report: Report,
+  report: VerificationReport,
 ): void {
   const known = new Set(workspaces.map(({ name }) => name));
   for (const name of [FIRST_WORKSPACE, ...created]) {
@@ -103,8 +106,8 @@ export function checkCreated(
 /** Reports entries, and data that belongs to entries, of workspaces that do not exist. */
 export function checkOrphans(
   database: ReadOnlyDatabase,
-  workspaces: readonly Workspace[],
-  report: Report,
+  workspaces: readonly VerifiedWorkspace[],
+  report: VerificationReport,
 ): void {
   const known = new Set(workspaces.map(({ id }) => BigInt(id)));
   const orphans = new Map<bigint, string[]>();

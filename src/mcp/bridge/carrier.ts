@@ -1,7 +1,7 @@
 import { type Clock, pause } from "../../base/clock.ts";
 import type { ProblemCode } from "../../base/errors.ts";
 import { RPC } from "../rpc-error.ts";
-import { answeredId, type Message, type MessageId, requestId } from "./message.ts";
+import { answeredId, type BridgeMessage, type MessageId, requestId } from "./message.ts";
 import { BridgeError, SessionLost } from "./refusal.ts";
 import { type DoorAddress, DoorSession, eventsOf } from "./session.ts";
 
@@ -44,7 +44,7 @@ export class Carrier {
   readonly #out = new Map<MessageId, OpenRequest>();
   #session: DoorSession | null = null;
   /** The client's initialize request, kept to initialize a new session. */
-  #hello: Message | null = null;
+  #hello: BridgeMessage | null = null;
   /** Pending while a session is being opened. The client's other messages wait for it. */
   #opening: Promise<void> | null = null;
   #isInitialized = false;
@@ -64,7 +64,7 @@ export class Carrier {
   }
 
   /** Takes a message from the client. Never throws. */
-  take(message: Message): void {
+  take(message: BridgeMessage): void {
     const id = requestId(message);
     if (id === undefined) {
       if (this.#notes >= MOST_OUT)
@@ -110,7 +110,7 @@ export class Carrier {
     await this.#session?.end();
   }
 
-  #open(hello: Message, id: MessageId, out: OpenRequest): Promise<void> {
+  #open(hello: BridgeMessage, id: MessageId, out: OpenRequest): Promise<void> {
     return this.#inTurn(async () => {
       void this.#session?.end();
       const session = new DoorSession(this.#parts.door);
@@ -127,7 +127,7 @@ export class Carrier {
     });
   }
 
-  async #request(message: Message, id: MessageId, out: OpenRequest): Promise<void> {
+  async #request(message: BridgeMessage, id: MessageId, out: OpenRequest): Promise<void> {
     try {
       const [session, response] = await this.#reach(message, out);
       await this.#carry(session, response, id, out);
@@ -136,7 +136,7 @@ export class Carrier {
     }
   }
 
-  async #notify(message: Message): Promise<void> {
+  async #notify(message: BridgeMessage): Promise<void> {
     this.#notes += 1;
     try {
       const [session, response] = await this.#reach(message, null);
@@ -152,7 +152,7 @@ export class Carrier {
   }
 
   /** Cancels a request, which then gets no answer (specification, "Cancellation"). */
-  async #cancel(message: Message, id: MessageId): Promise<void> {
+  async #cancel(message: BridgeMessage, id: MessageId): Promise<void> {
     const out = this.#out.get(id);
     if (!out) return;
     this.#settle(id);
@@ -168,7 +168,7 @@ export class Carrier {
    * Sends a message within the session, or within a new one if that is lost. A message whose session the server did
    * not know has had no effect, so it can be sent again.
    */
-  async #reach(message: Message, out: OpenRequest | null): Promise<readonly [DoorSession, Response]> {
+  async #reach(message: BridgeMessage, out: OpenRequest | null): Promise<readonly [DoorSession, Response]> {
     this.#bytes += message.text.length;
     try {
       while (this.#opening) await this.#opening;
@@ -187,7 +187,7 @@ export class Carrier {
     }
   }
 
-  async #post(session: DoorSession, message: Message, out: OpenRequest | null): Promise<Response> {
+  async #post(session: DoorSession, message: BridgeMessage, out: OpenRequest | null): Promise<Response> {
     const response = await session.post(message, out?.abort.signal ?? session.signal);
     out?.accepted.resolve();
     return response;
@@ -232,7 +232,7 @@ export class Carrier {
     }
   }
 
-  async #deliver(message: Message): Promise<void> {
+  async #deliver(message: BridgeMessage): Promise<void> {
     const id = answeredId(message);
     // The request has since been cancelled.
     if (id !== undefined && !this.#out.has(id)) return;
@@ -361,7 +361,7 @@ export class Carrier {
   }
 }
 
-function note(method: string): Message {
+function note(method: string): BridgeMessage {
   return { method, text: JSON.stringify({ jsonrpc: "2.0", method }) };
 }
 

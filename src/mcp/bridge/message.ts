@@ -9,7 +9,7 @@ const MESSAGE_LIMITS: JsonLimits = { levels: MAX_NESTING + 8, members: Infinity 
 export type MessageId = string | number;
 
 /** The parts of a JSON-RPC message that the bridge needs. It leaves the rest to the server and the client. */
-export interface Message {
+export interface BridgeMessage {
   readonly id?: MessageId;
   readonly method?: string;
   /** The request that a `notifications/cancelled` message cancels. */
@@ -21,7 +21,7 @@ export interface Message {
 }
 
 /** The messages of a line: one, or those of a batch (version 2025-03-26). Undefined if it is not JSON-RPC. */
-export function readMessages(line: string): readonly Message[] | undefined {
+export function readMessages(line: string): readonly BridgeMessage[] | undefined {
   let value: unknown;
   try {
     value = parseJson(line, MESSAGE_LIMITS);
@@ -37,7 +37,7 @@ export function readMessages(line: string): readonly Message[] | undefined {
 }
 
 /** @param text the message as received; serialised again if left out or on several lines */
-function readMessage(value: unknown, text = ""): Message | undefined {
+function readMessage(value: unknown, text = ""): BridgeMessage | undefined {
   if (!isRecord(value)) return undefined;
   const { id, method, params, result } = value;
   if (id !== undefined && id !== null && typeof id !== "string" && typeof id !== "number") return undefined;
@@ -55,12 +55,12 @@ function readMessage(value: unknown, text = ""): Message | undefined {
 }
 
 /** The id of a request that expects an answer. */
-export function requestId({ id, method }: Message): MessageId | undefined {
+export function requestId({ id, method }: BridgeMessage): MessageId | undefined {
   return method === undefined ? undefined : id;
 }
 
 /** The id of the request that a message answers. */
-export function answeredId({ id, method }: Message): MessageId | undefined {
+export function answeredId({ id, method }: BridgeMessage): MessageId | undefined {
   return method === undefined ? id : undefined;
 }
 

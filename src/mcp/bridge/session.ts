@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { RPC } from "../rpc-error.ts";
-import { type Message, readMessages } from "./message.ts";
+import { type BridgeMessage, readMessages } from "./message.ts";
 import { BridgeError, refusalOf } from "./refusal.ts";
 
 export interface DoorAddress {
@@ -14,7 +14,7 @@ export interface DoorAddress {
 export interface DoorEvent {
   /** The id from which a broken stream can be resumed. */
   readonly id: string | undefined;
-  readonly messages: readonly Message[];
+  readonly messages: readonly BridgeMessage[];
 }
 
 /** Maximum characters of one event, more than any answer that a connector may give. */
@@ -49,7 +49,7 @@ export class DoorSession {
    * @returns the server's response, which is successful
    * @throws BridgeError, SessionLost
    */
-  async post(message: Message, signal: AbortSignal): Promise<Response> {
+  async post(message: BridgeMessage, signal: AbortSignal): Promise<Response> {
     const response = await this.#ask(
       { method: "POST", body: message.text },
       { "content-type": "application/json", accept: "application/json, text/event-stream" },
@@ -163,7 +163,7 @@ export async function* eventsOf(response: Response, signal: AbortSignal): AsyncG
   }
 }
 
-function messagesOf(text: string): readonly Message[] {
+function messagesOf(text: string): readonly BridgeMessage[] {
   const messages = readMessages(text);
   if (!messages) throw new BridgeError(RPC.unavailable, "The server's answer is not an MCP message.");
   return messages;

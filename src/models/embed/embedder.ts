@@ -114,7 +114,7 @@ export async function createEmbedder(
   return new NetworkEmbedder(model, Math.max(1, Math.min(most, limit)), parts);
 }
 
-interface Parts extends EmbeddingParts {
+interface EmbedderParts extends EmbeddingParts {
   readonly upstream: EmbeddingModelV4;
   /** For each request. */
   readonly timeoutMs: number;
@@ -133,7 +133,7 @@ interface Call {
 class NetworkEmbedder implements Embedder {
   readonly model: string;
   readonly space: string;
-  readonly #parts: Parts;
+  readonly #parts: EmbedderParts;
   readonly #prefixes: Prefixes;
   readonly #queries = new QueryCache();
   /** The most texts in one request. Reduced when two halves succeeded after the whole had failed. */
@@ -142,7 +142,7 @@ class NetworkEmbedder implements Embedder {
   #splits = 0;
   #dimensions: number | undefined;
 
-  constructor(model: string, mostTexts: number, parts: Parts) {
+  constructor(model: string, mostTexts: number, parts: EmbedderParts) {
     this.model = model;
     this.#mostTexts = mostTexts;
     this.#parts = parts;

@@ -12,10 +12,10 @@ const BUSY_TRIES = 500;
 interface TransactionJob {
   readonly work: (tx: Tx) => Promise<unknown>;
   readonly options: TxOptions;
-  readonly settle: (outcome: Outcome) => void;
+  readonly settle: (outcome: TransactionOutcome) => void;
 }
 
-type Outcome =
+type TransactionOutcome =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown };
 
@@ -135,9 +135,9 @@ export class GroupCommit {
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  async #commit(group: readonly TransactionJob[]): Promise<Outcome[]> {
+  async #commit(group: readonly TransactionJob[]): Promise<TransactionOutcome[]> {
     const written: OpenTx[] = [];
-    const outcomes: Outcome[] = [];
+    const outcomes: TransactionOutcome[] = [];
     try {
       await this.#begin();
       this.#guard.look();
@@ -193,7 +193,7 @@ export class GroupCommit {
   }
 
   /** @throws only if the whole group is lost (the engine ended the transaction by itself) */
-  async #run({ work, options }: TransactionJob, written: OpenTx[]): Promise<Outcome> {
+  async #run({ work, options }: TransactionJob, written: OpenTx[]): Promise<TransactionOutcome> {
     // Checked again: the guard may have refused since the job was submitted.
     const refused = this.#refused(options);
     if (refused) return { ok: false, error: refused };

@@ -3,7 +3,7 @@ import { timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { definitionHash } from "../../connectors/tools/definition.ts";
 import type { Call } from "../../gate/call.ts";
-import type { Draft, Oversight } from "../../ledger/entry.ts";
+import type { EntryDraft, Oversight } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { encodeFrame, type TaskEvents } from "../events/frames.ts";
 import { saveEvents } from "../events/store.ts";
@@ -249,7 +249,7 @@ export class ApprovalDesk {
     if (approval?.status !== "pending" || approval.expiresAt > clock.now()) return null;
     const { presentedAt } = withProvenTime(approval, proven);
     tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
-    const draft: Draft = {
+    const draft: EntryDraft = {
       phase: "single",
       action: "oversight.expire",
       outcome: "denied",

@@ -2,7 +2,7 @@ import type { BeforeToolCall, Deny } from "../../agents/index.ts";
 import { timestamp } from "../../base/clock.ts";
 import type { CatalogueTool } from "../../connectors/catalogue.ts";
 import { definitionHash } from "../../connectors/tools/definition.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Tx } from "../../store/db.ts";
 import type { Task } from "../task.ts";
@@ -72,7 +72,7 @@ export interface ApprovalRequest {
   readonly now: number;
   readonly expiresMs: number;
   /** Who requests the call, for the entry that shows it. */
-  readonly draft: Pick<Draft, "channel" | "actor" | "tier">;
+  readonly draft: Pick<EntryDraft, "channel" | "actor" | "tier">;
 }
 
 /**

@@ -48,7 +48,7 @@ export interface StoredApproval extends Approval {
   readonly votes: readonly Vote[];
 }
 
-interface Row {
+interface ApprovalRow {
   readonly workspace_id: number;
   readonly task_id: string;
   readonly call_id: string;
@@ -87,7 +87,7 @@ export async function findApproval(
   taskId: string,
   callId: string,
 ): Promise<StoredApproval | undefined> {
-  const row = await sql.get<Row>(
+  const row = await sql.get<ApprovalRow>(
     `${SELECT} WHERE a.workspace_id = $1 AND a.task_id = $2 AND a.call_id = $3`,
     [workspaceId, taskId, callId],
   );
@@ -100,7 +100,7 @@ export async function approvalsOf(
   workspaceId: number,
   taskId: string,
 ): Promise<StoredApproval[]> {
-  const rows = await sql.all<Row>(`${SELECT} WHERE a.workspace_id = $1 AND a.task_id = $2`, [
+  const rows = await sql.all<ApprovalRow>(`${SELECT} WHERE a.workspace_id = $1 AND a.task_id = $2`, [
     workspaceId,
     taskId,
   ]);
@@ -114,7 +114,7 @@ export async function approvalsNamed(
   named: readonly Pick<Approval, "taskId" | "callId">[],
 ): Promise<StoredApproval[]> {
   const pairs = named.map((_, index) => `($${index * 2 + 2}, $${index * 2 + 3})`).join(", ");
-  const rows = await sql.all<Row>(
+  const rows = await sql.all<ApprovalRow>(
     `${SELECT} WHERE a.workspace_id = $1 AND (a.task_id, a.call_id) IN (VALUES ${pairs}) ORDER BY a.pending_seq DESC`,
     [workspaceId, ...named.flatMap(({ taskId, callId }) => [taskId, callId])],
   );
@@ -132,7 +132,7 @@ export async function expiredApprovals(
   after: ExpiryPlace | null,
 ): Promise<StoredApproval[]> {
   const { expiresAt, workspaceId, taskId, callId } = after ?? NOWHERE;
-  const rows = await sql.all<Row>(
+  const rows = await sql.all<ApprovalRow>(
     `${SELECT} WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3
        AND (a.expires_at, a.workspace_id, a.task_id, a.call_id) > ($3, $4, $5, $6)
      ORDER BY a.expires_at, a.workspace_id, a.task_id, a.call_id LIMIT $2`,
@@ -258,7 +258,7 @@ export async function withdrawApprovals(
   return rows.map(({ call_id }) => call_id);
 }
 
-function fromRow(row: Row): StoredApproval {
+function fromRow(row: ApprovalRow): StoredApproval {
   return {
     workspaceId: row.workspace_id,
     taskId: row.task_id,

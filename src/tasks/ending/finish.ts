@@ -1,5 +1,5 @@
 import { recordUsage } from "../../gate/usage/record.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { withdrawApprovals } from "../approvals/rows.ts";
 import { encodeFrame } from "../events/frames.ts";
@@ -94,7 +94,7 @@ export async function finishTask(
   return frame;
 }
 
-function outcomeDraft(task: Task, ending: TimedTaskEnding, now: number): Draft {
+function outcomeDraft(task: Task, ending: TimedTaskEnding, now: number): EntryDraft {
   const late = ending.isLate ? { late_ms: Math.max(0, now - ending.at) } : {};
   return {
     phase: "outcome",

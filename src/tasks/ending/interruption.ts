@@ -8,7 +8,7 @@ import type { EndingRetries } from "./retries.ts";
  * Why a task is ended from outside: the reason of its run's abort signal. The first interruption counts. Until the
  * task's end is on disk, it takes precedence over any other result of the run.
  */
-export class Interruption {
+export class TaskInterruption {
   readonly reason: "cancelled" | "agent_stopped" | "workspace_stopped" | "shutdown";
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
@@ -19,7 +19,7 @@ export class Interruption {
   readonly decision: PersonDecision | null;
   readonly #putOff = Promise.withResolvers<void>();
 
-  constructor(reason: Interruption["reason"], at: number, decision: PersonDecision | null = null) {
+  constructor(reason: TaskInterruption["reason"], at: number, decision: PersonDecision | null = null) {
     this.reason = reason;
     this.at = at;
     this.decision = decision;
@@ -63,8 +63,8 @@ export interface RunSignals extends EndingSignals {
 }
 
 /** The interruption that aborted the signal, if one did. */
-export function interruptionOf(signal: AbortSignal): Interruption | null {
-  return signal.reason instanceof Interruption ? signal.reason : null;
+export function interruptionOf(signal: AbortSignal): TaskInterruption | null {
+  return signal.reason instanceof TaskInterruption ? signal.reason : null;
 }
 
 function cancelledEnding(): TaskEnding {

@@ -1,5 +1,5 @@
 import { type Payer, settleCall } from "../../gate/settle.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
 import type { Tx } from "../../store/db.ts";
 import type { TaskParts } from "../parts.ts";
@@ -17,7 +17,7 @@ export interface OwedCharge extends ModelCallCharge {
 export type LostCallParts = Pick<TaskParts, "ledger" | "budgets" | "clock">;
 
 /** A call without an outcome. */
-export interface OpenCall {
+export interface UnsettledCall {
   /** Seq of its intent. */
   readonly seq: number;
   readonly kind: "model" | "tool";
@@ -28,7 +28,7 @@ export interface OpenCall {
 }
 
 /** The task's open calls according to its rows, as this process has written them. */
-export function openCallsOf({ openModelCall, model, openReserved, toolsCalled }: Task): OpenCall[] {
+export function openCallsOf({ openModelCall, model, openReserved, toolsCalled }: Task): UnsettledCall[] {
   const tools = toolsCalled
     .filter((call) => call.status === "unknown" && call.durationMs === null && call.outcomeSeq === null)
     .map(({ intentSeq, tool, price }) => ({ seq: intentSeq, kind: "tool", name: tool, price }) as const);
@@ -37,8 +37,8 @@ export function openCallsOf({ openModelCall, model, openReserved, toolsCalled }:
 }
 
 /** The task's open calls according to its signed entries. Calls of an earlier process MUST be read from there. */
-export function openCallsIn({ open }: ProvenTask): OpenCall[] {
-  const calls: OpenCall[] = [];
+export function openCallsIn({ open }: ProvenTask): UnsettledCall[] {
+  const calls: UnsettledCall[] = [];
   for (const [seq, { action, model = "", tool = "", detail }] of open) {
     const isModel = action === "model.call";
     if (!isModel && action !== "tool.call") continue;
@@ -67,7 +67,7 @@ export async function recordLost(
   parts: LostCallParts,
   tx: Tx,
   task: Task,
-  calls: readonly OpenCall[],
+  calls: readonly UnsettledCall[],
   owed: OwedCharge | null,
   payer: Payer = payerOf(task),
 ): Promise<Task> {
@@ -89,7 +89,7 @@ async function recordLostCall(
   parts: LostCallParts,
   tx: Tx,
   task: Task,
-  { seq, kind, name, price }: OpenCall,
+  { seq, kind, name, price }: UnsettledCall,
   owed: OwedCharge | null,
   payer: Payer,
 ): Promise<ModelCallCharge> {
@@ -118,7 +118,7 @@ async function recordLostCall(
   return charge;
 }
 
-function lost(task: Task, ref: number): Omit<Draft, "action"> {
+function lost(task: Task, ref: number): Omit<EntryDraft, "action"> {
   return {
     phase: "outcome",
     outcome: "failed",

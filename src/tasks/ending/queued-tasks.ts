@@ -1,7 +1,7 @@
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import { endTask, takeUp } from "./end-task.ts";
-import type { Interruption } from "./interruption.ts";
+import type { TaskInterruption } from "./interruption.ts";
 import type { EndingRetries } from "./retries.ts";
 
 /**
@@ -19,7 +19,7 @@ export interface PendingEnd {
 
 interface PendingEnding extends PendingEnd {
   readonly queued: QueuedTask;
-  readonly interruption: Interruption;
+  readonly interruption: TaskInterruption;
   readonly finish: () => void;
 }
 
@@ -43,7 +43,7 @@ export class QueueEndings {
     this.#retries = retries;
   }
 
-  add(queued: QueuedTask, interruption: Interruption): PendingEnd {
+  add(queued: QueuedTask, interruption: TaskInterruption): PendingEnd {
     const control = new AbortController();
     control.abort(interruption);
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -12,7 +12,7 @@ import type { Task } from "../task.ts";
  */
 export type StoredTaskState = "trusted" | "ended" | "unknown" | "changed";
 
-type Reads = Pick<Sql, "all" | "get" | "seals">;
+type TaskReads = Pick<Sql, "all" | "get" | "seals">;
 
 /**
  * Decides whether a task that is open in the store may be resumed after a start. Its seal covers what it may do and
@@ -20,7 +20,7 @@ type Reads = Pick<Sql, "all" | "get" | "seals">;
  * Texts are compared with the hashes in their entries.
  */
 export async function checkStoredTask(
-  sql: Reads,
+  sql: TaskReads,
   workspaceId: number,
   id: string,
   proven: ProvenTask | undefined,
@@ -37,7 +37,7 @@ export async function checkStoredTask(
   return isIntact ? "trusted" : "changed";
 }
 
-async function areResultsIntact(sql: Reads, task: Task, { outcomes }: ProvenTask): Promise<boolean> {
+async function areResultsIntact(sql: TaskReads, task: Task, { outcomes }: ProvenTask): Promise<boolean> {
   for (const { outcomeSeq } of task.toolsCalled) {
     if (outcomeSeq === null) continue;
     const hash = outcomes.get(outcomeSeq)?.output_hash;
@@ -48,7 +48,7 @@ async function areResultsIntact(sql: Reads, task: Task, { outcomes }: ProvenTask
 
 /** Whether a text matches the hash in its entry. An erased text does. */
 async function isText(
-  sql: Reads,
+  sql: TaskReads,
   workspaceId: number,
   { seq, kind }: { readonly seq: number; readonly kind: "input" | "output" },
   hash: string | undefined,

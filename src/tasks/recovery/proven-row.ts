@@ -6,7 +6,7 @@ import { type StoredRow, sealedColumns } from "../../store/seals/seals.ts";
 import { lastSeq } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 
-interface Parts {
+interface ProvenRowParts {
   readonly db: Db;
   readonly lists: Pick<LedgerLists, "entry">;
 }
@@ -18,7 +18,7 @@ const ROW = `SELECT ${sealedColumns("tasks")} FROM tasks WHERE workspace_id = $1
  * an earlier version have no seal, so the entry that dispatched the task is read. A changed row is reported.
  * @returns undefined if the row does not name that entry either
  */
-export async function provenAgent({ db, lists }: Parts, task: Task): Promise<string | undefined> {
+export async function provenAgent({ db, lists }: ProvenRowParts, task: Task): Promise<string | undefined> {
   const { workspaceId, id } = task;
   const row = await db.get<StoredRow<"tasks">>(ROW, [workspaceId, id]);
   if (row && db.seals.isIntact("tasks", row)) return task.agent;
@@ -39,7 +39,7 @@ export async function provenAgent({ db, lists }: Parts, task: Task): Promise<str
  * decision on its output is signed.
  * @throws LedgerChanged, and reports the row, if it does not
  */
-export async function requireProvenEnd({ db, lists }: Parts, task: Task): Promise<void> {
+export async function requireProvenEnd({ db, lists }: ProvenRowParts, task: Task): Promise<void> {
   const { workspaceId, id, dispatchSeq, status } = task;
   const dispatch = await dispatchOf(lists, task);
   const endSeq = await lastSeq(db, task);
@@ -55,14 +55,14 @@ export async function requireProvenEnd({ db, lists }: Parts, task: Task): Promis
 }
 
 /** The entry that dispatched a task, if its row names that entry. */
-async function dispatchOf(lists: Parts["lists"], task: Task): Promise<ParsedEntry | undefined> {
+async function dispatchOf(lists: ProvenRowParts["lists"], task: Task): Promise<ParsedEntry | undefined> {
   const entry = await entryAt(lists, task.workspaceId, task.dispatchSeq);
   const isDispatch = entry?.action === "task.dispatch" && entry.phase === "intent" && entry.task === task.id;
   return isDispatch ? entry : undefined;
 }
 
 async function entryAt(
-  lists: Parts["lists"],
+  lists: ProvenRowParts["lists"],
   workspaceId: number,
   seq: number,
 ): Promise<ParsedEntry | undefined> {

@@ -4,7 +4,7 @@ import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
 import type { Db } from "../../store/db.ts";
 import { endTask } from "../ending/end-task.ts";
 import { type EndingSignals, failure } from "../ending/interruption.ts";
-import { type OpenCall, openCallsIn, recordLost } from "../ending/lost-calls.ts";
+import { openCallsIn, recordLost, type UnsettledCall } from "../ending/lost-calls.ts";
 import { EndingRetries } from "../ending/retries.ts";
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
@@ -46,7 +46,7 @@ interface UnfinishedTask {
 interface TrustedTask {
   readonly open: UnfinishedTask;
   /** Calls that were in flight when the process died. */
-  readonly lost: readonly OpenCall[];
+  readonly lost: readonly UnsettledCall[];
 }
 
 /**

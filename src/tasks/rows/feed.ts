@@ -1,6 +1,6 @@
 import { optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { toCredits } from "../../base/credits.ts";
-import type { FeedEvent, Usage } from "../../feed/events.ts";
+import type { FeedEvent, WorkspaceUsage } from "../../feed/events.ts";
 import type { Sql } from "../../store/db.ts";
 import type { Scheduler } from "../queue/scheduler.ts";
 import type { TaskErrorCode, TaskStatus } from "../task.ts";
@@ -8,7 +8,7 @@ import type { TaskErrorCode, TaskStatus } from "../task.ts";
 /** The most rows requested in one query. */
 const AT_ONCE = 500;
 
-interface TaskRow {
+interface FeedTaskRow {
   readonly id: string;
   readonly agent_id: number;
   readonly agent: string;
@@ -30,7 +30,7 @@ export async function taskChanges(
   workspaceId: number,
   ids: readonly string[],
 ): Promise<FeedEvent[]> {
-  const rows = await inParts<TaskRow>(ids, (part, list) =>
+  const rows = await inParts<FeedTaskRow>(ids, (part, list) =>
     sql.all(
       `SELECT id, agent_id, agent, tier, status, model, credits, steps, error_code, created_by, created_at, started_at,
          finished_at FROM tasks WHERE workspace_id = $1 AND id IN (${list})`,
@@ -114,7 +114,7 @@ export function taskUsage(
   scheduler: Pick<Scheduler, "running" | "waiting" | "runningOf" | "waitingOf">,
   workspaceId: number,
   agent: { readonly id: number } | null,
-): Pick<Usage, "tasks_running" | "tasks_queued"> {
+): Pick<WorkspaceUsage, "tasks_running" | "tasks_queued"> {
   if (!agent) {
     return { tasks_running: scheduler.running(workspaceId), tasks_queued: scheduler.waiting(workspaceId) };
   }

@@ -1,7 +1,7 @@
 import { AgentDenied } from "../../agents/index.ts";
 import { Problem } from "../../base/errors.ts";
 import type { ReserveCredits } from "../../gate/budget.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { TOKEN_ENDED } from "../ending/interruption.ts";
 import type { TaskParts } from "../parts.ts";
@@ -23,7 +23,7 @@ export class CallEvidence {
     this.payer = { workspaceId: task.workspaceId, agent: { id: task.agentId, name: task.agent } };
   }
 
-  draft(fields: Pick<Draft, "phase" | "action" | "outcome"> & Partial<Draft>): Draft {
+  draft(fields: Pick<EntryDraft, "phase" | "action" | "outcome"> & Partial<EntryDraft>): EntryDraft {
     const { createdBy: actor, agent, tier, id } = this.task;
     return { channel: "system", actor, agent, tier, task: id, ...fields };
   }
@@ -35,7 +35,7 @@ export class CallEvidence {
    */
   async begin<Begun>(
     signal: AbortSignal,
-    denied: (code: string) => Draft,
+    denied: (code: string) => EntryDraft,
     work: (tx: Tx, reserve: ReserveCredits) => Promise<Begun>,
   ): Promise<Begun> {
     const { budgets, db } = this.#parts;
@@ -48,7 +48,10 @@ export class CallEvidence {
    * Does `work`. Records a refusal if the call is refused before anything is sent.
    * @throws AgentDenied
    */
-  async recordRefusal<Result>(denied: (code: string) => Draft, work: () => Promise<Result>): Promise<Result> {
+  async recordRefusal<Result>(
+    denied: (code: string) => EntryDraft,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
     try {
       return await work();
     } catch (error) {

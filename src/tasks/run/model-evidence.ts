@@ -1,7 +1,7 @@
 import type { AfterModelCall, BeforeModelCall } from "../../agents/index.ts";
 import { cost } from "../../base/credits.ts";
 import { settleCall } from "../../gate/settle.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import type { OwedCharge } from "../ending/lost-calls.ts";
 import type { TaskParts } from "../parts.ts";
@@ -67,7 +67,7 @@ export class ModelEvidence {
     const { evidence, guard, rights, ledger, modelGateway, estimates, signals } = this.#parts;
     const { model, step, attempt, signal } = call;
     const { workspaceId, id } = evidence.task;
-    const denied = (code: string): Draft =>
+    const denied = (code: string): EntryDraft =>
       evidence.draft({ phase: "single", action: "model.call", outcome: "denied", code, model });
     this.#intent = await evidence.begin(signal, denied, async (tx, reserve) => {
       const agent = await guard.enter(tx);

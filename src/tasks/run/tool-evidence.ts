@@ -4,7 +4,7 @@ import { isToolName } from "../../connectors/registry.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import { settleCall } from "../../gate/settle.ts";
 import { recordUsage, UNKNOWN_TOOL } from "../../gate/usage/record.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { verdictOf } from "../approvals/present.ts";
 import type { ProvenApproval } from "../approvals/proven.ts";
@@ -100,7 +100,7 @@ export class ToolEvidence {
     const price = budgets.toolPrice(tool);
     const input = JSON.stringify(call.arguments);
     const draft = evidence.draft({ phase: "intent", action: "tool.call", outcome: "allowed", tool, input });
-    const denied = (code: string): Draft => ({ ...draft, phase: "single", outcome: "denied", code });
+    const denied = (code: string): EntryDraft => ({ ...draft, phase: "single", outcome: "denied", code });
     return evidence.begin(call.signal, denied, async (tx, reserve) => {
       const agent = await guard.enter(tx);
       // The call may have waited for a budget since it was decided.
@@ -200,7 +200,7 @@ export class ToolEvidence {
 }
 
 /** Names the call, the approval by which it is made, and its price. */
-function intentDetail(call: string, approval: Approval | undefined, price: number): Draft["detail"] {
+function intentDetail(call: string, approval: Approval | undefined, price: number): EntryDraft["detail"] {
   const { decisionSeq = null, argumentsHash } = approval ?? {};
   const approved = decisionSeq === null ? {} : { approval_seq: decisionSeq, arguments_hash: argumentsHash };
   return { call, ...approved, ...(price === 0 ? {} : { price }) };

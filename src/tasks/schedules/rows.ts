@@ -3,7 +3,7 @@ import type { Db, Sql, Tx } from "../../store/db.ts";
 import { fitting } from "../../store/page-bytes.ts";
 import type { Missed, Schedule, ScheduleRunResult, ScheduleStatus } from "./schedule.ts";
 
-interface Row {
+interface ScheduleRow {
   readonly workspace_id: number;
   readonly id: string;
   readonly name: string;
@@ -112,10 +112,10 @@ export async function deleteSchedule(tx: Tx, workspaceId: number, id: string): P
 
 export async function findSchedule(sql: Sql, workspaceId: number, id: string): Promise<Schedule | undefined> {
   if (!isId("sch", id)) return undefined;
-  const row = await sql.get<Row>(`SELECT ${COLUMNS} FROM schedules WHERE workspace_id = $1 AND id = $2`, [
-    workspaceId,
-    id,
-  ]);
+  const row = await sql.get<ScheduleRow>(
+    `SELECT ${COLUMNS} FROM schedules WHERE workspace_id = $1 AND id = $2`,
+    [workspaceId, id],
+  );
   return row && sql.seals.fits("schedules", row) ? fromRow(row) : undefined;
 }
 
@@ -149,7 +149,7 @@ export async function listSchedules(
   const shown = fitting(found, limit, ({ bytes }) => bytes);
   const last = shown.at(-1);
   if (!last) return { schedules: [], more: false };
-  const rows = await sql.all<Row>(`SELECT ${COLUMNS} ${matching} AND id >= $3 ORDER BY id DESC`, [
+  const rows = await sql.all<ScheduleRow>(`SELECT ${COLUMNS} ${matching} AND id >= $3 ORDER BY id DESC`, [
     workspaceId,
     end,
     last.id,
@@ -161,7 +161,7 @@ export async function listSchedules(
 /** Due schedules of all workspaces, the longest overdue first. A row with a broken seal is never due. */
 export async function dueSchedules(db: Db, now: number, limit: number): Promise<Schedule[]> {
   for (;;) {
-    const rows = await db.all<Row>(
+    const rows = await db.all<ScheduleRow>(
       `SELECT ${COLUMNS} FROM schedules WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at, id LIMIT $2`,
       [now, limit],
     );
@@ -224,7 +224,7 @@ function keyOf({ workspaceId, id }: Pick<Schedule, "workspaceId" | "id">) {
   return { workspace_id: workspaceId, id };
 }
 
-function fromRow(row: Row): Schedule {
+function fromRow(row: ScheduleRow): Schedule {
   return {
     workspaceId: row.workspace_id,
     id: row.id,

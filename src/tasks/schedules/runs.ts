@@ -6,7 +6,7 @@ import { type Clock, timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import type { Ids } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
-import type { Gate, Operation, Origin } from "../../gate/gate.ts";
+import type { CallOrigin, Gate, Operation } from "../../gate/gate.ts";
 import type { Detail } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Db } from "../../store/db.ts";
@@ -139,7 +139,7 @@ export class ScheduleRuns {
     const caller = await this.#callerOf(schedule);
     if (!caller) return this.#refuse(schedule, "invalid_token", detail);
     const request = { agent, prompt, tools, metadata, ...(tier === null ? {} : { tier }) };
-    const origin: Origin = {
+    const origin: CallOrigin = {
       requestId: ids("req"),
       channel: "system",
       credential: { kind: "none" },

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import type { Draft } from "../../ledger/entry.ts";
+import type { EntryDraft } from "../../ledger/entry.ts";
 import { endOfSlice, erasePayloads } from "../../ledger/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
@@ -62,7 +62,7 @@ interface QuotedTexts {
   readonly others: ErasedPayload[];
 }
 
-interface Row extends ErasedPayload {
+interface QuotingTaskRow extends ErasedPayload {
   readonly holds: number;
   readonly task: string | null;
   readonly tool: string | null;
@@ -252,7 +252,7 @@ export class QuotedPayloads {
     for (let after = from; !this.#stopped; ) {
       const to = await endOfSlice(db, workspaceId, after, last);
       if (to === null) break;
-      const rows = await db.all<Row>(
+      const rows = await db.all<QuotingTaskRow>(
         `SELECT p.seq, p.kind, p.kind = 'output' AND instr(p.body, $4) > 0 AS holds,
            ${TASK} AS task, ${TOOL} AS tool, ${REF} AS ref
          FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
@@ -312,7 +312,7 @@ export class QuotedPayloads {
   }
 }
 
-function draftOf({ actor, requestId }: Erasure, outcome: "succeeded" | "pending"): Draft {
+function draftOf({ actor, requestId }: Erasure, outcome: "succeeded" | "pending"): EntryDraft {
   return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
 }
 
@@ -334,7 +334,11 @@ function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): 
 }
 
 /** Rows MUST be passed in order. `inputs` are the arguments of calls whose results have not been read yet. */
-function collect(found: Map<string, QuotedTexts>, inputs: Map<number, ErasedPayload>, row: Row): void {
+function collect(
+  found: Map<string, QuotedTexts>,
+  inputs: Map<number, ErasedPayload>,
+  row: QuotingTaskRow,
+): void {
   const { seq, kind, holds, task, tool, ref } = row;
   const key = { seq, kind };
   const isWrite = tool === "vault.write";

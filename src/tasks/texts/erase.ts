@@ -26,7 +26,7 @@ export interface EraserParts {
   readonly forgetting: Forgetting;
 }
 
-type Reads = Pick<EraserParts, "db" | "lists">;
+type EraserReads = Pick<EraserParts, "db" | "lists">;
 
 /** An entry whose texts are to be erased. */
 interface Target extends ParsedEntry {
@@ -126,7 +126,7 @@ interface CallArguments {
  * @throws LedgerChanged
  */
 async function argumentsOf(
-  { db, lists, approvals }: Reads & Pick<EraserParts, "approvals">,
+  { db, lists, approvals }: EraserReads & Pick<EraserParts, "approvals">,
   task: Task,
   seq: number,
 ): Promise<CallArguments | null> {
@@ -180,7 +180,7 @@ async function presentationsOf(
 
 /** All entries in which people substituted a call's arguments, including substitutions that were later replaced. */
 async function changesOf(
-  { db, lists }: Reads,
+  { db, lists }: EraserReads,
   { workspaceId, taskId, firstSeq, pendingSeq }: Approval,
   shown: readonly number[],
 ): Promise<number[]> {
@@ -203,7 +203,7 @@ async function changesOf(
 
 /** Human decisions on a finished task's output, which may be recorded at any time after its end. */
 async function overridesOf(
-  { db, lists }: Reads,
+  { db, lists }: EraserReads,
   { workspaceId, id }: Task,
   after: number,
 ): Promise<ErasedPayload[]> {
@@ -221,7 +221,7 @@ async function overridesOf(
 }
 
 /** All remaining payloads of a finished task, in order. */
-async function payloadsOf({ db, lists }: Reads, task: Task): Promise<ErasedPayload[]> {
+async function payloadsOf({ db, lists }: EraserReads, task: Task): Promise<ErasedPayload[]> {
   const { workspaceId, id, dispatchSeq } = task;
   const last = await lastSeq(db, task);
   const found: ErasedPayload[] = [];

@@ -43,11 +43,11 @@ export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
   }
 }
 
-type Page = Awaited<ReturnType<Pdf["getPage"]>>;
-type Content = Awaited<ReturnType<Page["getTextContent"]>>;
+type PdfPage = Awaited<ReturnType<Pdf["getPage"]>>;
+type Content = Awaited<ReturnType<PdfPage["getTextContent"]>>;
 
 /** The pieces of a page, as they are found: each takes far more memory than the few bytes that may draw it. */
-async function itemsOf(page: Page): Promise<PdfItem[]> {
+async function itemsOf(page: PdfPage): Promise<PdfItem[]> {
   const items: PdfItem[] = [];
   const reader = page.streamTextContent().getReader();
   for (let part = await reader.read(); !part.done; part = await reader.read()) {

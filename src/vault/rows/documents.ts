@@ -3,7 +3,7 @@ import type { Sql, SqlValue, Tx } from "../../store/db.ts";
 import type { VaultDocument } from "../document.ts";
 import type { Metadata, PreparedPassage, SegmentBytes, SegmentChange } from "../messages.ts";
 import { keyOf, PER_DOCUMENT } from "./keys.ts";
-import { cutPages, type Page, pageKeys } from "./pages.ts";
+import { cutPages, pageKeys, type TextPage } from "./pages.ts";
 
 /** The vault's rows. Every query that produces an answer names its workspace, and its boundary if there is one. */
 
@@ -108,7 +108,7 @@ function byScope(boundary: Boundary, param: (value: SqlValue) => string): string
 
 /** A range of a document's text, to its end if `end` is not given. */
 export async function readText(sql: Sql, document: number, start: number, end: number): Promise<string> {
-  const pages = await sql.all<Page>(
+  const pages = await sql.all<TextPage>(
     'SELECT "start", text FROM vault_pages WHERE key BETWEEN $1 AND $2 ORDER BY key',
     pageKeys(document, start, end),
   );
@@ -237,7 +237,7 @@ export async function insertSegment(
   );
 }
 
-export async function insertPage(tx: Tx, document: number, place: number, page: Page): Promise<void> {
+export async function insertPage(tx: Tx, document: number, place: number, page: TextPage): Promise<void> {
   await tx.run('INSERT INTO vault_pages (key, "start", text) VALUES ($1, $2, $3)', [
     keyOf(document, place),
     page.start,

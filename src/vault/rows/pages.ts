@@ -3,7 +3,7 @@ import { keyOf } from "./keys.ts";
 /** UTF-16 code units in a page. A passage is read from one or two pages, however long its document is. */
 export const PAGE_LENGTH = 8_192;
 
-export interface Page {
+export interface TextPage {
   /** Offset of the page in the document's text. */
   readonly start: number;
   readonly text: string;
@@ -13,8 +13,8 @@ export interface Page {
  * Splits a text into pages. A page begins at a multiple of the page length, or one code unit earlier if that would
  * split a surrogate pair.
  */
-export function pagesOf(text: string): Page[] {
-  const pages: Page[] = [];
+export function pagesOf(text: string): TextPage[] {
+  const pages: TextPage[] = [];
   for (let start = 0; start < text.length; ) {
     const goal = (pages.length + 1) * PAGE_LENGTH;
     const end = goal < text.length && isPairAt(text, goal - 1) ? goal - 1 : Math.min(goal, text.length);
@@ -36,7 +36,7 @@ export function pageKeys(document: number, start: number, end: number): [first: 
 }
 
 /** Extracts a range from the pages that contain it, in order. */
-export function cutPages(pages: readonly Page[], start: number, end: number): string {
+export function cutPages(pages: readonly TextPage[], start: number, end: number): string {
   const first = pages[0];
   if (!first) return "";
   const text = pages.length === 1 ? first.text : pages.map((page) => page.text).join("");

@@ -16,7 +16,7 @@ export interface Space {
   readonly state: "active" | "filling" | "kept" | "dropped";
 }
 
-interface Row {
+interface SpaceRow {
   readonly id: number;
   readonly name: string;
   readonly dimensions: number;
@@ -157,7 +157,9 @@ export class Spaces {
   }
 
   async #read(): Promise<void> {
-    const rows = await this.#db.all<Row>("SELECT id, name, dimensions, state FROM vault_spaces ORDER BY id");
+    const rows = await this.#db.all<SpaceRow>(
+      "SELECT id, name, dimensions, state FROM vault_spaces ORDER BY id",
+    );
     this.#spaces = rows.map((row) => ({ ...row }));
   }
 

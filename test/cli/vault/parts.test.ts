@@ -3,7 +3,7 @@ import { OperatorError } from "../../../src/base/errors.ts";
 import type { OperatorApi } from "../../../src/cli/operator.ts";
 import { checkScope, readPairs } from "../../../src/cli/vault/arguments.ts";
 import { knownDocuments } from "../../../src/cli/vault/known.ts";
-import { Progress } from "../../../src/cli/vault/progress.ts";
+import { UploadProgress } from "../../../src/cli/vault/progress.ts";
 import { documentsFault, send, UploadInterrupted } from "../../../src/cli/vault/send.ts";
 import { lineOf, linesOf } from "../../../src/cli/vault/text.ts";
 
@@ -68,7 +68,7 @@ describe("progress", () => {
     const written: string[] = [];
     let now = 0;
     const to = { isTTY, columns: 30, write: (text: string) => written.push(text) };
-    return { written, shown: new Progress(total, to, () => now), pass: (ms: number) => (now += ms) };
+    return { written, shown: new UploadProgress(total, to, () => now), pass: (ms: number) => (now += ms) };
   }
 
   test("is one line on a terminal, which fits it and makes room for permanent lines", () => {

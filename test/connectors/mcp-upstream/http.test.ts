@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Progress } from "../../../src/connectors/source.ts";
+import type { ToolProgress } from "../../../src/connectors/source.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { type FakeMcp, type FakeMcpOptions, type Fault, startFakeMcp } from "../../support/fake-mcp/http.ts";
 import { testOutbound } from "../../support/outbound.ts";
@@ -153,7 +153,7 @@ describe.each<Kind>(["http", "sse"])("over %s", (kind) => {
 
   test("progress is reported, including the last", async () => {
     await using server = serve(kind);
-    const told: Progress[] = [];
+    const told: ToolProgress[] = [];
     await server.up.call("progress", { steps: 3 }, { progress: (progress) => told.push(progress) });
     expect(told.map(({ progress }) => progress)).toEqual([1, 2, 3]);
   });

@@ -2,7 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Progress } from "../../../src/connectors/source.ts";
+import type { ToolProgress } from "../../../src/connectors/source.ts";
 import { faultOf, type Opened, open, textOf } from "./support.ts";
 
 /** The script that an npm package runs as its command. */
@@ -32,7 +32,7 @@ async function exercise(up: Opened): Promise<void> {
   expect((await up.call("get-tiny-image")).content).toContainEqual(
     expect.objectContaining({ type: "image", mimeType: "image/png" }),
   );
-  const told: Progress[] = [];
+  const told: ToolProgress[] = [];
   const long = { duration: 0.03, steps: 3 };
   await up.call("trigger-long-running-operation", long, { progress: (progress) => told.push(progress) });
   expect(told.map(({ progress }) => progress)).toEqual([1, 2, 3]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import type { Progress } from "../../../src/connectors/source.ts";
+import type { ToolProgress } from "../../../src/connectors/source.ts";
 import { fasterClock, faultOf, open, openFake, pidOf, quickClock, SECRET, textOf } from "./support.ts";
 
 describe("a program that cannot be used", () => {
@@ -122,7 +122,7 @@ describe("a call", () => {
 
   test("receives its progress, including the last", async () => {
     await using up = openFake("plain");
-    const told: Progress[] = [];
+    const told: ToolProgress[] = [];
     await up.call("progress", { steps: 3, text: SECRET }, { progress: (progress) => told.push(progress) });
     expect(told).toEqual(
       [1, 2, 3].map((step) => ({ progress: step, total: 3, message: `step ${step} [redacted]` })),

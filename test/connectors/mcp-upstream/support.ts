@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { type LogFields, silentLog } from "../../../src/base/log.ts";
 import type { McpDefinition } from "../../../src/connectors/definition/definition.ts";
-import type { McpParts } from "../../../src/connectors/mcp-upstream/parts.ts";
+import type { McpSourceParts } from "../../../src/connectors/mcp-upstream/parts.ts";
 import { mcpSource } from "../../../src/connectors/mcp-upstream/source.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import {
@@ -49,7 +49,7 @@ export interface Opened {
   list(): Promise<readonly ToolDescription[]>;
 }
 
-export type Given = Partial<McpParts>;
+export type Given = Partial<McpSourceParts>;
 
 /** A source with real parts. It is closed when the test ends. */
 export function open(transport: McpDefinition["transport"], given: Given = {}): Opened & AsyncDisposable {

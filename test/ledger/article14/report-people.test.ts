@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Draft } from "../../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../../src/ledger/entry.ts";
 import { Unpacked } from "../verify/bundle/support.ts";
 import { type BundleBench, openBench } from "./support.ts";
 
@@ -28,7 +28,7 @@ const decide = (
   decision: string,
   person: string,
   token: string,
-  more: Partial<Draft> = {},
+  more: Partial<EntryDraft> = {},
   target?: number,
 ) =>
   bench.add({
@@ -39,7 +39,7 @@ const decide = (
   });
 const present = (task: string) =>
   bench.add({ action: "tool.call", outcome: "pending", code: "approval_required", tool: "mail.send", task });
-const end = (task: string, outcome: Draft["outcome"]) =>
+const end = (task: string, outcome: EntryDraft["outcome"]) =>
   bench.add({ action: "task.dispatch", phase: "outcome", outcome, task });
 
 describe("who could decide", () => {
@@ -74,7 +74,7 @@ test("a decision by a token without a person is not attributed to a person", asy
 });
 
 test("refusals by policy are separate from failures to serve, and from incidents", async () => {
-  const denied = (code: string, more: Partial<Draft> = {}) =>
+  const denied = (code: string, more: Partial<EntryDraft> = {}) =>
     bench.add({ action: "task.dispatch", outcome: "denied", code, ...more });
   await bench.add({ action: "task.dispatch", phase: "intent", outcome: "allowed", agent: "real" });
   await denied("agent_not_found", { agent: "nowhere" });

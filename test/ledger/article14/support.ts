@@ -1,5 +1,5 @@
 import { type BundleRequest, openBundle } from "../../../src/ledger/article14/bundle.ts";
-import type { Draft } from "../../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../../src/ledger/entry.ts";
 import type { LedgerKeys } from "../../../src/ledger/keys/keys.ts";
 import { rotateKey } from "../../../src/ledger/keys/rotation.ts";
 import { draft, type LedgerBench, openLedger } from "../support.ts";
@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 export interface BundleBench extends LedgerBench {
   readonly keys: LedgerKeys;
   /** Appends to the workspace's ledger, one minute later. */
-  add(more?: Partial<Draft>): Promise<number>;
+  add(more?: Partial<EntryDraft>): Promise<number>;
   rotate(): Promise<void>;
   bundle(request?: Partial<BundleRequest>): AsyncGenerator<Uint8Array, void>;
   /** A complete bundle. */
@@ -257,7 +257,7 @@ async function oneTask(
   }
 }
 
-interface About extends Partial<Draft> {
+interface About extends Partial<EntryDraft> {
   readonly target?: number;
   /** Time between presentation and decision; if absent, nothing was presented. */
   readonly seconds?: number;

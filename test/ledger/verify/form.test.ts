@@ -1,7 +1,7 @@
 /** Whether bytes are exactly an entry as this program writes it. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Detail, type Draft, encodeEntry } from "../../../src/ledger/entry.ts";
+import { type Detail, type EntryDraft, encodeEntry } from "../../../src/ledger/entry.ts";
 import { Bits } from "../../../src/ledger/verify/bits.ts";
 import { formOf } from "../../../src/ledger/verify/form.ts";
 import { draft } from "../support.ts";
@@ -34,7 +34,7 @@ const anyDetail: fc.Arbitrary<Detail> = fc.letrec<{ detail: Detail }>((tie) => (
     { maxKeys: 5, noNullPrototype: true },
   ),
 })).detail;
-const anyDraft: fc.Arbitrary<Draft> = fc.record({
+const anyDraft: fc.Arbitrary<EntryDraft> = fc.record({
   phase: fc.constantFrom("single", "intent", "outcome"),
   action: fc.constant("task.dispatch"),
   outcome: fc.constantFrom("allowed", "denied", "pending", "succeeded", "failed", "cancelled"),

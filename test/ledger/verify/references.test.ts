@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
-import type { Draft } from "../../../src/ledger/entry.ts";
+import type { EntryDraft } from "../../../src/ledger/entry.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { startGateway } from "../../support/gateway.ts";
@@ -16,7 +16,7 @@ import { allFindings, verify } from "./scene.ts";
 
 setDefaultTimeout(60_000);
 
-type Made = Partial<Draft> & Pick<Draft, "action">;
+type Made = Partial<EntryDraft> & Pick<EntryDraft, "action">;
 /** An entry, built from the numbers of the entries before it. */
 type Entry = (seqs: readonly number[]) => Made;
 
@@ -59,13 +59,13 @@ async function foundIn(entries: readonly Entry[], between = 0): Promise<(string 
 }
 
 const intent =
-  (more: Partial<Draft> = {}): Entry =>
+  (more: Partial<EntryDraft> = {}): Entry =>
   () => ({
     ...{ action: "tool.call", phase: "intent", outcome: "allowed", task: "task_a", tool: "up.send" },
     ...more,
   });
 const outcomeOf =
-  (place: number, more: Partial<Draft> = {}): Entry =>
+  (place: number, more: Partial<EntryDraft> = {}): Entry =>
   (seqs) => ({
     ...{
       action: "tool.call",
@@ -77,7 +77,7 @@ const outcomeOf =
     ...more,
   });
 const modelIntent = intent({ action: "model.call", tool: undefined, model: "up/a", detail: { reserved: 7 } });
-const lostModel = (more: Partial<Draft>): Entry =>
+const lostModel = (more: Partial<EntryDraft>): Entry =>
   outcomeOf(0, {
     ...{ action: "model.call", outcome: "failed", code: "interrupted", tool: undefined, model: "up/a" },
     ...more,
@@ -87,7 +87,7 @@ const shown: Entry = () => ({
   input: '{"to":"all"}',
 });
 const decided =
-  (action: string, more: Partial<Draft> = {}, hash = "a".repeat(64)): Entry =>
+  (action: string, more: Partial<EntryDraft> = {}, hash = "a".repeat(64)): Entry =>
   (seqs) => ({
     ...{ action, task: "task_a", tool: "up.send" },
     outcome: action === "oversight.expire" ? "denied" : "succeeded",
@@ -96,14 +96,14 @@ const decided =
   });
 /** An approval with changed arguments. Their hash is the hash of the entry's own input. */
 const changed =
-  (more: Partial<Draft> = {}): Entry =>
+  (more: Partial<EntryDraft> = {}): Entry =>
   (seqs) => ({
     ...{ action: "oversight.approve", task: "task_a", tool: "up.send", input: '{"to":"one"}' },
     oversight: { person: "Ann", decision: "change", target_seq: seqs[0] ?? 0 },
     ...more,
   });
 const approvedBy =
-  (place: number, more: object = {}, about: Partial<Draft> = {}): Entry =>
+  (place: number, more: object = {}, about: Partial<EntryDraft> = {}): Entry =>
   (seqs) => ({
     ...{ action: "tool.call", phase: "intent", outcome: "allowed", task: "task_a", tool: "up.send" },
     detail: { approval_seq: seqs[place] ?? 0, ...more },

@@ -1,6 +1,6 @@
 const NEWLINE = 0x0a;
 
-export class LineTooLong extends Error {
+export class ProgramLineTooLong extends Error {
   override readonly name = "LineTooLong";
 }
 
@@ -33,7 +33,7 @@ export class LineSplitter {
     this.#waiting += piece.length;
     if (this.#waiting > this.#limit) {
       this.#pieces = [];
-      throw new LineTooLong(`a line is longer than ${this.#limit} bytes`);
+      throw new ProgramLineTooLong(`a line is longer than ${this.#limit} bytes`);
     }
     this.#pieces.push(piece);
   }

@@ -8,7 +8,7 @@ import { removeAs } from "./run-as.ts";
 const SHARED_DIRECTORIES = ["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"];
 const WRITABLE_BY_ALL = 0o002;
 
-interface Entry {
+interface FileEntry {
   readonly path: string;
   readonly stats: Stats;
 }
@@ -49,7 +49,7 @@ export class SharedFiles {
     return paths;
   }
 
-  async *#entries(): AsyncGenerator<Entry> {
+  async *#entries(): AsyncGenerator<FileEntry> {
     const waiting = [...this.#directories];
     for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
       for (const name of await namesIn(directory)) {

@@ -9,7 +9,7 @@ import { UpstreamLink } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { chunksOf } from "./chunks.ts";
 import { childEnvironment } from "./environment.ts";
-import { LineSplitter, LineTooLong } from "./lines.ts";
+import { LineSplitter, ProgramLineTooLong } from "./lines.ts";
 import { endGroup } from "./process-group.ts";
 import type { ProgramUser } from "./program-users.ts";
 import { StderrLog } from "./said.ts";
@@ -143,7 +143,7 @@ export class StdioLink extends UpstreamLink {
         }
       }
     } catch (error) {
-      if (!(error instanceof LineTooLong)) throw error;
+      if (!(error instanceof ProgramLineTooLong)) throw error;
       const text = `The program of the connector ${this.parts.name} wrote a line of more than ${LINE_LIMIT / 1024 / 1024} MiB.`;
       this.lose(new ConnectorError("too_large", text));
     }

@@ -3,7 +3,7 @@ import { ArgumentFault, quote } from "../fault.ts";
 import { isMap, type JsonMap } from "../json.ts";
 import { base64Bytes } from "./base64.ts";
 import { percentEncode, scalarText } from "./encode.ts";
-import { type FormPart, multipart } from "./multipart.ts";
+import { type MultipartPart, multipart } from "./multipart.ts";
 import { type NameValue, pairsOf } from "./style.ts";
 
 /** A body in the form that `fetch` accepts. */
@@ -49,8 +49,8 @@ function formText(values: JsonMap, bindings: Readonly<Record<string, FieldBindin
 }
 
 /** A list becomes one part per item (RFC 7578, 4.3); objects become JSON. */
-function partsOf(values: JsonMap, bindings: Readonly<Record<string, FieldBinding>>): FormPart[] {
-  const parts: FormPart[] = [];
+function partsOf(values: JsonMap, bindings: Readonly<Record<string, FieldBinding>>): MultipartPart[] {
+  const parts: MultipartPart[] = [];
   for (const [name, value] of Object.entries(values)) {
     if (value === null) continue;
     const { binary, mediaType } = bindingOf(bindings, name);

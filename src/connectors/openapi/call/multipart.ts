@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 
 /** One part of a form. */
-export interface FormPart {
+export interface MultipartPart {
   readonly name: string;
   readonly content: string | Uint8Array;
   /** Undefined for text. */
@@ -19,7 +19,7 @@ export interface Multipart {
  * Encodes `multipart/form-data` (RFC 7578). `FormData` gives a part with its own type an empty file name, which
  * servers take for a file input left empty. The boundary is a hash of the content, so the content cannot contain it.
  */
-export function multipart(parts: readonly FormPart[]): Multipart {
+export function multipart(parts: readonly MultipartPart[]): Multipart {
   const heads = parts.map(headOf);
   const hash = createHash("sha256");
   for (const [index, { content }] of parts.entries()) hash.update(heads[index] ?? "").update(content);
@@ -33,7 +33,7 @@ export function multipart(parts: readonly FormPart[]): Multipart {
   return { content, type: `multipart/form-data; boundary=${boundary}` };
 }
 
-function headOf({ name, type, filename }: FormPart): string {
+function headOf({ name, type, filename }: MultipartPart): string {
   const file = filename === undefined ? "" : `; filename="${escaped(filename)}"`;
   const line = `Content-Disposition: form-data; name="${escaped(name)}"${file}`;
   return type === undefined ? line : `${line}\r\nContent-Type: ${type}`;

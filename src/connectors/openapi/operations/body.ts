@@ -5,7 +5,7 @@ import type { References } from "../references.ts";
 import { isBinary } from "../schema/binary.ts";
 import type { Argument } from "../schema/input.ts";
 import { bodyKind, concrete } from "./media-type.ts";
-import type { Operation } from "./operation.ts";
+import type { ApiOperation } from "./operation.ts";
 
 /** The argument that becomes the request's body. */
 export const BODY_ARGUMENT = "body";
@@ -24,7 +24,7 @@ export interface BodyArgument {
  * An operation's body in the first of its media types that can be encoded; null if it has no body.
  * @throws DocumentFault if a body is required and none of its types can be encoded
  */
-export function takeBody({ fields, method }: Operation, references: References): BodyArgument | null {
+export function takeBody({ fields, method }: ApiOperation, references: References): BodyArgument | null {
   const declared = references.follow(own(fields, "requestBody"));
   if (!declared) return null;
   const required = ownBoolean(declared, "required") === true;

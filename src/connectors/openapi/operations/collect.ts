@@ -1,7 +1,7 @@
 import { DocumentFault, quote } from "../fault.ts";
 import { isMap, type JsonMap, own, ownList, ownMap, ownText } from "../json.ts";
 import type { References } from "../references.ts";
-import { methodsOf, type Operation, titleOf } from "./operation.ts";
+import { type ApiOperation, methodsOf, titleOf } from "./operation.ts";
 
 /** Operations of one document; GitHub's has 1,100. With more, a model cannot choose among the tools and people cannot read the list. */
 const MAX_OPERATIONS = 2_000;
@@ -10,7 +10,7 @@ const MAX_PARAMETERS = 200;
 
 /** An operation, or the reason why it cannot be offered. */
 export type CollectedOperation = { readonly title: string } & (
-  | { readonly operation: Operation }
+  | { readonly operation: ApiOperation }
   | { readonly fault: DocumentFault }
 );
 
@@ -58,7 +58,7 @@ function pathsOf(root: JsonMap, references: References): Path[] {
   return paths;
 }
 
-function operationOf(path: string, item: JsonMap, method: string, references: References): Operation {
+function operationOf(path: string, item: JsonMap, method: string, references: References): ApiOperation {
   const fields = own(item, method);
   if (!isMap(fields)) throw new DocumentFault("it is not an object");
   if (method === "trace") throw new DocumentFault("TRACE is never sent");

@@ -3,7 +3,7 @@ import { trimEndOf } from "../../../base/trim-end.ts";
 const MAX_LENGTH = 100;
 
 /** Assigns tool names to the operations of a document. The same document always gives the same names. */
-export class ToolNames {
+export class OperationNames {
   readonly #taken = new Set<string>();
 
   /**

@@ -4,7 +4,7 @@ import type { JsonMap } from "../json.ts";
 export type ParameterLocation = "path" | "query" | "header" | "cookie";
 
 /** An operation of the document, merged with the fields of its path. */
-export interface Operation {
+export interface ApiOperation {
   /** In upper case. */
   readonly method: string;
   readonly path: string;
@@ -24,7 +24,8 @@ export const isSafe = (method: string): boolean =>
   method === "GET" || method === "HEAD" || method === "OPTIONS";
 
 /** The operation's name in messages, such as "GET /pets". */
-export const titleOf = ({ method, path }: Pick<Operation, "method" | "path">): string => `${method} ${path}`;
+export const titleOf = ({ method, path }: Pick<ApiOperation, "method" | "path">): string =>
+  `${method} ${path}`;
 
 export function methodsOf(item: JsonMap): string[] {
   return METHODS.filter((method) => Object.hasOwn(item, method));

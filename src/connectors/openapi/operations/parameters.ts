@@ -5,7 +5,7 @@ import { isMap, type JsonMap, own, ownBoolean, ownMap, ownText } from "../json.t
 import type { Argument } from "../schema/input.ts";
 import type { ArgumentNames } from "./arguments.ts";
 import { isJson } from "./media-type.ts";
-import type { Operation, ParameterLocation } from "./operation.ts";
+import type { ApiOperation, ParameterLocation } from "./operation.ts";
 
 /** The parameter that carries the connector's own `auth`, which callers must not set. */
 export interface ReservedName {
@@ -31,7 +31,7 @@ const PLACES: Readonly<Record<ParameterLocation, readonly WritingStyle["style"][
  * @throws DocumentFault
  */
 export function takeParameters(
-  operation: Operation,
+  operation: ApiOperation,
   names: ArgumentNames,
   reserved: ReservedName | null,
 ): ParameterArgument[] {

@@ -9,8 +9,8 @@ import type { SchemaWork } from "../schema/budget.ts";
 import { inputSchema } from "../schema/input.ts";
 import { ArgumentNames } from "./arguments.ts";
 import { BODY_ARGUMENT, takeBody } from "./body.ts";
-import type { ToolNames } from "./names.ts";
-import { isSafe, type Operation, titleOf } from "./operation.ts";
+import type { OperationNames } from "./names.ts";
+import { type ApiOperation, isSafe, titleOf } from "./operation.ts";
 import { type ReservedName, takeParameters } from "./parameters.ts";
 import { firstServer } from "./servers.ts";
 
@@ -18,10 +18,10 @@ const DESCRIPTION_LIMIT = 4_000;
 const TITLE_LIMIT = 200;
 
 /** Shared by all operations of a document. */
-export interface ToolParts {
+export interface OperationToolParts {
   readonly references: References;
   readonly work: SchemaWork;
-  readonly names: ToolNames;
+  readonly names: OperationNames;
   /** The document's own server; null if `base_url` replaces all servers. */
   readonly server: string | null;
   readonly documentUrl: string | null;
@@ -34,7 +34,7 @@ export interface ToolParts {
  * Converts an operation to a tool.
  * @throws DocumentFault if it cannot be called, with the reason
  */
-export function toolOf(operation: Operation, parts: ToolParts): ToolDescription {
+export function toolOf(operation: ApiOperation, parts: OperationToolParts): ToolDescription {
   checkPath(operation.path);
   const body = takeBody(operation, parts.references);
   const names = new ArgumentNames(body ? [BODY_ARGUMENT] : []);
@@ -65,7 +65,7 @@ export function toolOf(operation: Operation, parts: ToolParts): ToolDescription 
   };
 }
 
-function descriptionOf(operation: Operation, summary: string | undefined): string {
+function descriptionOf(operation: ApiOperation, summary: string | undefined): string {
   const description = ownText(operation.fields, "description");
   const said = [summary, description === summary ? undefined : description].filter(
     (each) => each !== undefined,

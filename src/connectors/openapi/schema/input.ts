@@ -4,7 +4,7 @@ import { DocumentFault } from "../fault.ts";
 import { firstOf } from "../first-of.ts";
 import type { References } from "../references.ts";
 import { Budget, type SchemaWork, TooLarge } from "./budget.ts";
-import type { Draft } from "./keywords.ts";
+import type { SchemaDraft } from "./keywords.ts";
 import { Recursion, SchemaWriter } from "./writer.ts";
 
 /** One argument of an operation. */
@@ -51,7 +51,7 @@ export function inputSchema(
 }
 
 function write(argumentList: readonly Argument[], writer: SchemaWriter, mask: Mask): JsonSchema {
-  const properties = argumentList.map(({ name, schema, description }): [string, Draft] => {
+  const properties = argumentList.map(({ name, schema, description }): [string, SchemaDraft] => {
     const written = writer.write(schema);
     return [name, described(written, description, mask)];
   });
@@ -66,7 +66,7 @@ function write(argumentList: readonly Argument[], writer: SchemaWriter, mask: Ma
 }
 
 /** The argument's own description, followed by that of its schema. */
-function described(schema: Draft, description: string | undefined, mask: Mask): Draft {
+function described(schema: SchemaDraft, description: string | undefined, mask: Mask): SchemaDraft {
   if (description === undefined || description === schema.description) return schema;
   const both = typeof schema.description === "string" ? `${description}\n${schema.description}` : description;
   return { ...schema, description: firstOf(both, DESCRIPTION_LIMIT, mask) };

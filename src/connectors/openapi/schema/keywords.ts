@@ -31,7 +31,7 @@ const TEXT_LIMIT = 4_000;
 const PATTERN_LIMIT = 200;
 
 /** A schema under construction: own fields in their order. */
-export type Draft = Record<string, unknown>;
+export type SchemaDraft = Record<string, unknown>;
 
 /**
  * Converts the keywords of a Schema Object that contain no schemas to JSON Schema 2020-12: the variants of OpenAPI
@@ -41,8 +41,8 @@ export type Draft = Record<string, unknown>;
  * the process for hours.
  * @param mask masks the connector's secrets
  */
-export function plainKeywords(schema: JsonMap, mask: Mask): Draft {
-  const draft: Draft = {};
+export function plainKeywords(schema: JsonMap, mask: Mask): SchemaDraft {
+  const draft: SchemaDraft = {};
   const type = typeOf(schema);
   if (type !== undefined) draft.type = type;
   for (const key of TEXTS) {
@@ -69,8 +69,8 @@ export function plainKeywords(schema: JsonMap, mask: Mask): Draft {
 }
 
 /** The data in a schema. Count its size before it is used. */
-export function dataKeywords(schema: JsonMap): Draft {
-  const draft: Draft = {};
+export function dataKeywords(schema: JsonMap): SchemaDraft {
+  const draft: SchemaDraft = {};
   const values = own(schema, "enum");
   if (Array.isArray(values) && values.length > 0) draft.enum = values;
   if (Object.hasOwn(schema, "const")) draft.const = schema.const;
@@ -82,7 +82,7 @@ export function dataKeywords(schema: JsonMap): Draft {
 }
 
 /** 3.0 expresses with `nullable` what 3.1 expresses with the type `null`. */
-export function allowNull(draft: Draft): Draft {
+export function allowNull(draft: SchemaDraft): SchemaDraft {
   if (Array.isArray(draft.enum) && !draft.enum.includes(null)) draft.enum = [...draft.enum, null];
   if (draft.type !== undefined) {
     const types = Array.isArray(draft.type) ? draft.type : [draft.type];
@@ -108,13 +108,13 @@ function typeOf(schema: JsonMap): string | string[] | undefined {
 }
 
 /** 3.0: `exclusiveMinimum: true` makes `minimum` an exclusive bound. */
-function moveBound(schema: JsonMap, draft: Draft, bound: string, exclusive: string): void {
+function moveBound(schema: JsonMap, draft: SchemaDraft, bound: string, exclusive: string): void {
   if (own(schema, exclusive) !== true || draft[bound] === undefined) return;
   draft[exclusive] = draft[bound];
   delete draft[bound];
 }
 
-function asBase64(draft: Draft): void {
+function asBase64(draft: SchemaDraft): void {
   draft.type = Array.isArray(draft.type) && draft.type.includes("null") ? ["string", "null"] : "string";
   draft.contentEncoding = "base64";
   delete draft.format;
@@ -124,6 +124,6 @@ function asBase64(draft: Draft): void {
   describe(draft, "Bytes, encoded as base64.");
 }
 
-function describe(draft: Draft, sentence: string): void {
+function describe(draft: SchemaDraft, sentence: string): void {
   draft.description = typeof draft.description === "string" ? `${draft.description}\n${sentence}` : sentence;
 }

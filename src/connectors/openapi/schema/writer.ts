@@ -3,7 +3,7 @@ import { DocumentFault, quote } from "../fault.ts";
 import { isMap, type JsonMap, own, ownList, ownMap } from "../json.ts";
 import type { References } from "../references.ts";
 import { type Budget, TooLarge } from "./budget.ts";
-import { allowNull, type Draft, dataKeywords, plainKeywords } from "./keywords.ts";
+import { allowNull, dataKeywords, plainKeywords, type SchemaDraft } from "./keywords.ts";
 
 /** Nesting of schemas, with references expanded. */
 const MAX_DEPTH = 120;
@@ -50,12 +50,12 @@ export class SchemaWriter {
   }
 
   /** @throws TooLarge, Recursion, DocumentFault */
-  write(schema: unknown): Draft {
+  write(schema: unknown): SchemaDraft {
     return asDraft(this.#write(schema, { open: [], definition: null, depth: 0 }));
   }
 
   /** The content of `#/$defs/`; undefined if nothing refers to it. Called once, after all calls of `write`. */
-  definitions(): Draft | undefined {
+  definitions(): SchemaDraft | undefined {
     const definitions = this.#definitions;
     if (!definitions) return undefined;
     const written: [string, unknown][] = [];
@@ -68,7 +68,7 @@ export class SchemaWriter {
     return written.length === 0 ? undefined : Object.fromEntries(written);
   }
 
-  #write(schema: unknown, place: WriterPosition): Draft | boolean {
+  #write(schema: unknown, place: WriterPosition): SchemaDraft | boolean {
     this.#budget.spend(4);
     if (place.depth > MAX_DEPTH) throw new TooLarge();
     if (typeof schema === "boolean") return schema;
@@ -80,7 +80,7 @@ export class SchemaWriter {
     return own(schema, "nullable") === true ? allowNull(draft) : draft;
   }
 
-  #reference(reference: string, schema: JsonMap, place: WriterPosition): Draft {
+  #reference(reference: string, schema: JsonMap, place: WriterPosition): SchemaDraft {
     const target = this.#target(reference, place);
     const { title, description, deprecated, ...constraints } = this.#plain(schema, place);
     const words = {
@@ -92,7 +92,7 @@ export class SchemaWriter {
     return { ...words, allOf: [target, constraints] };
   }
 
-  #target(reference: string, place: WriterPosition): Draft {
+  #target(reference: string, place: WriterPosition): SchemaDraft {
     if (this.#definitions) {
       const name = this.#definitions.refer(reference, place.definition);
       this.#budget.spend(name.length + 20);
@@ -103,7 +103,7 @@ export class SchemaWriter {
     return asDraft(this.#write(this.#references.get(reference), inside));
   }
 
-  #plain(schema: JsonMap, place: WriterPosition): Draft {
+  #plain(schema: JsonMap, place: WriterPosition): SchemaDraft {
     const draft = plainKeywords(schema, this.#mask);
     this.#budget.spendValue(draft);
     const data = dataKeywords(schema);
@@ -123,14 +123,14 @@ export class SchemaWriter {
     return draft;
   }
 
-  #list(schema: JsonMap, key: string, draft: Draft, place: WriterPosition): void {
+  #list(schema: JsonMap, key: string, draft: SchemaDraft, place: WriterPosition): void {
     const schemas = ownList(schema, key);
     this.#budget.spend(schemas.length);
     if (schemas.length > 0) draft[key] = schemas.map((each) => this.#write(each, place));
   }
 
   /** Properties that only responses have (`readOnly`) are neither accepted nor required in a request. */
-  #properties(schema: JsonMap, draft: Draft, place: WriterPosition): void {
+  #properties(schema: JsonMap, draft: SchemaDraft, place: WriterPosition): void {
     const properties = ownMap(schema, "properties");
     const left = new Set<string>();
     if (properties) {
@@ -216,7 +216,7 @@ function isSchema(value: unknown): boolean {
 }
 
 /** `true` accepts anything, `false` nothing (JSON Schema, 4.3.2). */
-function asDraft(schema: Draft | boolean): Draft {
+function asDraft(schema: SchemaDraft | boolean): SchemaDraft {
   if (typeof schema !== "boolean") return schema;
   return schema ? {} : { not: {} };
 }

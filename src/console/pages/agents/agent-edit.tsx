@@ -7,9 +7,9 @@ import { Unsaved } from "../../parts/unsaved.tsx";
 import { useAction } from "../../state/use-action.ts";
 import { AgentForm } from "./agent-form.tsx";
 import {
+  type AgentDraft,
   type AgentDraftField,
   changeBody,
-  type Draft,
   differences,
   draftOf,
   PART_NAMES,
@@ -36,7 +36,7 @@ export function AgentEdit({
   const theirs = differences(before, draftOf(agent));
   const isBehind = agent.version > base.version;
 
-  function begin(from: Agent, with_: Draft = draftOf(from)): void {
+  function begin(from: Agent, with_: AgentDraft = draftOf(from)): void {
     setBase(from);
     setDraft(with_);
     action.clear();

@@ -5,7 +5,7 @@ export type AgentCreateBody = Api["POST /v1/agents"]["body"];
 export type AgentChangeBody = Api["PATCH /v1/agents/:name"]["body"];
 
 /** An agent as edited in the form: lists are texts with one entry on each line, numbers are as typed. */
-export interface Draft {
+export interface AgentDraft {
   readonly name: string;
   readonly owner: string;
   readonly description: string;
@@ -25,7 +25,7 @@ export interface Draft {
 }
 
 /** The contract's defaults for an agent with only a name, an owner and a memory scope. */
-export const NEW_DRAFT: Draft = {
+export const NEW_DRAFT: AgentDraft = {
   name: "",
   owner: "",
   description: "",
@@ -42,7 +42,7 @@ export const NEW_DRAFT: Draft = {
   creditsPerDay: "",
 };
 
-export function draftOf(agent: Agent): Draft {
+export function draftOf(agent: Agent): AgentDraft {
   return {
     name: agent.name,
     owner: agent.owner,
@@ -62,7 +62,7 @@ export function draftOf(agent: Agent): Draft {
 }
 
 /** The effective values of a draft: patterns count only if approvals go by patterns. */
-function meaning(draft: Draft) {
+function meaning(draft: AgentDraft) {
   return {
     owner: draft.owner.trim(),
     description: draft.description === "" ? null : draft.description,
@@ -79,7 +79,7 @@ function meaning(draft: Draft) {
   };
 }
 
-export function approvalsOf(draft: Draft): string[] | null {
+export function approvalsOf(draft: AgentDraft): string[] | null {
   return draft.approvalsBy === "destructive" ? null : linesOf(draft.approvals);
 }
 
@@ -104,13 +104,13 @@ export const PART_NAMES: Readonly<Record<AgentDraftField, string>> = {
 const PARTS = Object.keys(PART_NAMES) as readonly AgentDraftField[];
 
 /** The parts in which two drafts differ in meaning, however they are spelled. */
-export function differences(before: Draft, after: Draft): readonly AgentDraftField[] {
+export function differences(before: AgentDraft, after: AgentDraft): readonly AgentDraftField[] {
   const [old, now] = [meaning(before), meaning(after)];
   return PARTS.filter((part) => JSON.stringify(old[part]) !== JSON.stringify(now[part]));
 }
 
 /** The body of a change from `before` to `after`: only the parts that differ. */
-export function changeBody(before: Draft, after: Draft): AgentChangeBody {
+export function changeBody(before: AgentDraft, after: AgentDraft): AgentChangeBody {
   const parts = new Set(differences(before, after));
   const now = meaning(after);
   const models = {
@@ -136,13 +136,13 @@ export function changeBody(before: Draft, after: Draft): AgentChangeBody {
 }
 
 /** The body that creates the agent: the three required fields, and whatever differs from the defaults. */
-export function createBody(draft: Draft): AgentCreateBody {
+export function createBody(draft: AgentDraft): AgentCreateBody {
   const { owner, memory_scope } = meaning(draft);
   return { ...changeBody(NEW_DRAFT, draft), name: draft.name.trim(), owner, memory_scope };
 }
 
 /** The draft fields that make up each part. */
-const FIELDS: Readonly<Record<AgentDraftField, readonly Exclude<keyof Draft, "name">[]>> = {
+const FIELDS: Readonly<Record<AgentDraftField, readonly Exclude<keyof AgentDraft, "name">[]>> = {
   owner: ["owner"],
   description: ["description"],
   instructions: ["instructions"],
@@ -158,7 +158,7 @@ const FIELDS: Readonly<Record<AgentDraftField, readonly Exclude<keyof Draft, "na
 };
 
 /** Applies the changes from `before` to `draft` to `now`: unchanged parts are taken from `now`. */
-export function rebased(before: Draft, draft: Draft, now: Draft): Draft {
+export function rebased(before: AgentDraft, draft: AgentDraft, now: AgentDraft): AgentDraft {
   const fields = differences(before, draft).flatMap((part) => FIELDS[part]);
   return { ...now, ...Object.fromEntries(fields.map((field) => [field, draft[field]])) };
 }

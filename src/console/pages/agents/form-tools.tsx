@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useId } from "preact/hooks";
 import { Lines, linesOf, Select } from "../../parts/field.tsx";
 import { Card } from "../../parts/page.tsx";
-import { approvalsOf, type Draft } from "./draft.ts";
+import { type AgentDraft, approvalsOf } from "./draft.ts";
 import { errorAt, errorInList } from "./field-errors.ts";
 import type { FormPart } from "./form-part.ts";
 import { ToolSection } from "./tool-section.tsx";
@@ -49,7 +49,7 @@ export function ToolFields({ draft, change, problem }: FormPart): JSX.Element {
   );
 }
 
-const CHOICES: readonly (readonly [Draft["approvalsBy"], string])[] = [
+const CHOICES: readonly (readonly [AgentDraft["approvalsBy"], string])[] = [
   ["destructive", "Tools that their connector marks as destructive"],
   ["patterns", "Tools that match these patterns"],
 ];

@@ -27,14 +27,14 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 /** A part of a text: visible text, or a run of invisible characters. */
-export interface TextPart {
+export interface ShownTextPart {
   readonly text: string;
   readonly isHidden: boolean;
 }
 
 /** Splits a text into parts that join to the same text. */
-export function partsOf(text: string): TextPart[] {
-  const parts: TextPart[] = [];
+export function partsOf(text: string): ShownTextPart[] {
+  const parts: ShownTextPart[] = [];
   let from = 0;
   for (const match of text.matchAll(HIDDEN)) {
     // CR LF is a line break.

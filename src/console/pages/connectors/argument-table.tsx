@@ -1,8 +1,8 @@
 import type { JSX } from "preact";
-import { argumentRows, type Schema } from "./schema.ts";
+import { argumentRows, type FormSchema } from "./schema.ts";
 
 /** A tool's arguments as a table. */
-export function ArgumentTable({ schema }: { readonly schema: Schema }): JSX.Element {
+export function ArgumentTable({ schema }: { readonly schema: FormSchema }): JSX.Element {
   const rows = argumentRows(schema);
   if (rows.length === 0) {
     return (

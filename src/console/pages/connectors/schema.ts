@@ -27,7 +27,7 @@ export interface ArgumentField {
   readonly choices: readonly (readonly [string, string])[];
 }
 
-export type Schema = Readonly<Record<string, unknown>>;
+export type FormSchema = Readonly<Record<string, unknown>>;
 
 const DEEPEST = 4;
 const MOST_ROWS = 300;
@@ -35,13 +35,13 @@ const MOST_CHOICES = 200;
 const LONGEST_LINE = 200;
 
 /** All arguments, each followed by its nested arguments. */
-export function argumentRows(schema: Schema): readonly ArgumentRow[] {
+export function argumentRows(schema: FormSchema): readonly ArgumentRow[] {
   const rows: ArgumentRow[] = [];
   addRows(rows, resolve(schema, schema), schema, "", 0);
   return rows;
 }
 
-function addRows(rows: ArgumentRow[], at: Schema, root: Schema, prefix: string, depth: number): void {
+function addRows(rows: ArgumentRow[], at: FormSchema, root: FormSchema, prefix: string, depth: number): void {
   if (depth >= DEEPEST) return;
   for (const [name, given] of properties(at)) {
     if (rows.length >= MOST_ROWS) return;
@@ -61,7 +61,7 @@ function addRows(rows: ArgumentRow[], at: Schema, root: Schema, prefix: string, 
 }
 
 /** The form fields of a schema; null if it names no arguments but allows some. */
-export function argumentFields(schema: Schema): readonly ArgumentField[] | null {
+export function argumentFields(schema: FormSchema): readonly ArgumentField[] | null {
   const root = resolve(schema, schema);
   const named = properties(root);
   if (named.length === 0) return root.additionalProperties === false ? [] : null;
@@ -144,25 +144,27 @@ function parseJson(text: string): { readonly value: unknown } | { readonly messa
   }
 }
 
-function asSchema(value: unknown): Schema | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Schema) : undefined;
+function asSchema(value: unknown): FormSchema | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as FormSchema)
+    : undefined;
 }
 
-function own(schema: Schema, key: string): unknown {
+function own(schema: FormSchema, key: string): unknown {
   return Object.hasOwn(schema, key) ? schema[key] : undefined;
 }
 
-function properties(schema: Schema): [string, unknown][] {
+function properties(schema: FormSchema): [string, unknown][] {
   return Object.entries(asSchema(own(schema, "properties")) ?? {});
 }
 
-function requiredOf(schema: Schema): ReadonlySet<unknown> {
+function requiredOf(schema: FormSchema): ReadonlySet<unknown> {
   const required = own(schema, "required");
   return new Set(Array.isArray(required) ? required : []);
 }
 
 /** Resolves references within the document, and unwraps "this or null". Always returns an object. */
-function resolve(given: unknown, root: Schema): Schema {
+function resolve(given: unknown, root: FormSchema): FormSchema {
   let at = asSchema(given) ?? {};
   for (let steps = 0; steps < 8; steps += 1) {
     const reference = own(at, "$ref");
@@ -180,7 +182,7 @@ function resolve(given: unknown, root: Schema): Schema {
   return at;
 }
 
-function follow(reference: string, root: Schema): unknown {
+function follow(reference: string, root: FormSchema): unknown {
   let at: unknown = root;
   for (const part of reference.slice(2).split("/")) {
     const fields = asSchema(at);
@@ -191,13 +193,13 @@ function follow(reference: string, root: Schema): unknown {
 }
 
 /** Type names without `null`. */
-function typesOf(schema: Schema): string[] {
+function typesOf(schema: FormSchema): string[] {
   const type = own(schema, "type");
   const types = Array.isArray(type) ? type : [type];
   return types.filter((one): one is string => typeof one === "string" && one !== "null");
 }
 
-function kindOf(schema: Schema): FieldKind {
+function kindOf(schema: FormSchema): FieldKind {
   const [type, ...more] = typesOf(schema);
   if (more.length > 0) return "json";
   switch (type) {
@@ -217,7 +219,7 @@ function kindOf(schema: Schema): FieldKind {
   }
 }
 
-function typeOf(schema: Schema, root: Schema): string {
+function typeOf(schema: FormSchema, root: FormSchema): string {
   const types = typesOf(schema);
   if (types.length === 0) {
     const values = own(schema, "enum");
@@ -235,13 +237,13 @@ function typeOf(schema: Schema, root: Schema): string {
     .slice(0, 200);
 }
 
-function descriptionOf(given: unknown, resolved: Schema): string {
+function descriptionOf(given: unknown, resolved: FormSchema): string {
   const nearest = asSchema(given)?.description;
   const description = typeof nearest === "string" ? nearest : resolved.description;
   return typeof description === "string" ? description : "";
 }
 
-function choicesOf(schema: Schema): (readonly [string, string])[] {
+function choicesOf(schema: FormSchema): (readonly [string, string])[] {
   const values = own(schema, "enum");
   if (!Array.isArray(values) || values.length > MOST_CHOICES) return [];
   return values.map((value) => {
@@ -264,7 +266,7 @@ const BOUNDS: readonly (readonly [string, string])[] = [
   ["format", "format #"],
 ];
 
-function limitsOf(schema: Schema): string[] {
+function limitsOf(schema: FormSchema): string[] {
   const limits: string[] = [];
   const values = own(schema, "enum");
   if (Array.isArray(values))

@@ -7,7 +7,7 @@ import { countText, creditsText, durationText, Time } from "../../parts/text.tsx
 import { useSession } from "../../state/session.tsx";
 import { channelWords, OPTIONAL_FIELDS, phaseWords } from "./entry-words.ts";
 
-type Row = readonly [string, ComponentChildren] | null;
+type FieldRow = readonly [string, ComponentChildren] | null;
 const FIRST = 1;
 
 /** All fields of an entry with their meanings. Absent fields are listed at the end. */
@@ -38,7 +38,7 @@ function what({
   channel,
   actor,
   request_id: request,
-}: LedgerEntry): Row[] {
+}: LedgerEntry): FieldRow[] {
   return [
     ["Number", <span class="number">{countText(seq)}</span>],
     ["Recorded", <Time at={ts} whole />],
@@ -60,7 +60,7 @@ function what({
   ];
 }
 
-function aboutWhat({ agent, tier, model, task, tool, credits }: LedgerEntry): Row[] {
+function aboutWhat({ agent, tier, model, task, tool, credits }: LedgerEntry): FieldRow[] {
   return [
     agent === null
       ? null
@@ -92,7 +92,7 @@ function aboutWhat({ agent, tier, model, task, tool, credits }: LedgerEntry): Ro
   ];
 }
 
-function hashes({ seq, prev, input_hash: input, output_hash: output }: LedgerEntry): Row[] {
+function hashes({ seq, prev, input_hash: input, output_hash: output }: LedgerEntry): FieldRow[] {
   return [
     input === null
       ? null
@@ -125,7 +125,7 @@ function hashes({ seq, prev, input_hash: input, output_hash: output }: LedgerEnt
   ];
 }
 
-function oversightRows(oversight: NonNullable<LedgerEntry["oversight"]>): Row[] {
+function oversightRows(oversight: NonNullable<LedgerEntry["oversight"]>): FieldRow[] {
   const { person, role, decision, presented_at: presented, decided_at: decided } = oversight;
   const { target_seq: target, arguments_hash: argumentsHash, reason_hash: reason } = oversight;
   const took =

@@ -7,7 +7,7 @@ import { ProblemNote } from "../../parts/problem.tsx";
 import { countText, plural, Time } from "../../parts/text.tsx";
 import { useAction } from "../../state/use-action.ts";
 import type { OwnReads } from "./own-reads.ts";
-import { type LedgerHead, useHead } from "./use-head.ts";
+import { type ShownHead, useHead } from "./use-head.ts";
 import { useLedgerSize } from "./use-ledger-size.ts";
 
 /** The ledger's size and key, and whether it still begins with what this browser has seen. */
@@ -87,7 +87,7 @@ function SignedBadge({ verdict }: { readonly verdict: "good" | "bad" | "undecide
 }
 
 /** Whether the ledger contains what this browser saw earlier. Only someone who kept a checkpoint can tell. */
-function SeenBefore({ head }: { readonly head: LedgerHead }): JSX.Element {
+function SeenBefore({ head }: { readonly head: ShownHead }): JSX.Element {
   const { seen, seenSize, judgement, isShorter } = head;
   const sawThen = seen && (
     <span class="small">
@@ -141,7 +141,7 @@ function Rewritten({
   saw,
   children,
 }: {
-  readonly head: LedgerHead;
+  readonly head: ShownHead;
   readonly saw: ComponentChildren;
   readonly children: ComponentChildren;
 }): JSX.Element {

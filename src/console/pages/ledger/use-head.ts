@@ -7,7 +7,7 @@ import type { OwnReads } from "./own-reads.ts";
 import { forgetSeen, keepSeen, type RememberedHead, readSeen } from "./seen.ts";
 
 /** The ledger's head when the page asked for it. */
-export interface LedgerHead {
+export interface ShownHead {
   readonly judgement: HeadJudgement | null;
   /** What this browser had seen before the page was opened. */
   readonly seen: RememberedHead | null;
@@ -27,7 +27,7 @@ export interface LedgerHead {
  * Reads the signed head, compares it with what this browser has seen, and remembers it if everything holds. A head
  * that does not hold is never remembered.
  */
-export function useHead(ownReads: OwnReads): LedgerHead {
+export function useHead(ownReads: OwnReads): ShownHead {
   const { workspace } = useSession().session;
   const [seen, setSeen] = useState(() => readSeen(workspace));
   const seenSize = (seen && seenCheckpoint(seen)?.size) ?? 0;

@@ -1,9 +1,9 @@
 import type { UsageReport } from "../../../http/api.ts";
-import type { Series } from "../../parts/chart-plot.ts";
+import type { ChartSeries } from "../../parts/chart-plot.ts";
 
 type Breakdown = UsageReport["credits"]["by_agent"];
 
-export function sumOf({ values }: Series): number {
+export function sumOf({ values }: ChartSeries): number {
   return values.reduce<number>((total, value) => total + (value ?? 0), 0);
 }
 
@@ -11,9 +11,9 @@ export function sumOf({ values }: Series): number {
  * The costliest series, the sum of the others, and under the name `rest` what belongs to none. Series without cost
  * are left out.
  */
-export function creditSeries(breakdown: Breakdown, total: readonly number[], rest: string): Series[] {
+export function creditSeries(breakdown: Breakdown, total: readonly number[], rest: string): ChartSeries[] {
   if (breakdown === null) return [];
-  const named: Series[] = breakdown.top
+  const named: ChartSeries[] = breakdown.top
     .filter(({ credits }) => credits > 0)
     .map(({ name, values }) => ({ name: name ?? rest, values }));
   if (breakdown.other !== null && breakdown.other.credits > 0) {
@@ -28,7 +28,7 @@ export function creditSeries(breakdown: Breakdown, total: readonly number[], res
   return named;
 }
 
-export function taskSeries({ tasks }: UsageReport): Series[] {
+export function taskSeries({ tasks }: UsageReport): ChartSeries[] {
   return [
     { name: "Succeeded", values: tasks.succeeded, tone: "good" },
     { name: "Failed", values: tasks.failed, tone: "bad" },
@@ -36,7 +36,7 @@ export function taskSeries({ tasks }: UsageReport): Series[] {
   ];
 }
 
-export function errorSeries({ tasks, models, tools }: UsageReport): Series[] {
+export function errorSeries({ tasks, models, tools }: UsageReport): ChartSeries[] {
   return [
     { name: "Failed tasks", values: tasks.failed, tone: "bad" },
     { name: "Failed model calls", values: models.failed, tone: "warn" },
@@ -44,7 +44,7 @@ export function errorSeries({ tasks, models, tools }: UsageReport): Series[] {
   ];
 }
 
-export function toolSeries({ tools }: UsageReport): Series[] {
+export function toolSeries({ tools }: UsageReport): ChartSeries[] {
   const { calls, failed, denied, unknown } = tools;
   const succeeded = calls.map(
     (all, slot) => all - (failed[slot] ?? 0) - (denied[slot] ?? 0) - (unknown[slot] ?? 0),
@@ -58,7 +58,7 @@ export function toolSeries({ tools }: UsageReport): Series[] {
 }
 
 /** The median and the 95th percentile. */
-export function latencySeries({ p50, p95 }: UsageReport["latency_ms"]["task"]): Series[] {
+export function latencySeries({ p50, p95 }: UsageReport["latency_ms"]["task"]): ChartSeries[] {
   return [
     { name: "p50", values: p50 },
     { name: "p95", values: p95 },

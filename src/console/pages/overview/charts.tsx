@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import type { UsageReport } from "../../../http/api.ts";
-import { Chart, type Series } from "../../parts/chart.tsx";
+import { Chart, type ChartSeries } from "../../parts/chart.tsx";
 import { bars, type ChartStyle, LINES } from "../../parts/chart-plot.ts";
 import { Card } from "../../parts/page.tsx";
 import { countText, creditsText, durationText, plural } from "../../parts/text.tsx";
@@ -13,8 +13,12 @@ const COUNTS = bars({ isWhole: true });
 export function Charts({ report }: { readonly report: UsageReport }): JSX.Element {
   const { totals } = report;
   const tasks = totals.tasks.succeeded + totals.tasks.failed + totals.tasks.cancelled;
-  const credits = { look: AMOUNTS, format: creditsText, whole: (one: Series) => creditsText(sumOf(one)) };
-  const counts = { look: COUNTS, format: countText, whole: (one: Series) => countText(sumOf(one)) };
+  const credits = {
+    look: AMOUNTS,
+    format: creditsText,
+    whole: (one: ChartSeries) => creditsText(sumOf(one)),
+  };
+  const counts = { look: COUNTS, format: countText, whole: (one: ChartSeries) => countText(sumOf(one)) };
   const latency = { look: LINES, format: durationText };
   const { task, model, tool } = totals.latency_ms;
   const taskTimes = latencySeries(report.latency_ms.task);
@@ -89,11 +93,11 @@ function Drawn({
   readonly title: string;
   /** The total. */
   readonly sum: string;
-  readonly series: readonly Series[];
+  readonly series: readonly ChartSeries[];
   readonly report: UsageReport;
   readonly look: ChartStyle;
   readonly format: (value: number) => string;
-  readonly whole: (series: Series) => string;
+  readonly whole: (series: ChartSeries) => string;
 }): JSX.Element {
   const isEmpty = series.every(({ values }) => values.every((value) => (value ?? 0) === 0));
   return (

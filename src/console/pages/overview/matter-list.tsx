@@ -5,11 +5,11 @@ import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { Lasting, plural, Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import type { Matter } from "./matters.ts";
-import type { Reads } from "./reads.ts";
+import type { OverviewReads } from "./reads.ts";
 import { useMatters } from "./use-matters.ts";
 
 /** What needs attention, most serious first, each linked to the page where it can be resolved. */
-export function MatterList({ reads }: { readonly reads: Reads }): JSX.Element {
+export function MatterList({ reads }: { readonly reads: OverviewReads }): JSX.Element {
   const { matters, isWhole, problem } = useMatters(reads);
   return (
     <Card title="Needs you">

@@ -11,7 +11,7 @@ import { type UsageReading, useUsageReport } from "./use-usage-report.ts";
 const MOST = 200;
 
 /** Data shared by several parts of the page. */
-export interface Reads {
+export interface OverviewReads {
   readonly agents: Loaded<List<Agent>>;
   readonly tasks: Loaded<List<Task>>;
   readonly workspace: Loaded<Workspace>;
@@ -19,7 +19,7 @@ export interface Reads {
 }
 
 /** Reads what the reader's token permits. Data that changes with every task is read at most once a minute. */
-export function useReads(range: RangeName): Reads {
+export function useReads(range: RangeName): OverviewReads {
   const { can, feed } = useSession();
   const agents = useData("GET /v1/agents", can("agents:read") ? { query: { limit: MOST } } : null, [
     "agent.changed",

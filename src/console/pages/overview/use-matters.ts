@@ -19,7 +19,7 @@ import {
   stopMatters,
   waitingMatters,
 } from "./matters.ts";
-import type { Reads } from "./reads.ts";
+import type { OverviewReads } from "./reads.ts";
 import { useNow } from "./use-now.ts";
 
 const MOST = 200;
@@ -34,7 +34,10 @@ export interface AttentionItems {
 }
 
 /** What needs attention, as far as the reader may see it, updated live. */
-export function useMatters({ agents, workspace }: Pick<Reads, "agents" | "workspace">): AttentionItems {
+export function useMatters({
+  agents,
+  workspace,
+}: Pick<OverviewReads, "agents" | "workspace">): AttentionItems {
   const { can } = useSession();
   const now = useNow();
   const status = useWorkspaceStatus();

@@ -9,7 +9,7 @@ import { Models } from "./models/models.tsx";
 import { Notifications } from "./notifications/notifications.tsx";
 import { Sessions } from "./sessions.tsx";
 
-interface Section {
+interface SettingsSection {
   readonly path: string;
   readonly name: string;
   /** Scope that a token needs to see the section. */
@@ -17,7 +17,7 @@ interface Section {
   readonly component: () => JSX.Element;
 }
 
-const SECTIONS: readonly Section[] = [
+const SECTIONS: readonly SettingsSection[] = [
   { path: "developers", name: "Developers", scope: "tokens:write", component: Developers },
   { path: "limits", name: "Limits", scope: "settings:write", component: Limits },
   { path: "notifications", name: "Notifications", scope: "settings:write", component: Notifications },
@@ -45,7 +45,7 @@ export function Settings(): JSX.Element {
   );
 }
 
-function Content({ section }: { readonly section: Section | undefined }): JSX.Element {
+function Content({ section }: { readonly section: SettingsSection | undefined }): JSX.Element {
   const { can } = useSession();
   if (!section) {
     return (

@@ -3,13 +3,13 @@ import type { FeedEvents, Task, TaskStatus } from "../../../http/api.ts";
 type Change = FeedEvents["task.changed"];
 
 /** A task in the list, without its texts: those of ten thousand tasks may amount to gigabytes. */
-export interface TaskRow extends Change {
+export interface TaskListRow extends Change {
   /** The prompt's first line; null if erased; undefined if unread, because only the feed has reported the task. */
   readonly title: string | null | undefined;
 }
 
 /** Filters of the list; empty: unfiltered. */
-export interface TaskFilter {
+export interface TaskListFilter {
   readonly agent: string;
   readonly status: TaskStatus | "";
 }
@@ -23,7 +23,7 @@ export function titleOf(prompt: string | null): string | null {
   return line.length > TITLE_LENGTH ? `${line.slice(0, TITLE_LENGTH)} …` : line;
 }
 
-export function rowOf(task: Task): TaskRow {
+export function rowOf(task: Task): TaskListRow {
   return {
     id: task.id,
     agent: task.agent,
@@ -46,13 +46,13 @@ export function rowOf(task: Task): TaskRow {
  * and inserted where they belong. `isWhole`: no later page will bring older tasks.
  */
 export function merge(
-  rows: readonly TaskRow[],
+  rows: readonly TaskListRow[],
   changes: ReadonlyMap<string, Change>,
-  filter: TaskFilter,
+  filter: TaskListFilter,
   isWhole: boolean,
-): readonly TaskRow[] {
+): readonly TaskListRow[] {
   const left = new Map(changes);
-  const kept: TaskRow[] = [];
+  const kept: TaskListRow[] = [];
   for (const row of rows) {
     const change = left.get(row.id);
     left.delete(row.id);
@@ -68,10 +68,10 @@ export function merge(
 }
 
 /** Ids sort by creation time. */
-function newestFirst(one: TaskRow, other: TaskRow): number {
+function newestFirst(one: TaskListRow, other: TaskListRow): number {
   return one.id < other.id ? 1 : one.id > other.id ? -1 : 0;
 }
 
-function matches(change: Change, { agent, status }: TaskFilter): boolean {
+function matches(change: Change, { agent, status }: TaskListFilter): boolean {
   return (agent === "" || change.agent === agent) && (status === "" || change.status === status);
 }

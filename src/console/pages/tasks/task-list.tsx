@@ -10,7 +10,7 @@ import { useSession } from "../../state/session.tsx";
 import { useNarrow } from "../../state/use-narrow.ts";
 import { MayNotRead } from "./may-not-read.tsx";
 import { NewTask } from "./new-task.tsx";
-import type { TaskFilter } from "./rows.ts";
+import type { TaskListFilter } from "./rows.ts";
 import { TaskColumns, TaskRowView } from "./task-row.tsx";
 import { type AgentList, useAgents } from "./use-agents.ts";
 import { useTasks } from "./use-tasks.ts";
@@ -42,7 +42,7 @@ export function TaskList(): JSX.Element {
 function AllTasks(): JSX.Element {
   const { can } = useSession();
   const { query, route } = useLocation();
-  const filter: TaskFilter = {
+  const filter: TaskListFilter = {
     agent: query.agent ?? "",
     status: STATUSES.find((status) => status === query.status) ?? "",
   };
@@ -111,9 +111,9 @@ function Filters({
   known: { agents },
   change,
 }: {
-  readonly filter: TaskFilter;
+  readonly filter: TaskListFilter;
   readonly known: AgentList;
-  readonly change: (changed: Partial<TaskFilter>) => void;
+  readonly change: (changed: Partial<TaskListFilter>) => void;
 }): JSX.Element {
   const names = (agents ?? []).map(({ name }) => name);
   // Archived agents still have tasks, and an address may name one.

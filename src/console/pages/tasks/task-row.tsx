@@ -2,14 +2,14 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Status } from "../../parts/badge.tsx";
 import { countText, creditsText, Lasting, shortId, Time } from "../../parts/text.tsx";
-import type { TaskRow } from "./rows.ts";
+import type { TaskListRow } from "./rows.ts";
 
 /** A task of the list. The whole row links to it. */
 export function TaskRowView({
   row,
   wantTitle,
 }: {
-  readonly row: TaskRow;
+  readonly row: TaskListRow;
   readonly wantTitle: (id: string) => () => void;
 }): JSX.Element {
   const isUnread = row.title === undefined;

@@ -8,7 +8,7 @@ import { ProblemNote } from "../../parts/problem.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useConnectors } from "../connectors/use-connectors.ts";
 
-type Tool = Connector["tools"][number];
+type ToolChoice = Connector["tools"][number];
 
 /** From this many tools on, the list has a search field. */
 const SEARCHED = 12;
@@ -49,7 +49,7 @@ function ToolList({
   agent,
   change,
 }: Omit<ToolsProps, "error"> & {
-  readonly usable: readonly Tool[];
+  readonly usable: readonly ToolChoice[];
   readonly agent: Agent | null;
 }): JSX.Element {
   const [search, setSearch] = useState("");
@@ -96,7 +96,7 @@ function ToolList({
 }
 
 /** By the agent's patterns if it has any, otherwise if the connector marks the tool as destructive. */
-function needsApproval(tool: Tool, agent: Agent | null): boolean {
+function needsApproval(tool: ToolChoice, agent: Agent | null): boolean {
   return agent?.approvals ? restrictsTool(agent.approvals, tool.name) : tool.approval;
 }
 

@@ -3,7 +3,7 @@ import type { FeedEvents, Task } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
 import { useSession } from "../../state/session.tsx";
 import { type Pages, usePages } from "../../state/use-pages.ts";
-import { merge, rowOf, type TaskFilter, type TaskRow, titleOf } from "./rows.ts";
+import { merge, rowOf, type TaskListFilter, type TaskListRow, titleOf } from "./rows.ts";
 
 const PAGE = 200;
 /** Changes that come closer together are shown together. */
@@ -18,7 +18,7 @@ interface ListQuery {
   readonly status?: Task["status"];
 }
 
-export interface LiveTasks extends Pages<TaskRow> {
+export interface LiveTasks extends Pages<TaskListRow> {
   /**
    * Called for each visible row without a title, to read the title once. @returns a function to call when the row is
    * out of view
@@ -27,13 +27,13 @@ export interface LiveTasks extends Pages<TaskRow> {
 }
 
 /** The workspace's tasks, newest first, read page by page and updated from the feed. */
-export function useTasks(filter: TaskFilter): LiveTasks {
+export function useTasks(filter: TaskListFilter): LiveTasks {
   const { feed } = useSession();
   const query: ListQuery = {
     ...(filter.agent === "" ? {} : { agent: filter.agent }),
     ...(filter.status === "" ? {} : { status: filter.status }),
   };
-  const pages = usePages<TaskRow>(JSON.stringify(query), async (cursor, signal) => {
+  const pages = usePages<TaskListRow>(JSON.stringify(query), async (cursor, signal) => {
     const page = await call("GET /v1/tasks", {
       query: { ...query, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) },
       signal,
@@ -75,7 +75,7 @@ export function useTasks(filter: TaskFilter): LiveTasks {
  * @returns a function to call for a visible row without a title, which in turn returns one to call when the row is
  *   out of view
  */
-function useTitles({ items, change }: Pages<TaskRow>, query: ListQuery): (id: string) => () => void {
+function useTitles({ items, change }: Pages<TaskListRow>, query: ListQuery): (id: string) => () => void {
   const asked = useRef(new Set<string>());
   const wanted = useRef(new Set<string>());
   const later = useRef<ReturnType<typeof setTimeout>>(undefined);

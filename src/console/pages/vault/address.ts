@@ -2,7 +2,7 @@ import type { AnswerOf, CallOptions } from "../../api/client.ts";
 import { type MetadataPairs, readPairs } from "./pairs.ts";
 
 export type SearchMode = AnswerOf<"POST /v1/vault/search">["mode"];
-type SearchOptions = CallOptions<"POST /v1/vault/search">;
+type SearchFields = CallOptions<"POST /v1/vault/search">;
 
 /** The state of the page, kept in its address. */
 export interface SearchView {
@@ -78,7 +78,7 @@ export function searchOf({
   agent,
   filter,
   halfLife,
-}: SearchView): SearchOptions | null {
+}: SearchView): SearchFields | null {
   const { pairs } = readPairs(filter);
   if (text.trim() === "" || pairs === undefined) return null;
   return {

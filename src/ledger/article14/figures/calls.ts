@@ -1,4 +1,4 @@
-import type { EntryFields } from "../format/entry.ts";
+import type { ReportEntryFields } from "../format/entry.ts";
 import { CappedTally } from "./capped.ts";
 import { refusalOf, showsAgent } from "./refusals.ts";
 import type { Timeline } from "./timeline.ts";
@@ -67,7 +67,7 @@ export class Calls {
   readonly tasks = { dispatched: 0, succeeded: 0, failed: 0, cancelled: 0, refused: 0 };
   credits = 0;
 
-  add(entry: EntryFields, timeline: Timeline): void {
+  add(entry: ReportEntryFields, timeline: Timeline): void {
     const { action, phase } = entry;
     const isShown = entry.agent !== undefined && (showsAgent(entry) || this.agents.has(entry.agent));
     const agent = entry.agent !== undefined && isShown ? this.agents.of(entry.agent) : undefined;
@@ -108,7 +108,7 @@ export class Calls {
     return this.#namedAlone.sorted(() => 0).filter(([name]) => !this.agents.has(name)).length;
   }
 
-  #countTask({ phase, outcome }: EntryFields): void {
+  #countTask({ phase, outcome }: ReportEntryFields): void {
     if (phase === "intent") this.tasks.dispatched += 1;
     else if (outcome === "denied") this.tasks.refused += 1;
     else if (outcome === "succeeded" || outcome === "failed" || outcome === "cancelled")
@@ -126,7 +126,7 @@ export function readModelKey(key: string): { readonly model: string; readonly ti
   return { model, tier };
 }
 
-function countCall(tally: CallTally, { phase, outcome, credits, detail = {} }: EntryFields): void {
+function countCall(tally: CallTally, { phase, outcome, credits, detail = {} }: ReportEntryFields): void {
   if (phase === "intent") {
     tally.sent += 1;
     if (numberOf(detail.attempt) > 1) tally.fallbacks += 1;

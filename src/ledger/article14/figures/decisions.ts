@@ -1,4 +1,4 @@
-import type { EntryFields } from "../format/entry.ts";
+import type { ReportEntryFields } from "../format/entry.ts";
 import { secondsToDecide } from "../format/oversight.ts";
 import { CappedList, CappedTally } from "./capped.ts";
 import { Requests } from "./requests.ts";
@@ -33,7 +33,7 @@ const EXPIRED = "expire";
 
 /** Decisions that people took. */
 export class Decisions {
-  readonly listed = new CappedList<EntryFields>(LISTED);
+  readonly listed = new CappedList<ReportEntryFields>(LISTED);
   /** By the name in the decision and the actor behind it; `readPersonKey` reads the key. */
   readonly people = new CappedTally<PersonTally>(PEOPLE, () => ({
     decisions: new Map(),
@@ -59,7 +59,7 @@ export class Decisions {
   /** Attempts to decide that were not permitted, or failed. */
   refused = 0;
 
-  add(entry: EntryFields, timeline: Timeline): void {
+  add(entry: ReportEntryFields, timeline: Timeline): void {
     const { oversight, outcome } = entry;
     this.requests.add(entry);
     if (!oversight) return;
@@ -91,7 +91,7 @@ export class Decisions {
     return [...this.byDecision.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  #time(entry: EntryFields, decision: DecisionFigure, person: PersonTally): void {
+  #time(entry: ReportEntryFields, decision: DecisionFigure, person: PersonTally): void {
     const seconds = secondsToDecide(entry);
     if (seconds === undefined || seconds < 0) return;
     const at = DELAY_BOUNDS.findIndex((bound) => seconds < bound);
@@ -115,7 +115,7 @@ export function readPersonKey(key: string): { readonly name: string; readonly ac
  * The decision in the report's terms: an approval with changed arguments is an override, and so is a disregarded
  * output.
  */
-function decisionOf({ action, oversight }: EntryFields): DecisionFigure {
+function decisionOf({ action, oversight }: ReportEntryFields): DecisionFigure {
   const named = oversight?.decision ?? action.replace(/^oversight\./, "");
   if (named === CHANGED || named === DISREGARDED) return "override";
   return DECISION_SERIES.find((known) => known === named) ?? "other";

@@ -1,4 +1,4 @@
-import type { EntryFields } from "../format/entry.ts";
+import type { ReportEntryFields } from "../format/entry.ts";
 import { CappedList, CappedTally } from "./capped.ts";
 import { refusalOf } from "./refusals.ts";
 
@@ -37,8 +37,8 @@ export class Events {
   /** Requests that could not be served: the resource did not exist, or the form was not accepted. */
   readonly unserved = new CappedTally<EventTally>(CODES, noEvents);
   readonly failures = new CappedTally<EventTally>(CODES, noEvents);
-  readonly changes = new CappedList<EntryFields>(CHANGES);
-  readonly incidents = new CappedList<EntryFields>(INCIDENTS);
+  readonly changes = new CappedList<ReportEntryFields>(CHANGES);
+  readonly incidents = new CappedList<ReportEntryFields>(INCIDENTS);
   readonly reads = new CappedTally<EventTally>(READS.length, noEvents);
   readonly counts = {
     refused: 0,
@@ -50,7 +50,7 @@ export class Events {
     cancelled: 0,
   };
 
-  add(entry: EntryFields): void {
+  add(entry: ReportEntryFields): void {
     const { action, outcome, code, ts, detail } = entry;
     const refusal = refusalOf(entry);
     if (refusal === "policy") {

@@ -1,4 +1,4 @@
-import { type EntryFields, readEntryFields } from "../format/entry.ts";
+import { type ReportEntryFields, readEntryFields } from "../format/entry.ts";
 import { Calls } from "./calls.ts";
 import { Decisions } from "./decisions.ts";
 import { Events } from "./events.ts";
@@ -24,7 +24,7 @@ export class ReportFigures {
   }
 
   /** @returns the entry's fields; undefined if it cannot be read */
-  add(bytes: string): EntryFields | undefined {
+  add(bytes: string): ReportEntryFields | undefined {
     this.entries += 1;
     const entry = readEntryFields(bytes);
     if (!entry || Number.isNaN(Date.parse(entry.ts))) {

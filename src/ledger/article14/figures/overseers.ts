@@ -1,6 +1,6 @@
 import { entryTest } from "../../reading/entry-filter.ts";
 import type { StoredEntry } from "../../reading/query.ts";
-import { type EntryFields, readEntryFields } from "../format/entry.ts";
+import { type ReportEntryFields, readEntryFields } from "../format/entry.ts";
 
 /** A token that could be used to oversee agents in the period of a report, according to its entries. */
 export interface Overseer {
@@ -117,7 +117,7 @@ export class OverseerRegister {
     };
   }
 
-  #issue(entry: EntryFields | null): void {
+  #issue(entry: ReportEntryFields | null): void {
     const token = textOf(entry?.detail?.token);
     if (entry === null || token === null) return;
     if (this.#known.size >= TOKENS) {
@@ -143,18 +143,18 @@ export class OverseerRegister {
     });
   }
 
-  #rotate(entry: EntryFields | null): void {
+  #rotate(entry: ReportEntryFields | null): void {
     const token = this.#known.get(textOf(entry?.detail?.token) ?? "");
     if (token) token.rotations += 1;
   }
 
-  #revoke(entry: EntryFields | null): void {
+  #revoke(entry: ReportEntryFields | null): void {
     const token = this.#known.get(textOf(entry?.detail?.token) ?? "");
     if (token && entry) token.revokedAt ??= entry.ts;
   }
 }
 
-function succeeded(bytes: string): EntryFields | null {
+function succeeded(bytes: string): ReportEntryFields | null {
   const entry = readEntryFields(bytes);
   return entry?.outcome === "succeeded" ? entry : null;
 }

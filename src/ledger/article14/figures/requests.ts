@@ -1,4 +1,4 @@
-import type { EntryFields } from "../format/entry.ts";
+import type { ReportEntryFields } from "../format/entry.ts";
 
 /** The most requests of unfinished tasks that are followed. Further ones are counted as `unfollowed`. */
 const FOLLOWED = 20_000;
@@ -33,7 +33,7 @@ export class Requests {
   readonly #open = new Map<string, Map<number, ApprovalAnswer | null>>();
   #followed = 0;
 
-  add(entry: EntryFields): void {
+  add(entry: ReportEntryFields): void {
     const { action, phase, outcome, oversight, task, seq } = entry;
     if (outcome === "pending" && entry.code === PRESENTED) this.#present(task ?? "", seq);
     else if (action === "task.dispatch" && phase === "outcome") this.#end(task ?? "");

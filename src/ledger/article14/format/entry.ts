@@ -1,5 +1,5 @@
 /** The fields read from an entry's bytes. All others are ignored. */
-export interface EntryFields {
+export interface ReportEntryFields {
   readonly seq: number;
   readonly ts: string;
   /** Hex of the previous entry's leaf. */
@@ -57,7 +57,7 @@ const FIELDS = {
   credits: "number",
   oversight: "object",
   detail: "object",
-} as const satisfies { readonly [field in keyof EntryFields]-?: string };
+} as const satisfies { readonly [field in keyof ReportEntryFields]-?: string };
 
 const REQUIRED = ["seq", "ts", "prev", "phase", "action", "outcome", "actor"] as const;
 
@@ -73,7 +73,7 @@ const OVERSIGHT_FIELDS = {
 } as const satisfies { readonly [field in keyof OversightFields]-?: string };
 
 /** Undefined if the bytes are not an entry. Nothing in them is trusted, since anybody may have changed the ledger. */
-export function readEntryFields(bytes: string): EntryFields | undefined {
+export function readEntryFields(bytes: string): ReportEntryFields | undefined {
   try {
     return entryFieldsOf(JSON.parse(bytes));
   } catch {
@@ -82,12 +82,12 @@ export function readEntryFields(bytes: string): EntryFields | undefined {
 }
 
 /** The same for a value that is already parsed. */
-export function entryFieldsOf(value: unknown): EntryFields | undefined {
+export function entryFieldsOf(value: unknown): ReportEntryFields | undefined {
   return hasTypes(value, FIELDS) &&
     REQUIRED.every((field) => value[field] !== undefined) &&
     Number.isSafeInteger(value.seq) &&
     (value.oversight === undefined || hasTypes(value.oversight, OVERSIGHT_FIELDS))
-    ? (value as unknown as EntryFields)
+    ? (value as unknown as ReportEntryFields)
     : undefined;
 }
 

@@ -1,5 +1,5 @@
 import { type Erasure, parseErasure } from "../../proof/erasure.ts";
-import { type EntryFields, readEntryFields } from "./entry.ts";
+import { type ReportEntryFields, readEntryFields } from "./entry.ts";
 
 /**
  * A line of `erasures.ndjson`: which of the range's texts were erased, with the entry that records it (anywhere in
@@ -37,7 +37,7 @@ export function erasureWithin(
 }
 
 /** Whether `erasures.ndjson` must list an entry for a range. */
-export function erases(entry: EntryFields, { first, last }: SeqSpan): boolean {
+export function erases(entry: ReportEntryFields, { first, last }: SeqSpan): boolean {
   const erasure = parseErasure(entry);
   return erasure !== null && within(erasure, first, last) !== undefined;
 }

@@ -1,5 +1,5 @@
 import { stringify } from "csv-stringify/browser/esm/sync";
-import type { EntryFields } from "./entry.ts";
+import type { ReportEntryFields } from "./entry.ts";
 
 /**
  * The columns of `oversight.csv`. Those after `agent` describe what was decided on; the last two describe the call.
@@ -30,7 +30,7 @@ export function oversightHeader(): string {
 }
 
 /** The row of an entry that involved a person; undefined for any other. Also computed when a bundle is verified. */
-export function oversightRow(entry: EntryFields): string | undefined {
+export function oversightRow(entry: ReportEntryFields): string | undefined {
   const { oversight } = entry;
   if (!oversight) return undefined;
   return csvLine([
@@ -56,7 +56,7 @@ export function oversightRow(entry: EntryFields): string | undefined {
 }
 
 /** Seconds between the presentation of a call and the decision; undefined if it was not presented. */
-export function secondsToDecide({ oversight }: EntryFields): number | undefined {
+export function secondsToDecide({ oversight }: ReportEntryFields): number | undefined {
   const presented = Date.parse(oversight?.presented_at ?? "");
   const decided = Date.parse(oversight?.decided_at ?? "");
   const seconds = (decided - presented) / 1000;

@@ -1,6 +1,6 @@
 import { type CallTally, readModelKey } from "../figures/calls.ts";
 import type { Overseers } from "../figures/overseers.ts";
-import type { EntryFields } from "../format/entry.ts";
+import type { ReportEntryFields } from "../format/entry.ts";
 import { place, type ReportFacts } from "./facts.ts";
 import { actorName } from "./holders.ts";
 import { type Html, type HtmlPart, html, table } from "./html.ts";
@@ -135,7 +135,7 @@ const SAID = [
 ];
 
 function changeRow(
-  { seq, ts, action, agent, actor, detail = {} }: EntryFields,
+  { seq, ts, action, agent, actor, detail = {} }: ReportEntryFields,
   overseers: Overseers,
 ): HtmlPart[] {
   // Any setting may have changed. The record of a change is short, so all its fields can be shown.

@@ -6,7 +6,7 @@ import {
   readPersonKey,
 } from "../figures/decisions.ts";
 import type { Overseer, Overseers } from "../figures/overseers.ts";
-import type { EntryFields } from "../format/entry.ts";
+import type { ReportEntryFields } from "../format/entry.ts";
 import { secondsToDecide } from "../format/oversight.ts";
 import { place, type ReportFacts } from "./facts.ts";
 import { deciderOf } from "./holders.ts";
@@ -229,7 +229,7 @@ const DECISION_WORDS: Readonly<Record<string, string>> = {
   cancel: "task cancelled",
 };
 
-function decisionRow(entry: EntryFields, overseers: Overseers): HtmlPart[] {
+function decisionRow(entry: ReportEntryFields, overseers: Overseers): HtmlPart[] {
   const { oversight, outcome, agent, tool, task } = entry;
   const said = oversight?.decision ?? entry.action;
   const decision = Object.hasOwn(DECISION_WORDS, said) ? (DECISION_WORDS[said] ?? said) : brief(said, 30);
@@ -251,7 +251,7 @@ function decisionRow(entry: EntryFields, overseers: Overseers): HtmlPart[] {
 }
 
 /** The extent of a stop or resumption that covered more than one agent. */
-function extentOf({ detail }: EntryFields): string | undefined {
+function extentOf({ detail }: ReportEntryFields): string | undefined {
   if (detail?.extent === "workspace") return "the whole workspace";
   return detail?.extent === "node" ? "every workspace of the node" : undefined;
 }

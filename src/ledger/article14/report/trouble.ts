@@ -1,6 +1,6 @@
 import type { CappedTally } from "../figures/capped.ts";
 import type { EventTally } from "../figures/events.ts";
-import type { EntryFields } from "../format/entry.ts";
+import type { ReportEntryFields } from "../format/entry.ts";
 import { place, type ReportFacts } from "./facts.ts";
 import { type Html, type HtmlPart, html, table } from "./html.ts";
 import { brief, count, counted, moment } from "./words.ts";
@@ -73,7 +73,7 @@ function tallyRows(tallies: CappedTally<EventTally>): HtmlPart[][] {
   return tallies.others === null ? rows : [...rows, row("others", "", tallies.others)];
 }
 
-function incidentRow({ seq, ts, action, outcome, code, detail = {} }: EntryFields): HtmlPart[] {
+function incidentRow({ seq, ts, action, outcome, code, detail = {} }: ReportEntryFields): HtmlPart[] {
   const said = Object.entries(detail)
     .filter(([, value]) => typeof value === "string" || typeof value === "number")
     .map(([key, value]) => `${key}: ${brief(String(value), 48)}`);

@@ -4,7 +4,7 @@ import { isEqual } from "../../proof/hash.ts";
 import { NoteError, signersOf } from "../../proof/note.ts";
 import type { GrowingTree } from "../../proof/tree.ts";
 import type { TrustAnchors, VerifyTools } from "../../proof/verification.ts";
-import { counted, type Report } from "../report.ts";
+import { counted, type VerificationReport } from "../report.ts";
 import { type BundleKeys, isSameKey, vouchedBy } from "./trust.ts";
 
 /**
@@ -17,14 +17,14 @@ export class Anchors {
   readonly #fitting: readonly SignedCheckpoint[];
   readonly #trust: TrustAnchors;
   readonly #manifest: Manifest;
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   readonly #agreed = new Set<SignedCheckpoint>();
   #greatestAgreed = 0;
   #lastAgreed = 0;
   #differs = 0;
   #covered = 0;
 
-  constructor(manifest: Manifest, trust: TrustAnchors, report: Report) {
+  constructor(manifest: Manifest, trust: TrustAnchors, report: VerificationReport) {
     this.#manifest = manifest;
     this.#trust = trust;
     this.#report = report;

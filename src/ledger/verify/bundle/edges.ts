@@ -2,14 +2,14 @@ import { readEntryFields } from "../../article14/format/entry.ts";
 import type { EntryProof, Manifest } from "../../article14/format/manifest.ts";
 import { rootOfInclusion } from "../../proof/check.ts";
 import type { TreeHash } from "../../proof/hash.ts";
-import type { Report } from "../report.ts";
+import type { VerificationReport } from "../report.ts";
 import { hashesOf } from "./trust.ts";
 
 /**
  * Checks that the range covers the whole period: the entries just outside it are in the same tree and outside the
  * period. Since the ledger's times never go back, no entry further away can be in the period.
  */
-export function checkEdges(manifest: Manifest, hash: TreeHash, report: Report): void {
+export function checkEdges(manifest: Manifest, hash: TreeHash, report: VerificationReport): void {
   const { range, edges, tree, created_at } = manifest;
   const { from, to, first, last } = range;
   if (from !== undefined && first > 1) check(first - 1, edges.before, "before", (ts) => ts < from);

@@ -1,8 +1,8 @@
-import { type EntryFields, entryFieldsOf } from "../../article14/format/entry.ts";
+import { entryFieldsOf, type ReportEntryFields } from "../../article14/format/entry.ts";
 import type { Manifest } from "../../article14/format/manifest.ts";
 import { isEqual, type TreeHash } from "../../proof/hash.ts";
 import { formOf } from "../form.ts";
-import { counted, type Report } from "../report.ts";
+import { counted, type VerificationReport } from "../report.ts";
 import type { FileCursor } from "./cursor.ts";
 
 /** A line of `entries.ndjson`. */
@@ -12,7 +12,7 @@ interface EntryLine {
   readonly hash: Uint8Array;
   /** In bytes. */
   readonly size: number;
-  readonly fields: EntryFields;
+  readonly fields: ReportEntryFields;
   readonly problem: string | null;
 }
 
@@ -44,7 +44,7 @@ export class EntryWalk {
   readonly #manifest: Manifest;
   readonly #cursor: FileCursor;
   readonly #hash: TreeHash;
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   readonly #isFiltered: boolean;
   readonly #passed = new Map<number, Uint8Array>();
   readonly #mismatches: EntryMismatch[] = [];
@@ -62,7 +62,7 @@ export class EntryWalk {
   #time = "";
   #included = 0;
 
-  constructor(manifest: Manifest, cursor: FileCursor, hash: TreeHash, report: Report) {
+  constructor(manifest: Manifest, cursor: FileCursor, hash: TreeHash, report: VerificationReport) {
     this.#manifest = manifest;
     this.#cursor = cursor;
     this.#hash = hash;
@@ -83,7 +83,7 @@ export class EntryWalk {
    * Looks for the entry of a leaf.
    * @returns its fields if it is present and matches the leaf
    */
-  async visit(seq: number, leaf: Uint8Array): Promise<EntryFields | undefined> {
+  async visit(seq: number, leaf: Uint8Array): Promise<ReportEntryFields | undefined> {
     let line = await this.#line();
     for (; line && line.fields.seq < seq; line = await this.#line()) {
       this.#misplaced(line);
@@ -107,7 +107,7 @@ export class EntryWalk {
     return undefined;
   }
 
-  #compare(line: EntryLine, leaf: Uint8Array, before: Uint8Array | null): EntryFields | undefined {
+  #compare(line: EntryLine, leaf: Uint8Array, before: Uint8Array | null): ReportEntryFields | undefined {
     if (isEqual(line.hash, leaf)) {
       this.#included += 1;
       return this.#check(line, before);
@@ -267,7 +267,7 @@ export class EntryWalk {
   }
 
   /** Checks the contents of a genuine entry. */
-  #check({ fields, problem }: EntryLine, before: Uint8Array | null): EntryFields | undefined {
+  #check({ fields, problem }: EntryLine, before: Uint8Array | null): ReportEntryFields | undefined {
     const { seq, ts, prev } = fields;
     if (problem !== null) {
       this.#report.tampered(
@@ -298,7 +298,7 @@ export class EntryWalk {
     return fields;
   }
 
-  #checkFilter(fields: EntryFields): void {
+  #checkFilter(fields: ReportEntryFields): void {
     const { range, filters, created_at } = this.#manifest;
     const { seq, ts } = fields;
     if (ts > created_at) {

@@ -1,10 +1,10 @@
 import { parseJson } from "../../../base/json-limits.ts";
-import type { EntryFields } from "../../article14/format/entry.ts";
+import type { ReportEntryFields } from "../../article14/format/entry.ts";
 import { type ErasureLine, erases, erasureWithin } from "../../article14/format/erasures.ts";
 import type { Manifest } from "../../article14/format/manifest.ts";
 import { rootOfInclusion } from "../../proof/check.ts";
 import { isEqual, type TreeHash } from "../../proof/hash.ts";
-import type { Report } from "../report.ts";
+import type { VerificationReport } from "../report.ts";
 import type { FileCursor } from "./cursor.ts";
 import { hashesOf } from "./trust.ts";
 
@@ -19,12 +19,12 @@ export class ErasureWalk {
   readonly #cursor: FileCursor;
   readonly #hash: TreeHash;
   readonly #root: Uint8Array;
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   #reached = 0;
   #lines = 0;
   #isEnded = false;
 
-  constructor(manifest: Manifest, cursor: FileCursor, hash: TreeHash, report: Report) {
+  constructor(manifest: Manifest, cursor: FileCursor, hash: TreeHash, report: VerificationReport) {
     this.#manifest = manifest;
     this.#cursor = cursor;
     this.#hash = hash;
@@ -37,7 +37,7 @@ export class ErasureWalk {
   }
 
   /** Called with each included entry, in order. An entry that erased something in the range must be in the file. */
-  async visit(entry: EntryFields): Promise<void> {
+  async visit(entry: ReportEntryFields): Promise<void> {
     if (this.#report.isFlooded || !erases(entry, this.#manifest.range)) return;
     while (!this.#isEnded && this.#reached < entry.seq) await this.#read();
     if (this.#reached === entry.seq) return;

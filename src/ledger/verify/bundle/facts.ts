@@ -1,5 +1,5 @@
 import type { Manifest } from "../../article14/format/manifest.ts";
-import { counted, type Report } from "../report.ts";
+import { counted, type VerificationReport } from "../report.ts";
 
 /** Facts about what was checked and what a bundle cannot show. For `covered`, see `Anchors`. */
 export function bundleFacts(
@@ -7,7 +7,7 @@ export function bundleFacts(
   found: { readonly included: number; readonly decisions: number; readonly erasures: number },
   key: string,
   covered: number,
-  report: Report,
+  report: VerificationReport,
 ): void {
   const { person, role, actor } = manifest.created_by;
   const by = person === undefined ? actor : `${person}${role === undefined ? "" : `, ${role}`} (${actor})`;

@@ -2,7 +2,7 @@ import type { Manifest } from "../../article14/format/manifest.ts";
 import { HASH_BYTES, type TreeHash } from "../../proof/hash.ts";
 import { type LeafRange, nodesOf } from "../../proof/ranges.ts";
 import { GrowingTree } from "../../proof/tree.ts";
-import { counted, type Report } from "../report.ts";
+import { counted, type VerificationReport } from "../report.ts";
 import type { Anchors } from "./anchors.ts";
 import type { FileCursor } from "./cursor.ts";
 import { hashesOf } from "./trust.ts";
@@ -19,10 +19,16 @@ export class LeafWalk {
   readonly #cursor: FileCursor;
   readonly #tree: GrowingTree;
   readonly #anchors: Anchors;
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   #isBroken = false;
 
-  constructor(manifest: Manifest, cursor: FileCursor, hash: TreeHash, anchors: Anchors, report: Report) {
+  constructor(
+    manifest: Manifest,
+    cursor: FileCursor,
+    hash: TreeHash,
+    anchors: Anchors,
+    report: VerificationReport,
+  ) {
     this.#manifest = manifest;
     this.#cursor = cursor;
     this.#tree = new GrowingTree(hash);

@@ -1,6 +1,6 @@
-import type { EntryFields } from "../../article14/format/entry.ts";
+import type { ReportEntryFields } from "../../article14/format/entry.ts";
 import { oversightHeader, oversightRow } from "../../article14/format/oversight.ts";
-import type { Report } from "../report.ts";
+import type { VerificationReport } from "../report.ts";
 import type { FileCursor } from "./cursor.ts";
 
 const ENCODER = new TextEncoder();
@@ -25,7 +25,7 @@ export class OversightWalk {
   }
 
   /** Called with each included entry, in order. */
-  async visit(entry: EntryFields): Promise<void> {
+  async visit(entry: ReportEntryFields): Promise<void> {
     const row = oversightRow(entry);
     if (row === undefined) return;
     this.#rows += 1;
@@ -36,7 +36,7 @@ export class OversightWalk {
    * @param areEntriesWhole Whether every entry was present. Otherwise it is impossible to tell which of the two files
    *   was changed.
    */
-  async end(report: Report, areEntriesWhole: boolean): Promise<void> {
+  async end(report: VerificationReport, areEntriesWhole: boolean): Promise<void> {
     if (await this.#cursor.drain()) this.#difference ??= { seq: undefined };
     if (!this.#difference || !areEntriesWhole) return;
     const { seq } = this.#difference;

@@ -3,7 +3,7 @@ import { parseSignedCheckpoint } from "../../proof/checkpoint.ts";
 import { isEqual } from "../../proof/hash.ts";
 import { fromBase64, NoteError, signersOf } from "../../proof/note.ts";
 import type { TrustAnchors, VerifyTools } from "../../proof/verification.ts";
-import type { Report } from "../report.ts";
+import type { VerificationReport } from "../report.ts";
 import { type BundleKeys, isSameKey } from "./trust.ts";
 
 const SIGNATURE_BYTES = 64;
@@ -20,7 +20,7 @@ export async function checkManifestSignature(
   { trusted, inside }: BundleKeys,
   { keys: given }: TrustAnchors,
   tools: VerifyTools,
-  report: Report,
+  report: VerificationReport,
 ): Promise<void> {
   const signature = fromBase64(DECODER.decode(signatureLine.subarray(0, -1)));
   const isExact =
@@ -55,7 +55,7 @@ export async function checkCheckpoint(
   { origin, tree }: Manifest,
   { trusted, inside }: BundleKeys,
   tools: VerifyTools,
-  report: Report,
+  report: VerificationReport,
 ): Promise<void> {
   try {
     const { note, checkpoint } = parseSignedCheckpoint(text);

@@ -12,7 +12,7 @@ import {
   type VerifierKey,
 } from "../../proof/note.ts";
 import type { TrustAnchors, VerifyTools } from "../../proof/verification.ts";
-import type { Report } from "../report.ts";
+import type { VerificationReport } from "../report.ts";
 
 /** The keys that matter for a bundle. */
 export interface BundleKeys {
@@ -21,11 +21,11 @@ export interface BundleKeys {
   /** Trusted keys: those that the auditor supplied, otherwise the current one; and all keys they vouch for. */
   readonly trusted: readonly VerifierKey[];
   /** Key changes that the bundle proves. */
-  readonly changes: readonly KeyChange[];
+  readonly changes: readonly BundleKeyChange[];
 }
 
 /** Keys that signed a tree whose last entry names the key after them. */
-interface KeyChange {
+interface BundleKeyChange {
   readonly from: readonly VerifierKey[];
   readonly to: VerifierKey;
 }
@@ -75,7 +75,7 @@ export async function resolveKeys(
   trust: TrustAnchors,
   hash: TreeHash,
   tools: VerifyTools,
-  report: Report,
+  report: VerificationReport,
 ): Promise<BundleKeys> {
   const { origin } = manifest;
   // A node has one key for all its ledgers, under different names.
@@ -84,7 +84,7 @@ export async function resolveKeys(
       ? inside.slice(0, 1)
       : trust.keys.map(({ publicKey }) => keyFor(origin, publicKey));
   const known = [...roots, ...inside.filter((key) => !roots.some((root) => isSameKey(root, key)))];
-  const changes: KeyChange[] = [];
+  const changes: BundleKeyChange[] = [];
   for (const change of manifest.key_changes) {
     const proven = await proveChange(change, manifest, known, hash, tools, report);
     if (proven) changes.push(proven);
@@ -99,7 +99,7 @@ export async function resolveKeys(
 /** These keys, and all keys they vouch for directly or indirectly. */
 export function vouchedBy(
   keys: readonly VerifierKey[],
-  changes: readonly KeyChange[],
+  changes: readonly BundleKeyChange[],
 ): readonly VerifierKey[] {
   const vouched = [...keys];
   const isVouched = (key: VerifierKey) => vouched.some((known) => isSameKey(known, key));
@@ -117,8 +117,8 @@ async function proveChange(
   known: readonly VerifierKey[],
   hash: TreeHash,
   tools: VerifyTools,
-  report: Report,
-): Promise<KeyChange | undefined> {
+  report: VerificationReport,
+): Promise<BundleKeyChange | undefined> {
   let signed: SignedCheckpoint;
   let from: readonly VerifierKey[];
   try {

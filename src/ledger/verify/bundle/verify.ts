@@ -19,7 +19,7 @@ import {
   type VerifyTools,
   verdictOf,
 } from "../../proof/verification.ts";
-import { Report } from "../report.ts";
+import { VerificationReport } from "../report.ts";
 import { Anchors } from "./anchors.ts";
 import { type ArchivedFile, openArchive } from "./archive/archive.ts";
 import { ArchiveError, shown } from "./archive/error.ts";
@@ -57,7 +57,7 @@ export async function verifyBundle(
   trust: TrustAnchors,
   tools: BundleTools,
 ): Promise<Verification> {
-  const report = new Report();
+  const report = new VerificationReport();
   try {
     await new BundleCheck(trust, tools, report).run(bundle);
   } catch (error) {
@@ -69,7 +69,7 @@ export async function verifyBundle(
   return { verdict: verdictOf(report.findings), findings: report.findings, facts: report.facts };
 }
 
-function reportArchive(error: ArchiveError, report: Report): void {
+function reportArchive(error: ArchiveError, report: VerificationReport): void {
   if (error.isIncomplete) {
     report.undecided(
       "not_an_archive",
@@ -82,13 +82,17 @@ class BundleCheck {
   readonly #trust: TrustAnchors;
   readonly #tools: VerifyTools;
   readonly #runningHash: () => RunningHash;
-  readonly #report: Report;
+  readonly #report: VerificationReport;
   readonly #hash: TreeHash;
   readonly #files = new Map<BundleFile, ArchivedFile>();
   readonly #cursors = new Map<ListedFile, FileCursor>();
   readonly #breath = new LoopYield();
 
-  constructor(trust: TrustAnchors, { runningHash = portableHash, ...tools }: BundleTools, report: Report) {
+  constructor(
+    trust: TrustAnchors,
+    { runningHash = portableHash, ...tools }: BundleTools,
+    report: VerificationReport,
+  ) {
     this.#trust = trust;
     this.#tools = guarded(tools);
     this.#runningHash = runningHash;
