@@ -132,6 +132,8 @@ test("while a server writes, and signs, and erases", async () => {
 
 test("what was changed before is found while a server writes as well", async () => {
   const copy = copyOf(scene.dataDir);
+  // Stores what entries say of ended tokens; a start that had to read the changed entry would refuse it.
+  await (await startGateway({ dataDir: copy.dataDir, acceptRows: () => {} })).stop();
   const vandal = new Vandal(copy);
   vandal.unguarded(() => vandal.set(5, { bytes: vandal.forged(5) }));
   vandal.close();
