@@ -80,9 +80,9 @@ describe("a list", () => {
 
   test("of too many tools is cut", async () => {
     await using up = openFake("plain", { list: "flood" });
-    expect(await up.list()).toHaveLength(1_000);
+    expect(await up.list()).toHaveLength(2_000);
     expect(up.logged).toMatchObject([
-      { level: "warn", fields: { left_out: "every tool after the first 1000" } },
+      { level: "warn", fields: { left_out: "every tool after the first 2000" } },
     ]);
   });
 
