@@ -89,6 +89,11 @@ export class LedgerHistory {
     return this.#revoked.size + this.#rotations.size > 0;
   }
 
+  /** Whether a start has ever installed an admin secret. */
+  get hasAdmin(): boolean {
+    return this.#configured.size > 0;
+  }
+
   /** Whether a configured admin secret was installed once, by its `configuredId`. */
   wasConfigured(id: string): boolean {
     return this.#configured.has(id);

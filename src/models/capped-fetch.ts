@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { Inflow } from "../base/inflow.ts";
 import { type JsonLimits, JsonTooLarge } from "../base/json-limits.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
+import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderKind } from "../config/config.ts";
 import { AnswerRoom } from "./answer-room.ts";
 
@@ -67,7 +68,9 @@ export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom =
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
     await openFilesReserve.untilRoom(init?.signal);
-    return capBody(await fetch(input, init), {
+    const response = await fetch(input, { ...init, ...uncompressed(init?.headers) });
+    requireUncompressed(response);
+    return capBody(response, {
       ...answerLimits(MOST_BYTES, new Inflow(clock), LIMITS_BY_KIND[kind]),
       streamBytes: MOST_STREAM_BYTES,
       room,

@@ -50,6 +50,8 @@ export async function post(
       body,
       // A body signed for one receiver is not forwarded to another.
       redirect: "manual",
+      // Nobody reads the answer's body.
+      decompress: false,
       signal: control.signal,
     });
     const { status, ok, headers } = response;

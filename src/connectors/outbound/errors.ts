@@ -1,3 +1,4 @@
+import { COMPRESSED } from "../../base/uncompressed.ts";
 import { ConnectorError, type ConnectorFault } from "../source.ts";
 
 type ErrorMeaning = readonly [fault: ConnectorFault, words: string];
@@ -53,11 +54,7 @@ const MEANINGS: ReadonlyMap<string, ErrorMeaning> = new Map([
     "HPE_HEADER_OVERFLOW",
   ]),
   ...entries("invalid_answer", "did not answer in HTTP", ["Malformed_HTTP_Response", "InvalidHTTPResponse"]),
-  ...entries("invalid_answer", "sent a body that cannot be decompressed", [
-    "ZlibError",
-    "BrotliDecompressionError",
-    "ZstdDecompressionError",
-  ]),
+  ...entries("invalid_answer", "compressed its answer, which was not asked for", [COMPRESSED]),
 ]);
 
 /** How many nested causes are followed. */

@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
+import { requireUncompressed, uncompressed } from "../../base/uncompressed.ts";
 import { VIA_HEADER, type Via, viaText } from "../../base/via.ts";
 import { isAddress } from "../../config/address-range.ts";
 import { CONNECTOR_REQUESTS, CONNECTOR_STREAMS } from "../../limits/request-plan.ts";
@@ -111,20 +112,21 @@ export function createOutbound(options: OutboundOptions): Outbound {
     }
   }
 
-  function askAt(url: URL, address: string, request: OutboundRequest): Promise<Response> {
+  async function askAt(url: URL, address: string, request: OutboundRequest): Promise<Response> {
     const host = plainHost(url);
     const pinned = new URL(url);
     pinned.hostname = address.includes(":") ? `[${address}]` : address;
     // URL ignores a host that it cannot parse. Then the name would be resolved again.
     if (!isAddress(plainHost(pinned))) throw new Error("the address cannot be written into the URL");
-    const headers = new Headers(request.headers);
+    const { headers, decompress } = uncompressed(request.headers);
     headers.set("host", url.host);
     headers.set(VIA_HEADER, viaText([...request.via, options.instance]));
     // Connection names headers that a proxy removes (RFC 9110, section 7.6.1). VIA_HEADER must get through.
     headers.delete("connection");
-    return session.fetch(pinned.href, {
+    const response = await session.fetch(pinned.href, {
       method: request.method,
       headers,
+      decompress,
       redirect: "manual",
       proxy: false,
       timeout: false,
@@ -137,6 +139,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
         ...(options.authorities === undefined ? {} : { ca: options.authorities }),
       },
     });
+    return requireUncompressed(response);
   }
 
   /** Follows redirects up to the limit. */

@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { Inflow } from "../../base/inflow.ts";
 import { MAX_MEMBERS } from "../../base/json-limits.ts";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
+import { requireUncompressed, uncompressed } from "../../base/uncompressed.ts";
 import { answerLimits } from "../capped-fetch.ts";
 
 /**
@@ -25,7 +26,9 @@ export function boundedFetch(clock: Clock, mostBytes: number = MOST_BYTES): type
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
     await openFilesReserve.untilRoom(init?.signal);
-    return capWhole(await fetch(input, init), answerLimits(mostBytes, new Inflow(clock), JSON_LIMITS));
+    const response = await fetch(input, { ...init, ...uncompressed(init?.headers) });
+    requireUncompressed(response);
+    return capWhole(response, answerLimits(mostBytes, new Inflow(clock), JSON_LIMITS));
   };
   return Object.assign(bounded, { preconnect: fetch.preconnect });
 }

@@ -52,9 +52,10 @@ export function openSeals(connection: Connection, { key, acceptRows }: SealOptio
     // Rows have seals of this key: someone changed the name of the key. Rows that they changed too are found as ever.
     if (isOther) seals.report("meta", { key: "seal_key" });
   }
-  const check = acceptRows && checkRows(read, seals);
-  if (check) acceptRows?.(check);
-  connection.database.transaction(() => {
+  const seal = connection.database.transaction(() => {
+    // Under the write lock, so that no row changes between the operator's look and its seal.
+    const check = acceptRows && checkRows(read, seals);
+    if (check) acceptRows?.(check);
     const rows = check || isUnsealed ? sealAll(connection, seals) : 0;
     setMeta(connection, "seal_key", keyId, null);
     if (rows > 0) {
@@ -71,7 +72,8 @@ export function openSeals(connection: Connection, { key, acceptRows }: SealOptio
       const value = JSON.stringify(note);
       setMeta(connection, "seals", value, seals.of("meta", { key: "seals", value }));
     } else connection.run("DELETE FROM meta WHERE key = 'seals'");
-  })();
+  });
+  seal.immediate();
   return seals;
 }
 

@@ -8,7 +8,7 @@ import { migrate } from "./migrate.ts";
 import { openSeals, type SealOptions } from "./open-seals.ts";
 import { requireOwnSchema } from "./schema.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
-import { StoreWatch } from "./watch.ts";
+import { dataVersionOf, StoreWatch } from "./watch.ts";
 
 export interface SqliteOptions {
   /** The folder that sqlite-vec is written to and loaded from. Without it, sqlite-vec is not loaded. */
@@ -29,12 +29,12 @@ export interface SqliteDb extends Db {
  */
 export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb {
   const wasLeftOpen = hasLog(path);
-  const { writer, reader, seals } = openConnections(path, options.seals);
+  const { writer, reader, seals, since } = openConnections(path, options.seals);
   const vectors: VectorExtension =
     options.libraries === undefined
       ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
-  const watch = new StoreWatch(path, writer);
+  const watch = new StoreWatch(path, writer, since);
   const group = new GroupCommit(writer, watch, seals);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
@@ -156,20 +156,34 @@ function read<Result>(query: () => Result): Result {
   }
 }
 
+function schemaVersionOf(connection: Connection): number {
+  return connection.get<{ user_version: number }>("PRAGMA user_version")?.user_version ?? 0;
+}
+
 function openConnections(
   path: string,
   options: SealOptions | undefined,
-): { readonly writer: Connection; readonly reader: Connection; readonly seals: RowSeals } {
+): {
+  readonly writer: Connection;
+  readonly reader: Connection;
+  readonly seals: RowSeals;
+  readonly since: number;
+} {
   let writer: Connection | undefined;
   try {
     writer = openWriter(path);
+    // Before anything is compared: what somebody commits after a comparison must not pass for what was compared.
+    let since = dataVersionOf(writer);
     requireOwnSchema(writer.database);
+    const version = schemaVersionOf(writer);
     migrate(writer.database);
+    // A migration may rewrite the file, which looks like a foreign commit.
+    if (schemaVersionOf(writer) !== version) since = dataVersionOf(writer);
     const seals = options ? openSeals(writer, options) : new RowSeals(null);
     writer.neverWait();
     const reader = openReader(path);
     for (const { database } of [writer, reader]) keepTogether(database);
-    return { writer, reader, seals };
+    return { writer, reader, seals, since };
   } catch (error) {
     writer?.close();
     throw forOperator(path, error);

@@ -16,10 +16,13 @@ export class StoreWatch implements WriteGuard {
   #commits = 0;
   #isForeign = false;
 
-  /** `connection`: the writer, whose log has already been opened. */
-  constructor(path: string, connection: Connection) {
+  /**
+   * `connection`: the writer, whose log has already been opened. `since`: its data version (see `look`) before the
+   * store was compared with anything; commits of others since then count.
+   */
+  constructor(path: string, connection: Connection, since: number = dataVersionOf(connection)) {
     this.#connection = connection;
-    this.#version = this.#dataVersion();
+    this.#version = since;
     this.#database = new WatchedFile(path, "database");
     this.#log = new WatchedFile(`${path}-wal`, "log");
   }
@@ -57,15 +60,15 @@ export class StoreWatch implements WriteGuard {
 
   /**
    * Runs work of this program that looks like a foreign commit: emptying the log and rewriting the file may change
-   * the version as well. Foreign commits before it still count.
+   * the version as well. Foreign commits before it still count, and so do those during work that answers false: it
+   * did not have the file to itself.
    */
-  own<T>(work: () => T): T {
+  own(work: () => boolean): boolean {
     this.look();
-    try {
-      return work();
-    } finally {
-      this.#version = this.#dataVersion();
-    }
+    const isDone = work();
+    if (isDone) this.#version = this.#dataVersion();
+    else this.look();
+    return isDone;
   }
 
   /** Checks the files, in about 5 µs. */
@@ -96,10 +99,15 @@ export class StoreWatch implements WriteGuard {
   }
 
   #dataVersion(): number {
-    const row = this.#connection.get<{ data_version: number }>("PRAGMA data_version");
-    if (!row) throw new Error("PRAGMA data_version returned nothing");
-    return row.data_version;
+    return dataVersionOf(this.#connection);
   }
+}
+
+/** A number that changes with each commit of another connection. */
+export function dataVersionOf(connection: Connection): number {
+  const row = connection.get<{ data_version: number }>("PRAGMA data_version");
+  if (!row) throw new Error("PRAGMA data_version returned nothing");
+  return row.data_version;
 }
 
 /** A file identified by its device and inode, and by a descriptor that stays open. */

@@ -223,7 +223,7 @@ describe("a server that sends 100 MB", () => {
     expect(state.sent).toBeLessThan(MOST_SENT);
   });
 
-  test("is left as early if it has to be unpacked", async () => {
+  test("is refused unread if it would have to be unpacked", async () => {
     const bomb = Bun.gzipSync(new Uint8Array(TOTAL));
     const server = Bun.serve({
       port: 0,
@@ -235,7 +235,7 @@ describe("a server that sends 100 MB", () => {
       outbound.close();
       await server.stop(true);
     };
-    const response = await outbound.fetch(`http://127.0.0.1:${server.port}/`);
-    expect((await faultOf(readCapped(response, CAP)))[0]).toBe("too_large");
+    const refused = outbound.fetch(`http://127.0.0.1:${server.port}/`).catch(String);
+    expect(await refused).toContain("The answer is compressed");
   });
 });
