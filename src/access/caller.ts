@@ -21,7 +21,7 @@ export interface Caller {
   readonly role: string | null;
   /** The browser's session, if the call uses one. Times are milliseconds since the Unix epoch. */
   readonly session?: { readonly id: string; readonly expiresAt: number };
-  /** Checks whether the caller still has its rights. Absent for the operator on this machine, who always has. */
+  /** Checks whether the caller still has its rights. Absent for the operator on this machine, who always has them. */
   readonly grant?: Grant;
 }
 

@@ -55,7 +55,7 @@ export class Grant {
 
   /**
    * @param look Reads the end in milliseconds since the Unix epoch: infinite without an end, undefined if it has
-   *   ended. It MUST see what its `sql` sees.
+   *   ended. It MUST read through the given `sql`.
    */
   constructor(parts: GrantParts, look: (sql: Sql) => Promise<number | undefined>) {
     this.#parts = parts;
@@ -91,7 +91,7 @@ export class Grant {
     const { revision } = this.#parts;
     const seen = revision.settled;
     const until = (await this.#look(sql)) ?? 0;
-    // The data read may lack a change that was made while reading.
+    // A change made during the read may be missing from the data.
     this.know(until, seen === revision.settled ? seen : null);
     return until;
   }

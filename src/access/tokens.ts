@@ -57,7 +57,7 @@ export interface Tokens {
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
   /**
-   * The caller that a token currently stands for, for work that it requested earlier. Undefined if the token is
+   * The caller that a token currently authenticates, for work that it requested earlier. Undefined if the token is
    * unknown, expired or revoked, or its agent is archived. Does not count as a use.
    */
   callerOf(workspaceId: number, id: string): Promise<Caller | undefined>;
@@ -67,7 +67,7 @@ export interface Tokens {
    */
   goodUntil(sql: Sql, workspaceId: number, id: string, secretHash: Uint8Array): Promise<number | undefined>;
   /**
-   * Whether a token may act, whichever of its secrets is used. For work that it has left behind. One grant per token.
+   * Whether a token may act, whichever of its secrets is used. For work that outlives its request. One grant per token.
    */
   grantOf(workspaceId: number, id: string): Grant;
   /** Counts a use of the token by one of its sessions. */
@@ -95,12 +95,12 @@ export interface Tokens {
   /**
    * Replaces the secret. The old one and existing sessions stay valid for `graceMs`. @throws Problem 404 `not_found`
    */
-  rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<Rotated>;
+  rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<RotatedToken>;
   /** Revokes the token and ends its sessions. @throws Problem 404 `not_found` */
   revoke(tx: Tx, workspaceId: number, id: string): Promise<void>;
   /** Emits when valid secrets may have become invalid. */
   readonly changed: Signal<void>;
-  /** Emits once a token was issued, rotated or revoked, with the id of the agent that it acts as. */
+  /** Emits after a token is issued, rotated or revoked, with the id of the agent that it acts as. */
   readonly tokenChanged: Signal<{ readonly workspaceId: number; readonly agentId: number | null }>;
   /** Counts the changes that may have ended a caller's rights. */
   readonly revision: RightsRevision;
@@ -120,12 +120,12 @@ export interface IssuedTokenSecret {
   readonly secret: string;
 }
 
-export interface Rotated extends IssuedTokenSecret {
-  /** How often the token has been rotated. The call's entry MUST contain it: see `gate/ledger-history.ts`. */
+export interface RotatedToken extends IssuedTokenSecret {
+  /** Number of times the token has been rotated. The call's entry MUST contain it: see `gate/ledger-history.ts`. */
   readonly rotations: number;
 }
 
-/** The most secrets cached, so a call costs a hash instead of a query. */
+/** Maximum number of cached secrets. A cached secret costs a call one hash instead of a query. */
 const CACHE_LIMIT = 10_000;
 
 interface CachedToken {
@@ -135,7 +135,7 @@ interface CachedToken {
   readonly until: number;
 }
 
-/** The most tokens whose grants are cached. */
+/** Maximum number of cached grants. */
 const GRANT_LIMIT = 10_000;
 
 export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSource): Tokens {

@@ -26,7 +26,7 @@ export interface AfterModelCall {
    * anything was received.
    */
   readonly usage: TokenUsage;
-  /** As in the hook before the call. */
+  /** As in `BeforeModelCall`. */
   sentBytes(): number;
   /** The text received, complete or not. */
   readonly text: string;
@@ -34,7 +34,7 @@ export interface AfterModelCall {
   readonly toolCalls: readonly ToolCall[];
   /** The provider's error, unchanged: it may contain secrets. */
   readonly error?: unknown;
-  /** The failure in a plain word that is safe to show, such as `timeout`; the same as in `model.fallback`. */
+  /** A one-word reason for the failure that is safe to show, such as `timeout`; also in `model.fallback`. */
   readonly reason?: string;
   readonly durationMs: number;
 }
@@ -69,7 +69,7 @@ export interface AfterToolCall {
   readonly tool: string;
   readonly arguments: JsonValue;
   readonly status: ToolStatus;
-  /** What the model is shown. */
+  /** The output that the model sees. */
   readonly output: JsonValue;
   /** False if the call was refused before it reached the tool. */
   readonly dispatched: boolean;
@@ -81,7 +81,7 @@ export interface AfterToolCall {
 }
 
 /**
- * Where a host adds evidence, budgets, approvals and checkpoints. Hooks may be async; the run waits for them.
+ * Extension points for a host: evidence, budgets, approvals and checkpoints. Hooks may be async; the run waits for them.
  *
  * - A before-hook that throws stops the run before the call is made, with `denied` for an AgentDenied, otherwise
  *   `internal`.
@@ -99,10 +99,10 @@ export interface Hooks {
   afterToolCall?(info: AfterToolCall): void | Promise<void>;
 }
 
-/** What the run may use; checked before every call. Anything not forbidden is allowed. */
+/** The models and tools that a run may use; checked before every call. Anything not forbidden is allowed. */
 export interface RunPolicy {
   /** A refused model is skipped and never called. */
   allowModel?(id: string): boolean;
-  /** A refused tool is not offered, and calls of it are denied. */
+  /** A refused tool is not offered, and calls to it are denied. */
   allowTool?(name: string): boolean;
 }

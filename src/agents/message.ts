@@ -26,7 +26,7 @@ export interface ToolResult {
   readonly id: string;
   readonly tool: string;
   readonly status: ToolStatus;
-  /** What the model is shown: the tool's answer, truncated if too long, or a sentence about what went wrong. */
+  /** The output that the model sees: the tool's answer, truncated if too long, or a sentence about what went wrong. */
   readonly output: JsonValue;
 }
 

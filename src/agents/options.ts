@@ -31,7 +31,7 @@ export interface AgentOptions {
   readonly maxOutputCharacters?: number;
   /** The most UTF-16 code units of a tool's output that the model is shown. Default 100,000. */
   readonly maxToolOutputCharacters?: number;
-  /** The most bytes of tool results in one step, as JSON. Default 4 MiB, which no model's context window takes at once. */
+  /** The most bytes of tool results in one step, as JSON. Default 4 MiB, which exceeds every model's context window. */
   readonly maxStepBytes?: number;
   /** The most bytes of instructions, remembered messages, prompt, answers and results together, as JSON. Default 16 MiB. */
   readonly maxConversationBytes?: number;

@@ -27,7 +27,7 @@ export interface RunSettings {
 /** One run: its settings, and what it has used so far. */
 export class RunState {
   readonly settings: RunSettings;
-  /** Aborts when the caller's signal does, or when the reader of the events has left. */
+  /** Aborts when the caller's signal does, or when nobody reads the events any more. */
   readonly signal: AbortSignal;
   steps = 0;
   #usage: TokenUsage = NO_USAGE;
@@ -55,7 +55,7 @@ export class RunState {
 
   /**
    * Counts everything a model sends, of any kind and attempt, against the limit.
-   * @throws RunFailure beyond it
+   * @throws RunFailure if the limit is exceeded
    */
   receive(characters: number): void {
     this.#outputCharacters += characters;
@@ -86,7 +86,7 @@ export class RunState {
     }
   }
 
-  /** Some providers number calls from 0 in every answer, so their ids are not unique. */
+  /** A unique id for a call. Some providers number calls from 0 in every answer. */
   callId(given: string): string {
     const base = this.settings.newId?.() ?? given;
     let id = base;
@@ -96,7 +96,7 @@ export class RunState {
   }
 }
 
-/** Allows awaiting only actual promises: a synchronous hook then costs no turn of the event loop. */
+/** Distinguishes promises from plain values, so a synchronous hook costs no turn of the event loop. */
 export function isPromise<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

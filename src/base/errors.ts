@@ -62,7 +62,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** What is wrong with a tool's arguments, as a text for a model. */
+/** Describes, for a model, what is wrong with a tool's arguments. */
 export function describeArgumentErrors(errors: readonly FieldError[]): string {
   const list = errors.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
   return `The arguments are not valid. ${list}`;

@@ -5,7 +5,7 @@
  * event loop for four seconds.
  */
 
-/** The most levels of objects and arrays in JSON from outside (contract, section 3). */
+/** Maximum nesting depth of JSON from outside (contract, section 3). */
 export const MAX_NESTING = 100;
 
 /**
@@ -186,7 +186,7 @@ export class JsonMeter {
     this.#isBeginning = false;
   }
 
-  /** Starts again with the next text. */
+  /** Resets the meter for the next text. */
   reset(): void {
     this.endLine();
     this.#depth = 0;

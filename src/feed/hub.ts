@@ -5,7 +5,7 @@ import { FeedReader } from "./reader.ts";
 import type { FeedRights } from "./rights.ts";
 
 /**
- * Distributes changes to the listeners of each workspace. Only committed changes MUST be reported. Without listeners,
+ * Distributes changes to the listeners of each workspace. Callers MUST report only committed changes. Without listeners,
  * a report costs one map lookup.
  */
 export class FeedHub {
@@ -32,7 +32,7 @@ export class FeedHub {
     this.#channels.get(workspaceId)?.grown(size);
   }
 
-  /** Callers' rights may have changed, in one workspace or in all. */
+  /** Reports that callers' rights may have changed, in one workspace or in all. */
   rightsChanged(workspaceId?: number): void {
     if (workspaceId !== undefined) this.#channels.get(workspaceId)?.rightsChanged();
     else for (const channel of this.#channels.values()) channel.rightsChanged();

@@ -6,8 +6,8 @@ import type { Via } from "../base/via.ts";
 import type { Channel, Detail, EntryDraft, Oversight } from "../ledger/entry.ts";
 import type { Admit, Ledger } from "../ledger/ledger.ts";
 import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
-import type { DecisionFields, LateRecords } from "./late-decisions.ts";
 import { requireRights } from "./rights.ts";
+import type { DecisionFields, LateRecords } from "./unwritten-decisions.ts";
 
 /** What a call is about, for its ledger entry. */
 export interface CallSubject {

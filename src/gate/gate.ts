@@ -13,11 +13,11 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import { Call } from "./call.ts";
-import type { LateRecords } from "./late-decisions.ts";
 import type { LimitNotices } from "./notices.ts";
 import type { RefusedCallers } from "./refused.ts";
 import { type RequestLimit, RequestLimiter } from "./requests.ts";
 import { invalidToken, requireRights, unauthenticated } from "./rights.ts";
+import type { LateRecords } from "./unwritten-decisions.ts";
 
 /** A kind of call. Each route declares one. */
 export interface Operation {

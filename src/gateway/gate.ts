@@ -4,11 +4,11 @@ import { SignInLinks } from "../access/sign-in-links.ts";
 import { createTokens } from "../access/tokens.ts";
 import type { Config } from "../config/config.ts";
 import { createGate } from "../gate/gate.ts";
-import { LateRecords } from "../gate/late-decisions.ts";
 import { createLimitNotices } from "../gate/notices.ts";
 import { openBudgets } from "../gate/open-budgets.ts";
 import { createRefusedCallers } from "../gate/refused.ts";
 import { endReplayedTokens } from "../gate/replayed-tokens.ts";
+import { LateRecords } from "../gate/unwritten-decisions.ts";
 import { UsageSlots } from "../gate/usage/slots.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Platform } from "./platform.ts";
@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000;
 
 export type GateParts = Awaited<ReturnType<typeof openGate>>;
 
-/** Phase 3: who may call, and the gate that every call passes. */
+/** Phase 3: opens access control and the gate that every call passes through. */
 export async function openGate(
   config: Config,
   { clock, random, ids, log }: Platform,

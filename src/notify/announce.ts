@@ -40,14 +40,14 @@ export class Announcements {
     this.#nameOf = nameOf;
   }
 
-  /** In the transaction of the task's end, so that a crash cannot lose it. */
+  /** MUST be called in the transaction of the task's end, so a crash cannot lose the notice. */
   async taskFinished(tx: Tx, { workspaceId, id, agent, status, error }: FinishedTask): Promise<void> {
     const code = error === null ? {} : { code: error.code };
     const data = { workspace: this.#nameOf(workspaceId), task: id, agent, status, ...code };
     await this.#webhook?.write(tx, { workspaceId, type: "task.finished", data });
   }
 
-  /** In the transaction that makes the call wait, so that a crash cannot lose it. */
+  /** MUST be called in the transaction that makes the call wait, so a crash cannot lose the notice. */
   async approvalRequired(tx: Tx, { workspaceId, task, callId, agent, tool }: WaitingCall): Promise<void> {
     const data = { workspace: this.#nameOf(workspaceId), task, call_id: callId, agent, tool };
     await this.#webhook?.write(tx, { workspaceId, type: "approval.required", data });
@@ -58,13 +58,13 @@ export class Announcements {
     this.#webhook?.post({ workspaceId, type: "limit.exceeded", data });
   }
 
-  /** In the transaction of the charge or budget change that crosses the percentage. */
+  /** MUST be called in the transaction of the charge or budget change that crosses the percentage. */
   async budgetWarning(tx: Tx, spent: SpentBudget & { readonly percent: number }): Promise<void> {
     const data = { ...this.#budget(spent), percent: spent.percent };
     await this.#webhook?.write(tx, { workspaceId: spent.workspaceId, type: "budget.warning", data });
   }
 
-  /** In the transaction of the charge or budget change that exhausts it. */
+  /** MUST be called in the transaction of the charge or budget change that exhausts the budget. */
   async budgetSpent(tx: Tx, spent: SpentBudget): Promise<void> {
     const data = { ...this.#budget(spent), limit: "credits", enforcement: "enforced" };
     await this.#webhook?.write(tx, { workspaceId: spent.workspaceId, type: "limit.exceeded", data });

@@ -11,7 +11,7 @@ import type { ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
 import type { ConnectorOrigin } from "../../src/connectors/tools/definition.ts";
 import { type KeptTool, keepTool } from "../../src/connectors/tools/kept-tool.ts";
 import { Call } from "../../src/gate/call.ts";
-import { LateRecords } from "../../src/gate/late-decisions.ts";
+import { LateRecords } from "../../src/gate/unwritten-decisions.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";

@@ -4,7 +4,7 @@
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
-import { LateRecords } from "../../src/gate/late-decisions.ts";
+import { LateRecords } from "../../src/gate/unwritten-decisions.ts";
 import type { Tx } from "../../src/store/db.ts";
 import { draft, type LedgerBench, openLedger } from "../ledger/support.ts";
 import { until } from "../tasks/support.ts";

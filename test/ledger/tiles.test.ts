@@ -231,8 +231,8 @@ test("behind a foreign entry nothing is put, and no tile is made of it", async (
 });
 
 test.each([
-  ["bytes that are no JSON", "bytes = 'no JSON'", "this program did not write the ledger's entry 251"],
-  ["bytes that are no object", "bytes = '5'", "this program did not write the ledger's entry 251"],
+  ["bytes that are no JSON", "bytes = 'no JSON'", "entry 251 of the ledger was not written by this program"],
+  ["bytes that are no object", "bytes = '5'", "entry 251 of the ledger was not written by this program"],
   [
     "a leaf that is no hash",
     "leaf = x'01'",

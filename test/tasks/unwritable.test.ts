@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { type Db, StoreUnavailable } from "../../src/store/db.ts";
 import { RowSeals } from "../../src/store/seals/seals.ts";
-import { takeUp } from "../../src/tasks/ending/end-task.ts";
+import { loadQueuedTask } from "../../src/tasks/ending/end-task.ts";
 import { EndingRetries } from "../../src/tasks/ending/retries.ts";
 import { FakeClock } from "../support/clock.ts";
 import { ownConnection } from "../support/own-connection.ts";
@@ -140,7 +140,7 @@ test("a task that cannot be read at its start is read again after a pause, until
     close: async () => {},
   };
   const queued = { workspaceId: 1, taskId: "task_1", agentId: 1 };
-  const taken = takeUp({ db, clock, log: silentLog }, queued, {
+  const taken = loadQueuedTask({ db, clock, log: silentLog }, queued, {
     signal: new AbortController().signal,
     stopping: stopping.signal,
     retries: new EndingRetries(),

@@ -5,14 +5,14 @@ type Output = LanguageModelV4ToolResultPart["output"];
 
 /** A tool's answer since the question was asked. */
 export interface ToolFinding {
-  /** The name that people know: `vault.search`. */
+  /** The public name, such as `vault.search`. */
   readonly tool: string;
   readonly status: "succeeded" | "failed" | "denied";
   /** Parsed if the answer is JSON, even if it came as text. */
   readonly value: unknown;
 }
 
-/** The current question, and what has been found for it. */
+/** The current question and the tool results found for it. */
 export interface ConversationTurn {
   readonly question: string;
   readonly results: readonly ToolFinding[];

@@ -47,7 +47,7 @@ export function contentBytes(content: RequestContent): number {
 /** The messages of a request, without the definitions of tools. */
 type Conversation = Omit<RequestContent, "tools">;
 
-/** Whether a conversation takes more bytes of a request. */
+/** Whether a conversation takes more than `limit` bytes of a request. */
 export function exceedsBytes(conversation: Conversation, limit: number): boolean {
   return exceeds(conversation, limit, WIRE);
 }

@@ -2,7 +2,7 @@ import type { LanguageModelV3Usage, LanguageModelV4Usage } from "@ai-sdk/provide
 import type { FinishReason } from "../events.ts";
 import { CUT, describeFailure, INTERRUPTED, MODEL_ERROR, type ModelFailure } from "./failure.ts";
 import type { ResponseCollector, StreamPart } from "./response.ts";
-import { type Disbelieved, estimateTokens, mostBytesOf, NO_USAGE, type TokenUsage } from "./usage.ts";
+import { estimateTokens, type ImplausibleCounts, mostBytesOf, NO_USAGE, type TokenUsage } from "./usage.ts";
 
 type ProviderUsage = LanguageModelV3Usage | LanguageModelV4Usage;
 
@@ -46,7 +46,7 @@ export function endingOf(part: StreamPart | undefined): ResponseEnd | undefined 
 export interface EndedRequest {
   readonly ending: ResponseEnd;
   readonly received: Pick<ResponseCollector, "bytes">;
-  /** Bytes sent, and the bytes of them that are content. Called only if they matter. */
+  /** Bytes sent, and how many of them are content. Called only if needed. */
   readonly sentBytes: () => number;
   readonly contentBytes: () => number;
   /** Whether the texts that were sent have more bytes than this. */
@@ -79,14 +79,14 @@ export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest):
 /** No tokens were counted, so zero is an estimate too. */
 const NOTHING_USED: TokenUsage = { ...NO_USAGE, estimated: true };
 
-/** Why an answer may end after the provider had begun it without refusing. */
+/** Failures that can end an answer after the provider has begun it. */
 const LOST: ReadonlySet<string> = new Set(["cut", "timeout", "connection"]);
 
 /** The provider's counts; undefined if missing or impossible. */
 interface Counts {
   readonly input?: number | undefined;
   readonly output?: number | undefined;
-  readonly disbelieved?: Disbelieved | undefined;
+  readonly disbelieved?: ImplausibleCounts | undefined;
 }
 
 function countsOf(
@@ -123,7 +123,7 @@ function isReported(tokens: number | undefined): boolean {
   return tokens !== undefined && tokens !== 0;
 }
 
-function disbelievedOf(isInput: boolean, isOutput: boolean): Disbelieved | undefined {
+function disbelievedOf(isInput: boolean, isOutput: boolean): ImplausibleCounts | undefined {
   if (isInput && isOutput) return "input_tokens output_tokens";
   if (isInput) return "input_tokens";
   return isOutput ? "output_tokens" : undefined;

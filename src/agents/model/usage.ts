@@ -7,11 +7,11 @@ export interface TokenUsage {
   readonly outputTokens: number;
   readonly estimated: boolean;
   /** Counts that the provider reported but that cannot be true. Absent if there are none. */
-  readonly disbelieved?: Disbelieved;
+  readonly disbelieved?: ImplausibleCounts;
 }
 
 /** Names of token counts, in this order. */
-export type Disbelieved = "input_tokens" | "output_tokens" | "input_tokens output_tokens";
+export type ImplausibleCounts = "input_tokens" | "output_tokens" | "input_tokens output_tokens";
 
 export const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, estimated: false };
 
@@ -34,10 +34,10 @@ export function estimateTokens(bytes: number): number {
  */
 const MOST_BYTES_PER_TOKEN = 128;
 
-/** Text that is not held against a count: so little is not worth a dispute with a server that counts carelessly. */
+/** Bytes of text that may be missing from a count: differences this small are not disputed. */
 const DISREGARDED_BYTES = 4_096;
 
-/** The most bytes of text for which a provider's count of tokens is believed. */
+/** Maximum bytes of text for which a provider's token count is plausible. */
 export function mostBytesOf(tokens: number): number {
   return DISREGARDED_BYTES + tokens * MOST_BYTES_PER_TOKEN;
 }

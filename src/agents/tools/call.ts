@@ -26,7 +26,7 @@ interface ToolCallOutcome {
 export async function* callTool(run: RunState, call: ToolCall): AsyncGenerator<AgentEvent, ToolResult> {
   const { id, tool: name } = call;
   yield { type: "tool.call", id, tool: name, arguments: call.arguments };
-  // The run may have been stopped while the reader took its time.
+  // The run may have been stopped while the consumer was handling the event.
   if (run.signal.aborted) throw cancelled(run.signal);
   const outcome = await outcomeOf(run, call);
   const { status, output, durationMs } = outcome;

@@ -27,7 +27,7 @@ export interface Tool extends ToolFlags {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonSchema;
-  /** Problems of the arguments; empty if they are valid. Called before every `execute`. */
+  /** Problems with the arguments; empty if they are valid. Called before every `execute`. */
   validate(input: JsonObject): readonly FieldError[];
   /**
    * Returns text, or any value that `JSON.stringify` accepts; undefined becomes null.

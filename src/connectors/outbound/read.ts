@@ -5,7 +5,7 @@ import { asConnectorError } from "./errors.ts";
  * Reads the whole body. It is dropped if it exceeds `bytes` or the signal aborts.
  *
  * @param came called with the length so far; if it throws, the reading ends
- * @throws ConnectorError `too_large`; `timeout` or `cancelled` by the signal; or the fault of a broken connection
+ * @throws ConnectorError `too_large`; `timeout` or `cancelled` by the signal; or the error of a broken connection
  */
 export async function readCapped(
   response: Response,

@@ -5,8 +5,8 @@ import type { Caller } from "../../access/caller.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
+import { applyStop } from "../../gate/apply-stop.ts";
 import type { Budgets } from "../../gate/budget.ts";
-import { holdAtOnce } from "../../gate/hold-at-once.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import {
   AGENT_DEFAULTS,
@@ -190,7 +190,7 @@ export function agentRoutes(
       const agent = await toStop(workspaceId, name);
       const decision = await call.decide("stop", clock);
       let stopped: Agent | undefined;
-      await holdAtOnce(call, {
+      await applyStop(call, {
         decision,
         halt: agents.halt(workspaceId, agent.id),
         async write(tx) {

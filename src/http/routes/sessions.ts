@@ -9,8 +9,8 @@ import type { WorkspaceStatus, Workspaces } from "../../access/workspaces.ts";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
+import { applyStop } from "../../gate/apply-stop.ts";
 import type { Call } from "../../gate/call.ts";
-import { holdAtOnce } from "../../gate/hold-at-once.ts";
 import { unauthenticated } from "../../gate/rights.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
 import { readBrowserCredential, readSignIn } from "../caller/credential.ts";
@@ -154,7 +154,7 @@ export function sessionRoutes(
     const { workspaceId } = call.caller;
     call.about({ detail });
     const decision = await call.decideOwn(detail, clock);
-    await holdAtOnce(call, {
+    await applyStop(call, {
       decision,
       halt: sessions.halt(id),
       write: (tx) => sessions.end(tx, workspaceId, id),

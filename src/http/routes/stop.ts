@@ -4,8 +4,8 @@ import type { Caller } from "../../access/caller.ts";
 import type { Workspace, Workspaces } from "../../access/workspaces.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
+import { applyStop } from "../../gate/apply-stop.ts";
 import type { Call } from "../../gate/call.ts";
-import { holdAtOnce } from "../../gate/hold-at-once.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { requireOperator, viewName } from "./workspace.ts";
 
@@ -119,7 +119,7 @@ async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Cal
   const { workspaceId } = call.caller;
   call.about({ detail: { extent } });
   const decision = await call.decide("stop", clock);
-  await holdAtOnce(call, {
+  await applyStop(call, {
     decision,
     halt: workspaces.halt(workspaceId),
     write: async (tx) => void (await workspaces.setStatus(tx, workspaceId, "stopped")),

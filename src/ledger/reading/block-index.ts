@@ -31,7 +31,7 @@ export function keysOf(entry: IndexedEntry): string[] {
   return keys;
 }
 
-/** For 256 entries in order: by key, which of them have it. */
+/** Maps each key to a bit set of the entries that have it, for 256 consecutive entries. */
 export function blockBits(entries: Iterable<IndexedEntry>): Map<string, Uint8Array> {
   const found = new Map<string, Uint8Array>();
   // Looked up by value first. Building the key of every field of every entry would be most of the work.
@@ -99,7 +99,7 @@ function parseEntry(bytes: string, seq: number): IndexedEntry {
   } catch {
     // Reported below.
   }
-  throw new StoreUnavailable(`this program did not write the ledger's entry ${seq}`);
+  throw new StoreUnavailable(`entry ${seq} of the ledger was not written by this program`);
 }
 
 /** Entries from `first` to `last`, both inclusive. */

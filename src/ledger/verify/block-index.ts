@@ -25,7 +25,7 @@ interface IndexRow {
   readonly bits: unknown;
 }
 
-/** Compares the stored block index, which filters use, with the one that the ledger's entries result in. */
+/** Compares the stored block index, which filters use, with the one computed from the ledger's entries. */
 export class IndexCheck {
   readonly #database: ReadOnlyDatabase;
   readonly #workspaceId: number;

@@ -1,6 +1,6 @@
 import type { Sql, SqlValue } from "../../store/db.ts";
 import { fitting } from "../../store/page-bytes.ts";
-import { type ApprovalStatus, approvalsNamed, type StoredApproval } from "./rows.ts";
+import { type ApprovalStatus, findApprovals, type StoredApproval } from "./rows.ts";
 
 /** Conditions on the approvals of one workspace. All given conditions must be met. */
 export interface ApprovalFilter {
@@ -37,7 +37,7 @@ export async function listApprovals(
   const shown = fitting(found, limit, ({ bytes }) => bytes);
   const more = shown.length < found.length;
   if (shown.length === 0) return { approvals: [], more };
-  const approvals = await approvalsNamed(
+  const approvals = await findApprovals(
     sql,
     workspaceId,
     shown.map(({ task_id, call_id }) => ({ taskId: task_id, callId: call_id })),

@@ -4,7 +4,7 @@ import { readVotes, VOTES, type Vote } from "./votes.ts";
 /** Only an `approved` call may be made. `expired`: nobody decided in time. `withdrawn`: its task ended first. */
 export type ApprovalStatus = "pending" | "approved" | "denied" | "expired" | "withdrawn";
 
-/** The most calls of one workspace that may be pending at once. Each keeps a task with its answers and events. */
+/** Maximum number of pending calls in one workspace. Each keeps a task with its answers and events. */
 export const PENDING_LIMIT = 10_000;
 
 /** A call that requires or required a person's approval. */
@@ -14,7 +14,7 @@ export interface Approval {
   readonly callId: string;
   readonly agent: string;
   readonly tool: string;
-  /** Seq of the entry that presented the call, the last one if it was presented again. */
+  /** Seq of the entry that last presented the call. */
   readonly pendingSeq: number;
   /** Seq of the entry that first presented the call. */
   readonly firstSeq: number;
@@ -108,7 +108,7 @@ export async function approvalsOf(
 }
 
 /** The approvals of a page, newest first. MUST NOT exceed the number of parameters that a statement can have. */
-export async function approvalsNamed(
+export async function findApprovals(
   sql: Pick<Sql, "all">,
   workspaceId: number,
   named: readonly Pick<Approval, "taskId" | "callId">[],
@@ -121,7 +121,7 @@ export async function approvalsNamed(
   return rows.map(fromRow);
 }
 
-/** Where the reading of expired approvals continues. */
+/** Position from which expired approvals are read. */
 export type ExpiryPlace = Pick<Approval, "expiresAt" | "workspaceId" | "taskId" | "callId">;
 
 /** Expired approvals, the longest overdue first, after the position `after`. */
@@ -168,7 +168,7 @@ export async function insertApproval(
 }
 
 /** The fields that change when a call is presented again. */
-export type Presented = Pick<
+export type PresentedFields = Pick<
   Approval,
   "pendingSeq" | "argumentsHash" | "definitionHash" | "required" | "presentedAt" | "expiresAt"
 >;
@@ -177,7 +177,7 @@ export type Presented = Pick<
 export async function presentAgain(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,
-  presented: Presented,
+  presented: PresentedFields,
 ): Promise<void> {
   const key = [workspaceId, taskId, callId];
   await tx.run(

@@ -16,7 +16,7 @@ const RETRY_LAST_MS = 1_000;
  * Reads a task, retrying until it succeeds: an accepted task must not be forgotten. Undefined if the task does not
  * exist as it was written, or if the process stops before the task can be read.
  */
-export async function takeUp(
+export async function loadQueuedTask(
   parts: Pick<TaskParts, "db" | "clock" | "log">,
   queued: QueuedTask,
   signals: EndingSignals,

@@ -54,7 +54,7 @@ export interface EndingSignals {
 
 /** Thrown instead of making the next call when the process is about to stop. All progress is saved. */
 export class DrainInterrupt extends Error {
-  override readonly name = "BetweenCalls";
+  override readonly name = "DrainInterrupt";
 }
 
 export interface RunSignals extends EndingSignals {

@@ -1,6 +1,6 @@
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
-import { endTask, takeUp } from "./end-task.ts";
+import { endTask, loadQueuedTask } from "./end-task.ts";
 import type { TaskInterruption } from "./interruption.ts";
 import type { EndingRetries } from "./retries.ts";
 
@@ -106,7 +106,7 @@ export class QueueEndings {
         return;
       }
       const signals = { signal: control.signal, stopping: this.#stopping, retries: this.#retries };
-      const task = await takeUp(this.#parts, queued, signals);
+      const task = await loadQueuedTask(this.#parts, queued, signals);
       if (!log || !task || !interruption.ending) return;
       if (await endTask(this.#parts, task, log, interruption.ending, signals)) this.#isRefused = false;
     } catch (error) {

@@ -34,7 +34,7 @@ export interface OwnCallRun {
  * output. If a person denies the call or nobody decides, the task ends as `cancelled` rather than failed, because
  * nothing was tried; the output gives the reason.
  */
-export async function runOwnCall(
+export async function runClientCall(
   run: OwnCallRun,
   { call, result }: DirectTaskCall,
 ): Promise<TaskEnding | "awaiting"> {

@@ -1,6 +1,6 @@
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import { StoreUnavailable } from "../../store/db.ts";
-import { endTask, takeUp } from "../ending/end-task.ts";
+import { endTask, loadQueuedTask } from "../ending/end-task.ts";
 import type { TaskEnding } from "../ending/finish.ts";
 import {
   contradicted,
@@ -28,7 +28,7 @@ export async function runTask(
 ): Promise<"ended" | "awaiting" | "givenBack"> {
   const log = parts.hub.find(queued.taskId);
   if (!log) return "ended";
-  const task = await takeUp(parts, queued, signals);
+  const task = await loadQueuedTask(parts, queued, signals);
   if (!task) {
     log.close(null);
     parts.hub.close(queued.taskId);

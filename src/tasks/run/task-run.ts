@@ -21,7 +21,7 @@ import { CallEvidence } from "./call-evidence.ts";
 import { CallGuard } from "./call-guard.ts";
 import { RunJournal } from "./journal.ts";
 import { ModelEvidence } from "./model-evidence.ts";
-import { runOwnCall } from "./own-call.ts";
+import { runClientCall } from "./own-call.ts";
 import { type DirectTaskCall, loadProgress, type SavedProgress } from "./progress.ts";
 import { RunRights } from "./rights.ts";
 import { ToolEvidence } from "./tool-evidence.ts";
@@ -171,7 +171,7 @@ export class TaskRun {
     const { id, workspaceId, agentId, createdBy } = this.#task;
     const { journal } = run;
     journal.publish({ type: "tool.call", ...own.call });
-    const ending = await runOwnCall(
+    const ending = await runClientCall(
       {
         ...{ tools, clock, log, signal: this.#signal },
         before: (call) => run.tools.before(call),
@@ -203,7 +203,7 @@ export class TaskRun {
 
   /**
    * Waits when a provider asks for a pause.
-   * @throws BetweenCalls on shutdown, since no call is in flight that would have to be awaited
+   * @throws DrainInterrupt on shutdown, since no call is in flight that would have to be awaited
    */
   async #pause(ms: number): Promise<void> {
     try {

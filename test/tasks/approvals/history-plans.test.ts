@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Sql, SqlValue } from "../../../src/store/db.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { type ApprovalFilter, chooseApprovals } from "../../../src/tasks/approvals/history.ts";
-import { approvalsNamed } from "../../../src/tasks/approvals/rows.ts";
+import { findApprovals } from "../../../src/tasks/approvals/rows.ts";
 import { tempDir } from "../../support/process.ts";
 
 const directory = tempDir();
@@ -75,6 +75,6 @@ test.each([{}, { agent: "a", tool: "t" }])("a task's are found by its key, with 
 
 test("the rows of a page are found by their keys", async () => {
   const named = ["1", "2"].map((taskId) => ({ taskId, callId: "call_1" }));
-  const plan = await planOf((sql) => approvalsNamed(sql, 1, named));
+  const plan = await planOf((sql) => findApprovals(sql, 1, named));
   expect(plan).toContain("SEARCH a USING PRIMARY KEY (workspace_id=? AND task_id=? AND call_id=?)");
 });

@@ -12,7 +12,7 @@ import { childEnvironment } from "./environment.ts";
 import { LineSplitter, ProgramLineTooLong } from "./lines.ts";
 import { endGroup } from "./process-group.ts";
 import type { ProgramUser } from "./program-users.ts";
-import { StderrLog } from "./said.ts";
+import { StderrLog } from "./stderr-log.ts";
 
 /** Bytes of one message: above the limit of an answer. */
 const LINE_LIMIT = 16 * 1024 * 1024;

@@ -27,7 +27,7 @@ interface EntryMismatch {
   isVouched: boolean;
 }
 
-/** The most mismatches that are analysed. Further ones are reported as a number. */
+/** Maximum number of mismatches that are analysed. Further ones are only counted. */
 const MISMATCHES = 1_000;
 
 /** The most lines examined beyond the number in the manifest. */
@@ -188,7 +188,7 @@ export class EntryWalk {
     }
   }
 
-  /** The current line; the next one once that has been handled. */
+  /** The current line. Advances only after it has been handled. */
   async #line(): Promise<EntryLine | null> {
     this.#waiting ??= this.#following ?? (await this.#read());
     if (this.#waiting === this.#following) this.#following = null;
@@ -228,7 +228,7 @@ export class EntryWalk {
     return null;
   }
 
-  /** Reports an entry whose place has passed. */
+  /** Reports an entry that appears too late. */
   #misplaced(line: EntryLine): void {
     const { seq } = line.fields;
     const passed = this.#passed.get(seq);
@@ -272,7 +272,7 @@ export class EntryWalk {
     if (problem !== null) {
       this.#report.tampered(
         "entry_foreign",
-        `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program added it to the ledger.`,
+        `Entry ${seq} was not written by Gatehouse: ${problem}. Another program added it to the ledger.`,
         seq,
       );
       return undefined;

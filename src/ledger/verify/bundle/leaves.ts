@@ -53,7 +53,7 @@ export class LeafWalk {
     const found = line && LEAF.exec(decoded(line));
     if (found?.[2] === undefined || Number(found[1]) !== seq) {
       this.#isBroken = true;
-      const instead = found ? `that of entry ${found[1]}` : line ? "something else" : "nothing more";
+      const instead = found ? `that of entry ${found[1]}` : line ? "something else" : "no further line";
       this.#report.tampered(
         "leaves_changed",
         `leaves.txt contains ${instead} instead of the hash of entry ${seq}: a line was removed, added or moved.`,

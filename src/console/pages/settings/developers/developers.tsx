@@ -161,7 +161,7 @@ function TokenList({
         >
           {isOwn(revoking) && (
             <p class="note">
-              <strong>You are signed in with this token.</strong> Revoking it signs you out at once: have
+              <strong>You are signed in with this token.</strong> Revoking it signs you out at once, so have
               another one ready.
             </p>
           )}

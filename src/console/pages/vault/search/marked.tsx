@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { mark, type QuestionWords } from "./marks.ts";
 
-/** A text with the query's words marked. Rendered as elements, never as markup. */
+/** Text with the query's words highlighted. Rendered as elements, never as markup. */
 export function Marked({
   text,
   words,

@@ -29,12 +29,12 @@ export function verifyPage(): string {
 </head>
 <body>
 <h1>Check a bundle of evidence</h1>
-<p>This page checks an Article 14 bundle made by a Gatehouse: that no entry in it was changed, added, moved or removed since it was recorded, and who signed it. It works only on this computer and sends nothing anywhere.</p>
+<p>This page checks an Article 14 bundle made by a Gatehouse: that no entry in it was changed, added, moved or removed since it was recorded, and who signed it. It runs entirely on this computer and sends nothing.</p>
 <p class="warning"><b>A page that came with a bundle is only as trustworthy as whoever gave it to you.</b> For an independent check, use the program itself, obtained from elsewhere: <code>gatehouse ledger verify --bundle FILE</code>.</p>
 <div id="form" hidden>
 <label class="drop" id="drop">Drop the bundle here, or choose it (the whole zip file). <b id="chosen"></b>
 <input type="file" id="file" accept=".zip,application/zip"></label>
-<details><summary>What you have from elsewhere: the key, a checkpoint that was kept</summary>
+<details><summary>Key and checkpoints obtained from elsewhere</summary>
 <label for="key">Verifier key (as <code>gatehouse ledger key</code> prints it)</label>
 <textarea id="key" spellcheck="false" autocomplete="off"></textarea>
 <label for="checkpoint">Checkpoints (signed notes, one after another)</label>
@@ -43,7 +43,7 @@ export function verifyPage(): string {
 <button type="button" id="check" disabled>Check</button>
 </div>
 <div id="result" class="result" role="status" aria-live="polite" hidden></div>
-<noscript><p class="warning">This browser runs no scripts: nothing is checked here.</p></noscript>
+<noscript><p class="warning">JavaScript is disabled in this browser, so this page cannot check anything.</p></noscript>
 <!--
 The script below includes third-party code under these licences:
 

@@ -17,7 +17,7 @@ export interface PendingStop {
  * @throws whatever `write` throws, or Problem 503 `ledger_unavailable` if too many decisions wait to be recorded. The
  *   halt is lifted then, unless the stop is in effect all the same
  */
-export async function holdAtOnce(call: Call, { decision, halt, write, endWork }: PendingStop): Promise<void> {
+export async function applyStop(call: Call, { decision, halt, write, endWork }: PendingStop): Promise<void> {
   const recorded = call.commitDecision(decision, async (tx) => {
     await write(tx);
     tx.onCommit(() => halt.lift());
