@@ -90,8 +90,8 @@ interface Fault {
   readonly reasons: readonly string[];
   /** Whether it never ends by itself. */
   readonly hangs?: true;
-  /** Whether nothing of an answer came, so nothing is charged. */
-  readonly free?: true;
+  /** Whether nothing of an answer came, so nothing is charged. `either`: it depends on how the bytes arrive. */
+  readonly free?: true | "either";
 }
 
 const BROKEN = ["connection", "cut"];
@@ -177,6 +177,8 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   "sends chunks that have no size": {
     steps: [headOf(STREAM), chunkOf(said("wrong ")), "zz\r\nwhat\r\n", "hang"],
     reasons: [...BROKEN, "error"],
+    // If both arrive together, Bun may report the broken chunk and withhold the one before it.
+    free: "either",
   },
   "sends no HTTP": {
     steps: ["SSH-2.0-OpenSSH_9.6\r\n\r\n", "end"],
@@ -311,8 +313,8 @@ describe("the next model answers where the first", () => {
     expect(fault.reasons).toContain(fallback?.data.reason);
     expect(outcome).toMatchObject({ outcome: "failed", code: fallback?.data.reason });
     // Whatever a failed attempt produced is charged.
-    if (fault.free) expect(task.credits_consumed).toBe(0);
-    else expect(task.credits_consumed).toBeGreaterThan(0);
+    if (fault.free === true) expect(task.credits_consumed).toBe(0);
+    else if (fault.free === undefined) expect(task.credits_consumed).toBeGreaterThan(0);
   });
 });
 
