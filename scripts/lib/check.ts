@@ -79,6 +79,8 @@ async function runTests(
     const path = join(folder, "report.xml");
     const output = isAside ? join(folder, "output") : undefined;
     const reporter = ["--reporter=junit", `--reporter-outfile=${path}`];
+    // So that the end of CI's log shows what failed, not thousands of lines of what passed.
+    if (inCi) reporter.push("--only-failures");
     const exitCode = await run(
       [bun, "--no-env-file", "test", `--timeout=${TEST_TIMEOUT_MS}`, ...reporter, ...args],
       output,
