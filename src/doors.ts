@@ -13,6 +13,7 @@ import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
+import type { DirectCallRecords } from "./gate/direct/open.ts";
 import type { Gate } from "./gate/gate.ts";
 import { LoopGuard } from "./gate/loops.ts";
 import { spentThisMonth } from "./gate/spending.ts";
@@ -50,6 +51,7 @@ export interface Rooms {
   readonly feed: FeedHub;
   readonly modelGateway: ModelGateway;
   readonly vault: Vault;
+  readonly direct: DirectCallRecords;
   readonly tools: OpenedConnectors;
   readonly openedTasks: OpenTasks;
   readonly schedules: Schedules;
@@ -89,6 +91,7 @@ export function openDoors(rooms: Rooms): Doors {
     gate,
     modelGateway,
     vault,
+    direct,
     tools,
   } = rooms;
   const { openedTasks, schedules, clock, ids, random, log, readiness, webhookDue } = rooms;
@@ -137,7 +140,7 @@ export function openDoors(rooms: Rooms): Doors {
       ...{ agents, budgets, tokens, clock },
       tierNumbers: () => modelGateway.tiers.numbers(),
       async endWork(workspaceId, agent) {
-        tools.calls.stopAgent(workspaceId, agent.id);
+        direct.running.stopAgent(workspaceId, agent.id);
         await tasks.stopAgent(workspaceId, agent);
       },
       endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
@@ -178,7 +181,7 @@ export function openDoors(rooms: Rooms): Doors {
       limitsChanged: () => tasks.limitsChanged(),
       clock,
       async endWork(workspaceId) {
-        tools.calls.stopWorkspace(workspaceId);
+        direct.running.stopWorkspace(workspaceId);
         await tasks.stopWorkspace(workspaceId);
       },
       endsWritten: (workspaceId) => tasks.endsWritten(workspaceId, null),

@@ -1,5 +1,6 @@
 import type { Config } from "../config/config.ts";
 import { openConnectors } from "../connectors/open.ts";
+import { openDirectCalls } from "../gate/direct/open.ts";
 import type { ConnectionPlan } from "../http/connections/plan.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "../limits/request-plan.ts";
 import { openEmbedding } from "../models/embed/open.ts";
@@ -50,8 +51,9 @@ export async function openWork(
     ...{ db, clock, ids, log, random, forgetting, database, main, embedder, formerEmbedder },
     ...{ extension: db.vectors.path, program: vaultWorker, reading: config.vault },
   });
+  const direct = openDirectCalls(db, clock, log);
   const tools = await openConnectors({
-    ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
+    ...{ direct, config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
     ...{ secretKey, instance, main, listening },
   });
   const openedTasks = openTasks({
@@ -72,5 +74,5 @@ export async function openWork(
     ...{ db, ledger, gate, tokens, workspaces, agents, modelGateway, tasks, forgetting, clock, ids, log },
     ...{ lists, faults, tools: tools.registry },
   });
-  return { modelGateway, forgetting, embedding, vault, tools, openedTasks, schedules, runs };
+  return { modelGateway, forgetting, embedding, vault, direct, tools, openedTasks, schedules, runs };
 }

@@ -1,5 +1,6 @@
 import type { LimitNotices } from "../gate/notices.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
+import { TokenEstimates } from "../models/expected-cost.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
@@ -7,7 +8,6 @@ import { ApprovalDesk } from "./approvals/desk.ts";
 import { ApprovalEvidence } from "./approvals/evidence.ts";
 import { TaskEventHub } from "./events/hub.ts";
 import type { TaskParts } from "./parts.ts";
-import { TokenEstimates } from "./run/expected-cost.ts";
 import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
 import { PayloadEraser } from "./texts/erase.ts";

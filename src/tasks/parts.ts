@@ -9,12 +9,12 @@ import type { Budgets } from "../gate/budget.ts";
 import type { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerLists } from "../ledger/reading/lists.ts";
+import type { TokenEstimates } from "../models/expected-cost.ts";
 import type { ModelGateway } from "../models/gateway.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
 import type { TaskEventHub } from "./events/hub.ts";
-import type { TokenEstimates } from "./run/expected-cost.ts";
 import type { TaskSignals } from "./signals.ts";
 import type { Task } from "./task.ts";
 

@@ -8,11 +8,11 @@ import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
 import { DirectCalls } from "../../src/connectors/direct/call.ts";
-import { reportLostCalls, UnsettledCalls } from "../../src/connectors/direct/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
-import { UsageTally } from "../../src/gate/usage/tally.ts";
+import { type DirectCallRecords, openDirectCalls } from "../../src/gate/direct/open.ts";
+import { reportLostCalls, type UnsettledCalls } from "../../src/gate/direct/open-calls.ts";
 import type { Tx } from "../../src/store/db.ts";
 import { type Gate, gate, until } from "../tasks/support.ts";
 import { type CallBench, openCallBench, origin, said, tool } from "./bench.ts";
@@ -28,6 +28,7 @@ let budgets: Budgets;
 let catalogue: Catalogue;
 let open: UnsettledCalls;
 let calls: DirectCalls;
+let direct: DirectCallRecords;
 let agent: { readonly id: number; readonly name: string };
 /** Holds the builtin tool `own.change` before it changes anything, and tells whether it has. */
 let change: Held & { isDone: boolean };
@@ -57,11 +58,11 @@ beforeEach(async () => {
   });
   catalogue = new Catalogue([own]);
   const registry = new ToolRegistry(catalogue);
-  open = new UnsettledCalls(db);
+  direct = openDirectCalls(db, clock, silentLog);
+  open = direct.open;
   const toolPrices = [{ pattern: "paid.*", micros: 5 }];
   budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
-  const usage = new UsageTally(db, silentLog);
-  const given = { db, open, budgets, usage, ledger, agents, workspaces, registry, clock, ids };
+  const given = { db, ...direct, budgets, ledger, agents, workspaces, registry, clock, ids };
   calls = new DirectCalls({ ...given, log: silentLog });
   agent = await db.tx((tx) =>
     agents.create(tx, 1, "clerk", {
@@ -112,7 +113,7 @@ test("a call whose outcome cannot be written is not answered as done, and the ne
 test("a call that is still reading its agent when a drain begins is refused", async () => {
   upstream(async () => said("done"));
   const answer = call("up.echo");
-  const drained = calls.drain();
+  const drained = direct.running.drain();
   await expect(answer).rejects.toMatchObject({ code: "draining" });
   await drained;
   expect(bench.entries()).toEqual([]);
@@ -124,8 +125,8 @@ const BY_CLIENT: End[] = ["cancelled", "shutdown", "agent_stopped", undefined, {
   (reason) => [`the client, saying ${JSON.stringify(reason)}`, (abort) => abort.abort(reason)],
 );
 const FROM_HERE: End[] = [
-  ["a stop of its agent", () => calls.stopAgent(1, agent.id)],
-  ["the end of the process", () => void calls.stop()],
+  ["a stop of its agent", () => direct.running.stopAgent(1, agent.id)],
+  ["the end of the process", () => void direct.stop()],
 ];
 
 describe("a call of an upstream that ignores cancellation", () => {
@@ -152,7 +153,7 @@ describe("a call of an upstream that ignores cancellation", () => {
     const begun = began();
     const answer = call("up.echo");
     await begun;
-    calls.stopAgent(1, agent.id);
+    direct.running.stopAgent(1, agent.id);
     await expect(answer).rejects.toMatchObject({ code: "agent_stopped" });
     expect(outcome()).toEqual({ outcome: "cancelled", code: "agent_stopped" });
   });
@@ -161,7 +162,7 @@ describe("a call of an upstream that ignores cancellation", () => {
     const begun = began();
     const answer = call("up.echo");
     await begun;
-    await calls.stop();
+    await direct.stop();
     expect(outcome()).toEqual({ outcome: "cancelled", code: "shutdown" });
     expect(await answer).toMatchObject({ isError: true });
   });
@@ -176,8 +177,8 @@ describe("a call of an upstream that ignores cancellation", () => {
     });
     const answer = call("up.echo");
     await begun.opened;
-    calls.stopAgent(1, agent.id + 1);
-    calls.stopAgent(2, agent.id);
+    direct.running.stopAgent(1, agent.id + 1);
+    direct.running.stopAgent(2, agent.id);
     answered.open();
     expect(await answer).toEqual(said("hi"));
     expect(outcome()).toEqual({ outcome: "succeeded", code: undefined });
@@ -312,7 +313,7 @@ describe("a call that costs something", () => {
       .map(({ outcome, code, credits }) => [outcome, code ?? "", credits ?? 0]);
 
   test.each<[code: string, why: string, work: (tx: Tx) => Promise<unknown>]>([
-    ["draining", "a drain", async () => void calls.drain()],
+    ["draining", "a drain", async () => void direct.running.drain()],
     ["agent_stopped", "a stop of its agent", async () => void agents.halt(1, agent.id)],
     ["agent_stopped", "a stop of its workspace", async () => void workspaces.halt(1)],
     ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
@@ -324,7 +325,7 @@ describe("a call that costs something", () => {
     expect(sent).toHaveLength(0);
     expect(bench.entries()).toEqual([]);
     expect(budgets.reservations).toBe(0);
-    await calls.drain();
+    await direct.running.drain();
   });
 
   test("is presented to a person before it begins, once, if it needs approval", async () => {
@@ -359,7 +360,7 @@ describe("a call that costs something", () => {
     await until(() => sent.length === 1);
     const waits = call("paid.echo");
     await bench.db.tx(async () => {});
-    const drained = calls.drain();
+    const drained = direct.running.drain();
     await expect(waits).rejects.toMatchObject({ status: 503, code: "draining" });
     sent[0]?.open();
     expect(await out).toEqual(said("done"));
@@ -424,13 +425,13 @@ describe("a call that costs something", () => {
       expect(bench.entries().at(-1)?.detail).toEqual({ duration_ms: expect.any(Number), late_ms: 4_000 });
       await open.save();
       await reportLostCalls({ ...bench, budgets }, 1);
-      await calls.stop();
+      await direct.stop();
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(charged()).toEqual({ credits: 5 });
     });
 
     test("until the next start if the process ends first: it is then charged once", async () => {
-      await calls.stop();
+      await direct.stop();
       allow();
       bench.clock.advance(10_000);
       await open.save();
@@ -441,7 +442,7 @@ describe("a call that costs something", () => {
 
     test("until the stop if the store can be written by then", async () => {
       allow();
-      await calls.stop();
+      await direct.stop();
       expect([outcomes(), charged(), budgets.reservations]).toEqual([
         [["succeeded", "", 5]],
         { credits: 5 },

@@ -1,28 +1,16 @@
 import type { Agent, Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
+import { agentRemoved, refuseStopped } from "../../gate/direct/refusals.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import type { Admit } from "../../ledger/ledger.ts";
 import type { CatalogueTool } from "../catalogue.ts";
-import { agentRemoved, stopped, workspaceStopped } from "../refusals.ts";
 import type { ToolRegistry } from "../registry.ts";
 
 export interface DirectRightsParts {
   readonly agents: Agents;
   readonly workspaces: Pick<Workspaces, "isStopped">;
   readonly registry: ToolRegistry;
-}
-
-/** @throws Problem 409 `agent_stopped` */
-export function refuseStopped(
-  { agents, workspaces }: Pick<DirectRightsParts, "agents" | "workspaces">,
-  workspaceId: number,
-  agent: Agent | null,
-): void {
-  if (agent) {
-    if (agent.status === "stopped" || agents.haltOf(workspaceId, agent.id)) throw stopped(agent.name);
-  }
-  if (workspaces.isStopped(workspaceId)) throw workspaceStopped();
 }
 
 /**

@@ -1,15 +1,15 @@
 import { tokenIdOf } from "../../access/caller.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import type { Budgets, Claim } from "../../gate/budget.ts";
-import type { Call } from "../../gate/call.ts";
-import { settleCall } from "../../gate/settle.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Admit, Ledger } from "../../ledger/ledger.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import type { Db, Tx } from "../../store/db.ts";
+import type { Budgets, Claim } from "../budget.ts";
+import type { Call } from "../call.ts";
+import { settleCall } from "../settle.ts";
 
 /** A call that costs something. */
 export interface PaidCall {

@@ -1,10 +1,10 @@
 /** Calls in flight when a process died: the next start reports each of them once, and none that had ended. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { openWorkspaces } from "../../src/access/workspaces.ts";
-import { reportLostCalls, UnsettledCalls } from "../../src/connectors/direct/open-calls.ts";
-import { Budgets } from "../../src/gate/budget.ts";
-import { type CallBench, openCallBench } from "./bench.ts";
+import { openWorkspaces } from "../../../src/access/workspaces.ts";
+import { Budgets } from "../../../src/gate/budget.ts";
+import { reportLostCalls, UnsettledCalls } from "../../../src/gate/direct/open-calls.ts";
+import { type CallBench, openCallBench } from "../../connectors/bench.ts";
 
 let bench: CallBench;
 let open: UnsettledCalls;
