@@ -33,9 +33,10 @@ async function holder(): Promise<{ got: string; kill(): Promise<void> }> {
 
 /** All the output so far, if it ended without a whole line. */
 async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
   let text = "";
-  for await (const part of output.pipeThrough(new TextDecoderStream())) {
-    text += part;
+  for await (const part of output) {
+    text += decoder.decode(part, { stream: true });
     if (text.includes("\n")) break;
   }
   return text.trim();
