@@ -6,7 +6,7 @@ import { fitting } from "../store/page-bytes.ts";
 import { AgentCache } from "./agent-cache.ts";
 import { RightsRevision } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
-import type { TierPolicy } from "./model-policy.ts";
+import type { TierPolicy } from "./tier-policy.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 /** The form of an agent's name. */

@@ -63,7 +63,7 @@ export class Grant {
   }
 
   /** Sets an end that was read elsewhere. `seen` is `RightsRevision.settled` from before it was read. */
-  know(until: number, seen: number | null): void {
+  setExpiry(until: number, seen: number | null): void {
     this.#until = until;
     this.#seen = seen;
   }
@@ -72,13 +72,13 @@ export class Grant {
    * Whether the grant is valid now, as `sql` sees it. Answered from memory unless rights have changed since the last
    * check.
    */
-  holds(sql: Sql): boolean | Promise<boolean> {
+  isValid(sql: Sql): boolean | Promise<boolean> {
     if (!this.#isKnown) return this.#read(sql).then((until) => this.#parts.clock.now() < until);
     // Most tokens do not expire, and reading the clock is what takes time here.
     return this.#until === Number.POSITIVE_INFINITY || this.#parts.clock.now() < this.#until;
   }
 
-  /** The end in milliseconds since the Unix epoch; infinite without one. May be in the past. As cheap as `holds`. */
+  /** The end in milliseconds since the Unix epoch; infinite without one. May be in the past. As cheap as `isValid`. */
   endsAt(sql: Sql): number | Promise<number> {
     return this.#isKnown ? this.#until : this.#read(sql);
   }
@@ -92,7 +92,7 @@ export class Grant {
     const seen = revision.settled;
     const until = (await this.#look(sql)) ?? 0;
     // A change made during the read may be missing from the data.
-    this.know(until, seen === revision.settled ? seen : null);
+    this.setExpiry(until, seen === revision.settled ? seen : null);
     return until;
   }
 }

@@ -80,7 +80,7 @@ export interface Sessions {
 
 export interface SessionParts {
   readonly db: Db;
-  readonly tokens: Pick<Tokens, "callerOf" | "goodUntil" | "countUse" | "changed" | "revision">;
+  readonly tokens: Pick<Tokens, "callerOf" | "validUntil" | "countUse" | "changed" | "revision">;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: RandomSource;
@@ -163,7 +163,7 @@ export function createSessions(parts: SessionParts): Sessions {
     if (!caller) return undefined;
     const { id, token_id: tokenId, expires_at: expiresAt } = row;
     const grant = new Grant({ revision, clock }, (sql) => endOf(sql, row.workspace_id, id));
-    grant.know(expiresAt, seen);
+    grant.setExpiry(expiresAt, seen);
     return { caller: { ...caller, session: { id, expiresAt }, grant }, id, tokenId, expiresAt };
   }
 
@@ -220,7 +220,7 @@ export function createSessions(parts: SessionParts): Sessions {
     },
 
     async open(tx, { workspaceId, tokenId, secretHash, userAgent }) {
-      const until = await tokens.goodUntil(tx, workspaceId, tokenId, secretHash);
+      const until = await tokens.validUntil(tx, workspaceId, tokenId, secretHash);
       if (until === undefined) return undefined;
       const id = ids("ses");
       const secret = createSecret(random, SESSION_PREFIX);

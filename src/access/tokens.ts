@@ -65,7 +65,7 @@ export interface Tokens {
    * Until when one of a token's secrets is valid, by its hash, as `sql` sees it. Infinite if it does not expire,
    * undefined if it is not valid now.
    */
-  goodUntil(sql: Sql, workspaceId: number, id: string, secretHash: Uint8Array): Promise<number | undefined>;
+  validUntil(sql: Sql, workspaceId: number, id: string, secretHash: Uint8Array): Promise<number | undefined>;
   /**
    * Whether a token may act, whichever of its secrets is used. For work that outlives its request. One grant per token.
    */
@@ -175,7 +175,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     const until = Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, row.until ?? Number.POSITIVE_INFINITY);
     const { workspace_id: workspaceId, id } = row;
     const grant = new Grant({ revision, clock }, (sql) => secretEnd(sql, workspaceId, id, hash));
-    grant.know(until, seen);
+    grant.setExpiry(until, seen);
     return { caller: { ...caller, grant }, tokenId: id, until };
   }
 
@@ -231,7 +231,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       return caller && { ...caller, grant: grantOf(workspaceId, id) };
     },
 
-    async goodUntil(sql, workspaceId, id, secretHash) {
+    async validUntil(sql, workspaceId, id, secretHash) {
       const until = await secretEnd(sql, workspaceId, id, secretHash);
       return until !== undefined && clock.now() < until ? until : undefined;
     },

@@ -57,8 +57,8 @@ async function* converse(
   const { maxSteps } = run.settings;
   const remembered = (await memory?.load()) ?? [];
   const turn: Message[] = [{ role: "user", text: prompt }, ...progress.messages];
-  run.knowCalls(remembered);
-  run.knowCalls(turn);
+  run.reserveCallIds(remembered);
+  run.reserveCallIds(turn);
   run.steps = progress.steps;
   if (progress.pending.length > 0) {
     turn.push({ role: "tool", results: yield* callTools(run, progress.pending, progress.results) });

@@ -79,8 +79,8 @@ export class RunState {
     throw new RunFailure("tool_loop_limit", `The conversation exceeds ${limit} bytes.`);
   }
 
-  /** Notes the ids in a conversation, so that they are not used again. */
-  knowCalls(messages: readonly Message[]): void {
+  /** Keeps the ids in a conversation from being given to new calls. */
+  reserveCallIds(messages: readonly Message[]): void {
     for (const message of messages) {
       if (message.role === "assistant") for (const call of message.toolCalls) this.#callIds.add(call.id);
     }

@@ -18,12 +18,12 @@ export function invalidToken(): Problem {
  * @throws Problem 401 `invalid_token`
  */
 export function requireRights({ grant }: Pick<Caller, "grant">, sql: Sql): Promise<void> | undefined {
-  const holds = grant?.holds(sql) ?? true;
-  if (typeof holds !== "boolean") return holds.then(refuseUnless);
-  refuseUnless(holds);
+  const isValid = grant?.isValid(sql) ?? true;
+  if (typeof isValid !== "boolean") return isValid.then(refuseUnless);
+  refuseUnless(isValid);
   return undefined;
 }
 
-function refuseUnless(holds: boolean): void {
-  if (!holds) throw invalidToken();
+function refuseUnless(isValid: boolean): void {
+  if (!isValid) throw invalidToken();
 }

@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { AGENT_NAME, type Agent, type AgentFields } from "../access/agents.ts";
 import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../access/memory-scope.ts";
-import { OPEN_POLICY, type TierPolicy } from "../access/model-policy.ts";
+import { OPEN_POLICY, type TierPolicy } from "../access/tier-policy.ts";
 import { timestamp } from "../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../base/credits.ts";
 import { invalidField } from "../base/errors.ts";

@@ -1,5 +1,5 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import { allowsModel, allowsTier, type TierPolicy } from "../access/model-policy.ts";
+import { allowsModel, allowsTier, type TierPolicy } from "../access/tier-policy.ts";
 import type { Clock } from "../base/clock.ts";
 import { FREE, type Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";

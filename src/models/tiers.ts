@@ -1,4 +1,4 @@
-import { allowsModel, allowsTier, type TierPolicy, unreadableDeny } from "../access/model-policy.ts";
+import { allowsModel, allowsTier, type TierPolicy, unreadableDeny } from "../access/tier-policy.ts";
 import { Problem } from "../base/errors.ts";
 import type { Tier } from "../config/config.ts";
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
-import { OPEN_POLICY } from "../../src/access/model-policy.ts";
+import { OPEN_POLICY } from "../../src/access/tier-policy.ts";
 import { openWorkspaces } from "../../src/access/workspaces.ts";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";

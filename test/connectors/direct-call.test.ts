@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import Type from "typebox";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
-import { OPEN_POLICY } from "../../src/access/model-policy.ts";
+import { OPEN_POLICY } from "../../src/access/tier-policy.ts";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";

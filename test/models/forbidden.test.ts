@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
-import { allowsModel, allowsTier, type TierPolicy } from "../../src/access/model-policy.ts";
+import { allowsModel, allowsTier, type TierPolicy } from "../../src/access/tier-policy.ts";
 import { FakeClock } from "../support/clock.ts";
 import type { Behaviour } from "../support/fake-model.ts";
 import { dispatch, ended, gate, ledger, type Stage, startStage, unsettled } from "../tasks/support.ts";

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import { OPEN_POLICY, type TierPolicy } from "../../src/access/model-policy.ts";
+import { OPEN_POLICY, type TierPolicy } from "../../src/access/tier-policy.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { Problem } from "../../src/base/errors.ts";
 import * as gateway from "../../src/models/gateway.ts";

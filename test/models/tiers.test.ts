@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { allowsModel, allowsTier, type TierPolicy } from "../../src/access/model-policy.ts";
+import { allowsModel, allowsTier, type TierPolicy } from "../../src/access/tier-policy.ts";
 import { Problem } from "../../src/base/errors.ts";
 import { Tiers } from "../../src/models/tiers.ts";
 

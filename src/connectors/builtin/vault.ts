@@ -181,7 +181,7 @@ async function mayAct(
   sql: Sql,
 ): Promise<boolean> {
   const token = tokenIdOf({ actor });
-  return token === null || tokens.grantOf(workspaceId, token).holds(sql);
+  return token === null || tokens.grantOf(workspaceId, token).isValid(sql);
 }
 
 /** `sql` reads within a transaction. */

@@ -53,7 +53,7 @@ export function feedRoutes(endpoints: EndpointContext, parts: FeedRouteParts) {
       const { caller } = call;
       const opener = callers.openerOf(caller, request.headers);
       const load = async () => {
-        const until = await callers.goodUntil(opener);
+        const until = await callers.validUntil(opener);
         return until === undefined ? undefined : rightsOf(parts, caller, until);
       };
       const place = streams.take(caller.workspaceId);

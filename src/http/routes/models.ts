@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
-import { allowsModel, allowsTier, OPEN_POLICY, type TierPolicy } from "../../access/model-policy.ts";
+import { allowsModel, allowsTier, OPEN_POLICY, type TierPolicy } from "../../access/tier-policy.ts";
 import { toCredits } from "../../base/credits.ts";
 import type { Tier } from "../../config/config.ts";
 import type { ModelGateway } from "../../models/gateway.ts";

@@ -1,15 +1,15 @@
 import type { Caller } from "../../access/caller.ts";
-import { type GoodUntilParts, goodUntil } from "../../access/good-until.ts";
 import { hashSecretHex } from "../../access/secret.ts";
+import { type ValidUntilParts, validUntil } from "../../access/valid-until.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Signal } from "../../base/signal.ts";
 import type { EventReader } from "../../tasks/events/hub.ts";
 import { readCredential } from "../caller/credential.ts";
 
-export interface OpenCallerParts extends GoodUntilParts {
+export interface OpenCallerParts extends ValidUntilParts {
   readonly tokens: { readonly changed: Signal<void> };
-  readonly sessions: GoodUntilParts["sessions"] & { readonly changed: Signal<void> };
+  readonly sessions: ValidUntilParts["sessions"] & { readonly changed: Signal<void> };
   readonly clock: Clock;
   readonly log: Log;
   /** Known to the command line on this machine, which has no token. */
@@ -65,8 +65,8 @@ export class OpenCallers {
   }
 
   /** When an opener's rights end, in milliseconds since the Unix epoch; undefined if it has none. */
-  goodUntil({ caller, secret }: Opener): Promise<number | undefined> {
-    return goodUntil(this.#parts, caller, secret);
+  validUntil({ caller, secret }: Opener): Promise<number | undefined> {
+    return validUntil(this.#parts, caller, secret);
   }
 
   /**
@@ -146,7 +146,7 @@ export class OpenCallers {
   async #look(standing: CallerStreams): Promise<void> {
     standing.isStale = false;
     try {
-      standing.until = (await this.goodUntil(standing.opener)) ?? 0;
+      standing.until = (await this.validUntil(standing.opener)) ?? 0;
     } catch (error) {
       this.#parts.log.warn("a stream was ended, because its caller could not be looked up", { error });
       standing.until = 0;

@@ -1,7 +1,7 @@
 import type { Agent } from "../../access/agents.ts";
 import { tokenIdOf } from "../../access/caller.ts";
 import type { Grant } from "../../access/grant.ts";
-import { allowsModel, allowsTier } from "../../access/model-policy.ts";
+import { allowsModel, allowsTier } from "../../access/tier-policy.ts";
 import { AgentDenied } from "../../agents/index.ts";
 import type { Tx } from "../../store/db.ts";
 import { AGENT_STOPPED, TOKEN_ENDED, TOKEN_ENDED_WORDS, WORKSPACE_STOPPED } from "../ending/interruption.ts";
@@ -63,9 +63,9 @@ export class RunRights {
     const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId, tx);
     if (!agent) throw new AgentDenied("agent_stopped", "The agent was removed.");
     if (agent.status === "stopped") throw new AgentDenied("agent_stopped", this.whyStopped());
-    const holds = this.#grant?.holds(tx) ?? true;
+    const isValid = this.#grant?.isValid(tx) ?? true;
     // Nothing is sent for a token that has ended, however long ago it dispatched the task.
-    if (!(typeof holds === "boolean" ? holds : await holds)) {
+    if (!(typeof isValid === "boolean" ? isValid : await isValid)) {
       throw new AgentDenied(TOKEN_ENDED, TOKEN_ENDED_WORDS);
     }
     this.#agent = agent;

@@ -5,7 +5,7 @@ import { type Caller, tokenIdOf } from "./caller.ts";
 import { hashSecret } from "./secret.ts";
 import type { Sessions } from "./sessions.ts";
 
-export interface GoodUntilParts {
+export interface ValidUntilParts {
   readonly sql: Sql;
   readonly sessions: Pick<Sessions, "get">;
   readonly clock: Pick<Clock, "now">;
@@ -16,8 +16,8 @@ export interface GoodUntilParts {
  * Infinite without an end, and for the operator, who has neither. Undefined if the caller would no longer be
  * admitted. Does not count as a use.
  */
-export async function goodUntil(
-  { sql, sessions, clock }: GoodUntilParts,
+export async function validUntil(
+  { sql, sessions, clock }: ValidUntilParts,
   caller: Caller,
   secret: string | null,
 ): Promise<number | undefined> {
