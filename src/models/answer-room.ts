@@ -57,3 +57,6 @@ export class AnswerRoom implements BodyRoom {
     if (this.#long.delete(answer)) this.#further -= answer.further;
   }
 }
+
+/** All providers of this process share one room, as they share its memory. */
+export const SHARED_ROOM = new AnswerRoom();

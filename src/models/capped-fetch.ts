@@ -6,7 +6,7 @@ import { type JsonLimits, JsonTooLarge } from "../base/json-limits.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderKind } from "../config/config.ts";
-import { AnswerRoom } from "./answer-room.ts";
+import { type AnswerRoom, SHARED_ROOM } from "./answer-room.ts";
 
 /**
  * The most bytes of one event of a streamed answer, or of an unstreamed answer such as an error. The longest
@@ -53,9 +53,6 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
   openai: {},
   google: {},
 };
-
-/** All providers of this process share one room, as they share its memory. */
-const SHARED_ROOM = new AnswerRoom();
 
 /**
  * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop, and is

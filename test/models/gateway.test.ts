@@ -18,6 +18,7 @@ async function open(policy: () => TierPolicy) {
     {
       providers: new Map([["up", { kind: "openai-compatible", baseUrl: upstream.url, timeoutMs: 60_000 }]]),
       tiers: new Map([[1, { tier: 1, name: "one", models: ["up/a", "up/b"] }]]),
+      aliases: new Map(),
       prices: new Map([["up/a", { input: 1, output: 2 }]]),
     },
     systemClock,

@@ -263,8 +263,8 @@ export class DirectCalls {
     const { workspaceId } = caller;
     return {
       budgets,
-      price,
       signal,
+      detail: () => ({ price }),
       claim: async (tx) => {
         // Check everything again: the call may have waited.
         if (running.isDraining) throw draining();

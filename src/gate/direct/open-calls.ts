@@ -1,7 +1,7 @@
 import { tokenIdOf } from "../../access/caller.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import type { EntryDraft } from "../../ledger/entry.ts";
+import type { Detail, EntryDraft } from "../../ledger/entry.ts";
 import type { Admit, Ledger } from "../../ledger/ledger.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
@@ -9,15 +9,15 @@ import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry
 import type { Db, Tx } from "../../store/db.ts";
 import type { Budgets, Claim } from "../budget.ts";
 import type { Call } from "../call.ts";
-import { settleCall } from "../settle.ts";
+import { type EndedCall, settleCall } from "../settle.ts";
 
 /** A call that costs something. */
 export interface PaidCall {
   readonly budgets: Budgets;
   /** What the call reserves, read in its transaction. */
   claim(tx: Tx): Promise<Claim>;
-  /** Micro-credits. */
-  readonly price: number;
+  /** The details of the intent, including what a lost call is charged. @param reserved micro-credits */
+  detail(reserved: number): Detail;
   /** Aborts when the caller no longer waits for a budget. */
   readonly signal: AbortSignal;
 }
@@ -45,15 +45,20 @@ export class UnsettledCalls {
    * @param admit asked in the intent's transaction if the call costs nothing: it throws where the call is not to be made after all
    * @returns the intent's seq, once both are on disk. @throws Problem 402 `credits_exhausted`
    */
-  async begin(call: Call, input: string, paid: PaidCall | null = null, admit?: Admit): Promise<number> {
+  async begin(
+    call: Call,
+    input: string | undefined,
+    paid: PaidCall | null = null,
+    admit?: Admit,
+  ): Promise<number> {
     const { workspaceId } = call.caller;
     const open = this.#workspaces.get(workspaceId) ?? { intents: new Set(), entering: 0, from: null };
     this.#workspaces.set(workspaceId, open);
     open.entering += 1;
     try {
-      const commit = (more: Partial<EntryDraft>, reserve?: (tx: Tx) => Promise<unknown> | undefined) =>
+      const commit = (prepare: (tx: Tx) => Promise<Partial<EntryDraft>>) =>
         call.commit(async (tx, record) => {
-          await reserve?.(tx);
+          const more = await prepare(tx);
           const seq = await record({ phase: "intent", outcome: "allowed", input, ...more });
           if (open.from !== null) return seq;
           await noteFirst(tx, workspaceId, seq);
@@ -64,12 +69,17 @@ export class UnsettledCalls {
         });
       let intent: number;
       if (paid) {
-        const { budgets, price, signal } = paid;
+        const { budgets, signal } = paid;
         intent = await budgets.admit(signal, (reserve) =>
-          commit({ detail: { price } }, async (tx) => reserve(tx, await paid.claim(tx))),
+          commit(async (tx) => ({ detail: paid.detail(await reserve(tx, await paid.claim(tx))) })),
         );
+      } else if (open.from === null) {
+        intent = await commit(async (tx) => {
+          await admit?.(tx);
+          return {};
+        });
       } else {
-        intent = await (open.from === null ? commit({}, admit) : call.intend(input, admit));
+        intent = await call.intend(input, admit);
       }
       open.intents.add(intent);
       return intent;
@@ -126,25 +136,34 @@ export async function reportLostCalls(
   const noted = Number(from.value);
   const first = Number.isSafeInteger(noted) ? Math.max(1, noted) : 1;
   const span = { first, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
-  for await (const entries of lists.read(workspaceId, { action: "tool.call" }, span)) {
-    for (const { seq, bytes } of entries) {
-      const entry = parsedEntry(bytes);
-      // A task's calls are reported with the task.
-      if (entry.task !== undefined) continue;
-      if (entry.phase === "intent") lost.set(seq, entry);
-      else if (entry.ref !== undefined) lost.delete(entry.ref);
+  for (const action of ["tool.call", "model.call"]) {
+    for await (const entries of lists.read(workspaceId, { action }, span)) {
+      for (const { seq, bytes } of entries) {
+        const entry = parsedEntry(bytes);
+        // A task's calls are reported with the task.
+        if (entry.task !== undefined) continue;
+        if (entry.phase === "intent") lost.set(seq, entry);
+        else if (entry.ref !== undefined) lost.delete(entry.ref);
+      }
     }
   }
-  for (const [ref, { actor = "system", agent, tool, request_id: requestId, detail }] of lost) {
-    const price = typeof detail?.price === "number" ? detail.price : undefined;
+  for (const [ref, intent] of lost) {
+    const { actor = "system", agent, tool, model, tier, request_id: requestId, detail } = intent;
+    // A tool has a price; for a model's call, what was reserved is the best estimate.
+    const isModel = intent.action === "model.call";
+    const cost = isModel ? detail?.reserved : detail?.price;
+    const credits = typeof cost === "number" ? cost : undefined;
+    const usage: EndedCall["usage"] = isModel
+      ? { kind: "model", name: model ?? "", outcome: "failed", durationMs: null }
+      : { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null };
     await db.tx(async (tx) => {
       const entry: EntryDraft = {
-        ...{ phase: "outcome", ref, action: "tool.call", outcome: "failed", code: "unknown" },
-        ...{ channel: "system", actor, agent, tool, requestId, credits: price },
+        ...{ phase: "outcome", ref, action: isModel ? "model.call" : "tool.call", outcome: "failed" },
+        code: isModel ? "interrupted" : "unknown",
+        ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
       };
       const payer = { workspaceId, agent: await agentOf(tx, workspaceId, actor, agent) };
-      const usage = { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null } as const;
-      await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: price ?? 0, usage });
+      await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
     });
   }
   await noteFrom(db, workspaceId, null);
@@ -170,8 +189,8 @@ export async function reportLost(
 }
 
 /**
- * The agent that an actor's token acts as, if it is the one that the call's entry names. The name alone may belong to
- * another agent since, and the rows alone may name any agent.
+ * The agent that an actor's token acts as, or may act as, if it is the one that the call's entry names. The name alone
+ * may belong to another agent since, and the rows alone may name any agent.
  */
 async function agentOf(
   tx: Tx,
@@ -180,8 +199,9 @@ async function agentOf(
   name: string | undefined,
 ): Promise<{ readonly id: number; readonly name: string } | null> {
   const row = await tx.get<{ id: number; name: string }>(
-    `SELECT a.id, a.name FROM tokens t JOIN agents a ON a.id = t.agent_id
-     WHERE t.workspace_id = $1 AND t.id = $2 AND a.name = $3`,
+    `SELECT a.id, a.name FROM tokens t
+       JOIN agents a ON a.workspace_id = t.workspace_id AND a.id = COALESCE(t.agent_id, a.id)
+     WHERE t.workspace_id = $1 AND t.id = $2 AND a.name = $3 ORDER BY a.id DESC LIMIT 1`,
     [workspaceId, tokenIdOf({ actor }), name ?? null],
   );
   return row ?? null;
