@@ -39,7 +39,7 @@ beforeEach(async () => {
     concurrentTasks: 60,
     enforcement: "soft",
   });
-  agents = createAgents(db, clock, workspaces);
+  agents = createAgents(db, clock, workspaces, systemRandom);
   const begun = gate();
   change = { ...gate(), begun: begun.opened, isDone: false };
   const own = builtinTool({

@@ -261,3 +261,26 @@ test("an invented or changed schedule makes no task, and is named", async () => 
   expect(scene.named).toEqual([`schedules 1/${made.body.id}`]);
   expect((await scene.gateway.call("GET", "/v1/tasks")).body.data).toEqual([]);
 });
+
+test("a token of an agent whose row was deleted acts as no later agent, whatever the counters of ids say", async () => {
+  await scene.gateway.agent("clerk");
+  const { secret } = await issue({ agent: "clerk", scopes: ["agents:read"] });
+  await scene.restart((file) => {
+    file.exec("PRAGMA foreign_keys = OFF");
+    const { next } = file.query<{ next: number }, []>("SELECT max(id) - 1 AS next FROM agents").get() ?? {};
+    file.exec("DELETE FROM agents WHERE name = 'clerk'");
+    file.query("UPDATE sqlite_sequence SET seq = ? WHERE name = 'agents'").run(next ?? 0);
+  });
+  await scene.gateway.agent("director");
+  expect(await status(secret, "/v1/agents/director")).toBe(401);
+});
+
+test("a workspace whose row was deleted leaves its id, and so its tokens, to no other: the start is refused", async () => {
+  await scene.gateway.workspace("other");
+  expect(
+    await scene.refusal((file) => {
+      file.exec("PRAGMA foreign_keys = OFF");
+      file.exec("DELETE FROM workspaces WHERE name = 'other'");
+    }),
+  ).toContain("a workspace was removed");
+});
