@@ -4,6 +4,7 @@ import Type from "typebox";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
 import { OPEN_POLICY } from "../../src/access/model-policy.ts";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
+import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
