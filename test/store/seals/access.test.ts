@@ -119,6 +119,18 @@ describe("a token's row that is put back as it was before it ended lets nobody i
     expect(scene.named).toEqual([`tokens ${id}`]);
   });
 
+  test.each<[string, (id: string) => Promise<unknown>]>([
+    ["it was revoked", (id) => scene.gateway.call("DELETE", `/v1/tokens/${id}`)],
+    ["its secret was rotated", (id) => scene.gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: {} })],
+  ])("%s, and its row is put back past SQLite while the server runs", async (_, end) => {
+    const { id, secret } = await issue({ scopes: ["agents:read"] });
+    const file = ownConnection(scene.dataDir);
+    const before = rowOf(file, "tokens", id);
+    await end(id);
+    putBack(file, "tokens", before);
+    expect(await status(secret)).toBe(401);
+  });
+
   const CHANGED = `UPDATE ledger SET bytes = replace(bytes, 'token.revoke', 'token.xevoke')
     WHERE instr(bytes, '"action":"token.revoke"') > 0`;
   const HIDDEN = "DELETE FROM ledger_index WHERE key IN ('action:token.revoke', 'action:token.rotate')";
