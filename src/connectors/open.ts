@@ -19,7 +19,6 @@ import { Connectors } from "./connectors.ts";
 import type { ConnectorDefinition, McpDefinition, OpenApiDefinition } from "./definition/definition.ts";
 import type { DefinitionStore } from "./definition/stored.ts";
 import { DirectCalls } from "./direct/call.ts";
-import { UnsettledCalls } from "./direct/open-calls.ts";
 import { LazySource } from "./lazy-source.ts";
 import { openProgramUsers, type ProgramUserPool } from "./mcp-upstream/stdio/program-users.ts";
 import { LargeDocuments } from "./openapi/large-documents.ts";
@@ -105,9 +104,8 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
         : openOpenApi(parts, { outbound, readers, large }, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
-  const open = new UnsettledCalls(db);
   const usage = new UsageTally(db, log);
-  const given = { db, open, budgets, usage, ledger, agents, workspaces, registry, clock, ids, log };
+  const given = { db, budgets, usage, ledger, agents, workspaces, registry, clock, ids, log };
   const calls = new DirectCalls(given);
   return {
     connectors,
@@ -115,7 +113,6 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     registry,
     calls,
     async keepHouse() {
-      await open.save();
       await usage.flush();
     },
     async stop() {

@@ -9,7 +9,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
 import { DirectCalls } from "../../src/connectors/direct/call.ts";
-import { reportLostCalls, UnsettledCalls } from "../../src/connectors/direct/open-calls.ts";
+import { reportLostCalls } from "../../src/connectors/direct/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
@@ -27,7 +27,6 @@ let workspaces: Workspaces;
 let agents: Agents;
 let budgets: Budgets;
 let catalogue: Catalogue;
-let open: UnsettledCalls;
 let calls: DirectCalls;
 let agent: { readonly id: number; readonly name: string };
 /** Holds the builtin tool `own.change` before it changes anything, and tells whether it has. */
@@ -58,11 +57,10 @@ beforeEach(async () => {
   });
   catalogue = new Catalogue([own]);
   const registry = new ToolRegistry(catalogue);
-  open = new UnsettledCalls(db);
   const toolPrices = [{ pattern: "paid.*", micros: 5 }];
   budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
   const usage = new UsageTally(db, silentLog);
-  const given = { db, open, budgets, usage, ledger, agents, workspaces, registry, clock, ids };
+  const given = { db, budgets, usage, ledger, agents, workspaces, registry, clock, ids };
   calls = new DirectCalls({ ...given, log: silentLog });
   agent = await db.tx((tx) =>
     agents.create(tx, 1, "clerk", {
@@ -105,8 +103,7 @@ test("a call whose outcome cannot be written is not answered as done, and the ne
   });
   await expect(call("up.echo")).rejects.toMatchObject({ status: 503, code: "ledger_unavailable" });
   bench.file.run("DROP TRIGGER full");
-  await open.save();
-  await reportLostCalls({ ...bench, budgets }, 1);
+  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
   expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
 });
 
@@ -423,8 +420,7 @@ describe("a call that costs something", () => {
       await until(() => budgets.reservations === 0);
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(bench.entries().at(-1)?.detail).toEqual({ duration_ms: expect.any(Number), late_ms: 4_000 });
-      await open.save();
-      await reportLostCalls({ ...bench, budgets }, 1);
+      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
       await calls.stop();
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(charged()).toEqual({ credits: 5 });
@@ -434,8 +430,7 @@ describe("a call that costs something", () => {
       await calls.stop();
       allow();
       bench.clock.advance(10_000);
-      await open.save();
-      await reportLostCalls({ ...bench, budgets }, 1);
+      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
       expect(outcomes()).toEqual([["failed", "unknown", 5]]);
       expect(charged()).toEqual({ credits: 5 });
     });

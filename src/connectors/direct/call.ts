@@ -20,13 +20,12 @@ import { isToolName, type ToolRegistry } from "../registry.ts";
 import type { ToolAnswer, ToolProgress } from "../source.ts";
 import { deny, failedAnswer, outputOf } from "./answer.ts";
 import { LateOutcomes } from "./late-outcomes.ts";
-import type { PaidCall, UnsettledCalls } from "./open-calls.ts";
+import { beginCall, type PaidCall } from "./open-calls.ts";
 import { lateDraft, settle, usageOf } from "./outcome.ts";
 import { admitAllowed, refuseStopped, requireAllowed } from "./rights.ts";
 
 export interface DirectCallParts {
   readonly db: Db;
-  readonly open: UnsettledCalls;
   readonly budgets: Budgets;
   readonly usage: UsageTally;
   readonly ledger: Ledger;
@@ -221,7 +220,7 @@ export class DirectCalls {
     input: JsonObject,
     context: DirectCallContext,
   ): Promise<ToolAnswer | ApprovalTask> {
-    const { db, open, budgets, registry, clock, ids } = this.#parts;
+    const { db, budgets, registry, clock, ids } = this.#parts;
     const { workspaceId, actor, scopes } = call.caller;
     if (isToolName(name)) call.about({ tool: name });
     if (this.#isDraining) throw draining();
@@ -267,7 +266,7 @@ export class DirectCalls {
         ? this.#paid(call, { tool, agent, owner: callId, price, signal: wait })
         : null;
       const free = admitAllowed(this.#parts, call.caller, { tool, agent, seen });
-      const intent = await open.begin(call, text, paid, free).catch((error: unknown) => {
+      const intent = await beginCall(call, text, paid, free).catch((error: unknown) => {
         if (!wait.aborted || error !== wait.reason) throw error;
         return null;
       });
@@ -295,7 +294,6 @@ export class DirectCalls {
       const ended = { workspaceId, agent, tool: tool.name, durationMs };
       try {
         await settle(this.#parts, ended, draft, { isSent, price });
-        open.ended(workspaceId, intent);
       } catch (cause) {
         // Until it is charged it stays reserved, so that others cannot spend it.
         isOwed = isSent;
@@ -305,7 +303,6 @@ export class DirectCalls {
           write: async () => {
             const late = lateDraft(draft, clock.monotonic() - began - durationMs);
             await settle(this.#parts, ended, late, { isSent, price });
-            open.ended(workspaceId, intent);
             budgets.release(callId);
           },
         });
