@@ -15,9 +15,7 @@ import {
 import { join } from "node:path";
 import fc from "fast-check";
 import { StoreUnavailable } from "../../src/store/db.ts";
-import { openReader, openWriter } from "../../src/store/sqlite/connection.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
-import { WatchedFile } from "../../src/store/sqlite/watched-file.ts";
 import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
 import { outcomes } from "./support.ts";
@@ -353,50 +351,4 @@ test("checking keeps SQLite's locks: no other process can have the file to itsel
   expect(await db.disturbances()).toEqual([]);
   await write("second");
   expect(await value()).toBe("second");
-});
-
-describe("a start is refused if another file had the name for a moment", () => {
-  const REPLACED = /file .* was replaced while it was being opened/;
-
-  /** Gives the name to another file while `work` runs. */
-  function beneathAnother<Result>(name: string, work: () => Result): Result {
-    const other = join(directory.path, "other");
-    copyFileSync(name, other);
-    renameSync(name, away());
-    renameSync(other, name);
-    try {
-      return work();
-    } finally {
-      renameSync(name, other);
-      renameSync(away(), name);
-    }
-  }
-
-  test.each(["database", "log"] as const)("in which SQLite opened its %s", async (name) => {
-    const file = new WatchedFile(name === "log" ? there() : path, name);
-    const opened = beneathAnother(name === "log" ? there() : path, () => {
-      const connection = name === "log" ? openReader(path) : openWriter(path);
-      connection.get("SELECT * FROM meta");
-      return connection;
-    });
-    // Beside this test's watch: the store's watch, its writer and its reader, but not the connection opened here.
-    expect(() => file.requireOpenIn(3)).not.toThrow();
-    expect(() => file.requireOpenIn(4)).toThrow(REPLACED);
-    opened.close();
-    await db.close();
-    file.close();
-    db = openSqlite(path, { seals: SEALS });
-  });
-
-  test.each(["", "-wal"])("between its writer and its reader: gatehouse.db%s", async (suffix) => {
-    await db.close();
-    const name = `${path}${suffix}`;
-    const acceptRows = () => {
-      copyFileSync(name, away());
-      renameSync(away(), name);
-    };
-    expect(() => openSqlite(path, { seals: { ...SEALS, acceptRows } })).toThrow(REPLACED);
-    db = openSqlite(path, { seals: SEALS });
-    expect(await value()).toBe("first");
-  });
 });
