@@ -103,11 +103,9 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
         : openOpenApi(parts, { outbound, readers, large }, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
-  const { running, open, usage, late } = parts.direct;
-  const records = { running, open, usage, late };
+  const { running, usage, late } = parts.direct;
   const calls = new DirectCalls({
-    ...records,
-    ...{ db, budgets, ledger, agents, workspaces, registry, clock, ids, log },
+    ...{ running, usage, late, db, budgets, ledger, agents, workspaces, registry, clock, ids, log },
   });
   return {
     connectors,

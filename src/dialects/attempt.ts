@@ -30,7 +30,7 @@ export interface AttemptParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly budgets: Budgets;
-  readonly direct: Pick<DirectCallRecords, "open" | "usage" | "late">;
+  readonly direct: Pick<DirectCallRecords, "usage" | "late">;
   readonly estimates: TokenEstimates;
   readonly clock: Clock;
   readonly log: Log;
@@ -118,10 +118,7 @@ export class ModelAttempt {
       usage: { kind: "model", name: model, outcome: end.status, inputTokens, outputTokens, durationMs },
     } as const;
     const entry = this.#entryOf(end, usage, durationMs, credits);
-    const done = () => {
-      direct.open.ended(workspaceId, intent);
-      budgets.release(this.#owner);
-    };
+    const done = () => budgets.release(this.#owner);
     try {
       await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry });
       done();

@@ -8,6 +8,7 @@ import type { Ids } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
 import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
+import { beginCall } from "../gate/direct/open-calls.ts";
 import { agentRemoved, draining, interrupted, refuseStopped } from "../gate/direct/refusals.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
 import type { Admit } from "../ledger/ledger.ts";
@@ -26,7 +27,7 @@ export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> 
   readonly workspaces: Pick<Workspaces, "isStopped">;
   readonly modelGateway: ModelGateway;
   readonly scheduler: Pick<Scheduler, "enter">;
-  readonly direct: Pick<DirectCallRecords, "running" | "open" | "usage" | "late">;
+  readonly direct: Pick<DirectCallRecords, "running" | "usage" | "late">;
   readonly ids: Ids;
 }
 
@@ -196,7 +197,7 @@ export class ModelCalls {
     policy: CallPolicy,
     number: number,
   ): Promise<ModelAttempt> {
-    const { modelGateway, budgets, direct, estimates, ids } = this.#parts;
+    const { modelGateway, budgets, estimates, ids } = this.#parts;
     const { workspaceId } = call.caller;
     const detail = { dialect: client.api.dialect, attempt: number };
     call.about({ model, detail });
@@ -218,7 +219,7 @@ export class ModelCalls {
               return { spender: { workspaceId, agent: current }, owner, expected };
             },
           };
-    const intent = await direct.open.begin(call, input, paid, admit);
+    const intent = await beginCall(call, input, paid, admit);
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
       sent: { bytes: request.bytes, textBytes: request.textBytes },

@@ -52,6 +52,7 @@ export async function openEvidence(
   });
   const histories = new LedgerHistories({ db, ledger, heads, log, acceptChanged });
   await histories.read(workspaces.list());
+  db.seals.outdateTokens((token) => histories.isOutdated(token));
   const foreignWrite = Promise.withResolvers<void>();
   const watch = new LedgerWatch({
     ...{ db, ledger, heads, clock, log, noticed, workspaceIds },

@@ -106,7 +106,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   }
 
   async function work(): Promise<void> {
-    const lost = { db, ledger, lists, budgets, clock, log };
+    const lost = { db, ledger, lists, histories, budgets, clock, log };
     for (const { id } of workspaces.list()) await reportLost(lost, id);
     await vault.start();
     await tasks.start();

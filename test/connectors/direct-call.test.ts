@@ -4,6 +4,7 @@ import Type from "typebox";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
 import { OPEN_POLICY } from "../../src/access/tier-policy.ts";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
+import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
@@ -12,7 +13,7 @@ import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
 import { type DirectCallRecords, openDirectCalls } from "../../src/gate/direct/open.ts";
-import { reportLostCalls, type UnsettledCalls } from "../../src/gate/direct/open-calls.ts";
+import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
 import type { Tx } from "../../src/store/db.ts";
 import { type Gate, gate, until } from "../tasks/support.ts";
 import { type CallBench, openCallBench, origin, said, tool } from "./bench.ts";
@@ -26,7 +27,6 @@ let workspaces: Workspaces;
 let agents: Agents;
 let budgets: Budgets;
 let catalogue: Catalogue;
-let open: UnsettledCalls;
 let calls: DirectCalls;
 let direct: DirectCallRecords;
 let agent: { readonly id: number; readonly name: string };
@@ -40,7 +40,7 @@ beforeEach(async () => {
     concurrentTasks: 60,
     enforcement: "soft",
   });
-  agents = createAgents(db, clock, workspaces);
+  agents = createAgents(db, clock, workspaces, systemRandom);
   const begun = gate();
   change = { ...gate(), begun: begun.opened, isDone: false };
   const own = builtinTool({
@@ -58,10 +58,9 @@ beforeEach(async () => {
   });
   catalogue = new Catalogue([own]);
   const registry = new ToolRegistry(catalogue);
-  direct = openDirectCalls(db, clock, silentLog);
-  open = direct.open;
   const toolPrices = [{ pattern: "paid.*", micros: 5 }];
   budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
+  direct = openDirectCalls(db, clock, silentLog);
   const given = { db, ...direct, budgets, ledger, agents, workspaces, registry, clock, ids };
   calls = new DirectCalls({ ...given, log: silentLog });
   agent = await db.tx((tx) =>
@@ -105,8 +104,7 @@ test("a call whose outcome cannot be written is not answered as done, and the ne
   });
   await expect(call("up.echo")).rejects.toMatchObject({ status: 503, code: "ledger_unavailable" });
   bench.file.run("DROP TRIGGER full");
-  await open.save();
-  await reportLostCalls({ ...bench, budgets }, 1);
+  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
   expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
 });
 
@@ -423,8 +421,7 @@ describe("a call that costs something", () => {
       await until(() => budgets.reservations === 0);
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(bench.entries().at(-1)?.detail).toEqual({ duration_ms: expect.any(Number), late_ms: 4_000 });
-      await open.save();
-      await reportLostCalls({ ...bench, budgets }, 1);
+      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
       await direct.stop();
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(charged()).toEqual({ credits: 5 });
@@ -434,8 +431,7 @@ describe("a call that costs something", () => {
       await direct.stop();
       allow();
       bench.clock.advance(10_000);
-      await open.save();
-      await reportLostCalls({ ...bench, budgets }, 1);
+      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
       expect(outcomes()).toEqual([["failed", "unknown", 5]]);
       expect(charged()).toEqual({ credits: 5 });
     });

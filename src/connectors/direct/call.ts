@@ -8,7 +8,7 @@ import type { Log } from "../../base/log.ts";
 import type { Budgets } from "../../gate/budget.ts";
 import type { Call } from "../../gate/call.ts";
 import type { LateOutcomes } from "../../gate/direct/late-outcomes.ts";
-import type { PaidCall, UnsettledCalls } from "../../gate/direct/open-calls.ts";
+import { beginCall, type PaidCall } from "../../gate/direct/open-calls.ts";
 import { agentRemoved, draining, interrupted, refuseStopped } from "../../gate/direct/refusals.ts";
 import { CallInterruption, type RunningCalls } from "../../gate/direct/running-calls.ts";
 import { lateDraft, settleDirectCall, usageOf } from "../../gate/direct/settle-direct.ts";
@@ -29,7 +29,6 @@ import { admitAllowed, requireAllowed } from "./rights.ts";
 export interface DirectCallParts {
   readonly db: Db;
   readonly running: RunningCalls;
-  readonly open: UnsettledCalls;
   readonly late: LateOutcomes;
   readonly usage: UsageTally;
   readonly budgets: Budgets;
@@ -154,7 +153,7 @@ export class DirectCalls {
     input: JsonObject,
     context: DirectCallContext,
   ): Promise<ToolAnswer | ApprovalTask> {
-    const { db, running, open, late, budgets, registry, clock, ids } = this.#parts;
+    const { db, running, late, budgets, registry, clock, ids } = this.#parts;
     const { workspaceId, actor, scopes } = call.caller;
     if (isToolName(name)) call.about({ tool: name });
     if (running.isDraining) throw draining();
@@ -194,7 +193,7 @@ export class DirectCalls {
       const wait = budgetWait ? AbortSignal.any([signal, budgetWait.signal]) : signal;
       const paid = budgetWait ? this.#paid(call, { tool, agent, owner: callId, price, signal: wait }) : null;
       const free = admitAllowed(this.#parts, call.caller, { tool, agent, seen });
-      const intent = await open.begin(call, text, paid, free).catch((error: unknown) => {
+      const intent = await beginCall(call, text, paid, free).catch((error: unknown) => {
         if (!wait.aborted || error !== wait.reason) throw error;
         return null;
       });
@@ -220,7 +219,6 @@ export class DirectCalls {
       } as const;
       try {
         await settleDirectCall(this.#parts, { ...ended, entry: draft });
-        open.ended(workspaceId, intent);
       } catch (cause) {
         // Until it is charged it stays reserved, so that others cannot spend it.
         isOwed = isSent;
@@ -230,7 +228,6 @@ export class DirectCalls {
           write: async () => {
             const entry = lateDraft(draft, clock.monotonic() - began - durationMs);
             await settleDirectCall(this.#parts, { ...ended, entry });
-            open.ended(workspaceId, intent);
             budgets.release(callId);
           },
         });

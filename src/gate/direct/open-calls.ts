@@ -5,10 +5,11 @@ import type { Detail, EntryDraft } from "../../ledger/entry.ts";
 import type { Admit, Ledger } from "../../ledger/ledger.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
-import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import type { Db, Tx } from "../../store/db.ts";
 import type { Budgets, Claim } from "../budget.ts";
 import type { Call } from "../call.ts";
+import type { LedgerHistories } from "../ledger-histories.ts";
 import { type EndedCall, settleCall } from "../settle.ts";
 
 /** A call that costs something. */
@@ -23,134 +24,57 @@ export interface PaidCall {
 }
 
 /**
- * Tracks in-flight calls outside of tasks. Each has its intent in the ledger, but no row of its own: at the first
- * one, the store records the entry from which calls may still be open, and now and then how far that has moved. After
- * a crash, the next start finds them by reading on from there. (Writing and deleting a row per call took 5 to 20 µs
- * each.)
+ * Records the intent of `call`. From then on it counts as in flight until its outcome is on disk: if the process dies before,
+ * the next start finds the intent without an outcome and reports it. If the call costs something, it waits for its budgets
+ * to be reserved.
+ * @param admit asked in the intent's transaction if the call costs nothing: it throws where the call is not to be made after all
+ * @returns the intent's seq, once it is on disk. @throws Problem 402 `credits_exhausted`
  */
-export class UnsettledCalls {
-  readonly #db: Db;
-  readonly #workspaces = new Map<
-    number,
-    { readonly intents: Set<number>; entering: number; from: number | null }
-  >();
-
-  constructor(db: Db) {
-    this.#db = db;
-  }
-
-  /**
-   * Records the intent of `call`, and that it is in flight. If it costs something, it waits for its budgets to be
-   * reserved.
-   * @param admit asked in the intent's transaction if the call costs nothing: it throws where the call is not to be made after all
-   * @returns the intent's seq, once both are on disk. @throws Problem 402 `credits_exhausted`
-   */
-  async begin(
-    call: Call,
-    input: string | undefined,
-    paid: PaidCall | null = null,
-    admit?: Admit,
-  ): Promise<number> {
-    const { workspaceId } = call.caller;
-    const open = this.#workspaces.get(workspaceId) ?? { intents: new Set(), entering: 0, from: null };
-    this.#workspaces.set(workspaceId, open);
-    open.entering += 1;
-    try {
-      const commit = (prepare: (tx: Tx) => Promise<Partial<EntryDraft>>) =>
-        call.commit(async (tx, record) => {
-          const more = await prepare(tx);
-          const seq = await record({ phase: "intent", outcome: "allowed", input, ...more });
-          if (open.from !== null) return seq;
-          await noteFirst(tx, workspaceId, seq);
-          tx.onCommit(() => {
-            open.from = Math.min(open.from ?? seq, seq);
-          });
-          return seq;
-        });
-      let intent: number;
-      if (paid) {
-        const { budgets, signal } = paid;
-        intent = await budgets.admit(signal, (reserve) =>
-          commit(async (tx) => ({ detail: paid.detail(await reserve(tx, await paid.claim(tx))) })),
-        );
-      } else if (open.from === null) {
-        intent = await commit(async (tx) => {
-          await admit?.(tx);
-          return {};
-        });
-      } else {
-        intent = await call.intend(input, admit);
-      }
-      open.intents.add(intent);
-      return intent;
-    } finally {
-      open.entering -= 1;
-    }
-  }
-
-  /**
-   * Called when a call's outcome is on disk. If its outcome could not be written before the process ends, the call
-   * stays open and the next start reports it.
-   */
-  ended(workspaceId: number, intent: number): void {
-    this.#workspaces.get(workspaceId)?.intents.delete(intent);
-  }
-
-  /** Stores how far the position has moved. Called every few seconds, and at the end. */
-  async save(): Promise<void> {
-    for (const [workspaceId, open] of this.#workspaces) {
-      if (open.from === null || open.entering > 0) continue;
-      const first = open.intents.size === 0 ? null : Math.min(...open.intents);
-      if (first === open.from) continue;
-      // A call that begins during this write records its own position afterwards.
-      open.from = first;
-      await noteFrom(this.#db, workspaceId, first);
-    }
-  }
+export function beginCall(
+  call: Call,
+  input: string | undefined,
+  paid: PaidCall | null = null,
+  admit?: Admit,
+): Promise<number> {
+  if (!paid) return call.intend(input, admit);
+  const { budgets, signal } = paid;
+  return budgets.admit(signal, (reserve) =>
+    call.commit(async (tx, record) => {
+      const reserved = await reserve(tx, await paid.claim(tx));
+      return record({ phase: "intent", outcome: "allowed", input, detail: paid.detail(reserved) });
+    }),
+  );
 }
 
 export interface LostCallsParts {
   readonly db: Db;
   readonly ledger: Ledger;
-  readonly lists: Pick<LedgerLists, "read">;
+  readonly lists: Pick<LedgerLists, "entry">;
+  readonly histories: Pick<LedgerHistories, "of">;
   readonly budgets: Budgets;
   readonly clock: Clock;
 }
 
 /**
  * Reports the calls that were in flight when an earlier process died. It is unknown whether they were carried out,
- * and none is repeated. Each is charged its price, since it may have been made. Called once, at the start.
+ * and none is repeated. Each is charged, since it may have been made: a tool its price, a model what was reserved.
+ * Called once, at the start.
  *
- * The stored position only says where to begin. Which calls were open is read from entries that were verified against
- * the signed tree: only this server can cause a call to be recorded, or charged to anyone.
+ * Which calls were open is read from entries that were verified against the signed tree: only this server can cause a call
+ * to be recorded, or charged to anyone, and nobody who can write the file can hide one.
  *
  * @throws LedgerChanged
  */
 export async function reportLostCalls(
-  { db, ledger, lists, budgets, clock }: LostCallsParts,
+  { db, ledger, lists, histories, budgets, clock }: LostCallsParts,
   workspaceId: number,
 ): Promise<void> {
-  const from = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [keyOf(workspaceId)]);
-  if (!from) return;
-  const lost = new Map<number, ParsedEntry>();
-  const noted = Number(from.value);
-  const first = Number.isSafeInteger(noted) ? Math.max(1, noted) : 1;
-  const span = { first, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
-  for (const action of ["tool.call", "model.call"]) {
-    for await (const entries of lists.read(workspaceId, { action }, span)) {
-      for (const { seq, bytes } of entries) {
-        const entry = parsedEntry(bytes);
-        // A task's calls are reported with the task.
-        if (entry.task !== undefined) continue;
-        if (entry.phase === "intent") lost.set(seq, entry);
-        else if (entry.ref !== undefined) lost.delete(entry.ref);
-      }
-    }
-  }
-  for (const [ref, intent] of lost) {
-    const { actor = "system", agent, tool, model, tier, request_id: requestId, detail } = intent;
-    // A tool has a price; for a model's call, what was reserved is the best estimate.
-    const isModel = intent.action === "model.call";
+  for (const ref of [...histories.of(workspaceId).openCalls]) {
+    const intent = await lists.entry(workspaceId, ref);
+    if (!intent) continue;
+    const { action, actor = "system", detail, ...call } = parsedEntry(intent.bytes);
+    const { agent, tool, model, tier, request_id: requestId } = call;
+    const isModel = action === "model.call";
     const cost = isModel ? detail?.reserved : detail?.price;
     const credits = typeof cost === "number" ? cost : undefined;
     const usage: EndedCall["usage"] = isModel
@@ -166,12 +90,10 @@ export async function reportLostCalls(
       await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
     });
   }
-  await noteFrom(db, workspaceId, null);
 }
 
 /**
- * As `reportLostCalls`. While the ledger differs from the signed tree, the stored position stays: a later start
- * reports the calls.
+ * As `reportLostCalls`. While the ledger differs from the signed tree, a later start reports the calls.
  */
 export async function reportLost(
   { log, ...parts }: LostCallsParts & { readonly log: Log },
@@ -201,27 +123,8 @@ async function agentOf(
   const row = await tx.get<{ id: number; name: string }>(
     `SELECT a.id, a.name FROM tokens t
        JOIN agents a ON a.workspace_id = t.workspace_id AND a.id = COALESCE(t.agent_id, a.id)
-     WHERE t.workspace_id = $1 AND t.id = $2 AND a.name = $3 ORDER BY a.id DESC LIMIT 1`,
+     WHERE t.workspace_id = $1 AND t.id = $2 AND a.name = $3 ORDER BY a.archived_at IS NULL DESC, a.created_at DESC LIMIT 1`,
     [workspaceId, tokenIdOf({ actor }), name ?? null],
   );
   return row ?? null;
-}
-
-function keyOf(workspaceId: number): string {
-  return `calls_open_from:${workspaceId}`;
-}
-
-/** Records that calls may be open from this entry on. If several begin at once, the first counts. */
-async function noteFirst(tx: Tx, workspaceId: number, seq: number): Promise<void> {
-  await tx.run(
-    `INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE
-       SET value = excluded.value WHERE CAST(excluded.value AS INTEGER) < CAST(meta.value AS INTEGER)`,
-    [keyOf(workspaceId), String(seq)],
-  );
-}
-
-/** Null if no call is open. */
-async function noteFrom(db: Db, workspaceId: number, seq: number | null): Promise<void> {
-  if (seq === null) await db.run("DELETE FROM meta WHERE key = $1", [keyOf(workspaceId)]);
-  else await db.run("UPDATE meta SET value = $2 WHERE key = $1", [keyOf(workspaceId), String(seq)]);
 }

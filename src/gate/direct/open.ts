@@ -3,16 +3,14 @@ import type { Log } from "../../base/log.ts";
 import type { Db } from "../../store/db.ts";
 import { UsageTally } from "../usage/tally.ts";
 import { LateOutcomes } from "./late-outcomes.ts";
-import { UnsettledCalls } from "./open-calls.ts";
 import { RunningCalls } from "./running-calls.ts";
 
 /** What calls of tools and models share that a caller makes itself, outside of tasks. */
 export interface DirectCallRecords {
   readonly running: RunningCalls;
-  readonly open: UnsettledCalls;
   readonly usage: UsageTally;
   readonly late: LateOutcomes;
-  /** Stores which calls have ended, and their statistics. Called every few seconds. */
+  /** Stores the statistics of calls that have ended. Called every few seconds. */
   keepHouse(): Promise<void>;
   /** Ends every call. Resolves when their outcomes are written, or left to the next start. */
   stop(): Promise<void>;
@@ -20,15 +18,11 @@ export interface DirectCallRecords {
 
 export function openDirectCalls(db: Db, clock: Clock, log: Log): DirectCallRecords {
   const running = new RunningCalls();
-  const open = new UnsettledCalls(db);
   const usage = new UsageTally(db, log);
   const late = new LateOutcomes(clock, log);
   return {
-    ...{ running, open, usage, late },
-    async keepHouse() {
-      await open.save();
-      await usage.flush();
-    },
+    ...{ running, usage, late },
+    keepHouse: () => usage.flush(),
     async stop() {
       await running.stop();
       await late.stop();

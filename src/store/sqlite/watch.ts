@@ -1,8 +1,13 @@
-import { closeSync, fstatSync, openSync, statSync } from "node:fs";
-import { resolve } from "node:path";
-import type { Disturbance, FileChange } from "../db.ts";
+import type { Disturbance } from "../db.ts";
 import type { Connection } from "./connection.ts";
 import type { WriteGuard, WriteRefusal } from "./group.ts";
+import type { WatchedFile } from "./watched-file.ts";
+
+/** The files of a store, which its connections have opened. */
+export interface WatchedFiles {
+  readonly database: WatchedFile;
+  readonly log: WatchedFile;
+}
 
 /**
  * Notices what others do to an open database: their commits, and changes to its files. This program has only one
@@ -17,14 +22,14 @@ export class StoreWatch implements WriteGuard {
   #isForeign = false;
 
   /**
-   * `connection`: the writer, whose log has already been opened. `since`: its data version (see `look`) before the
-   * store was compared with anything; commits of others since then count.
+   * `connection`: the writer. `since`: its data version (see `look`) before the store was compared with anything;
+   * commits of others since then count.
    */
-  constructor(path: string, connection: Connection, since: number = dataVersionOf(connection)) {
+  constructor({ database, log }: WatchedFiles, connection: Connection, since: number) {
     this.#connection = connection;
     this.#version = since;
-    this.#database = new WatchedFile(path, "database");
-    this.#log = new WatchedFile(`${path}-wal`, "log");
+    this.#database = database;
+    this.#log = log;
   }
 
   /**
@@ -108,57 +113,4 @@ export function dataVersionOf(connection: Connection): number {
   const row = connection.get<{ data_version: number }>("PRAGMA data_version");
   if (!row) throw new Error("PRAGMA data_version returned nothing");
   return row.data_version;
-}
-
-/** A file identified by its device and inode, and by a descriptor that stays open. */
-class WatchedFile {
-  readonly name: "database" | "log";
-  readonly #path: string;
-  readonly #descriptor: number;
-  /** Some file systems report different numbers for an open file and for its path. Nothing can be detected there. */
-  readonly #isKnowable: boolean;
-  /** What the last check found. Null: it is in its place. */
-  change: FileChange | null = null;
-
-  constructor(path: string, name: WatchedFile["name"]) {
-    this.name = name;
-    this.#path = resolve(path);
-    this.#descriptor = openSync(this.#path, "r");
-    this.#isKnowable = this.#changeNow() === null;
-  }
-
-  /** No name leads to the file any more: what is written to it is lost when this process ends. */
-  get isLost(): boolean {
-    return fstatSync(this.#descriptor).nlink === 0;
-  }
-
-  /** Whether the state differs from the last check. */
-  look(): boolean {
-    const before = this.change;
-    if (this.#isKnowable) this.change = this.#changeNow();
-    return this.change !== before;
-  }
-
-  close(): void {
-    closeSync(this.#descriptor);
-  }
-
-  #changeNow(): FileChange | null {
-    let found: { readonly dev: bigint; readonly ino: bigint } | undefined;
-    try {
-      found = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
-    } catch (error) {
-      // ENOTDIR: a folder above is a file now, so there is no file. Any other error would also prevent the next start
-      // from finding it.
-      if (!isCode(error, "ENOTDIR")) return "unreachable";
-    }
-    const open = fstatSync(this.#descriptor, { bigint: true });
-    if (found?.ino === open.ino && found.dev === open.dev) return null;
-    if (found) return "replaced";
-    return open.nlink === 0n ? "deleted" : "moved";
-  }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

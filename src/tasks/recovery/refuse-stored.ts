@@ -78,7 +78,7 @@ async function agentNamed(
 ): Promise<number | null> {
   if (name === undefined) return null;
   const row = await tx.get<{ id: number }>(
-    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 AND created_at <= $3 ORDER BY id DESC LIMIT 1",
+    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 AND created_at <= $3 ORDER BY created_at DESC LIMIT 1",
     [workspaceId, name, at],
   );
   return row?.id ?? null;
