@@ -11,6 +11,7 @@ import { countOpenFiles } from "./base/open-files/count.ts";
 import type { Config } from "./config/config.ts";
 import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
+import type { ModelCalls } from "./dialects/model-calls.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
 import type { DirectCallRecords } from "./gate/direct/open.ts";
@@ -50,6 +51,7 @@ export interface Rooms {
   readonly gate: Gate;
   readonly feed: FeedHub;
   readonly modelGateway: ModelGateway;
+  readonly modelCalls: ModelCalls;
   readonly vault: Vault;
   readonly direct: DirectCallRecords;
   readonly tools: OpenedConnectors;
@@ -153,6 +155,7 @@ export function openDoors(rooms: Rooms): Doors {
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
     models: { models: modelGateway, agents },
+    dialects: { modelCalls: rooms.modelCalls },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },
     approvals: { desk },

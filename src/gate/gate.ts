@@ -23,8 +23,8 @@ import type { LateRecords } from "./unwritten-decisions.ts";
 export interface Operation {
   /** `noun.verb`, as recorded in the ledger. */
   readonly action: string;
-  /** Null when each resource is checked on its own, inside the handler. */
-  readonly scope: NamedScope | "admin" | null;
+  /** One of several is enough. Null when each resource is checked on its own, inside the handler. */
+  readonly scope: NamedScope | "admin" | readonly NamedScope[] | null;
   /**
    * False for streams, which do not count against the request limit. A stream that is refused does count. `later`: the
    * handler counts it with `Call.count`, or it is a stream.
@@ -268,9 +268,7 @@ export function createGate(parts: GateDependencies): Gate {
       // The caller may have been authenticated a while ago, before the rest of a request with several calls was read.
       const asked = call.requireRights();
       if (asked) await asked;
-      if (operation.scope !== null && !hasScope(caller.scopes, operation.scope)) {
-        throw new Problem("scope_missing", `This needs a token with the scope ${operation.scope}.`);
-      }
+      requireScope(caller, operation.scope);
       const value = await handle(call);
       if (call.ledgerSeq === null && !call.isPutOff) await call.record("succeeded");
       return { ok: true, value, ledgerSeq: call.ledgerSeq, limit };
@@ -330,6 +328,14 @@ export function createGate(parts: GateDependencies): Gate {
     },
     perform,
   };
+}
+
+/** @throws Problem 403 `scope_missing` */
+function requireScope({ scopes }: Caller, scope: Operation["scope"]): void {
+  if (scope === null) return;
+  const enough = typeof scope === "string" ? [scope] : scope;
+  if (enough.some((each) => hasScope(scopes, each))) return;
+  throw new Problem("scope_missing", `This needs a token with the scope ${enough.join(" or ")}.`);
 }
 
 function rateLimited(limit: RequestLimit, options: Pick<ProblemOptions, "isRecorded"> = {}): Problem {

@@ -6,7 +6,7 @@ export interface DescribedOperation {
   readonly action: string;
   /** The operation's name in generated clients. Default: its action, with `_` for the dot. */
   readonly operationId?: string;
-  readonly scope: NamedScope | null;
+  readonly scope: NamedScope | readonly NamedScope[] | null;
   readonly summary: string;
   readonly tag: string;
   readonly body?: TSchema;
@@ -67,8 +67,10 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
   };
 }
 
-function needs(scope: NamedScope | null): string {
-  return scope === null ? "Needs a token, but no particular scope." : `Needs the scope \`${scope}\`.`;
+function needs(scope: DescribedOperation["scope"]): string {
+  if (scope === null) return "Needs a token, but no particular scope.";
+  const enough = typeof scope === "string" ? [scope] : scope;
+  return `Needs the scope ${enough.map((each) => `\`${each}\``).join(" or ")}.`;
 }
 
 function eventsOf(described: true | string) {

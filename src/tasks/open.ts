@@ -1,6 +1,5 @@
 import type { LimitNotices } from "../gate/notices.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
-import { TokenEstimates } from "../models/expected-cost.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
@@ -14,8 +13,7 @@ import { PayloadEraser } from "./texts/erase.ts";
 import { QuotedPayloads } from "./texts/erase-quotes.ts";
 import { PayloadExpiry } from "./texts/expire.ts";
 
-export interface OpenTasksParts
-  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates" | "signals"> {
+export interface OpenTasksParts extends Omit<TaskParts, "approvals" | "hub" | "answers" | "signals"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
@@ -45,10 +43,9 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const hub = new TaskEventHub(db);
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
-  const estimates = new TokenEstimates();
   const signals = new TaskSignals();
   const tasks = new TaskService(
-    { ...parts, approvals, hub, answers, estimates, signals },
+    { ...parts, approvals, hub, answers, signals },
     { nodeCeiling, queueLimit, notices },
   );
   const desk = new ApprovalDesk({
