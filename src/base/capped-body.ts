@@ -144,9 +144,6 @@ function checked(response: Response, { check, slice, inflow, room }: Checks): Re
     reader.cancel().catch(() => {});
     controller.error(error);
   }
-  const headers = new Headers(response.headers);
-  // These headers describe the bytes on the wire, but the body has been decompressed.
-  headers.delete("content-encoding");
-  headers.delete("content-length");
-  return new Response(body, { status: response.status, statusText: response.statusText, headers });
+  const { status, statusText, headers } = response;
+  return new Response(body, { status, statusText, headers });
 }

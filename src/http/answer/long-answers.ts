@@ -6,7 +6,7 @@ import type { StreamReply } from "../endpoint.ts";
 import { IDLE_SECONDS } from "../listen.ts";
 import { headersOf, type Reply } from "./answer.ts";
 import { type DownloadParts, downloadStream, StalledReader } from "./download.ts";
-import { type BodyParts, jsonLength, jsonParts, textParts } from "./json-parts.ts";
+import { type BodyParts, jsonParts, textParts } from "./json-parts.ts";
 
 /** Characters encoded at a time, and sent in one piece at most: Bun keeps a piece until the client has read it. */
 const CHUNK = 64 * 1024;
@@ -54,8 +54,8 @@ export class LongAnswers {
   }
 
   /**
-   * The same reply, streamed if it is long. What was asked for with another method than GET has been done by now, so its
-   * answer is never refused: the workspace's oldest ones are broken off instead.
+   * The same reply, streamed if it is long. A call with a method other than GET has already had its effect, so its answer
+   * is never refused: the workspace's oldest answers are broken off instead.
    * @throws Problem 429 `rate_limited` if the workspace's clients have too much left to read
    */
   reply(answered: AnsweredRequest, reply: Reply): Reply | StreamReply {
@@ -151,7 +151,8 @@ class LostPlace extends Error {
 function longParts({ text, json, body }: Reply): BodyParts | null {
   if (text !== undefined) return text.length > CHUNK ? textParts(text) : null;
   if (json !== undefined) return json.length > CHUNK ? json : null;
-  return jsonLength(body, CHUNK + 1) > CHUNK ? jsonParts(body) : null;
+  const parts = jsonParts(body);
+  return parts.length > CHUNK ? parts : null;
 }
 
 /** Other work runs between two chunks: Bun asks for megabytes ahead of a reader. */
