@@ -27,7 +27,7 @@ export function refuseStopped(
 
 /**
  * Checks a call once more, as it is about to be made.
- * @throws Problem if it is forbidden by now. @throws RightsChanged if it must be checked from the beginning
+ * @throws Problem if it has since been forbidden. @throws RightsChanged if it must be checked from the beginning
  */
 export function requireAllowed(
   parts: DirectRightsParts,
