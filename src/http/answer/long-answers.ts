@@ -5,6 +5,7 @@ import { type FairPlace, FairPlaces } from "../../limits/fair-places.ts";
 import type { StreamReply } from "../endpoint.ts";
 import { IDLE_SECONDS } from "../listen.ts";
 import { headersOf, type Reply } from "./answer.ts";
+import { Backlog } from "./backlog.ts";
 import { type DownloadParts, downloadStream, StalledReader } from "./download.ts";
 import { type BodyParts, jsonParts, textParts } from "./json-parts.ts";
 
@@ -81,31 +82,24 @@ export class LongAnswers {
   }
 
   /**
-   * The same body, whose long chunks have places too and are sent in parts. None is refused, because its call has been
-   * made.
+   * The same body, read at once and sent in parts. Whatever its client has not read yet has places too. None is refused,
+   * because its calls have been made.
    */
   relay(answered: AnsweredRequest, source: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-    const reader = source.getReader();
-    const places = this.#open;
     let breakOff = (_: Error): void => {};
-    async function* chunks(): AsyncGenerator<Uint8Array, void> {
-      for (let next = await reader.read(); !next.done; next = await reader.read()) {
-        const { value } = next;
-        const place = value.length > CHUNK ? places.take(answered.workspaceId, value.length, true) : null;
-        place?.endsBy(() => breakOff(new LostPlace()));
-        try {
-          yield* slicesOf(value);
-        } finally {
-          place?.release();
-        }
-      }
+    const backlog = new Backlog(source, {
+      free: CHUNK,
+      hold: (bytes) => this.hold(answered.workspaceId, bytes),
+      lost: () => breakOff(new LostPlace()),
+    });
+    async function* slices(): AsyncGenerator<Uint8Array, void> {
+      for await (const chunk of backlog.chunks()) yield* slicesOf(chunk);
     }
-    return this.#download(answered, chunks(), {
+    return this.#download(answered, slices(), {
       breakable: (given) => {
         breakOff = given;
       },
-      // The source reports its own failures to the read that is pending.
-      stop: () => void reader.cancel().catch(() => {}),
+      stop: () => backlog.stop(),
       ended: () => {},
     });
   }
