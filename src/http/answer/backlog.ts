@@ -1,3 +1,5 @@
+import type { ReadableStreamDefaultReader } from "node:stream/web";
+
 /** A place for a part of an answer. */
 interface Place {
   release(): void;
@@ -23,7 +25,7 @@ export interface BacklogParts {
  * otherwise keep any number of answers in a queue of its own, where nothing counts them.
  */
 export class Backlog {
-  readonly #reader: Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #parts: BacklogParts;
   /** In order. */
   readonly #unread = new Set<UnreadChunk>();

@@ -115,7 +115,7 @@ export class TaskRun {
     let models: ReturnType<typeof modelGateway.open>;
     let taskTools: ReturnType<typeof tools.resolve>;
     try {
-      models = modelGateway.open(() => rights.agent.tierPolicy, tier);
+      models = modelGateway.open(() => rights.agent.tierPolicy, tier, workspaceId);
       // Only a run that resumes after a decision makes approved calls.
       if (asked.size > 0) rights.offer(offered);
       const user = { tools: agent.tools, scopes: rights.scopes };
