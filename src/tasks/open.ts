@@ -7,6 +7,7 @@ import { ApprovalDesk } from "./approvals/desk.ts";
 import { ApprovalEvidence } from "./approvals/evidence.ts";
 import { TaskEventHub } from "./events/hub.ts";
 import type { TaskParts } from "./parts.ts";
+import { ConversationRoom } from "./run/conversation-room.ts";
 import { TokenEstimates } from "./run/expected-cost.ts";
 import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
@@ -15,7 +16,7 @@ import { QuotedPayloads } from "./texts/erase-quotes.ts";
 import { PayloadExpiry } from "./texts/expire.ts";
 
 export interface OpenTasksParts
-  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates" | "signals"> {
+  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates" | "conversations" | "signals"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
@@ -46,9 +47,10 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
   const estimates = new TokenEstimates();
+  const conversations = new ConversationRoom();
   const signals = new TaskSignals();
   const tasks = new TaskService(
-    { ...parts, approvals, hub, answers, estimates, signals },
+    { ...parts, approvals, hub, answers, estimates, conversations, signals },
     { nodeCeiling, queueLimit, notices },
   );
   const desk = new ApprovalDesk({
