@@ -2,7 +2,7 @@ import { EventMeter } from "./event-stream.ts";
 import type { Arrival, Inflow } from "./inflow.ts";
 import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
 
-/** What one body takes of a room. */
+/** One body's share of a room. */
 export interface BodyShare {
   add(bytes: number): void;
   /** MUST be called when the body has ended, in whatever way. May be called again. */

@@ -27,9 +27,9 @@ interface WaitingPart extends WaitingItem {
 }
 
 /**
- * Shares the event loop's turns between everything that arrives from outside. A reader of a stream whose data is
- * already there never lets the event loop go: everybody else would wait until that stream pauses. Turns go round the
- * workspaces, then round the streams of each.
+ * Shares the event loop's turns between everything that arrives from outside. Reading a stream whose data has
+ * already arrived never yields to the event loop, so all other work would wait until that stream pauses. Workspaces take
+ * turns, and so do the streams of each workspace.
  */
 export class LoopTurns {
   /** A stream waits with one part at a time, so a workspace's parts in order are its streams by turns. */

@@ -22,8 +22,8 @@ export class RequestVisit {
   }
 
   /**
-   * Runs the reads of a batch one after another: each may have a whole document in memory, and a hundred of them would
-   * come at the cost of one connection.
+   * Runs the reads of a batch one after another. Each may have a whole document in memory, and one connection could
+   * otherwise demand a hundred at once.
    */
   inTurn<Value>(read: () => Promise<Value>): Promise<Value> {
     const result = this.#reads.then(read);

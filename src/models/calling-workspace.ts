@@ -3,8 +3,8 @@ import { AsyncLocalStorage } from "node:async_hooks";
 const storage = new AsyncLocalStorage<number>();
 
 /**
- * Runs a call of a provider's SDK for a workspace. The SDK hands nothing of the caller on to `fetch`, and its models are
- * shared by all workspaces.
+ * Calls a provider's SDK on behalf of a workspace. The SDK passes nothing about the caller to `fetch`, and all workspaces
+ * share its models.
  */
 export function callFor<Result>(workspaceId: number, call: () => Result): Result {
   return storage.run(workspaceId, call);

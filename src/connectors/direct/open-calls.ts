@@ -42,7 +42,7 @@ export class UnsettledCalls {
   /**
    * Records the intent of `call`, and that it is in flight. If it costs something, it waits for its budgets to be
    * reserved.
-   * @param admit asked in the intent's transaction if the call costs nothing: it throws where the call is not to be made after all
+   * @param admit called in the intent's transaction if the call is free; throws if the call must not be made after all
    * @returns the intent's seq, once both are on disk. @throws Problem 402 `credits_exhausted`
    */
   async begin(call: Call, input: string, paid: PaidCall | null = null, admit?: Admit): Promise<number> {

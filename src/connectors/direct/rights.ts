@@ -44,7 +44,7 @@ export function requireAllowed(
 
 /**
  * `requireAllowed` in the transaction of a call's intent. Reads the agent again only if one has changed.
- * @param made the call as checked; `seen` is the agents' revision of before its agent was read
+ * @param made the call as checked; `seen` is the agents' revision before its agent was read
  */
 export function admitAllowed(
   parts: DirectRightsParts,

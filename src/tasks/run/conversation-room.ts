@@ -18,8 +18,8 @@ export interface ConversationRoomOptions {
 }
 
 /**
- * Bounds the memory of all conversations in progress, by workspace and together. If it is used up, a workspace below
- * its equal share takes it from the workspace with the most, whose conversation that has not grown for longest ends.
+ * Bounds the memory of all conversations in progress, by workspace and in total. When it is used up, a workspace below
+ * its equal share takes memory from the workspace with the most: that workspace's least recently grown conversation ends.
  */
 export class ConversationRoom {
   readonly #ordinary: number;
