@@ -130,7 +130,7 @@ function openMcp(
   const { timeoutMs } = config.connectors;
   const mask = createMask(secretsOf(definition));
   const fetch = outbound.fetchFor(workspaceId);
-  const given = { fetch, mask, clock, random, log, timeoutMs, instance, toolsChanged };
+  const given = { workspaceId, fetch, mask, clock, random, log, timeoutMs, instance, toolsChanged };
   return new LazySource(async () => {
     const { mcpSource } = await import("./mcp-upstream/source.ts");
     if (connector === null) throw new Error("an MCP source needs a stored connector");

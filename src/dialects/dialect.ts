@@ -26,6 +26,9 @@ export type EventFate =
   /** The provider reports that it failed. */
   | "error";
 
+/** Undefined if there is no need to wait. */
+export type Pause = (bytes: number) => Promise<void> | undefined;
+
 /** Reads a streamed answer while it passes. */
 export interface StreamReader {
   /** Whether these bytes may contain an event that `read` must see. All others pass unread. */
@@ -36,8 +39,9 @@ export interface StreamReader {
   /**
    * Puts the whole answer together as JSON, for the evidence. Null if it has not ended yet.
    * @param events all that was received
+   * @param pause MUST be awaited after each part of the work: others share the event loop
    */
-  answerOf(events: Buffer): Promise<string | null>;
+  answerOf(events: Buffer, pause: Pause): Promise<string | null>;
 }
 
 /** An API that clients know, and how its requests and answers are read. */

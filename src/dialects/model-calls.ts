@@ -257,6 +257,7 @@ export class ModelCalls {
         body: request.bytesFor(model.name),
         headers: client.api.passedHeaders(client.headers),
         signal: abort.signal,
+        workspaceId: progress.call.caller.workspaceId,
       });
       if (answer.status >= 400) return await fail(await refusedFailure(answer));
       attempt.wasOpened = true;

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
+import { takeTurn } from "../base/inflow.ts";
 import type { NativeAnswer } from "../models/native.ts";
 import { SilenceTimer } from "../models/silence.ts";
 import type { AttemptEnd, ModelAttempt } from "./attempt.ts";
@@ -146,9 +147,11 @@ export class PassingStream {
   }
 
   async #finish(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
-    const { reader } = this.#parts;
+    const { reader, attempt } = this.#parts;
     const received = Buffer.concat(this.#received);
-    const output = await reader.answerOf(received);
+    const output = await reader.answerOf(received, (bytes) =>
+      takeTurn({ bytes }, attempt.call.caller.workspaceId),
+    );
     // Without its last event, an answer may be cut.
     if (output === null && this.#last === null) return this.#fail(brokenFailure("cut"));
     const withheld = await this.#end({ status: "succeeded", output: output ?? received.toString() });

@@ -7,6 +7,7 @@ import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderKind } from "../config/config.ts";
 import { type AnswerRoom, SHARED_ROOM } from "./answer-room.ts";
+import { callingWorkspace } from "./calling-workspace.ts";
 
 /**
  * The most bytes of one event of a streamed answer, or of an unstreamed answer such as an error. The longest
@@ -68,7 +69,7 @@ export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom =
     const response = await fetch(input, { ...init, ...uncompressed(init?.headers) });
     requireUncompressed(response);
     return capBody(response, {
-      ...answerLimits(MOST_BYTES, new Inflow(clock), LIMITS_BY_KIND[kind]),
+      ...answerLimits(MOST_BYTES, new Inflow(clock, callingWorkspace()), LIMITS_BY_KIND[kind]),
       streamBytes: MOST_STREAM_BYTES,
       room,
     });

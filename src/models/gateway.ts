@@ -5,6 +5,7 @@ import { FREE, type Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import type { ProviderConfig, Tier } from "../config/config.ts";
 import { FairSlots } from "../limits/fair-slots.ts";
+import { callFor } from "./calling-workspace.ts";
 import { withDeadline } from "./deadline.ts";
 import { ModelNames, type ModelTarget } from "./names.ts";
 import { type Dialect, type NativeAnswer, type NativeRequest, sendNative } from "./native.ts";
@@ -38,10 +39,11 @@ export interface ModelGateway {
   price(model: string): Price;
   /**
    * The models of a tier that the policy allows, in the order to try them. `policy` is called again for each model
-   * call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent.
+   * call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent. The answers
+   * are read in the turns of the workspace.
    * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
    */
-  open(policy: () => TierPolicy, tier: number): readonly OpenModel[];
+  open(policy: () => TierPolicy, tier: number, workspaceId: number): readonly OpenModel[];
   /**
    * As `open`, for clients that speak a provider's dialect and name their model or tier themselves. Only models whose
    * provider speaks the dialect, in the order to try them.
@@ -95,12 +97,12 @@ export async function createModelGateway(
     tiers,
     names: new ModelNames(config),
     price: (model) => config.prices.get(model) ?? FREE,
-    open(policy, tier) {
+    open(policy, tier, workspaceId) {
       return tiers.route(policy(), tier).map((id) => {
         const provider = providerOf(id);
         return {
           id,
-          model: guard(provider, id, ownName(id), () => check(policy(), tier, id), clock),
+          model: guard(provider, id, { workspaceId, clock, check: () => check(policy(), tier, id) }),
           patienceMs: provider.timeoutMs,
         };
       });
@@ -158,23 +160,28 @@ function check(policy: TierPolicy, tier: number, id: string): void {
 function guard(
   provider: Provider,
   id: string,
-  name: string,
-  check: () => void,
-  clock: Clock,
+  {
+    workspaceId,
+    clock,
+    check,
+  }: { readonly workspaceId: number; readonly clock: Clock; readonly check: () => void },
 ): LanguageModelV4 {
+  const slash = id.indexOf("/");
+  const name = id.slice(slash + 1);
   const model = provider.model(name);
   return {
     specificationVersion: "v4",
-    provider: id.slice(0, id.indexOf("/")),
+    provider: id.slice(0, slash),
     modelId: name,
     supportedUrls: {},
     async doGenerate(options) {
       check();
-      return model.doGenerate(options);
+      return callFor(workspaceId, () => model.doGenerate(options));
     },
     async doStream(options) {
       check();
-      return withDeadline((inner) => model.doStream(inner), options, provider.timeoutMs, clock);
+      const start = (inner: typeof options) => callFor(workspaceId, () => model.doStream(inner));
+      return withDeadline(start, options, provider.timeoutMs, clock);
     },
   };
 }

@@ -66,6 +66,8 @@ export interface NativeRequest {
   /** The client's headers that pass on. The provider's own win. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  /** In whose turns the answer is read. */
+  readonly workspaceId: number;
 }
 
 /**
@@ -74,7 +76,7 @@ export interface NativeRequest {
  */
 export async function sendNative(
   endpoint: NativeEndpoint,
-  { body, headers, signal }: NativeRequest,
+  { body, headers, signal, workspaceId }: NativeRequest,
   timeoutMs: number,
   clock: Clock,
 ): Promise<NativeAnswer> {
@@ -89,7 +91,7 @@ export async function sendNative(
     opening.catch(() => {});
     const response = await Promise.race([opening, timedOut]);
     silence.pause();
-    return new NativeAnswer(response, silence, new Inflow(clock));
+    return new NativeAnswer(response, silence, new Inflow(clock, workspaceId));
   } catch (error) {
     silence.end();
     throw silence.reason(error);

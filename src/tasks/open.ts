@@ -7,13 +7,15 @@ import { ApprovalDesk } from "./approvals/desk.ts";
 import { ApprovalEvidence } from "./approvals/evidence.ts";
 import { TaskEventHub } from "./events/hub.ts";
 import type { TaskParts } from "./parts.ts";
+import { ConversationRoom } from "./run/conversation-room.ts";
 import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
 import { PayloadEraser } from "./texts/erase.ts";
 import { QuotedPayloads } from "./texts/erase-quotes.ts";
 import { PayloadExpiry } from "./texts/expire.ts";
 
-export interface OpenTasksParts extends Omit<TaskParts, "approvals" | "hub" | "answers" | "signals"> {
+export interface OpenTasksParts
+  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "conversations" | "signals"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
@@ -43,9 +45,10 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const hub = new TaskEventHub(db);
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
+  const conversations = new ConversationRoom();
   const signals = new TaskSignals();
   const tasks = new TaskService(
-    { ...parts, approvals, hub, answers, signals },
+    { ...parts, approvals, hub, answers, conversations, signals },
     { nodeCeiling, queueLimit, notices },
   );
   const desk = new ApprovalDesk({

@@ -15,6 +15,7 @@ import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
 import type { TaskEventHub } from "./events/hub.ts";
+import type { ConversationRoom } from "./run/conversation-room.ts";
 import type { TaskSignals } from "./signals.ts";
 import type { Task } from "./task.ts";
 
@@ -34,6 +35,7 @@ export interface TaskParts {
   readonly hub: TaskEventHub;
   readonly answers: CallAnswers;
   readonly estimates: TokenEstimates;
+  readonly conversations: ConversationRoom;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;

@@ -10,7 +10,7 @@ import { type ModelRequest, Upstream } from "./upstream.ts";
 import { NO_USAGE, type TokenUsage } from "./usage.ts";
 
 /** A request before it is measured. */
-type Asked = Omit<ModelRequest, "sentBytes" | "contentBytes" | "exceedsText">;
+type ModelPrompt = Omit<ModelRequest, "sentBytes" | "contentBytes" | "exceedsText">;
 
 /** The result of calling one model once. */
 export type ModelCall =
@@ -34,8 +34,8 @@ export type ModelCall =
  * returned.
  * @throws RunFailure if the run is cancelled, a hook fails or a limit is exceeded
  */
-export async function* callModel(run: RunState, asked: Asked): AsyncGenerator<AgentEvent, ModelCall> {
-  const request = measured(run, asked);
+export async function* callModel(run: RunState, prompt: ModelPrompt): AsyncGenerator<AgentEvent, ModelCall> {
+  const request = measured(run, prompt);
   await before(run, request);
   const startedAt = run.settings.now();
   const received = new ResponseCollector(run);
@@ -88,13 +88,13 @@ export async function* callModel(run: RunState, asked: Asked): AsyncGenerator<Ag
   }
 }
 
-function measured(run: RunState, asked: Asked): ModelRequest {
+function measured(run: RunState, prompt: ModelPrompt): ModelRequest {
   const { instructions } = run.settings;
-  const { messages } = asked;
+  const { messages } = prompt;
   const content = () => ({ instructions, messages, tools: run.offeredTools() });
   let bytes: number | undefined;
   return {
-    ...asked,
+    ...prompt,
     sentBytes() {
       bytes ??= requestBytes(content());
       return bytes;

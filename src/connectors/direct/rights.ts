@@ -15,7 +15,7 @@ export interface DirectRightsParts {
 
 /**
  * Checks a call once more, as it is about to be made.
- * @throws Problem if it is forbidden by now. @throws RightsChanged if it must be checked from the beginning
+ * @throws Problem if it has since been forbidden. @throws RightsChanged if it must be checked from the beginning
  */
 export function requireAllowed(
   parts: DirectRightsParts,
@@ -32,7 +32,7 @@ export function requireAllowed(
 
 /**
  * `requireAllowed` in the transaction of a call's intent. Reads the agent again only if one has changed.
- * @param made the call as checked; `seen` is the agents' revision of before its agent was read
+ * @param made the call as checked; `seen` is the agents' revision before its agent was read
  */
 export function admitAllowed(
   parts: DirectRightsParts,

@@ -1,6 +1,5 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
-import { takeTurn } from "../../base/inflow.ts";
-import type { EventFate, StreamReader } from "../dialect.ts";
+import type { EventFate, Pause, StreamReader } from "../dialect.ts";
 import { field } from "../json.ts";
 import { dataOf, eventsIn } from "../pass/events.ts";
 import { MergedCompletion } from "./merge.ts";
@@ -44,12 +43,11 @@ export class ChatStreamReader implements StreamReader {
     return isOnlyUsage && !this.#wantsUsage ? "drop" : "pass";
   }
 
-  async answerOf(events: Buffer): Promise<string | null> {
+  async answerOf(events: Buffer, pause: Pause): Promise<string | null> {
     const completion = new MergedCompletion();
     for (const event of eventsIn(events)) {
       completion.add(parsed(dataOf(event)));
-      // A long answer must not take the event loop from others.
-      const wait = takeTurn({ bytes: event.length });
+      const wait = pause(event.length);
       if (wait) await wait;
     }
     return completion.isWhole ? JSON.stringify(completion) : null;

@@ -27,7 +27,7 @@ export interface PaidCall {
  * Records the intent of `call`. From then on it counts as in flight until its outcome is on disk: if the process dies before,
  * the next start finds the intent without an outcome and reports it. If the call costs something, it waits for its budgets
  * to be reserved.
- * @param admit asked in the intent's transaction if the call costs nothing: it throws where the call is not to be made after all
+ * @param admit called in the intent's transaction if the call is free; throws if the call must not be made after all
  * @returns the intent's seq, once it is on disk. @throws Problem 402 `credits_exhausted`
  */
 export function beginCall(

@@ -24,6 +24,7 @@ const RETRY_SECONDS = 1;
 
 /** A body being read. MUST be closed. */
 export interface OpenBody {
+  readonly workspaceId: number;
   /**
    * Reserves room for `bytes` more, before they are kept.
    * @throws Problem 429 `rate_limited` if its workspace has used its share; the problem passed to `refused`, once

@@ -4,6 +4,7 @@ import { Inflow } from "../../base/inflow.ts";
 import { MAX_MEMBERS } from "../../base/json-limits.ts";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../../base/uncompressed.ts";
+import { callingWorkspace } from "../calling-workspace.ts";
 import { answerLimits } from "../capped-fetch.ts";
 
 /**
@@ -28,7 +29,7 @@ export function boundedFetch(clock: Clock, mostBytes: number = MOST_BYTES): type
     await openFilesReserve.untilRoom(init?.signal);
     const response = await fetch(input, { ...init, ...uncompressed(init?.headers) });
     requireUncompressed(response);
-    return capWhole(response, answerLimits(mostBytes, new Inflow(clock), JSON_LIMITS));
+    return capWhole(response, answerLimits(mostBytes, new Inflow(clock, callingWorkspace()), JSON_LIMITS));
   };
   return Object.assign(bounded, { preconnect: fetch.preconnect });
 }
