@@ -76,7 +76,7 @@ describe("a start is refused if another file had the name for a moment", () => {
     db = openSqlite(path, { seals: SEALS });
   });
 
-  test.each(["", "-wal"])("between its writer and its reader: gatehouse.db%s", async (suffix) => {
+  test.each(["", "-wal", "-shm"])("between its writer and its reader: gatehouse.db%s", async (suffix) => {
     await db.close();
     const name = `${path}${suffix}`;
     const acceptRows = () => {
@@ -114,21 +114,29 @@ test("nobody writes between the operator's look at the rows and their seals", as
   expect(await value()).toBe("first");
 });
 
-test("a commit during own work counts as foreign, unless the work had the file to itself", async () => {
+test("a commit during own work counts as foreign, whether or not the work had the file to itself", async () => {
   await db.close();
-  const files = { database: new WatchedFile(path, "database"), log: new WatchedFile(`${path}-wal`, "log") };
+  const database = new WatchedFile(path, "database");
   const writer = openWriter(path);
-  const watch = new StoreWatch(files, writer, dataVersionOf(writer));
-  const commits = () => watch.takeCommits().map(({ kind }) => kind);
-  const commitAnd = (isDone: boolean) => () => {
-    expect(commitElsewhere()).toBe("done");
-    return isDone;
+  const files = {
+    database,
+    log: new WatchedFile(`${path}-wal`, "log"),
+    index: new WatchedFile(`${path}-shm`, "index"),
   };
-  expect([watch.own(commitAnd(false)), commits()]).toEqual([false, ["foreign_write"]]);
-  // What others could not have written, since the work had the file, is adopted.
-  expect([watch.own(commitAnd(true)), commits()]).toEqual([true, []]);
-  expect(commitElsewhere()).toBe("done");
-  expect([watch.own(() => true), commits()]).toEqual([true, ["foreign_write"]]);
+  const watch = new StoreWatch(files, writer, dataVersionOf(writer));
+  const during = (commits: number, work: () => boolean) => {
+    watch.own(commits, work);
+    return watch.takeCommits().map(({ kind }) => kind);
+  };
+  const empty = () => writer.get<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)")?.busy === 0;
+  const vacuum = () => writer.run("VACUUM") >= 0;
+  const commit = () => commitElsewhere() === "done";
+  expect([during(0, empty), during(1, vacuum), during(0, empty)]).toEqual([[], [], []]);
+  expect(during(0, () => commit() && empty())).toEqual(["foreign_write"]);
+  expect(during(0, () => empty() && commit())).toEqual(["foreign_write"]);
+  expect(during(1, () => vacuum() && commit())).toEqual(["foreign_write"]);
+  expect(during(0, () => !commit())).toEqual(["foreign_write"]);
+  expect([commit(), during(0, empty)]).toEqual([true, ["foreign_write"]]);
   writer.close();
   watch.close();
   db = openSqlite(path, { seals: SEALS });

@@ -104,13 +104,14 @@ function forget(group: GroupCommit, watch: StoreWatch): Promise<boolean> {
   return untilOthersLetGo(
     group,
     watch,
+    0,
     (connection) => connection.get<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)")?.busy === 0,
   );
 }
 
 async function rewrite(group: GroupCommit, watch: StoreWatch, most: number): Promise<boolean> {
   if ((await group.between(sizeOf)) > most) return false;
-  const isAnew = await untilOthersLetGo(group, watch, vacuum);
+  const isAnew = await untilOthersLetGo(group, watch, 1, vacuum);
   return isAnew && (await forget(group, watch));
 }
 
@@ -118,10 +119,11 @@ async function rewrite(group: GroupCommit, watch: StoreWatch, most: number): Pro
 async function untilOthersLetGo(
   group: GroupCommit,
   watch: StoreWatch,
+  commits: number,
   work: (connection: Connection) => boolean,
 ): Promise<boolean> {
   for (let attempt = 0; attempt < TRIES; attempt++) {
-    if (await group.between((connection) => watch.own(() => work(connection)))) return true;
+    if (await group.between((connection) => watch.own(commits, () => work(connection)))) return true;
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
   }
   return false;
@@ -177,6 +179,7 @@ function openConnections(
     const database = watch(path, "database");
     const writer = connect(openWriter);
     const log = watch(`${path}-wal`, "log");
+    const index = watch(`${path}-shm`, "index");
     requireOpen();
     // Before anything is compared: what somebody commits after a comparison must not pass for what was compared.
     let since = dataVersionOf(writer);
@@ -190,7 +193,7 @@ function openConnections(
     const reader = connect(openReader);
     requireOpen();
     for (const { database } of connections) keepTogether(database);
-    return { writer, reader, seals, files: { database, log }, since };
+    return { writer, reader, seals, files: { database, log, index }, since };
   } catch (error) {
     for (const connection of connections) connection.close();
     for (const file of watched) file.close();
@@ -212,7 +215,8 @@ function openConnections(
   }
 
   function requireOpen(): void {
-    for (const file of watched) file.requireOpenIn(connections.length);
+    // Connections of one process share the descriptor of the index.
+    for (const file of watched) file.requireOpenIn(file.name === "index" ? 1 : connections.length);
   }
 }
 

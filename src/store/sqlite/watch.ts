@@ -7,7 +7,12 @@ import type { WatchedFile } from "./watched-file.ts";
 export interface WatchedFiles {
   readonly database: WatchedFile;
   readonly log: WatchedFile;
+  /** The index of the log, in which SQLite counts commits. */
+  readonly index: WatchedFile;
 }
+
+/** Where the index has the number of commits: `iChange` in SQLite's walformat.html, section 2.2.1. */
+const COMMIT_COUNT = 8;
 
 /**
  * Notices what others do to an open database: their commits, and changes to its files. This program has only one
@@ -17,6 +22,7 @@ export class StoreWatch implements WriteGuard {
   readonly #connection: Connection;
   readonly #database: WatchedFile;
   readonly #log: WatchedFile;
+  readonly #index: WatchedFile;
   #version: number;
   #commits = 0;
   #isForeign = false;
@@ -25,11 +31,12 @@ export class StoreWatch implements WriteGuard {
    * `connection`: the writer. `since`: its data version (see `look`) before the store was compared with anything;
    * commits of others since then count.
    */
-  constructor({ database, log }: WatchedFiles, connection: Connection, since: number) {
+  constructor({ database, log, index }: WatchedFiles, connection: Connection, since: number) {
     this.#connection = connection;
     this.#version = since;
     this.#database = database;
     this.#log = log;
+    this.#index = index;
   }
 
   /**
@@ -65,13 +72,18 @@ export class StoreWatch implements WriteGuard {
 
   /**
    * Runs work of this program that looks like a foreign commit: emptying the log and rewriting the file may change
-   * the version as well. Foreign commits before it still count, and so do those during work that answers false: it
-   * did not have the file to itself.
+   * the version as well. Foreign commits before it still count, and so do those during it: the commits that SQLite counts
+   * are then more than the work's own.
+   *
+   * @param commits the number of commits that the work makes. Work that answers false has made none
    */
-  own(work: () => boolean): boolean {
+  own(commits: number, work: () => boolean): boolean {
+    const before = this.#index.readNumber(COMMIT_COUNT);
     this.look();
     const isDone = work();
-    if (isDone) this.#version = this.#dataVersion();
+    const version = this.#dataVersion();
+    const made = (this.#index.readNumber(COMMIT_COUNT) - before) >>> 0;
+    if (made === (isDone ? commits : 0)) this.#version = version;
     else this.look();
     return isDone;
   }
@@ -79,9 +91,9 @@ export class StoreWatch implements WriteGuard {
   /** Checks the files, in about 5 µs. */
   lookAtFiles(): Disturbance[] {
     const found: Disturbance[] = [];
-    for (const file of [this.#database, this.#log]) {
+    for (const [name, file] of [["database", this.#database] as const, ["log", this.#log] as const]) {
       if (!file.look()) continue;
-      found.push({ kind: "file_moved", file: file.name, change: file.change ?? "returned" });
+      found.push({ kind: "file_moved", file: name, change: file.change ?? "returned" });
     }
     return found;
   }
@@ -101,6 +113,7 @@ export class StoreWatch implements WriteGuard {
   close(): void {
     this.#database.close();
     this.#log.close();
+    this.#index.close();
   }
 
   #dataVersion(): number {

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, statSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { listOpenFiles } from "../../base/open-files/count.ts";
@@ -11,10 +11,10 @@ const TRIES = 3;
 /**
  * A file identified by its device and inode, and by a descriptor that stays open. It is created if it does not exist.
  *
- * The database MUST be watched before SQLite opens it, and its log once the writer has opened it.
+ * The database MUST be watched before SQLite opens it, and its log and the log's index once the writer has opened them.
  */
 export class WatchedFile {
-  readonly name: "database" | "log";
+  readonly name: "database" | "log" | "index";
   readonly #path: string;
   #descriptor: number;
   /** Some file systems report different numbers for an open file and for its path. Nothing can be detected there. */
@@ -63,6 +63,13 @@ export class WatchedFile {
       `the ${this.name} file ${this.#path} was replaced while it was being opened`,
       "find the program that moves files in the data directory and stop it; check which file is the right one, and start again",
     );
+  }
+
+  /** A number of 32 bits at a position, in this machine's byte order. */
+  readNumber(position: number): number {
+    const number = new Uint32Array(1);
+    readSync(this.#descriptor, number, 0, number.byteLength, position);
+    return number[0] ?? 0;
   }
 
   close(): void {

@@ -28,11 +28,12 @@ export async function closeUnproven(
 ): Promise<void> {
   db.seals.report("tasks", { workspace_id: workspaceId, id });
   const { end } = proven ?? {};
+  const code = end ? end.code : "internal";
   await db.tx(async (tx) => {
     await restoreRows(tx, workspaceId, id, proven ?? new ProvenTask(), null);
     await closeRow(tx, workspaceId, id, {
       status: end?.outcome === "succeeded" || end?.outcome === "cancelled" ? end.outcome : "failed",
-      error: end ? null : { code: "internal", message: CHANGED },
+      error: code === undefined ? null : { code, message: CHANGED },
       finishSeq: end?.seq ?? null,
       finishedAt: clock.now(),
     });
