@@ -7,13 +7,13 @@ import { call, endIsRefused, entries, stage, startStage, statusOf, useFullDisk }
 
 useFullDisk();
 
-describe("a cancel holds", () => {
+describe("a cancel takes effect", () => {
   beforeEach(async () => {
     await startStage({ limits: { concurrent_tasks: 1, enforcement: "enforced" } });
     await stage.gateway.agent("plain");
   });
 
-  test("of a task that runs: its model is hung up on, and the record follows with the time of the decision", async () => {
+  test("on a running task: its model is disconnected, and the record follows with the time of the decision", async () => {
     const hold = held();
     stage.model.script("a", hold.script);
     const id = await dispatch(stage.gateway, { agent: "plain" });
@@ -63,7 +63,7 @@ describe("a cancel holds", () => {
     expect((await call("POST", `/v1/tasks/${id}/cancel`)).body.code).toBe("task_finished");
   });
 
-  test("of a task that waits: it never starts", async () => {
+  test("on a waiting task, which never starts", async () => {
     const hold = held();
     stage.model.script("a", hold.script);
     const first = await dispatch(stage.gateway, { agent: "plain" });
@@ -81,7 +81,7 @@ describe("a cancel holds", () => {
     expect(unsettled(await entries())).toEqual([]);
   });
 
-  test("of a task whose end could not be written before: it is cancelled, whatever it came to", async () => {
+  test("on a task whose end could not be written: it ends as cancelled, whatever its result", async () => {
     const hold = held({ chunks: ["done"] });
     stage.model.script("a", hold.script);
     const id = await dispatch(stage.gateway, { agent: "plain" });
@@ -96,7 +96,7 @@ describe("a cancel holds", () => {
     expect(unsettled(await entries())).toEqual([]);
   });
 
-  test("of a task that had finished, is refused: that could not be recorded", async () => {
+  test("but not on a finished task: it is refused, because it could not be recorded", async () => {
     const { id } = await run(stage.gateway, { agent: "plain" });
     await stage.fill();
     const refused = await call("POST", `/v1/tasks/${id}/cancel`);
@@ -104,7 +104,7 @@ describe("a cancel holds", () => {
   });
 });
 
-describe("a stop holds", () => {
+describe("a stop takes effect", () => {
   beforeEach(async () => {
     await startStage({ limits: { concurrent_tasks: 1, enforcement: "enforced" } });
     await addConnector(stage.gateway, "up", stage.tools.url);
@@ -115,7 +115,7 @@ describe("a stop holds", () => {
   const stops = async () =>
     (await entries()).filter(({ action, outcome }) => action === "oversight.stop" && outcome === "succeeded");
 
-  test("for all that the agent has running, waiting and called, and for all that comes after", async () => {
+  test("on all running tasks, waiting tasks and calls of the agent, and on all later ones", async () => {
     const token = await stage.gateway.token({ agent: "plain", scopes: ["admin"] });
     const person = await stage.gateway.token({ scopes: ["admin"], person: "Ada", role: "operator" });
     const client = await connect(stage.gateway, { token });
@@ -186,7 +186,7 @@ describe("a stop holds", () => {
     expect((await run(stage.gateway, { agent: "plain" })).status).toBe("succeeded");
   });
 
-  test("before what undoes it: a resume writes the stop first", async () => {
+  test("before it is undone: a resume writes the stop first", async () => {
     await stage.fill();
     expect((await call("POST", "/v1/agents/plain/stop")).status).toBe(200);
     await stage.free();
@@ -200,7 +200,7 @@ describe("a stop holds", () => {
     ]);
   });
 
-  test("for an agent that is archived before it is recorded: the decision is evidence", async () => {
+  test("on an agent that is archived before it is recorded: the decision remains as evidence", async () => {
     await stage.fill();
     expect((await call("POST", "/v1/agents/plain/stop")).status).toBe(200);
     await stage.free();
@@ -210,7 +210,7 @@ describe("a stop holds", () => {
     expect((await call("GET", "/v1/agents/plain")).body.status).toBe("active");
   });
 
-  test("for hundreds of tasks that wait, in the time that one takes", async () => {
+  test("on hundreds of waiting tasks in the time that one takes", async () => {
     const hold = held();
     stage.model.script("a", hold.script);
     const ids = [await dispatch(stage.gateway, { agent: "plain" })];
@@ -230,7 +230,7 @@ describe("a stop holds", () => {
     expect(unsettled(await entries())).toEqual([]);
   });
 
-  test("where it is lost at last, the log has all of it", async () => {
+  test("and is logged completely if it can never be recorded", async () => {
     await stage.fill();
     expect((await call("POST", "/v1/agents/plain/stop")).status).toBe(200);
     const at = new Date(stage.clock.now()).toISOString();
@@ -251,7 +251,7 @@ describe("a stop holds", () => {
     expect((await call("GET", "/v1/agents/plain")).body.status).toBe("active");
   });
 
-  test("where there is room again at the end, it is written then", async () => {
+  test("and is recorded at shutdown if there is room again", async () => {
     await stage.fill();
     expect((await call("POST", "/v1/agents/plain/stop")).status).toBe(200);
     stage.disk.free();
@@ -261,19 +261,22 @@ describe("a stop holds", () => {
   });
 });
 
-test.each(["soft", "enforced"])("a stop holds over the request limit as well (%s)", async (enforcement) => {
-  await startStage({ limits: { requests_per_minute: 8, enforcement } });
-  await stage.gateway.agent("plain");
-  stage.disk.fill();
-  for (let calls = 1; calls < 8; calls++) expect((await call("GET", "/v1/agents")).status).toBe(503);
-  // The last of these calls exceeds the limit. The notice about that cannot be written either.
-  const stopped = await call("POST", "/v1/agents/plain/stop");
-  expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
-  expect(stopped.headers.get("ratelimit")).toContain("r=0");
-  expect(stage.lines.some(({ message }) => message === "a limit notice cannot be written")).toBe(true);
-});
+test.each(["soft", "enforced"])(
+  "a stop takes effect above the request limit as well (%s)",
+  async (enforcement) => {
+    await startStage({ limits: { requests_per_minute: 8, enforcement } });
+    await stage.gateway.agent("plain");
+    stage.disk.fill();
+    for (let calls = 1; calls < 8; calls++) expect((await call("GET", "/v1/agents")).status).toBe(503);
+    // The last of these calls exceeds the limit. The notice about that cannot be written either.
+    const stopped = await call("POST", "/v1/agents/plain/stop");
+    expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
+    expect(stopped.headers.get("ratelimit")).toContain("r=0");
+    expect(stage.lines.some(({ message }) => message === "a limit notice cannot be written")).toBe(true);
+  },
+);
 
-describe("what a client cancels over MCP reaches its upstream", () => {
+describe("a client that cancels a call over MCP also cancels the upstream's work in", () => {
   let client: Client;
 
   beforeEach(async () => {

@@ -6,7 +6,7 @@ import { call, endIsRefused, entries, stage, startStage, statusOf, useFullDisk }
 
 useFullDisk();
 
-describe("nothing goes out", () => {
+describe("nothing is sent out", () => {
   let client: Client;
 
   beforeEach(async () => {
@@ -32,7 +32,7 @@ describe("nothing goes out", () => {
     ["POST", "/v1/agents/plain/resume", {}],
     ["POST", "/v1/tokens", { name: "t", scopes: ["tasks:read"] }],
     ["GET", "/v1/tasks", undefined],
-  ])("by %s %s: 503, and then it works again by itself", async (method, path, body) => {
+  ])("by %s %s: it is answered 503, and works again once there is room", async (method, path, body) => {
     await stage.fill();
     const before = stage.sent();
     const refused = await call(method, path, body);
@@ -59,7 +59,7 @@ describe("nothing goes out", () => {
     expect(stage.sent()).not.toEqual(before);
   });
 
-  test("of a task that runs: its next model call is never made, and it ends as interrupted", async () => {
+  test("by a running task: its next model call is never made, and it ends as interrupted", async () => {
     const hold = held({ toolCalls: [{ name: "up__echo", arguments: {} }] });
     stage.model.script("a", hold.script);
     const id = await dispatch(stage.gateway, { agent: "plain", tools: ["up.echo"] });
@@ -79,7 +79,7 @@ describe("nothing goes out", () => {
     expect(unsettled(await entries())).toEqual([]);
   });
 
-  test("readiness names the store, and comes back by itself", async () => {
+  test("and readiness names the store until there is room again", async () => {
     const ready = async () => {
       const { status, body } = await call("GET", "/readyz");
       return { status, failing: body.failing };
