@@ -1,8 +1,8 @@
 import { cancelled, RunFailure } from "./errors.ts";
 import type { AgentEvent, AgentFailed } from "./events.ts";
 import type { Message, ToolCall, ToolResult } from "./message.ts";
-import { type AgentOptions, settingsOf } from "./options.ts";
-import { progressOf, type RunProgress } from "./progress.ts";
+import { exceedsBytes } from "./model/request-size.ts";
+import type { AgentOptions } from "./options.ts";
 import { RunState } from "./run.ts";
 import { answer } from "./step.ts";
 import { callTool } from "./tools/call.ts";
@@ -14,10 +14,8 @@ import { callTool } from "./tools/call.ts";
  * @throws TypeError for invalid options, but only before the first event
  */
 export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void> {
-  const settings = settingsOf(options);
-  const progress = progressOf(options.messages ?? []);
   const controller = new AbortController();
-  const events = follow(options, progress, new RunState(settings, controller.signal), controller);
+  const events = follow(new RunState(options, controller.signal), controller);
   const leave = events.return.bind(events);
   // A waiting generator handles return() only at its next yield, and a silent model could delay that for ever.
   return Object.assign(events, {
@@ -28,18 +26,13 @@ export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void
   });
 }
 
-async function* follow(
-  options: AgentOptions,
-  progress: RunProgress,
-  run: RunState,
-  controller: AbortController,
-): AsyncGenerator<AgentEvent, void> {
-  const { signal } = options;
+async function* follow(run: RunState, controller: AbortController): AsyncGenerator<AgentEvent, void> {
+  const { signal } = run.options;
   const abort = (): void => controller.abort(signal?.reason);
   if (signal?.aborted) abort();
   signal?.addEventListener("abort", abort, { once: true });
   try {
-    const output = yield* converse(options, progress, run);
+    const output = yield* converse(run);
     yield { type: "agent.finished", output, usage: run.usage, steps: run.steps };
   } catch (error) {
     yield failed(run, error);
@@ -49,12 +42,8 @@ async function* follow(
 }
 
 /** The loop itself. Returns the final answer. */
-async function* converse(
-  { memory, prompt }: AgentOptions,
-  progress: RunProgress,
-  run: RunState,
-): AsyncGenerator<AgentEvent, string> {
-  const { maxSteps } = run.settings;
+async function* converse(run: RunState): AsyncGenerator<AgentEvent, string> {
+  const { instructions, memory, prompt, progress, maxSteps, maxConversationBytes } = run.options;
   const remembered = (await memory?.load()) ?? [];
   const turn: Message[] = [{ role: "user", text: prompt }, ...progress.messages];
   run.reserveCallIds(remembered);
@@ -68,7 +57,9 @@ async function* converse(
     const step = run.steps + 1;
     // A new list for each step, because receivers may keep the previous one.
     const messages = [...remembered, ...turn];
-    run.limitConversation(messages);
+    if (exceedsBytes({ instructions, messages }, maxConversationBytes)) {
+      throw new RunFailure("tool_loop_limit", `The conversation exceeds ${maxConversationBytes} bytes.`);
+    }
     yield { type: "step.started", step };
     const { text, toolCalls, model, usage, finishReason } = yield* answer(run, step, messages);
     run.steps = step;
@@ -93,12 +84,18 @@ async function* callTools(
   const results = [...before];
   for (const call of calls) {
     if (run.signal.aborted) throw cancelled(run.signal);
-    run.limitStep(results);
+    limitStep(run, results);
     results.push(yield* callTool(run, call));
   }
   if (run.signal.aborted) throw cancelled(run.signal);
-  run.limitStep(results);
+  limitStep(run, results);
   return results;
+}
+
+function limitStep({ options }: RunState, results: readonly ToolResult[]): void {
+  const limit = options.maxStepBytes;
+  if (!exceedsBytes({ instructions: undefined, messages: [{ role: "tool", results }] }, limit)) return;
+  throw new RunFailure("tool_loop_limit", `The tool results of one step exceed ${limit} bytes.`);
 }
 
 function failed(run: RunState, error: unknown): AgentFailed {

@@ -1,3 +1,4 @@
+import { AgentDenied, cancelled, RunFailure } from "./errors.ts";
 import type { JsonValue, Message, ToolCall, ToolStatus } from "./message.ts";
 import type { TokenUsage } from "./model/usage.ts";
 
@@ -105,4 +106,41 @@ export interface RunPolicy {
   allowModel?(id: string): boolean;
   /** A refused tool is not offered, and calls to it are denied. */
   allowTool?(name: string): boolean;
+}
+
+/**
+ * Calls a before-hook, and turns what it throws into the end of the run.
+ * @param what The call that the hook is for, as the subject of a sentence.
+ */
+export async function callBefore<Result>(
+  what: string,
+  signal: AbortSignal,
+  hook: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    const result = hook();
+    return isPromise(result) ? await result : result;
+  } catch (cause) {
+    if (cause instanceof AgentDenied) throw new RunFailure("denied", cause.message, cause);
+    if (signal.aborted) throw cancelled(signal);
+    throw new RunFailure("internal", `${what} could not be prepared.`, cause);
+  }
+}
+
+/**
+ * Calls an after-hook. A call that could not be recorded must not count: the run would otherwise act on a result
+ * without evidence.
+ */
+export async function callAfter(what: string, hook: () => void | Promise<void>): Promise<void> {
+  try {
+    const done = hook();
+    if (isPromise(done)) await done;
+  } catch (cause) {
+    throw new RunFailure("internal", `${what} could not be recorded.`, cause);
+  }
+}
+
+/** Distinguishes promises from plain values, so a synchronous hook costs no turn of the event loop. */
+function isPromise<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

@@ -1,9 +1,8 @@
 import { pause, systemClock } from "../base/clock.ts";
 import type { Hooks, RunPolicy } from "./hooks.ts";
 import type { Memory } from "./memory.ts";
-import type { Message } from "./message.ts";
-import { type ModelOption, namedModels } from "./model/model.ts";
-import type { RunSettings } from "./run.ts";
+import type { Message, ToolCall, ToolResult } from "./message.ts";
+import type { ModelOption, NamedModel } from "./model/model.ts";
 import type { Tool } from "./tools/tool.ts";
 import { createToolbox } from "./tools/toolbox.ts";
 
@@ -47,15 +46,32 @@ export interface AgentOptions {
   readonly newId?: () => string;
 }
 
+/** The state from which a run resumes. */
+interface RunProgress {
+  /** Complete steps and what preceded them. No call in these messages lacks a result. */
+  readonly messages: readonly Message[];
+  readonly steps: number;
+  /** Calls of the last step without a result, and its existing results. */
+  readonly pending: readonly ToolCall[];
+  readonly results: readonly ToolResult[];
+}
+
 const MIB = 1024 * 1024;
 
-/** @throws TypeError naming the option */
-export function settingsOf(options: AgentOptions): RunSettings {
+/** The options of a run, validated and with defaults. */
+export type RunOptions = ReturnType<typeof runOptions>;
+
+/**
+ * Fills in the defaults. Models, tools and messages become what a run needs of them.
+ * @throws TypeError naming the option
+ */
+export function runOptions({ model, tools, messages, ...options }: AgentOptions) {
   if (typeof options.prompt !== "string") throw new TypeError("prompt: must be a string");
   return {
-    models: namedModels(options.model),
-    instructions: options.instructions,
-    toolbox: createToolbox(options.tools ?? []),
+    ...options,
+    models: namedModels(model),
+    toolbox: createToolbox(tools ?? [], options.policy),
+    progress: progressOf(messages ?? []),
     hooks: options.hooks ?? {},
     policy: options.policy ?? {},
     maxSteps: positive("maxSteps", options.maxSteps ?? 20),
@@ -65,11 +81,45 @@ export function settingsOf(options: AgentOptions): RunSettings {
     maxConversationBytes: positive("maxConversationBytes", options.maxConversationBytes ?? 16 * MIB),
     now: options.now ?? Date.now,
     wait: options.wait ?? ((ms, signal) => pause(ms, systemClock, signal)),
-    newId: options.newId,
   };
 }
 
 function positive(name: string, value: number): number {
   if (!Number.isSafeInteger(value) || value < 1) throw new TypeError(`${name}: must be a positive integer`);
   return value;
+}
+
+/**
+ * The models to try, in order.
+ * @throws TypeError if there is none
+ */
+function namedModels(option: ModelOption | readonly ModelOption[]): readonly NamedModel[] {
+  const models = isList(option) ? option : [option];
+  if (models.length === 0) throw new TypeError("model: at least one model is needed");
+  return models.map((entry) =>
+    "doStream" in entry ? { id: `${entry.provider}/${entry.modelId}`, model: entry } : entry,
+  );
+}
+
+/** `Array.isArray` cannot narrow a readonly array out of a union. */
+function isList<Item>(value: Item | readonly Item[]): value is readonly Item[] {
+  return Array.isArray(value);
+}
+
+/**
+ * Finds where to resume.
+ * @throws TypeError if the messages end with an answer, because nothing is left to do
+ */
+function progressOf(messages: readonly Message[]): RunProgress {
+  const steps = messages.filter((message) => message.role === "assistant").length;
+  const last = messages.at(-1);
+  const results = last?.role === "tool" ? last.results : [];
+  const asked = last?.role === "tool" ? messages.at(-2) : last;
+  if (asked?.role !== "assistant") return { messages, steps, pending: [], results: [] };
+  if (asked.toolCalls.length === 0)
+    throw new TypeError("messages: the last message is already a final answer");
+  const answered = new Set(results.map(({ id }) => id));
+  const pending = asked.toolCalls.filter(({ id }) => !answered.has(id));
+  if (pending.length === 0) return { messages, steps, pending, results: [] };
+  return { messages: last?.role === "tool" ? messages.slice(0, -1) : messages, steps, pending, results };
 }

@@ -28,7 +28,7 @@ export async function* answer(
   messages: readonly Message[],
 ): AsyncGenerator<AgentEvent, StepAnswer> {
   const failed: FailedAttempt[] = [];
-  for (const candidate of run.settings.models) {
+  for (const candidate of run.options.models) {
     if (run.signal.aborted) throw cancelled(run.signal);
     if (!isAllowed(run, candidate)) continue;
     const previous = failed.at(-1);
@@ -57,8 +57,8 @@ export async function* answer(
   throw noAnswer(failed);
 }
 
-function isAllowed({ settings }: RunState, { id }: NamedModel): boolean {
-  return settings.policy.allowModel?.(id) ?? true;
+function isAllowed({ options }: RunState, { id }: NamedModel): boolean {
+  return options.policy.allowModel?.(id) ?? true;
 }
 
 function failedAttempt(
@@ -76,7 +76,7 @@ async function mayAskAgain(run: RunState, { candidate, error }: FailedAttempt): 
   const ms = retryAfter(error);
   if (ms === undefined || ms > (candidate.patienceMs ?? Number.POSITIVE_INFINITY)) return false;
   try {
-    await run.settings.wait(ms, run.signal);
+    await run.options.wait(ms, run.signal);
   } catch (cause) {
     if (run.signal.aborted) throw cancelled(run.signal);
     throw cause;

@@ -150,7 +150,7 @@ export class PassingStream {
     const { reader, attempt } = this.#parts;
     const received = Buffer.concat(this.#received);
     const output = await reader.answerOf(received, (bytes) =>
-      takeTurn({ bytes }, attempt.call.caller.workspaceId),
+      takeTurn(attempt.call.caller.workspaceId, { bytes }),
     );
     // Without its last event, an answer may be cut.
     if (output === null && this.#last === null) return this.#fail(brokenFailure("cut"));

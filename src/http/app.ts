@@ -26,7 +26,6 @@ import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
 import { type PayloadRouteParts, payloadRoutes } from "./routes/payload.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
 import { type SessionRouteParts, sessionRoutes } from "./routes/sessions.ts";
-import { nodeStopRoutes, type StopRouteParts, workspaceStopRoutes } from "./routes/stop.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
 import { type TaskRouteParts, taskRoutes } from "./routes/tasks.ts";
 import { type TokenRouteParts, tokenRoutes } from "./routes/tokens.ts";
@@ -35,6 +34,7 @@ import { type UsageRouteParts, usageRoutes } from "./routes/usage.ts";
 import { type VaultRouteParts, vaultRoutes } from "./routes/vault.ts";
 import { type WebhookRouteParts, webhookRoutes } from "./routes/webhooks.ts";
 import { operatorRoutes, type WorkspaceRouteParts, workspaceRoutes } from "./routes/workspace.ts";
+import { nodeStopRoutes, type StopRouteParts, workspaceStopRoutes } from "./routes/workspace-stop.ts";
 
 export interface AppParts {
   readonly endpoints: EndpointContext;

@@ -18,7 +18,7 @@ afterEach(() => desk.clear());
 
 const FILE = /\/console\/assets\/[\w-]+\.\w+/g;
 
-test("every file that the page names, and that those name, is in the program", async () => {
+test("the program contains every file that its page names, and every file that those name", async () => {
   const { url } = await desk.serve();
   const text = async (path: string): Promise<string> => {
     const answer = await fetch(url + path);

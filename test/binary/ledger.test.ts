@@ -15,7 +15,7 @@ beforeEach(() => {
 
 afterEach(() => desk.clear());
 
-test("holds while a server runs, after it was killed, and as a bundle; and says what was changed", async () => {
+test("the ledger verifies while a server runs, after the server was killed, and as a bundle; every change is named", async () => {
   const server = await desk.serve();
   const token = readFileSync(join(desk.cwd, "gatehouse-data", "admin.token"), "utf8").trim();
   expect((await desk.call(server, token, "POST", "/v1/agents", AGENT)).status).toBe(201);

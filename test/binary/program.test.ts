@@ -43,14 +43,14 @@ async function get(server: ServerProcess, path: string, token = adminToken()): P
   return desk.call(server, token, "GET", path);
 }
 
-test("says its version and the commit it was built from", async () => {
+test("the program prints its version and the commit it was built from", async () => {
   const shown = JSON.parse(await desk.out(["version", "--json"])) as { version: string; commit: string };
   expect(shown.version).toBe(version);
   expect(shown.commit).toMatch(/^([0-9a-f]{12}(-dirty)?|unknown)$/);
   expect(readdirSync(desk.cwd)).toEqual([]);
 });
 
-test("serves: an agent, a task with its stream, the ledger, the documentation, and an end in order", async () => {
+test("the program serves an agent, a task with its stream, the ledger and the documentation, and shuts down in order", async () => {
   const server = await desk.serve();
   const token = adminToken();
   expect((await desk.call(server, token, "POST", "/v1/agents", AGENT)).status).toBe(201);
@@ -98,7 +98,7 @@ test("serves: an agent, a task with its stream, the ledger, the documentation, a
   ]);
 });
 
-test("has the vault inside: its worker, sqlite-vec, a folder that is added, and an agent that quotes from it", async () => {
+test("the program contains the vault: its worker, sqlite-vec, an imported folder, and an agent that quotes from it", async () => {
   const folder = join(desk.cwd, "handbook");
   mkdirSync(join(folder, "legal"), { recursive: true });
   writeFileSync(join(folder, "returns.md"), "# Returns\n\nRefunds are paid within fourteen days.\n");
@@ -134,7 +134,7 @@ test("has the vault inside: its worker, sqlite-vec, a folder that is added, and 
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-test("has every kind of provider inside, and asks an endpoint that the configuration names", async () => {
+test("the program contains every kind of provider, and calls the endpoint that the configuration names", async () => {
   const upstream = startFakeModel();
   const provider = (kind: string) => `{ kind: ${kind}, api_key: k, base_url: "${upstream.url}" }`;
   const kinds = { g: "google", a: "anthropic", o: "openai", mine: "openai-compatible" };
@@ -155,7 +155,7 @@ test("has every kind of provider inside, and asks an endpoint that the configura
   await upstream.close();
 });
 
-test("runs a verb with and without a server, and refuses wrong usage", async () => {
+test("a verb runs with and without a server, and refuses wrong usage", async () => {
   const without = await desk.out(["token", "create", "--name", "one", "--scope", "admin"]);
   const server = await desk.serve();
   const within = await desk.out(["token", "create", "--name", "two", "--scope", "admin"]);
@@ -164,7 +164,7 @@ test("runs a verb with and without a server, and refuses wrong usage", async () 
   expect((await desk.cli(["tokn"])).code).toBe(2);
 });
 
-describe("started in a folder that wishes it ill", () => {
+describe("started in a hostile folder", () => {
   const EVIL = `require("node:fs").writeFileSync("ran.txt", "this must not have run");`;
 
   beforeEach(() => {
@@ -194,7 +194,7 @@ describe("started in a folder that wishes it ill", () => {
     }
   });
 
-  test("it is what it was: the same version, the same settings, and nothing of theirs has run", async () => {
+  test("the program keeps its version and its settings, and runs nothing from the folder", async () => {
     const shown = JSON.parse(await desk.out(["version", "--json"])) as { version: string };
     expect(shown.version).toBe(version);
     const server = await desk.serve();
@@ -205,7 +205,7 @@ describe("started in a folder that wishes it ill", () => {
   });
 });
 
-test("speaks MCP over stdio: with no server, and as a bridge to the one that runs", async () => {
+test("the program speaks MCP over stdio, without a server and as a bridge to a running one", async () => {
   const token = (await desk.out(["token", "create", "--name", "client", "--scope", "admin"])).trim();
   const place = { cwd: desk.cwd, token, program: [program] };
   for (const running of [false, true]) {
@@ -225,7 +225,7 @@ test("speaks MCP over stdio: with no server, and as a bridge to the one that run
   }
 });
 
-test("speaks MCP over both HTTP transports, and calls upstream servers and an API through them", async () => {
+test("the program speaks MCP over both HTTP transports, and calls upstream servers and an API through them", async () => {
   const server = await desk.serve();
   const token = adminToken();
   const everything = join(EVERYTHING, "dist/index.js");

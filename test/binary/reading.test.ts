@@ -40,7 +40,7 @@ test.each([
   expect([answer.status, JSON.parse(await answer.text()).characters]).toEqual([201, 5]);
 });
 
-test("an OpenAPI document is read, and one that is none is refused", async () => {
+test("an OpenAPI document is read, and any other document is refused", async () => {
   const create = (name: string, spec: object) =>
     fetch(`${server.url}/v1/connectors`, {
       method: "POST",
@@ -54,7 +54,7 @@ test("an OpenAPI document is read, and one that is none is refused", async () =>
   expect((await create("none", document)).status).toBe(422);
 });
 
-test("a document that would take gigabytes is refused, and the server has grown by nothing of it", async () => {
+test("a document that would take gigabytes is refused, and the server's memory does not grow", async () => {
   await post(docx("<w:p><w:r><w:t>Hello</w:t></w:r></w:p>"), DOCX);
   const before = memoryOf(server.pid);
   const answer = await post(pdf(bomb(2_048), "/Filter [/Fl /Fl]"), PDF);
@@ -64,7 +64,7 @@ test("a document that would take gigabytes is refused, and the server has grown 
   expect(memoryOf(server.pid) - before).toBeLessThan(128);
 }, 60_000);
 
-test.skipIf(process.platform !== "linux")("a server that is killed leaves no process behind", async () => {
+test.skipIf(process.platform !== "linux")("a killed server leaves no process behind", async () => {
   const reading = post(endlessPdf(), PDF).catch(() => null);
   // A process that read an OpenAPI document may also still be running.
   const isReader = (pid: number) =>

@@ -67,10 +67,10 @@ const refusals = async () =>
 describe.each([
   ["this machine's own address", "127.0.0.1"],
   ["a name in the network", LAN_NAME],
-])("at %s", (_, host) => {
+])("a browser at %s", (_, host) => {
   const at = (url: string) => url.replace("127.0.0.1", host);
 
-  test("the own page reads and changes by the cookie, which no script sees", async () => {
+  test("lets the console's own page read and write by the cookie, which no script can read", async () => {
     const page = await signedIn(at(gateway.url));
     const name = `made-at-${host.replaceAll(".", "-")}`;
     const body = JSON.stringify({ name, owner: "ada", memory_scope: "/" });
@@ -83,7 +83,7 @@ describe.each([
     await page.context().close();
   });
 
-  test("a page on another port of it, to whose requests the cookie is attached, changes nothing", async () => {
+  test("lets a page on another port change nothing, although the cookie is attached to its requests", async () => {
     const own = await signedIn(at(gateway.url));
     const before = await refusals();
     // Refusals are recorded once a minute.

@@ -63,12 +63,12 @@ async function open(body: string, options = {}): Promise<BrowserPage> {
   return opened;
 }
 
-describe("axe-core, under the strictest policy,", () => {
+describe("axe-core under the strictest policy", () => {
   test.each([
     ["a button without a name", "<button></button>", "button-name", "critical", "button:nth-child(4)"],
     ["a field without a label", "<input>", "label", "critical", "input"],
     ["words that can hardly be read", '<p class="faint">faint</p>', "color-contrast", "serious", ".faint"],
-  ])("sees %s, and names it", async (_, body, rule, impact, target) => {
+  ])("finds %s, and names it", async (_, body, rule, impact, target) => {
     const { page, complaints } = await open(FAULTLESS + body);
     expect(await axe(page)).toEqual([
       { rule, impact, help: expect.any(String), targets: [target], summary: expect.any(String) },
@@ -76,7 +76,7 @@ describe("axe-core, under the strictest policy,", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("finds nothing serious where there is nothing, also a second time, and leaves nothing in the page", async () => {
+  test("finds nothing serious in a good page, even a second time, and leaves nothing in it", async () => {
     const { page, complaints } = await open(FAULTLESS);
     expect(await axe(page)).toEqual([]);
     expect(await axe(page)).toEqual([]);
@@ -85,7 +85,7 @@ describe("axe-core, under the strictest policy,", () => {
   });
 });
 
-describe("complaints", () => {
+describe("the browser's complaints", () => {
   test.each([
     ["a script in the page that the policy forbids", "<script>document.title = 'run'</script>", /script-src/],
     ["a handler in the markup", `<img alt="" src="/none" onerror="document.title = 'run'">`, /script-src/],
@@ -94,13 +94,13 @@ describe("complaints", () => {
     ["a rejection", '<script src="/rejects.js"></script>', /exception: nobody awaits this/],
     ["an error in the console", '<script src="/errs.js"></script>', /error: an error/],
     ["a request that is answered 404", '<script src="/none.js"></script>', /404/],
-  ])("are made of %s", async (_, body, words) => {
+  ])("report %s", async (_, body, words) => {
     const { page, complaints } = await open(FAULTLESS + body);
     await eventually(() => complaints.some((complaint) => words.test(complaint)));
     expect(await page.title()).toBe("A page");
   });
 
-  test("are made of a server that is away", async () => {
+  test("report an unreachable server", async () => {
     const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
     const { href } = server.url;
     await server.stop(true);
@@ -109,13 +109,13 @@ describe("complaints", () => {
     await eventually(() => complaints.includes(`failed: GET ${href}: net::ERR_CONNECTION_REFUSED`));
   });
 
-  test("are made of a warning, and of no other word", async () => {
+  test("report a warning, but no other log message", async () => {
     const { complaints } = await open(`${FAULTLESS}<script src="/warns.js"></script>`);
     await eventually(() => complaints.length > 0);
     expect(complaints).toEqual(["warning: a warning"]);
   });
 
-  test("are not made of a request that the page itself gave up", async () => {
+  test("do not report a request that the page itself cancelled", async () => {
     const { page, complaints, requests } = await open(`${FAULTLESS}<script src="/gives-up.js"></script>`);
     await eventually(async () => (await page.title()) === "given up");
     expect(requests).toContain(`${url}hang`);
@@ -123,25 +123,25 @@ describe("complaints", () => {
   });
 });
 
-test("requests are all that was asked for, in order", async () => {
+test("the recorded requests are all requests, in order", async () => {
   const { page, requests } = await open(FAULTLESS);
   expect(requests).toEqual([page.url(), `${url}style.css`]);
 });
 
 describe("a page", () => {
-  test("that is wider than its window is found out, by what is too wide", async () => {
+  test("that is wider than its window is detected, with the element that is too wide", async () => {
     const { page } = await open('<p class="wide">wide</p>', { width: 390 });
     await expect(noSidewaysScroll(page)).rejects.toThrow(/in a window of 390: p\.wide$/);
     await page.setViewportSize({ width: 1_440, height: 900 });
     await noSidewaysScroll(page);
   });
 
-  test("in which something scrolls by itself is not", async () => {
+  test("in which an element scrolls by itself is not reported as too wide", async () => {
     const { page } = await open('<section><p class="wide">wide</p></section>', { width: 390 });
     await noSidewaysScroll(page);
   });
 
-  test("is drawn in the scheme that is asked for, in UTC", async () => {
+  test("is drawn in the requested colour scheme, in UTC", async () => {
     const colour = `getComputedStyle(document.body).color`;
     const zone = "Intl.DateTimeFormat().resolvedOptions().timeZone";
     const light = (await open(FAULTLESS)).page;
@@ -156,7 +156,7 @@ describe("a page", () => {
     ]);
   });
 
-  test("shares no cookie with another one", async () => {
+  test("shares no cookie with another page", async () => {
     const one = await open(FAULTLESS);
     await one.page.evaluate("void (document.cookie = 'who=one')");
     expect(await one.page.evaluate<string>("document.cookie")).toBe("who=one");
@@ -164,7 +164,7 @@ describe("a page", () => {
     expect(await other.page.evaluate<string>("document.cookie")).toBe("");
   });
 
-  test("without a network reaches nobody", async () => {
+  test("without a network reaches no server", async () => {
     const { page } = await browser.page({ offline: true });
     await expect(page.goto(url)).rejects.toThrow("ERR_INTERNET_DISCONNECTED");
   });

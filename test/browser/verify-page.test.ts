@@ -76,7 +76,7 @@ async function check(
 }
 
 describe("verify.html, opened from a file with no network", () => {
-  test("sees that a bundle holds, and asks for nothing", async () => {
+  test("verifies a bundle, and sends no request", async () => {
     const { requests, complaints, shown } = await check("good", await bench.zip());
     expect(shown).toMatchObject({ verdict: "holds", title: "Holds", findings: [] });
     expect(shown.facts).toContain("taken from the bundle itself");
@@ -113,25 +113,25 @@ describe("verify.html, opened from a file with no network", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("tells a bundle that somebody else signed by the key that the reader has", async () => {
+  test("detects a bundle signed by somebody else, by the key that the reader has", async () => {
     const { shown } = await check("forged", new Forger().takeOver(bundle.copy()), { key });
     expect(shown).toMatchObject({ verdict: "tampered" });
     expect(shown.findings).toContain("other_key");
   });
 
-  test("says of half a bundle that it cannot be decided", async () => {
+  test("reports that half a bundle cannot be decided", async () => {
     const bytes = await bundle.pack().bytes();
     const { shown } = await check("half", new Blob([bytes.slice(0, bytes.length / 2)]));
     expect(shown).toMatchObject({ verdict: "undecided", findings: ["not_an_archive"] });
   });
 
-  test("says what is wrong with a key that is none", async () => {
+  test("explains what is wrong with an invalid key", async () => {
     const { shown } = await check("no-key", bundle, { key: "my key" });
     expect(shown).toMatchObject({ verdict: "undecided", title: "Not checked" });
     expect(shown.facts).toContain("The key: ");
   });
 
-  test("shows what a bundle says as text, whatever it is", async () => {
+  test("shows everything in a bundle as text", async () => {
     const hostile = `<img src=x onerror="document.title='gone'">`;
     const named = bundle
       .copy()
@@ -147,7 +147,7 @@ describe("verify.html, opened from a file with no network", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("warns that it is as honest as who gave it, and names the independent way", async () => {
+  test("warns that the page is only as trustworthy as its source, and names the independent way", async () => {
     const { page } = await open("verify.html");
     for (const words of ["as trustworthy as whoever gave it to you", "gatehouse ledger verify --bundle"]) {
       await page.getByText(words).waitFor();

@@ -1,101 +1,24 @@
 /** Calls outside of tasks that end early: what they answer, and what the ledger records. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import Type from "typebox";
-import { type Agents, createAgents } from "../../src/access/agents.ts";
-import { OPEN_POLICY } from "../../src/access/tier-policy.ts";
-import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
-import { systemRandom } from "../../src/base/ids.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { builtinTool } from "../../src/connectors/builtin/tool.ts";
-import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
-import { DirectCalls } from "../../src/connectors/direct/call.ts";
-import { ToolRegistry } from "../../src/connectors/registry.ts";
+import { describe, expect, test } from "bun:test";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
-import { Budgets } from "../../src/gate/budget.ts";
-import { type DirectCallRecords, openDirectCalls } from "../../src/gate/direct/open.ts";
 import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
-import type { Tx } from "../../src/store/db.ts";
-import { type Gate, gate, until } from "../tasks/support.ts";
-import { type CallBench, openCallBench, origin, said, tool } from "./bench.ts";
+import { gate } from "../tasks/support.ts";
+import { said } from "./bench.ts";
+import {
+  agent,
+  BY_CLIENT,
+  bench,
+  budgets,
+  call,
+  change,
+  direct,
+  type End,
+  outcome,
+  upstream,
+  useDirectCalls,
+} from "./direct-call-support.ts";
 
-interface Held extends Gate {
-  readonly begun: Promise<void>;
-}
-
-let bench: CallBench;
-let workspaces: Workspaces;
-let agents: Agents;
-let budgets: Budgets;
-let catalogue: Catalogue;
-let calls: DirectCalls;
-let direct: DirectCallRecords;
-let agent: { readonly id: number; readonly name: string };
-/** Holds the builtin tool `own.change` before it changes anything, and tells whether it has. */
-let change: Held & { isDone: boolean };
-beforeEach(async () => {
-  bench = await openCallBench();
-  const { db, ledger, clock, ids } = bench;
-  workspaces = await openWorkspaces(db, clock, {
-    requestsPerMinute: 600,
-    concurrentTasks: 60,
-    enforcement: "soft",
-  });
-  agents = createAgents(db, clock, workspaces, systemRandom);
-  const begun = gate();
-  change = { ...gate(), begun: begun.opened, isDone: false };
-  const own = builtinTool({
-    name: "own.change",
-    title: "Change",
-    description: "Changes something that cannot be broken off.",
-    input: Type.Object({}, { additionalProperties: false }),
-    annotations: {},
-    async execute() {
-      begun.open();
-      await change.opened;
-      change.isDone = true;
-      return { done: true };
-    },
-  });
-  catalogue = new Catalogue([own]);
-  const registry = new ToolRegistry(catalogue);
-  const toolPrices = [{ pattern: "paid.*", micros: 5 }];
-  budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
-  direct = openDirectCalls(db, clock, silentLog);
-  const given = { db, ...direct, budgets, ledger, agents, workspaces, registry, clock, ids };
-  calls = new DirectCalls({ ...given, log: silentLog });
-  agent = await db.tx((tx) =>
-    agents.create(tx, 1, "clerk", {
-      owner: "tests",
-      description: null,
-      instructions: null,
-      memoryScope: ["support"],
-      tierPolicy: OPEN_POLICY,
-      tools: ["*"],
-      approvals: null,
-      approvalsRequired: 1,
-      maxSteps: 10,
-      creditsPerDay: null,
-    }),
-  );
-});
-afterEach(() => bench.close());
-
-/** Calls a tool as the agent. */
-async function call(name: string, abort = new AbortController()): Promise<ToolAnswer> {
-  const answer = await calls.call(bench.call("tool.call", agent), name, {}, { abort });
-  if ("task" in answer) throw new Error("it waits for a person");
-  return answer;
-}
-
-/** Adds an upstream whose only tool, `up.echo`, runs `answer`. */
-const upstream = (answer: CallTool) => catalogue.put(1, origin("up"), ["*"], [tool("echo")], answer);
-
-function outcome() {
-  const [intent, ended, ...more] = bench.entries();
-  expect(more).toEqual([]);
-  expect([intent?.phase, ended?.phase, ended?.ref]).toEqual(["intent", "outcome", intent?.seq]);
-  return { outcome: ended?.outcome, code: ended?.code };
-}
+useDirectCalls();
 
 test("a call whose outcome cannot be written is not answered as done, and the next start reports it", async () => {
   upstream(async () => {
@@ -117,11 +40,6 @@ test("a call that is still reading its agent when a drain begins is refused", as
   expect(bench.entries()).toEqual([]);
 });
 
-type End = [who: string, end: (abort: AbortController) => unknown];
-/** Clients word their reasons freely, including as the gateway words its own. */
-const BY_CLIENT: End[] = ["cancelled", "shutdown", "agent_stopped", undefined, { code: "shutdown" }].map(
-  (reason) => [`the client, saying ${JSON.stringify(reason)}`, (abort) => abort.abort(reason)],
-);
 const FROM_HERE: End[] = [
   ["a stop of its agent", () => direct.running.stopAgent(1, agent.id)],
   ["the end of the process", () => void direct.stop()],
@@ -241,244 +159,5 @@ describe("the stored output is the caller's whole answer if it is", () => {
     expect(answer).toEqual({ ...said("The connector up cannot be reached."), isError: true });
     expect(outcome()).toEqual({ outcome: "failed", code: "unreachable" });
     expect(bench.payload(2, "output")).toBe("The connector up cannot be reached.");
-  });
-});
-
-/** Runs `work` in the transaction just before the one that begins a call, after the call has been checked. */
-async function justBefore(work: (tx: Tx) => Promise<unknown>, tool = "paid.echo"): Promise<ToolAnswer> {
-  // Fill the cache, so the call reaches its transaction in the same turn.
-  await agents.byId(1, agent.id);
-  const done = bench.db.tx(work);
-  const answer = call(tool);
-  // The test looks at the refusal later.
-  answer.catch(() => {});
-  await done;
-  return answer;
-}
-
-describe.each(["first", "second"])("the %s call that costs nothing", (which) => {
-  let sent = 0;
-  beforeEach(async () => {
-    sent = 0;
-    upstream(async () => {
-      sent += 1;
-      return said("done");
-    });
-    if (which === "second") await call("up.echo");
-  });
-
-  test.each<[code: string, why: string, work: (tx: Tx) => Promise<unknown>]>([
-    ["agent_stopped", "a stop of its agent", async () => void agents.halt(1, agent.id)],
-    ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
-    ["tool_forbidden", "another list of tools", (tx) => agents.update(tx, 1, "clerk", () => ({ tools: [] }))],
-    ["unknown_tool", "the connector's end", async () => catalogue.drop(1, "up")],
-  ])("is refused with %s by %s before it begins", async (code, _why, work) => {
-    const before = [sent, bench.entries().length];
-    await expect(justBefore(work, "up.echo")).rejects.toMatchObject({ code });
-    expect([sent, bench.entries().length]).toEqual(before);
-  });
-
-  test("is presented to a person before it begins, if it needs approval", async () => {
-    const before = sent;
-    calls.askThrough({ dispatch: async () => ({ task: "task_1", answer: () => null, leave: () => {} }) });
-    const asks = (tx: Tx) => agents.update(tx, 1, "clerk", () => ({ approvals: ["up.*"] }));
-    await expect(justBefore(asks, "up.echo")).rejects.toThrow("it waits for a person");
-    expect(sent).toBe(before);
-  });
-
-  test("is made if its agent changed only in other ways", async () => {
-    expect(
-      await justBefore((tx) => agents.update(tx, 1, "clerk", () => ({ maxSteps: 11 })), "up.echo"),
-    ).toEqual(said("done"));
-  });
-});
-
-describe("a call that costs something", () => {
-  let sent: Gate[];
-  beforeEach(() => {
-    sent = [];
-    catalogue.put(1, origin("paid"), ["*"], [tool("echo")], async () => {
-      const held = gate();
-      sent.push(held);
-      await held.opened;
-      return said("done");
-    });
-  });
-  const outcomes = () =>
-    bench
-      .entries()
-      .filter(({ phase }) => phase !== "intent")
-      .map(({ outcome, code, credits }) => [outcome, code ?? "", credits ?? 0]);
-
-  test.each<[code: string, why: string, work: (tx: Tx) => Promise<unknown>]>([
-    ["draining", "a drain", async () => void direct.running.drain()],
-    ["agent_stopped", "a stop of its agent", async () => void agents.halt(1, agent.id)],
-    ["agent_stopped", "a stop of its workspace", async () => void workspaces.halt(1)],
-    ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
-    ["tool_forbidden", "another list of tools", (tx) => agents.update(tx, 1, "clerk", () => ({ tools: [] }))],
-    ["unknown_tool", "the connector's end", async () => catalogue.drop(1, "paid")],
-  ])("is refused with %s by %s before it begins, and nothing of it is kept", async (code, _why, work) => {
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
-    await expect(justBefore(work)).rejects.toMatchObject({ code });
-    expect(sent).toHaveLength(0);
-    expect(bench.entries()).toEqual([]);
-    expect(budgets.reservations).toBe(0);
-    await direct.running.drain();
-  });
-
-  test("is presented to a person before it begins, once, if it needs approval", async () => {
-    const asked: string[] = [];
-    calls.askThrough({
-      async dispatch(_call, { tool }) {
-        asked.push(tool);
-        return { task: "task_1", answer: () => null, leave: () => {} };
-      },
-    });
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
-    const answer = justBefore((tx) => agents.update(tx, 1, "clerk", () => ({ approvals: ["paid.*"] })));
-    await expect(answer).rejects.toThrow("it waits for a person");
-    expect(asked).toEqual(["paid.echo"]);
-    expect(sent).toHaveLength(0);
-    expect(bench.entries()).toEqual([]);
-    expect(budgets.reservations).toBe(0);
-  });
-
-  test("is made with the tool that its connector offers by then under that name", async () => {
-    const answer = await justBefore(async () =>
-      catalogue.put(1, origin("paid"), ["*"], [tool("echo")], async () => said("new")),
-    );
-    expect(answer).toEqual(said("new"));
-    expect(sent).toHaveLength(0);
-    expect(outcomes()).toEqual([["succeeded", "", 5]]);
-  });
-
-  test("does not delay a drain while waiting for its budget: it is refused at once, and a call in flight continues", async () => {
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
-    const out = call("paid.echo");
-    await until(() => sent.length === 1);
-    const waits = call("paid.echo");
-    await bench.db.tx(async () => {});
-    const drained = direct.running.drain();
-    await expect(waits).rejects.toMatchObject({ status: 503, code: "draining" });
-    sent[0]?.open();
-    expect(await out).toEqual(said("done"));
-    await drained;
-    expect(sent).toHaveLength(1);
-    expect(outcomes()).toEqual([["succeeded", "", 5]]);
-    expect(budgets.reservations).toBe(0);
-  });
-
-  test("can end its wait for a budget, which a free call does not need", async () => {
-    upstream(async () => said("free"));
-    const own = new AbortController();
-    let made = 0;
-    const Usual = globalThis.AbortController;
-    globalThis.AbortController = class extends Usual {
-      constructor() {
-        super();
-        made += 1;
-      }
-    };
-    try {
-      expect(await call("up.echo", own)).toEqual(said("free"));
-      expect(made).toBe(0);
-      const paid = call("paid.echo", own);
-      await until(() => sent.length === 1);
-      expect(made).toBe(1);
-      sent[0]?.open();
-      expect(await paid).toEqual(said("done"));
-    } finally {
-      globalThis.AbortController = Usual;
-    }
-  });
-
-  describe("keeps its reservation while its outcome cannot be written", () => {
-    const refuse = () =>
-      bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
-    const allow = () => bench.file.run("DROP TRIGGER full");
-    const charged = () => bench.file.query("SELECT SUM(credits) AS credits FROM spending").get();
-
-    beforeEach(async () => {
-      await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 10 }));
-      const out = call("paid.echo");
-      await until(() => sent.length === 1);
-      refuse();
-      sent[0]?.open();
-      await expect(out).rejects.toMatchObject({ code: "ledger_unavailable" });
-      expect(budgets.reservations).toBe(1);
-    });
-
-    test("until it can: it is then charged once, without a restart, and not again by the next start", async () => {
-      for (let seconds = 0; seconds < 3; seconds++) {
-        bench.clock.advance(1_000);
-        await expect(
-          bench.ledger.record(1, bench.call("tool.call", agent).draft("failed")),
-        ).rejects.toThrow();
-      }
-      expect([budgets.reservations, outcomes()]).toEqual([1, []]);
-      allow();
-      bench.clock.advance(1_000);
-      await until(() => budgets.reservations === 0);
-      expect(outcomes()).toEqual([["succeeded", "", 5]]);
-      expect(bench.entries().at(-1)?.detail).toEqual({ duration_ms: expect.any(Number), late_ms: 4_000 });
-      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
-      await direct.stop();
-      expect(outcomes()).toEqual([["succeeded", "", 5]]);
-      expect(charged()).toEqual({ credits: 5 });
-    });
-
-    test("until the next start if the process ends first: it is then charged once", async () => {
-      await direct.stop();
-      allow();
-      bench.clock.advance(10_000);
-      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
-      expect(outcomes()).toEqual([["failed", "unknown", 5]]);
-      expect(charged()).toEqual({ credits: 5 });
-    });
-
-    test("until the stop if the store can be written by then", async () => {
-      allow();
-      await direct.stop();
-      expect([outcomes(), charged(), budgets.reservations]).toEqual([
-        [["succeeded", "", 5]],
-        { credits: 5 },
-        0,
-      ]);
-    });
-  });
-
-  test("costs nothing if cancelled before it is sent, and its price once sent", async () => {
-    const abort = new AbortController();
-    abort.abort("cancelled");
-    expect((await call("paid.echo", abort)).isError).toBe(true);
-    expect(sent).toHaveLength(0);
-    const paid = call("paid.echo");
-    await until(() => sent.length === 1);
-    sent[0]?.open();
-    await paid;
-    expect(outcomes()).toEqual([
-      ["cancelled", "", 0],
-      ["succeeded", "", 5],
-    ]);
-    expect(budgets.reservations).toBe(0);
-  });
-
-  test.each(BY_CLIENT)("is cancelled by %s while waiting for its budget, and is not sent", async (_, end) => {
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
-    const out = call("paid.echo");
-    await until(() => sent.length === 1);
-    const abort = new AbortController();
-    const waits = call("paid.echo", abort);
-    await bench.db.tx(async () => {});
-    end(abort);
-    expect((await waits).isError).toBe(true);
-    sent[0]?.open();
-    await out;
-    expect(sent).toHaveLength(1);
-    expect(outcomes()).toEqual([
-      ["denied", "cancelled", 0],
-      ["succeeded", "", 5],
-    ]);
-    expect(budgets.reservations).toBe(0);
   });
 });

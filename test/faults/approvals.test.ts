@@ -44,7 +44,7 @@ describe("with a full disk", () => {
   test.each([
     ["a cancel", (id: string) => `/v1/tasks/${id}/cancel`, "task.cancel"],
     ["a stop", () => "/v1/agents/careful/stop", "oversight.stop"],
-  ])("%s holds, is recorded late, and nobody approves after it", async (_, pathOf, action) => {
+  ])("%s takes effect, is recorded late, and nobody can approve after it", async (_, pathOf, action) => {
     const { id, path } = await ask();
     await stage.fill();
     const ended = await stage.gateway.call("POST", pathOf(id));
@@ -63,7 +63,7 @@ describe("with a full disk", () => {
   });
 });
 
-test("an approval outlives a killed process: the next process takes the decision, and the call is made once", async () => {
+test("an approval survives a killed process: the next process takes the decision, and the call is made once", async () => {
   const directory = tempDir();
   const fake = startFakeModel();
   const tools = startScriptedMcp(["send"]);

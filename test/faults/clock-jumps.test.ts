@@ -64,7 +64,7 @@ const pending = async () =>
   (await call("GET", "/v1/approvals")).body.data as { task: string; call_id: string }[];
 
 describe.each(JUMPS)("a clock that is set %s", (_, ms) => {
-  test("ends no running task: its model has its whole timeout by the clock that does not jump", async () => {
+  test("does not end a running task: its model has its whole timeout by the monotonic clock", async () => {
     const { script, asked, open } = held({ chunks: ["done"] });
     stage.upstream.script("a", script);
     const id = await dispatch(stage.gateway, { agent: "plain" });
@@ -134,7 +134,7 @@ describe("what expires by date", () => {
     expect(task.tools_called).toMatchObject([{ status: "denied" }]);
   });
 
-  test("an idempotency key is kept when the clock is set back, and is gone a day later", async () => {
+  test("an idempotency key is kept when the clock is set back, and expires a day later", async () => {
     const send = async () =>
       (await call("POST", "/v1/tasks", { agent: "plain", prompt: "hi" }, { "idempotency-key": "k" })).body.id;
     const first = await send();

@@ -30,7 +30,7 @@ function logged(text: RegExp): Record<string, unknown>[] {
     .filter(({ message }) => text.test(message));
 }
 
-test("a server with too few descriptors does not start: one line says what to do", async () => {
+test("a server with too few descriptors does not start, and says in one line what to do", async () => {
   const { path, remove } = tempDir();
   try {
     const program = await withOpenFiles(100);
@@ -45,7 +45,7 @@ test("a server with too few descriptors does not start: one line says what to do
   }
 });
 
-test("a start says how many connections there may be, and warns where they are few", async () => {
+test("a start logs how many connections are possible, and warns if they are few", async () => {
   server = await serveWithOpenFiles(OPEN_FILES);
   expect(logged(/limit on open files/)).toMatchObject([
     { level: "warn", open_files: OPEN_FILES, connections: CONNECTIONS, streams: 120, reserve: 16 },
@@ -55,7 +55,7 @@ test("a start says how many connections there may be, and warns where they are f
   expect(logged(/limit on open files/)).toMatchObject([{ level: "info", connections: 8_192 - 1_024 }]);
 });
 
-test("past the cap, connections without a call are closed; calls and streams that are open go on", async () => {
+test("above the cap, connections without a call are closed, while open calls and streams continue", async () => {
   server = await serveWithOpenFiles(OPEN_FILES);
   const answer = gate();
   server.fake.script("talks", { chunks: ["half, ", "whole"], gate: answer.opened });
@@ -80,7 +80,7 @@ test("past the cap, connections without a call are closed; calls and streams tha
   expect(rest.at(-1)).toBe("task.finished");
 });
 
-test("past the cap, calls are told to come again, stops are taken, and everything is served once clients have left", async () => {
+test("above the cap, calls are told to retry and stops are accepted; everything is served once clients have left", async () => {
   server = await serveWithOpenFiles(OPEN_FILES);
   const { port, token, call } = server;
   const head = `POST /v1/tasks HTTP/1.1\r\nHost: gatehouse\r\nAuthorization: Bearer ${token}\r\n`;
@@ -103,7 +103,7 @@ test("past the cap, calls are told to come again, stops are taken, and everythin
   await until(async () => (await call("GET", "/v1/agents")).status === 200);
 });
 
-test("streams have a share of the connections, so that they leave room for calls", async () => {
+test("streams get only a share of the connections, which leaves room for calls", async () => {
   server = await serveWithOpenFiles(OPEN_FILES);
   const { call } = server;
   const opened: Response[] = [];

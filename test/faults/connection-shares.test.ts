@@ -122,7 +122,7 @@ describe.each([
     () => `${head("POST /mcp HTTP/1.1", ["Content-Type: application/json", "Content-Length: 60000"])}{`,
   ],
 ])("a workspace that opens 960 %s", (_name, bytes) => {
-  test("is no matter to another one's calls, sessions and streams", async () => {
+  test("does not affect another workspace's calls, sessions and streams", async () => {
     for (let group = 0; group < GROUPS; group++) {
       await crowd.join(server.port, GROUP, bytes());
       await Bun.sleep(50);

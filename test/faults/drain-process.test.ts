@@ -69,7 +69,7 @@ function expectSound(unfinished = 0): void {
   expect(open.length).toBe(unfinished);
 }
 
-test("one signal: it serves readers until the answer is there, then ends with 0", async () => {
+test("after one signal, the server serves readers until the answer is there, then ends with 0", async () => {
   const id = await dispatched();
   const ended = server.end("SIGTERM");
   await until(isDraining);
@@ -81,7 +81,7 @@ test("one signal: it serves readers until the answer is there, then ends with 0"
   expectSound();
 });
 
-test("a second signal does not wait for the answer, and still ends with 0 and everything saved", async () => {
+test("after a second signal, it does not wait for the answer, and still ends with 0 and everything saved", async () => {
   const id = await dispatched();
   const events = call("GET", `/v1/tasks/${id}/events`).then(allEvents);
   const ended = server.end("SIGTERM");
@@ -98,7 +98,7 @@ test("a second signal does not wait for the answer, and still ends with 0 and ev
   });
 });
 
-test("one signal on an idle server ends it with 0", async () => {
+test("after one signal, an idle server ends with 0", async () => {
   expect(await server.end("SIGTERM")).toBe(0);
   expectSound();
 });

@@ -62,7 +62,7 @@ async function later(condition: () => boolean | Promise<boolean>): Promise<void>
   await until(condition);
 }
 
-test("all that the gateway itself does is no foreign write", async () => {
+test("nothing that the gateway itself does counts as a foreign write", async () => {
   const document = { title: "A", text: "a sloop", scope: "/" };
   expect((await run(gateway, { agent: "plain" })).status).toBe("succeeded");
   const { body } = await gateway.call("POST", "/v1/vault/documents", { body: document });
@@ -82,7 +82,7 @@ test("all that the gateway itself does is no foreign write", async () => {
   expect(await entriesOf("ledger.foreign_write")).toEqual([]);
 });
 
-test("a stop holds while another program has the store's lock, and is recorded once it lets go", async () => {
+test("a stop takes effect while another program has the store's lock, and is recorded once the lock is free", async () => {
   const hold = held();
   model.script("a", hold.script);
   await dispatch(gateway, { agent: "plain" });
@@ -110,7 +110,7 @@ test("a stop holds while another program has the store's lock, and is recorded o
 describe("a database that was moved", () => {
   const away = () => `${path}.away`;
 
-  test("takes no call until it is back; meanwhile stops hold, and nothing is sent", async () => {
+  test("causes calls to be refused until it is back; stops take effect in the meantime, and nothing is sent", async () => {
     const hold = held();
     model.script("a", hold.script);
     await dispatch(gateway, { agent: "plain" });
@@ -134,7 +134,7 @@ describe("a database that was moved", () => {
     expect((await gateway.call("GET", "/v1/agents/plain")).body.status).toBe("stopped");
   });
 
-  test("keeps all that was acknowledged, even if the process ends before it is back", async () => {
+  test("loses nothing that was acknowledged, even if the process ends before it is back", async () => {
     renameSync(path, away());
     await later(isUnready);
     await gateway.gateway.stop();
@@ -149,7 +149,7 @@ describe("a database that was moved", () => {
   });
 });
 
-test("a database that was deleted takes no call, and a restart fails because it is missing", async () => {
+test("a deleted database causes calls to be refused, and a restart fails because it is missing", async () => {
   unlinkSync(path);
   await later(isUnready);
   const refused = await gateway.call("GET", "/v1/agents");

@@ -64,7 +64,7 @@ describe("a gateway in this process", () => {
     };
   }
 
-  test("sends no changed prompt of a queued task to a model, nor after the next start", async () => {
+  test("sends no changed prompt of a queued task to a model, even after the next start", async () => {
     const hold = held();
     model.script("a", hold.script);
     const first = await dispatch(gateway, { agent: "plain", prompt: "first" });
@@ -80,7 +80,7 @@ describe("a gateway in this process", () => {
     expect(sent()).not.toContain("attacker");
   });
 
-  test("sends no changed tool result of a waiting task to a model, nor after the next start", async () => {
+  test("sends no changed tool result of a waiting task to a model, even after the next start", async () => {
     model.script("a", (_, call) =>
       call === 0
         ? { toolCalls: [{ name: "time__now", arguments: {} }] }
@@ -104,7 +104,7 @@ describe("a gateway in this process", () => {
     expect(sent()).not.toContain("666");
   });
 
-  test("gives no rights to a token's row that is put back", async () => {
+  test("gives no rights to a token's row that was restored from an earlier copy", async () => {
     const body = { name: "evil", scopes: ["admin"] };
     const { id, secret } = (await gateway.call("POST", "/v1/tokens", { body })).body;
     const foreign = new Database(databasePath(dataDir));
@@ -119,7 +119,7 @@ describe("a gateway in this process", () => {
     expect((await issue(secret)).status).toBe(401);
   });
 
-  test("refuses everything, is not ready, and records it in each workspace", async () => {
+  test("refuses every call, is not ready, and records the write in each workspace", async () => {
     const other = await gateway.workspace("other");
     edit(dataDir, "UPDATE agents SET status = 'stopped'");
     for (const [method, path] of [
@@ -150,7 +150,7 @@ describe("a gateway in this process", () => {
     }
   });
 
-  test("posts nothing more to the webhook, which may be what somebody wrote", async () => {
+  test("posts nothing more to the webhook, which somebody may have changed", async () => {
     let posted = 0;
     using receiver = Bun.serve({
       port: 0,
@@ -181,7 +181,7 @@ describe("a gateway in this process", () => {
   }
 });
 
-test("`serve` ends with exit code 1 and says what to do; the next start resumes what was running", async () => {
+test("`serve` ends with exit code 1 and says what to do; the next start resumes running tasks", async () => {
   const directory = tempDir();
   const data = join(directory.path, "gatehouse-data");
   const answers = gate();

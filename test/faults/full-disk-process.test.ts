@@ -96,7 +96,7 @@ async function evidence(): Promise<Late[]> {
   return file.entries;
 }
 
-test("a stop is recorded late by itself, and lasts", async () => {
+test("a stop is recorded once there is room, without another call, and lasts", async () => {
   const hold = held();
   fake.script("talks", hold.script);
   const id = await dispatch();
@@ -121,7 +121,7 @@ test("a stop is recorded late by itself, and lasts", async () => {
   expect(fake.requests).toHaveLength(1);
 });
 
-test("killed with a stop that memory alone held: the task that was accepted is there, and goes on", async () => {
+test("an accepted task survives a kill that loses a stop held only in memory, and continues", async () => {
   const hold = held({ chunks: ["ok"] });
   fake.script("talks", hold.script);
   const id = await dispatch();
@@ -136,7 +136,7 @@ test("killed with a stop that memory alone held: the task that was accepted is t
   expect(entries.filter(({ action }) => action === "oversight.stop")).toEqual([]);
 });
 
-test("ended with a stop and cancels that memory alone held: in order, and the log has all of them", async () => {
+test("a process with a stop and cancels held only in memory ends in order, and logs all of them", async () => {
   const hold = held();
   fake.script("talks", hold.script);
   await call("POST", "/v1/agents", { name: "other", owner: "tests", memory_scope: "/" });
@@ -173,7 +173,7 @@ test("ended with a stop and cancels that memory alone held: in order, and the lo
   await evidence();
 });
 
-test("full and free again and again, killed now and then: nothing goes out without its intent, nothing accepted is lost", async () => {
+test("through repeated full disks and kills, nothing is sent without its intent, and nothing accepted is lost", async () => {
   const random = seeded(20_260_911);
   const accepted = new Set<string>();
   const refused: string[] = [];

@@ -78,16 +78,13 @@ test.each([
   ["a refused call whose body is still to come", REFUSED],
   ["a call, and then half a head", `GET /livez HTTP/1.1\r\nHost: gatehouse\r\n\r\n${HALF_A_HEAD}`],
   ["pages that nobody reads", PAGE.repeat(20)],
-])(
-  "connections with %s do not end the process: clients old and new are served meanwhile",
-  async (_, bytes) => {
-    server = await serveWithOpenFiles(OPEN_FILES);
-    // Pages beyond the places for strangers are refused in a few bytes. Those connections are idle then, and make room.
-    await survives(bytes, bytes !== PAGE.repeat(20));
-  },
-);
+])("connections with %s do not end the process: old and new clients are still served", async (_, bytes) => {
+  server = await serveWithOpenFiles(OPEN_FILES);
+  // Pages beyond the places for strangers are refused in a few bytes. Those connections are idle then, and make room.
+  await survives(bytes, bytes !== PAGE.repeat(20));
+});
 
-test("connections with half a head do not end the built program: clients old and new are served meanwhile", async () => {
+test("connections with half a head do not end the built program: old and new clients are still served", async () => {
   server = await serveWithOpenFiles(OPEN_FILES, BINARY);
   await survives(HALF_A_HEAD);
 });

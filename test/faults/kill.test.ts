@@ -48,7 +48,7 @@ describe("after every crash", () => {
     }
   });
 
-  test("the server starts, and answers what it is asked until the next one", () => {
+  test("the server starts, and answers every call until the next crash", () => {
     for (const { faults } of all.map(({ world }) => world)) {
       expect([...faults.of("answers"), ...faults.of("tasks"), ...faults.of("decisions")]).toEqual([]);
       expect(faults.of("end")).toEqual([]);
@@ -56,7 +56,7 @@ describe("after every crash", () => {
   });
 });
 
-describe("in the end", () => {
+describe("after all crashes", () => {
   test.each(Object.entries(CHECKS))("%s", (name, faultsIn) => {
     const found = all.map((evidence) => [...faultsIn(evidence)]);
     if (name === MEETINGS) expect(found.at(-1)).toEqual([]);

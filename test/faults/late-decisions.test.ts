@@ -143,11 +143,14 @@ async function holds(target: Target, steps: readonly Step[]): Promise<void> {
 test.each([
   ["an agent", anAgent],
   ["a workspace", aWorkspace],
-])("any order of stops, resumes and faults of %s", async (_of, make) => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 3, maxLength: 14 }), async (steps) =>
-      holds(await make(), steps),
-    ),
-    { numRuns: 60, examples: [[["full", "stop", "free", "stop", "resume", "look"]]] },
-  );
-});
+])(
+  "after any order of stops, resumes and faults of %s, the last acknowledged decision counts, and all are recorded in order",
+  async (_of, make) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 3, maxLength: 14 }), async (steps) =>
+        holds(await make(), steps),
+      ),
+      { numRuns: 60, examples: [[["full", "stop", "free", "stop", "resume", "look"]]] },
+    );
+  },
+);

@@ -88,7 +88,7 @@ async function endOfCalls() {
   return entries.filter(({ action, phase }) => action === "tool.call" && phase !== "single");
 }
 
-test("a call that needs nobody", async () => {
+test("a killed call without an approval is recorded as unknown, and not made again", async () => {
   const { out } = await callTool(admin);
   await until(() => upstream.calls.length === 1);
   await killTwice();
@@ -100,7 +100,7 @@ test("a call that needs nobody", async () => {
   expect(upstream.calls).toHaveLength(1);
 });
 
-test("a call that a person had approved: its task says so too, as its error", async () => {
+test("a killed call with an approval is recorded as unknown, and so is the error of its task", async () => {
   const agent = { name: "careful", owner: "tests", memory_scope: "a", approvals: ["up.*"] };
   expect((await call("POST", "/v1/agents", agent)).status).toBe(201);
   const token = (await call("POST", "/v1/tokens", { name: "t", agent: "careful" })).body.secret;

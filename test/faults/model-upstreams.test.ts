@@ -274,7 +274,7 @@ async function runInto({ steps, hangs }: Fault, tier: number) {
   return { task, events, outcome, asked: raw.requests.length - before };
 }
 
-test("an answer that is whole is charged and succeeds, its characters cut anywhere", async () => {
+test("a complete answer succeeds and is charged, wherever its characters are cut", async () => {
   const head = headOf({ ...STREAM, connection: "close" });
   raw.script(() => [head, chunkOf(HALF), chunkOf(OTHER_HALF), chunkOf(FINISH), LAST_CHUNK, "end"]);
   const task = await ended(stage.gateway, await dispatch(stage.gateway, { agent: "plain", tier: 2 }));
@@ -284,7 +284,7 @@ test("an answer that is whole is charged and succeeds, its characters cut anywhe
   await until(() => raw.answering === 0);
 });
 
-test("a kept connection that the provider ends below a request is a failed connection: the next model answers", async () => {
+test("a provider that closes a kept connection during a request is a failed connection: the next model answers", async () => {
   const end = gate();
   const whole = Buffer.concat([Buffer.from(headOf(STREAM)), chunkOf(WHOLE), Buffer.from(LAST_CHUNK)]);
   raw.script(() => [whole, end.opened, "end"]);
@@ -302,7 +302,7 @@ test("a kept connection that the provider ends below a request is a failed conne
   expect(raw.requests.length).toBe(requests);
 });
 
-describe("the next model answers where the first", () => {
+describe("the next model answers if the first", () => {
   test.each(NAMES)("%s", async (name) => {
     const fault = FAULTS[name] as Fault;
     const { task, events, outcome } = await runInto(fault, 1);
@@ -318,7 +318,7 @@ describe("the next model answers where the first", () => {
   });
 });
 
-describe("the task fails, and has no output, where the only model", () => {
+describe("the task fails without an output if the only model", () => {
   test.each(NAMES)("%s", async (name) => {
     const fault = FAULTS[name] as Fault;
     const { task, asked } = await runInto(fault, 2);
@@ -328,13 +328,13 @@ describe("the task fails, and has no output, where the only model", () => {
   });
 });
 
-test("a provider that sends an event without an end is left after some of it", async () => {
+test("a provider that sends an endless event is disconnected after part of it", async () => {
   const before = raw.sent;
   await runInto(FAULTS["sends an event without an end"] as Fault, 1);
   expect(raw.sent - before).toBeLessThan(64 * MIB);
 });
 
-test("a cancel while the provider hangs ends the task and lets go of the connection", async () => {
+test("a cancel while the provider hangs ends the task and closes the connection", async () => {
   raw.script(() => [headOf(STREAM), chunkOf(said("wrong ")), "hang"]);
   const id = await dispatch(stage.gateway, { agent: "plain", tier: 2 });
   const reading = openEvents(stage.gateway, id).then(allEvents);
@@ -344,7 +344,7 @@ test("a cancel while the provider hangs ends the task and lets go of the connect
   await until(() => raw.answering === 0);
 });
 
-test("after all of it the ledger holds, and nothing of the key has been logged", async () => {
+test("after all of this the ledger verifies, and no part of the key has been logged", async () => {
   expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   expect(logged.length).toBeGreaterThan(0);
   expect(logged.join("\n")).not.toContain(SECRET);

@@ -50,7 +50,7 @@ async function dispatch(prompt: string): Promise<string> {
 const asked = (prompt: string) =>
   fake.requests.filter(({ body }) => body.messages.some(({ content }) => content === prompt)).length;
 
-test("after three deaths over one step it is failed as interrupted, and the others run once", async () => {
+test("a task whose step has killed the process three times fails as interrupted, and the others run once", async () => {
   // The process is killed each time it asks for the poison, before the answer.
   fake.script("talks", ({ body }) =>
     body.messages.some(({ content }) => content === "poison") ? { hang: true } : { chunks: ["fine"] },

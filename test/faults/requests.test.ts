@@ -58,7 +58,7 @@ async function workspace(name: string, operator: string): Promise<string> {
   return String(secret);
 }
 
-test("other workspaces' tool calls go through while 256 tasks hang", async () => {
+test("other workspaces' tool calls are served while 256 tasks hang", async () => {
   const data = join(directory.path, "data");
   const config = join(directory.path, "gatehouse.yaml");
   writeFileSync(

@@ -37,40 +37,43 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test.each(["/v1/agents/plain", "/v1/workspace"])("of %s", async (path) => {
-  const running = await dispatch(gateway, { agent: "plain" });
-  await until(() => upstream.requests.length === 1);
-  const queued = await dispatch(gateway, { agent: "plain" });
-  file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
-  const stopped = await gateway.call("POST", `${path}/stop`);
-  expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
-  expect((await gateway.call("POST", `${path}/resume`)).status).toBe(503);
-  // Now the decision itself can be written, but the end of the task cannot.
-  file.run("DROP TRIGGER full");
-  file.run(
-    `CREATE TRIGGER full BEFORE INSERT ON ledger WHEN json_extract(CAST(NEW.bytes AS TEXT), '$.action') = 'task.dispatch'
+test.each(["/v1/agents/plain", "/v1/workspace"])(
+  "a resume waits until everything that the stop ended is written: %s",
+  async (path) => {
+    const running = await dispatch(gateway, { agent: "plain" });
+    await until(() => upstream.requests.length === 1);
+    const queued = await dispatch(gateway, { agent: "plain" });
+    file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
+    const stopped = await gateway.call("POST", `${path}/stop`);
+    expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
+    expect((await gateway.call("POST", `${path}/resume`)).status).toBe(503);
+    // Now the decision itself can be written, but the end of the task cannot.
+    file.run("DROP TRIGGER full");
+    file.run(
+      `CREATE TRIGGER full BEFORE INSERT ON ledger WHEN json_extract(CAST(NEW.bytes AS TEXT), '$.action') = 'task.dispatch'
      BEGIN SELECT RAISE(ABORT, 'full'); END`,
-  );
-  const refused = await gateway.call("POST", `${path}/resume`);
-  expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
-  file.run("DROP TRIGGER full");
-  const resumed = await gateway.call("POST", `${path}/resume`);
-  expect([resumed.status, resumed.body.status]).toEqual([200, "active"]);
+    );
+    const refused = await gateway.call("POST", `${path}/resume`);
+    expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
+    file.run("DROP TRIGGER full");
+    const resumed = await gateway.call("POST", `${path}/resume`);
+    expect([resumed.status, resumed.body.status]).toEqual([200, "active"]);
 
-  const crashed = `${dataDir}-crashed`;
-  cpSync(dataDir, crashed, { recursive: true });
-  upstream.script("a", { chunks: ["it ran again"] });
-  const second = await startGateway({ yaml, dataDir: crashed });
-  try {
-    for (const id of [running, queued]) {
-      expect(await ended(second, id)).toMatchObject({
-        status: "cancelled",
-        error: { code: "agent_stopped" },
-      });
+    const crashed = `${dataDir}-crashed`;
+    cpSync(dataDir, crashed, { recursive: true });
+    upstream.script("a", { chunks: ["it ran again"] });
+    const second = await startGateway({ yaml, dataDir: crashed });
+    try {
+      for (const id of [running, queued]) {
+        expect(await ended(second, id)).toMatchObject({
+          status: "cancelled",
+          error: { code: "agent_stopped" },
+        });
+      }
+      expect(unsettled(await ledger(second))).toEqual([]);
+    } finally {
+      await second.stop();
+      rmSync(crashed, { recursive: true, force: true });
     }
-    expect(unsettled(await ledger(second))).toEqual([]);
-  } finally {
-    await second.stop();
-    rmSync(crashed, { recursive: true, force: true });
-  }
-});
+  },
+);

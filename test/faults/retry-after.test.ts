@@ -58,11 +58,11 @@ async function runPast(ms: number, waitMs: number) {
   return { id, reading, asked: () => asked() - before };
 }
 
-describe("the task fails at once", () => {
+describe("a task with one model fails at once if Retry-After is", () => {
   test.each([
-    ["without Retry-After", {}],
-    ["where that is longer than ten seconds", { "retry-after": "3600" }],
-    ["where that is longer than the provider's timeout", { "retry-after": "7" }],
+    ["missing", {}],
+    ["longer than ten seconds", { "retry-after": "3600" }],
+    ["longer than the provider's timeout", { "retry-after": "7" }],
   ])("%s", async (_, headers) => {
     busyOnce(headers as Record<string, string>);
     expect(await ended(stage.gateway, await dispatch(stage.gateway, { agent: "plain" }))).toMatchObject({
@@ -73,7 +73,7 @@ describe("the task fails at once", () => {
   });
 });
 
-test("where another model may answer, it does, and nobody waits", async () => {
+test("another model answers without waiting", async () => {
   busyOnce({ "retry-after": "1" });
   const before = asked();
   const id = await dispatch(stage.gateway, { agent: "plain", tier: 2 });
@@ -82,7 +82,7 @@ test("where another model may answer, it does, and nobody waits", async () => {
 });
 
 test.each([429, 503])(
-  "after %d the last model is asked again when its time has come, and not before",
+  "after %d the last model is called again when its time has come, and not before",
   async (status) => {
     busyOnce({ "retry-after": "3" }, status);
     const run = await runPast(2_999, 3_000);
@@ -106,7 +106,7 @@ test.each([429, 503])(
   },
 );
 
-test("a cancel while it waits ends the task, and the model is not asked again", async () => {
+test("a cancel during the wait ends the task, and the model is not called again", async () => {
   busyOnce({ "retry-after": "4" });
   const run = await runPast(1_000, 4_000);
   const cancelled = await stage.gateway.call("POST", `/v1/tasks/${run.id}/cancel`);

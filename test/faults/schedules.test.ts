@@ -79,7 +79,7 @@ function setTimes(): void {
   database.close();
 }
 
-test("a time has one task, or is on record as missed, and no other", async () => {
+test("each time has exactly one task, or is recorded as missed", async () => {
   server = await serve([], options);
   await call("POST", "/v1/agents", { name: "helper", owner: "tests", memory_scope: "/" });
   for (let n = 0; n < 24; n++) {

@@ -25,7 +25,7 @@ async function recorded(action: string): Promise<LateEntry[]> {
   return body.data.filter(({ outcome }: LateEntry) => outcome === "succeeded");
 }
 
-test("signing in is refused, and works again by itself", async () => {
+test("signing in is refused, and works again once there is room", async () => {
   const { gateway } = stage;
   const link = await linkFor(gateway);
   const browser = await signIn(gateway);
@@ -46,7 +46,7 @@ test("signing in is refused, and works again by itself", async () => {
   expect((await gateway.call("POST", "/v1/session", { token: link })).status).toBe(401);
 });
 
-test("signing out ends the session at once, and is recorded when the disk takes it, as is ending another's", async () => {
+test("signing out, or ending another's session, takes effect at once, and is recorded once there is room", async () => {
   const { gateway, clock } = stage;
   await gateway.agent("helper");
   // The two that stay are the oldest, so in the list those that end come before them.

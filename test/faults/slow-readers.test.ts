@@ -122,7 +122,7 @@ test("fifty readers that read nothing delay neither the task nor others, cost li
   for (const { socket } of idle) socket.destroy();
 });
 
-test("a reader that reads a little at a time gets the whole stream, and one that leaves early disturbs nobody", async () => {
+test("a reader that reads little at a time gets the whole stream, and one that leaves early affects nobody", async () => {
   const { id, begin } = await longTask();
   const [trickle, leaver] = [await opened(id), await opened(id)];
   begin();

@@ -219,7 +219,7 @@ function httpFaults(type: string, piece: Uint8Array): Readonly<Record<string, Fa
   };
 }
 
-describe("a call of an HTTP API fails, and the task goes on, where the API", () => {
+describe("a call of an HTTP API fails, and the task continues, if the API", () => {
   const faults = httpFaults("text/plain", TEXT_START);
   test.each(Object.keys(faults))("%s", async (name) => {
     const { steps, hangs = false } = faults[name] as Fault;
@@ -235,7 +235,7 @@ describe("a call of an HTTP API fails, and the task goes on, where the API", () 
   });
 });
 
-describe("a call over Streamable HTTP fails, and the task goes on, where the server", () => {
+describe("a call over Streamable HTTP fails, and the task continues, if the server", () => {
   const answer = (id: number | string) =>
     JSON.stringify({
       jsonrpc: "2.0",
@@ -289,7 +289,7 @@ describe("a call over Streamable HTTP fails, and the task goes on, where the ser
   });
 });
 
-describe("a call over stdio fails, and the task goes on, where the program", () => {
+describe("a call over stdio fails, and the task continues, if the program", () => {
   const line = JSON.stringify({
     jsonrpc: "2.0",
     id: Number(CALL_ID),
@@ -310,7 +310,7 @@ describe("a call over stdio fails, and the task goes on, where the program", () 
   });
 });
 
-describe("an answer that is cut within a character, and then goes on, comes whole", () => {
+describe("an answer that is cut within a character, and then continues, arrives complete", () => {
   test("from an HTTP API", async () => {
     await connectApi(() => [
       headOf({ "content-type": "text/plain", "transfer-encoding": "chunked" }),
@@ -343,7 +343,7 @@ describe("an answer that is cut within a character, and then goes on, comes whol
   });
 });
 
-test("a body without an end is read as far as it is shown", async () => {
+test("an endless body is read only as far as it is shown", async () => {
   await connectApi(() => [
     headOf({ "content-type": "text/plain", "transfer-encoding": "chunked" }),
     () => Buffer.from(chunkOf("x".repeat(MIB))).toString(),

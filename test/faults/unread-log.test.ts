@@ -48,7 +48,7 @@ async function serveUnread(shell: string) {
   return { child, url };
 }
 
-test("a server goes on when the reader of its log has gone", async () => {
+test("a server continues when the reader of its log has gone", async () => {
   const { child, url } = await serveUnread('exec "$@"');
   await child.stderr.cancel();
   await makeItLog(url);
@@ -57,7 +57,7 @@ test("a server goes on when the reader of its log has gone", async () => {
   expect(await child.exited).toBe(0);
 });
 
-test.skipIf(!existsSync("/dev/full"))("a server goes on when its log's disk is full", async () => {
+test.skipIf(!existsSync("/dev/full"))("a server continues when its log's disk is full", async () => {
   const { child, url } = await serveUnread('exec "$@" 2>/dev/full');
   await makeItLog(url);
   expect((await fetch(`${url}/livez`)).status).toBe(200);
@@ -66,7 +66,7 @@ test.skipIf(!existsSync("/dev/full"))("a server goes on when its log's disk is f
 });
 
 test.skipIf(!existsSync("/dev/full"))(
-  "a verb whose output cannot be written ends with 1, in one line",
+  "a verb whose output cannot be written ends with 1 and one line",
   async () => {
     const program = ["/bin/sh", "-c", 'exec "$@" >/dev/full', "sh", ...(await fromSources())];
     const { code, stderr } = await run(["config", "show"], { cwd: directory.path, program });
@@ -94,7 +94,7 @@ const logged = (server: ServerProcess, message: string) =>
     .map((line) => JSON.parse(line))
     .filter((line) => line.message.startsWith(message));
 
-test("a promise that fails with nobody waiting for it is logged, and the server goes on", async () => {
+test("a rejected promise that nobody awaits is logged, and the server continues", async () => {
   const server = await serveFaulty();
   process.kill(server.pid, "SIGUSR1");
   await until(() => logged(server, "a promise failed and nobody waited for it").length === 1);
@@ -102,7 +102,7 @@ test("a promise that fails with nobody waiting for it is logged, and the server 
   expect(await server.end("SIGTERM")).toBe(0);
 });
 
-test("an error that is not caught closes the store in order, and ends the server with 1", async () => {
+test("an uncaught error closes the store in order, and ends the server with 1", async () => {
   const server = await serveFaulty();
   process.kill(server.pid, "SIGUSR2");
   await until(() => !existsSync(`/proc/${server.pid}/fd/0`));

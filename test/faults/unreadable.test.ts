@@ -84,7 +84,7 @@ async function later(condition: () => boolean | Promise<boolean>): Promise<void>
 const recorded = async (action: string) =>
   (await ledger(gateway)).filter((entry) => entry.action === action && entry.outcome === "succeeded");
 
-test("a running task is cancelled", async () => {
+test("a running task can be cancelled", async () => {
   const hold = held();
   model.script("a", hold.script);
   const id = await dispatch(gateway, { agent: "plain" });
@@ -99,7 +99,7 @@ test("a running task is cancelled", async () => {
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("an agent is stopped, with its running and waiting tasks", async () => {
+test("an agent can be stopped, with its running and waiting tasks", async () => {
   const hold = held();
   model.script("a", hold.script);
   const ids = [await dispatch(gateway, { agent: "plain" })];
@@ -121,7 +121,7 @@ test("an agent is stopped, with its running and waiting tasks", async () => {
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("what only the store knows is refused: a waiting task, another tenant's task, a token never seen before", async () => {
+test("a decision that needs the store is refused: on a waiting task, on another tenant's task, by an unknown token", async () => {
   const hold = held();
   model.script("a", hold.script);
   const running = await dispatch(gateway, { agent: "plain" });

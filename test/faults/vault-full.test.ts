@@ -156,7 +156,7 @@ async function whole(): Promise<void> {
 
 describe("a full disk", () => {
   test.each([0, 2, 8, 40, 120])(
-    "%d pages on keeps nothing of a long document, and the next one works",
+    "that fills up %d pages later keeps nothing of a long document, and the next one works",
     async (pages) => {
       const first = await write("A sloop has one mast.");
       await fill(pages);
@@ -176,7 +176,7 @@ describe("a full disk", () => {
     },
   );
 
-  test("leaves the old document where it was to be replaced", async () => {
+  test("keeps the old document if it was to be replaced", async () => {
     const id = await write(longText("old", 40));
     await fill(3);
     expect(await failure(write(longText("new", 300), id))).toBe("StoreUnavailable");
@@ -223,7 +223,7 @@ test.each([
   },
 );
 
-test("a store that turned read-only takes nothing and loses nothing, and goes on when it can be written again", async () => {
+test("a store that became read-only accepts nothing and loses nothing, and works once it can be written again", async () => {
   const id = await write(longText("old", 20));
   await db.tx((tx) => tx.get("PRAGMA query_only = ON"));
   expect(await failure(write(longText("new", 5)))).toBe("StoreUnavailable");

@@ -154,21 +154,21 @@ beforeAll(async () => {
 afterAll(() => directory.remove());
 
 describe("after every crash", () => {
-  test("enough was acknowledged, and enough lost, for this to mean anything", () => {
+  test("enough documents were acknowledged, and enough were lost, to be meaningful", () => {
     expect(answers()).toBeGreaterThanOrEqual(ROUNDS * 5);
     expect(answered.written).toBeGreaterThan(ROUNDS);
     expect(answered.lost).toBeGreaterThan(0);
     expect(answered.replaced + answered.removed).toBeGreaterThan(0);
   });
 
-  test("each document that was acknowledged is there with its text, and each that was removed is gone", () => {
+  test("each acknowledged document is there with its text, and each removed one is gone", () => {
     const texts = new Map(listed.map(({ id, text }) => [id, text]));
     for (const { id, may } of known) {
       if (id !== null) expect(may).toContain(texts.get(id) ?? null);
     }
   });
 
-  test("each that is there is whole: its text is one that was sent, as its hash says, and words find it", () => {
+  test("each document is complete: its text was sent, matches its hash, and is found by its words", () => {
     for (const { id, text, content_hash } of listed) {
       expect(tried.has(text)).toBe(true);
       expect(content_hash).toBe(new Bun.CryptoHasher("sha256").update(text).digest("hex"));
@@ -176,12 +176,12 @@ describe("after every crash", () => {
     }
   });
 
-  test("no row of the vault is without its document, and none lacks its index or its vector", () => {
+  test("each row of the vault has its document, and each document its index and its vector", () => {
     expect(faultsAfterStart).toEqual(Array(faultsAfterStart.length).fill([]));
     expect(vaultFaults(join(data, "gatehouse.db"))).toEqual([]);
   });
 
-  test("of texts that are not there any more, no file holds anything", () => {
+  test("no file contains any part of removed texts", () => {
     const there = new Set(listed.map(({ text }) => text));
     const bytes = readFileSync(join(data, "gatehouse.db"));
     const gone = [...tried].filter((text) => !there.has(text));
@@ -189,7 +189,7 @@ describe("after every crash", () => {
     expect(gone.filter((text) => bytes.includes(text.slice(0, 60)))).toEqual([]);
   });
 
-  test("the chain holds", () => {
+  test("the ledger's chain is intact", () => {
     expect(chainFaults(readFile(join(data, "gatehouse.db")).rows)).toEqual([]);
   });
 });

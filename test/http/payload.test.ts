@@ -1,58 +1,33 @@
-/**
- * `DELETE /v1/ledger/:seq/payload` removes a prompt, an output or arguments. The evidence about them stays complete.
- */
+/** `DELETE /v1/ledger/:seq/payload` removes prompts, outputs and arguments. The evidence about them stays complete. */
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { readFile } from "../faults/support.ts";
 import { chainFaults } from "../ledger/support.ts";
-import { connect } from "../mcp/support.ts";
-import { FakeClock } from "../support/clock.ts";
 import { allEvents, outline } from "../support/events.ts";
 import type { Behaviour, Script } from "../support/fake-model.ts";
-import { ownConnection } from "../support/own-connection.ts";
-import {
-  dispatch,
-  type Entry,
-  ended,
-  held,
-  ledger,
-  openEvents,
-  run,
-  type Stage,
-  startStage,
-  until,
-} from "../tasks/support.ts";
+import { dispatch, ended, held, ledger, openEvents, run } from "../tasks/support.ts";
 import { leftovers } from "../vault/files-support.ts";
+import {
+  ANSWER,
+  ARGUMENT,
+  entriesOf,
+  erase,
+  events,
+  lastErasure,
+  left,
+  PROMPT,
+  payloads,
+  read,
+  script,
+  stage,
+  TASK,
+  TEXTS,
+  useStage,
+} from "./payload-support.ts";
 
-let stage: Stage;
-let clock: FakeClock;
-
-beforeEach(async () => {
-  clock = new FakeClock();
-  stage = await startStage({ clock, tiers: { 1: ["a"] } });
-  await stage.gateway.agent("scout", { max_steps: 100 });
-});
-
-afterEach(() => stage.stop());
-
-const PROMPT = "whither goes the obnubilated quagga";
-const ASIDE = "Let me look at the verisimilitude.";
-const ARGUMENT = "Antarctica/Troll";
-const RESULT = "Antarctica/Troll";
-const ANSWER = "It went to the gossamer vaultling, they say.";
-const TEXTS = { PROMPT, ASIDE, ARGUMENT, ANSWER };
-const TASK = { agent: "scout", prompt: PROMPT, tools: ["time.now"] };
-
-/** Scripts a model that says something, asks for the time in a place with a recognisable name, and answers. */
-function script(): void {
-  stage.upstream.script("a", ({ body }) =>
-    body.messages.at(-1)?.role === "tool"
-      ? { chunks: [ANSWER.slice(0, 10), ANSWER.slice(10)] }
-      : { chunks: [ASIDE], toolCalls: [{ name: "time__now", arguments: { time_zone: ARGUMENT } }] },
-  );
-}
+useStage();
 
 /** Scripts the call of this number with `at`, and all others with `others`. */
 function scriptAt(number: number, at: Script, others: Behaviour): void {
@@ -60,38 +35,6 @@ function scriptAt(number: number, at: Script, others: Behaviour): void {
     if (index !== number) return others;
     return typeof at === "function" ? at(call, index) : at;
   });
-}
-
-const erase = (seq: number | string, token?: string) =>
-  stage.gateway.call("DELETE", `/v1/ledger/${seq}/payload`, token === undefined ? {} : { token });
-const read = async (id: string) => (await stage.gateway.call("GET", `/v1/tasks/${id}`)).body;
-const events = async (id: string) => allEvents(await openEvents(stage.gateway, id));
-const left = (texts: Readonly<Record<string, string>> = TEXTS) => leftovers(stage.gateway.dataDir, texts);
-
-/** A task's entries by their meaning. */
-async function entriesOf(task: string) {
-  const entries = (await ledger(stage.gateway)).filter((entry) => entry.task === task);
-  const seqOf = (action: string, phase: string) =>
-    entries.find((entry) => entry.action === action && entry.phase === phase)?.seq ?? 0;
-  return {
-    dispatch: seqOf("task.dispatch", "intent"),
-    finish: seqOf("task.dispatch", "outcome"),
-    model: seqOf("model.call", "intent"),
-    call: seqOf("tool.call", "intent"),
-    result: seqOf("tool.call", "outcome"),
-  };
-}
-
-const lastErasure = async (): Promise<Entry | undefined> =>
-  (await ledger(stage.gateway)).findLast(({ action }) => action === "payload.erase");
-
-/** The payloads in the file. */
-function payloads(): { seq: number; kind: string }[] {
-  const file = new Database(databasePath(stage.gateway.dataDir), { readonly: true });
-  try {
-    return file.query<{ seq: number; kind: string }, []>("SELECT seq, kind FROM payloads ORDER BY seq").all();
-  } finally {
-  }
 }
 
 describe("is refused", () => {
@@ -291,138 +234,3 @@ describe("of the entry of a task's dispatch", () => {
     }
   });
 });
-
-describe("of one entry of a task", () => {
-  let task: Awaited<ReturnType<typeof read>>;
-  let entries: Awaited<ReturnType<typeof entriesOf>>;
-
-  beforeEach(async () => {
-    script();
-    task = await run(stage.gateway, TASK);
-    entries = await entriesOf(task.id);
-  });
-
-  test("arguments are removed from the task, its events and the files, and nothing else is", async () => {
-    expect((await erase(entries.call)).status).toBe(204);
-    expect((await lastErasure())?.detail).toEqual({
-      payloads: `${entries.call}.input`,
-      reason: "requested",
-      target_seq: entries.call,
-    });
-    // The tool's result repeats its argument.
-    await erase(entries.result);
-    expect(left({ ARGUMENT, RESULT })).toEqual([]);
-    const after = await read(task.id);
-    expect(after).toEqual({ ...task, tools_called: [{ ...task.tools_called[0], arguments: null }] });
-    const stream = await events(task.id);
-    expect(stream.at(-1)?.data).toEqual(after);
-    expect(
-      stream
-        .filter(({ event }) => event === "output.delta")
-        .map(({ data }) => data.text)
-        .join(""),
-    ).toBe(ASIDE + ANSWER);
-  });
-
-  test("a result is removed from the files; no event has it", async () => {
-    const before = await events(task.id);
-    expect((await erase(entries.result)).status).toBe(204);
-    expect(payloads()).not.toContainEqual({ seq: entries.result, kind: "output" });
-    expect(payloads()).toHaveLength(3);
-    expect(await events(task.id)).toEqual(before);
-    expect(await read(task.id)).toEqual(task);
-  });
-
-  test("an output is removed with everything that the model said, and the prompt stays", async () => {
-    expect((await erase(entries.finish)).status).toBe(204);
-    expect(left({ ANSWER, ASIDE })).toEqual([]);
-    const after = await read(task.id);
-    expect(after).toEqual({ ...task, output: null });
-    const stream = await events(task.id);
-    expect(stream.at(-1)?.data).toEqual(after);
-    expect(stream.map(({ event }) => event)).not.toContain("output.delta");
-  });
-
-  test("texts erased one by one stay erased when the rest is erased, in any order", async () => {
-    for (const seq of [entries.finish, entries.call, entries.result, entries.dispatch]) {
-      expect((await erase(seq)).status).toBe(204);
-    }
-    expect([left(), payloads()]).toEqual([[], []]);
-    expect((await events(task.id)).at(-1)?.data).toEqual(await read(task.id));
-  });
-
-  test("erasing all of them at the same time leaves nothing, and names each payload once", async () => {
-    const named = [...Object.values(entries), ...Object.values(entries)].filter(
-      (seq) => seq !== entries.model,
-    );
-    const answers = await Promise.all(named.map((seq) => erase(seq)));
-    expect(answers.map(({ status }) => status)).toEqual(named.map(() => 204));
-    expect([left(), payloads()]).toEqual([[], []]);
-    expect((await events(task.id)).at(-1)?.data).toEqual(await read(task.id));
-    const records = (await ledger(stage.gateway)).map(parseErasure);
-    const all = records.flatMap((erasure) => (erasure && "payloads" in erasure ? erasure.payloads : []));
-    expect(namesOf(all)).toBe(
-      `${entries.dispatch}.input ${entries.call}.input ${entries.result}.output ${entries.finish}.output`,
-    );
-  });
-});
-
-test("a direct call over MCP is erased by its two entries", async () => {
-  const client = await connect(stage.gateway);
-  await client.call("time__now", { time_zone: ARGUMENT });
-  const calls = (await ledger(stage.gateway)).filter(({ action }) => action === "tool.call");
-  expect(calls.map(({ phase, task }) => [phase, task ?? null])).toEqual([
-    ["intent", null],
-    ["outcome", null],
-  ]);
-  for (const { seq, phase } of calls) {
-    expect((await erase(seq)).status).toBe(204);
-    const kind = phase === "intent" ? "input" : "output";
-    expect((await lastErasure())?.detail).toMatchObject({ payloads: `${seq}.${kind}` });
-  }
-  expect(left({ ARGUMENT })).toEqual([]);
-});
-
-test("texts that the store refused to erase are erased by the next call", async () => {
-  script();
-  const task = await run(stage.gateway, TASK);
-  const { dispatch: seq } = await entriesOf(task.id);
-  const file = ownConnection(stage.gateway.dataDir);
-  file.run("CREATE TRIGGER full BEFORE DELETE ON payloads BEGIN SELECT RAISE(ABORT, 'full'); END");
-  const answer = await erase(seq);
-  expect([answer.status, answer.body.code]).toEqual([503, "ledger_unavailable"]);
-  expect(payloads()).toHaveLength(4);
-  file.run("DROP TRIGGER full");
-  expect((await erase(seq)).status).toBe(204);
-  expect(left()).toEqual([]);
-});
-
-test("of 120 erased tasks among 160, no text is left anywhere once the store is rewritten", async () => {
-  // Texts of varying length, so the engine moves rows between pages and leaves copies behind.
-  const mark = (kind: string, n: number) =>
-    `~${kind}${String(n).padStart(3, "0")}~`.repeat(1 + ((n * 7_919) % 60));
-  stage.upstream.script("a", ({ body }) => {
-    const n = Number(/~p(\d+)~/.exec(String(body.messages.at(-1)?.content))?.[1]);
-    return { chunks: [mark("o", n)] };
-  });
-  const numbers = Array.from({ length: 160 }, (_, n) => n);
-  const seqs: number[] = [];
-  for (const n of numbers) {
-    const { id } = await run(stage.gateway, { agent: "scout", prompt: mark("p", n) });
-    const found = await stage.gateway.call("GET", "/v1/ledger?action=task.dispatch&order=desc&limit=2");
-    expect(found.body.data[1].task).toBe(id);
-    seqs.push(found.body.data[1].seq);
-  }
-  const order = numbers.map((n) => (n * 77) % numbers.length);
-  for (const n of order.slice(0, 120)) expect((await erase(seqs[n] ?? 0)).status).toBe(204);
-  const needles = (chosen: readonly number[]) =>
-    Object.fromEntries(
-      chosen.flatMap((n) => ["p", "o"].map((kind) => [`${kind}${n}`, mark(kind, n).slice(0, 6)])),
-    );
-  await until(() => {
-    clock.advance(5_000);
-    return left(needles(order.slice(0, 120))).length === 0;
-  });
-  const kept = needles(order.slice(120));
-  expect(new Set(left(kept).map((each) => each.split(" ")[0])).size).toBe(Object.keys(kept).length);
-}, 60_000);

@@ -145,3 +145,6 @@ export function chainFaults(rows: readonly Row[]): string[] {
   }
   return faults;
 }
+
+/** The number of migrations before ledgers had signed heads. */
+export const BEFORE_HEADS = 12;

@@ -1,60 +1,37 @@
-/**
- * `ledger.payload_days`: prompts, outputs and arguments are erased when they are old enough, also from tasks' events
- * and from every file.
- */
-import { afterAll, afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { cpSync, existsSync, mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+/** `ledger.payload_days`: old prompts, outputs and arguments are erased, also from tasks' events and from every file. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { cpSync } from "node:fs";
 import { databasePath } from "../../src/store/directory.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { finishedTask } from "../access/routes.ts";
-import { readFile } from "../faults/support.ts";
 import { accounts, expiryOf } from "../ledger/payload-support.ts";
-import { chainFaults, chainsOf, draft, listsOf, openLedger } from "../ledger/support.ts";
-import { FakeClock } from "../support/clock.ts";
+import { draft, openLedger } from "../ledger/support.ts";
 import { allEvents, outline } from "../support/events.ts";
-import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
-import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { ownConnection } from "../support/own-connection.ts";
-import { serveBriefly, tempDir } from "../support/process.ts";
-import { SEALS, sealsOf } from "../support/seals.ts";
-import { leftovers } from "../vault/files-support.ts";
-import { dispatch, ended, held, ledger, openEvents, run, until, yamlOf } from "./support.ts";
+import { tempDir } from "../support/process.ts";
+import { sealsOf } from "../support/seals.ts";
+import {
+  clock,
+  DAY_MS,
+  expired,
+  faults,
+  gateway,
+  HOUR_MS,
+  left,
+  SOUND,
+  script,
+  start,
+  stop,
+  TIME,
+  task,
+  upstream,
+  useDirectory,
+} from "./expire-support.ts";
+import { dispatch, ended, held, ledger, openEvents, run, until } from "./support.ts";
 
 // Each test waits for background work, on a machine that may be busy.
 setDefaultTimeout(60_000);
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-const ARGUMENT = "Antarctica/Troll";
-const TIME = { name: "time__now", arguments: { time_zone: ARGUMENT } };
-
-const clock = new FakeClock();
-const upstream = startFakeModel();
-let directory: ReturnType<typeof tempDir>;
-let gateway: TestGateway;
-let isOpen = false;
-
-beforeEach(() => {
-  directory = tempDir();
-});
-afterEach(async () => {
-  if (isOpen) await stop();
-  directory.remove();
-});
-afterAll(() => upstream.close());
-
-/** Starts a gateway on the test's directory, with one agent. */
-async function start(more = ""): Promise<void> {
-  const yaml = yamlOf(upstream.url, { tiers: { 1: ["a"] }, timeoutMs: 3_600_000 }) + more;
-  gateway = await startGateway({ clock, yaml, dataDir: directory.path });
-  isOpen = true;
-  if ((await gateway.call("GET", "/v1/agents/scout")).status === 404) await gateway.agent("scout");
-}
-
-async function stop(): Promise<void> {
-  isOpen = false;
-  await gateway.stop();
-}
+useDirectory();
 
 /** Moves only the wall clock, except for the last hour, in which expiry looks again. */
 function pass(days: number, lastMs = HOUR_MS): void {
@@ -62,36 +39,9 @@ function pass(days: number, lastMs = HOUR_MS): void {
   clock.advance(lastMs);
 }
 
-const task = (prompt: string) => run(gateway, { agent: "scout", prompt, tools: ["time.now"] });
 const read = async (id: string) => (await gateway.call("GET", `/v1/tasks/${id}`)).body;
+
 const events = async (id: string) => allEvents(await openEvents(gateway, id));
-const left = (...texts: string[]) => leftovers(gateway.dataDir, Object.fromEntries(texts.map((t) => [t, t])));
-const expired = async (token?: string) =>
-  (await ledger(gateway, token)).filter(({ action }) => action === "payload.expire");
-
-/** Stops the gateway and returns what is wrong with the store that it leaves; then another gateway starts. */
-async function faults(): Promise<unknown> {
-  const { dataDir } = gateway;
-  await stop();
-  const { rows, integrity } = readFile(databasePath(dataDir));
-  const db = openSqlite(databasePath(dataDir), { seals: sealsOf(dataDir) });
-  const chains = Map.groupBy(rows, ({ workspace_id }) => workspace_id);
-  const chain = [...chains.values()].flatMap(chainFaults);
-  const found = { integrity, chain, accounts: await accounts(db) };
-  await db.close();
-  await start();
-  return found;
-}
-const SOUND = { integrity: [{ integrity_check: "ok" }], chain: [], accounts: [] };
-
-function script(model: FakeModel = upstream): void {
-  model.script("a", ({ body }) => {
-    const [last, first] = [body.messages.at(-1), body.messages.find(({ role }) => role === "user")];
-    return last?.role === "tool"
-      ? { chunks: ["Answer to ", String(first?.content)] }
-      : { chunks: ["Looking. "], toolCalls: [TIME] };
-  });
-}
 
 describe("after 180 days", () => {
   test("older texts are gone, younger ones stay, and one entry says up to where", async () => {
@@ -347,92 +297,4 @@ test("an invented run erases nothing, and no entry vouches for texts erased by h
   }
   expect(bench.rows()).toHaveLength(3);
   await bench.close();
-});
-
-describe("a process that dies midway", () => {
-  test("between any two transactions leaves a consistent store, and the next run completes the work", async () => {
-    const bench = await openLedger();
-    try {
-      for (let n = 0; n < 300; n++) {
-        await bench.db.tx((tx) =>
-          bench.ledger.append(tx, 1, { ...draft(), input: `in ${n}`, output: `out ${n}` }),
-        );
-      }
-      bench.clock.advance(2 * DAY_MS);
-      const copies: string[] = [];
-      const copy = () => {
-        const path = join(directory.path, String(copies.length), "gatehouse.db");
-        mkdirSync(dirname(path));
-        for (const end of ["", "-wal"]) cpSync(bench.path + end, path + end);
-        copies.push(path);
-      };
-      copy();
-      await expiryOf(bench, { after: copy }).run();
-      expect(copies.length).toBeGreaterThan(9);
-      for (const [n, path] of copies.entries()) {
-        const db = openSqlite(path, { seals: SEALS });
-        expect(await accounts(db)).toEqual([]);
-        const { ledger, heads } = await chainsOf(db, dirname(bench.path), bench.clock);
-        const later = { db, clock: bench.clock, ledger, lists: listsOf(db, heads) };
-        await expiryOf(later).run();
-        expect(await accounts(db)).toEqual([]);
-        const rows = await db.all<{ detail: string }>(
-          "SELECT bytes->>'detail' AS detail FROM ledger WHERE bytes->>'action' = 'payload.expire'",
-        );
-        expect([n, rows.map(({ detail }) => JSON.parse(detail))]).toEqual([
-          n,
-          [{ payload_days: 1, payloads: 600, up_to: 300 }],
-        ]);
-        expect(await db.all("SELECT seq FROM payloads")).toEqual([]);
-        await db.close();
-      }
-    } finally {
-      await bench.close();
-    }
-  });
-
-  test("after its entry, but before the files lose the texts, leaves that to the next start", async () => {
-    script();
-    await start();
-    for (let n = 0; n < 60; n++) await task(`a heron of ${n}`);
-    // The clock's timers stand still from here on, so this gateway does not rewrite the files.
-    clock.setWall(clock.now() + 300 * DAY_MS);
-    await stop();
-    await start();
-    await until(async () => (await expired()).length > 0);
-    const dead = directory;
-    directory = tempDir();
-    cpSync(dead.path, directory.path, { recursive: true });
-    await stop();
-    dead.remove();
-    const database = databasePath(directory.path);
-    expect(existsSync(`${database}-wal`)).toBe(true);
-    await start();
-    await until(() => {
-      clock.advance(1_000);
-      return left("a heron of").length === 0;
-    });
-    expect(await faults()).toEqual(SOUND);
-  });
-
-  test("killed repeatedly while starting, erases each text once and records it", async () => {
-    script();
-    // A server with the system's clock must find these texts old.
-    clock.setWall(Date.now() - 300 * DAY_MS);
-    await start();
-    for (let n = 0; n < 60; n++) await task(`a heron of ${n}`);
-    await stop();
-    const env = { GATEHOUSE_DATA: directory.path };
-    for (const ms of [300, 450, 600, 750, 900]) await serveBriefly(ms, { cwd: directory.path, env });
-    clock.setWall(Date.now());
-    await start();
-    await until(async () => (await expired()).length > 0);
-    expect((await expired()).reduce((sum, { detail }) => sum + Number(detail?.payloads), 0)).toBe(240);
-    // If the last server died after the entry and before it rewrote the files, this one still has to do that.
-    await until(() => {
-      clock.advance(1_000);
-      return left("a heron of").length === 0;
-    });
-    expect(await faults()).toEqual(SOUND);
-  });
 });

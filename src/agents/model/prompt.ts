@@ -1,6 +1,5 @@
 import type { JsonObject, JsonValue, Message, ToolCall, ToolResult } from "../message.ts";
-import type { Tool } from "../tools/tool.ts";
-import type { Toolbox } from "../tools/toolbox.ts";
+import type { RunState } from "../run.ts";
 
 interface TextPart {
   type: "text";
@@ -41,53 +40,57 @@ export interface ProviderTool {
   inputSchema: Record<string, unknown>;
 }
 
-/** Converts a conversation for providers. Returns new objects for every call, because a provider may modify them. */
-export function toProviderPrompt(
-  instructions: string | undefined,
+/**
+ * Converts a conversation and the tools on offer for providers. Returns new objects for every call, because a provider
+ * may modify them.
+ */
+export function toProviderRequest(
+  run: RunState,
   messages: readonly Message[],
-  toolbox: Toolbox,
-): ProviderMessage[] {
-  const prompt: ProviderMessage[] = [];
+): { prompt: ProviderMessage[]; tools?: ProviderTool[] } {
+  const { instructions, toolbox } = run.options;
+  const nameOf = toolbox.toProvider;
+  const prompt = messages.flatMap((message) => toProviderMessage(message, nameOf));
   if (instructions !== undefined && instructions !== "") {
-    prompt.push({ role: "system", content: instructions });
+    prompt.unshift({ role: "system", content: instructions });
   }
-  for (const message of messages) {
-    switch (message.role) {
-      case "user":
-        prompt.push({ role: "user", content: [{ type: "text", text: message.text }] });
-        break;
-      case "assistant": {
-        const content: (TextPart | ToolCallPart)[] = message.toolCalls.map((call) => callPart(call, toolbox));
-        if (message.text !== "") content.unshift({ type: "text", text: message.text });
-        // Anthropic rejects empty messages.
-        if (content.length > 0) prompt.push({ role: "assistant", content });
-        break;
-      }
-      case "tool":
-        prompt.push({ role: "tool", content: message.results.map((result) => resultPart(result, toolbox)) });
-    }
-  }
-  return prompt;
+  const tools = toolbox.offered().map(
+    ({ name, description, inputSchema }): ProviderTool => ({
+      type: "function",
+      name: nameOf(name),
+      description,
+      inputSchema: { ...inputSchema },
+    }),
+  );
+  return tools.length === 0 ? { prompt } : { prompt, tools };
 }
 
-export function toProviderTools(tools: readonly Tool[], toolbox: Toolbox): ProviderTool[] {
-  return tools.map((tool) => ({
-    type: "function",
-    name: toolbox.toProvider(tool.name),
-    description: tool.description,
-    inputSchema: { ...tool.inputSchema },
-  }));
+type NameOf = (tool: string) => string;
+
+function toProviderMessage(message: Message, nameOf: NameOf): ProviderMessage[] {
+  switch (message.role) {
+    case "user":
+      return [{ role: "user", content: [{ type: "text", text: message.text }] }];
+    case "assistant": {
+      const content: (TextPart | ToolCallPart)[] = message.toolCalls.map((call) => callPart(call, nameOf));
+      if (message.text !== "") content.unshift({ type: "text", text: message.text });
+      // Anthropic rejects empty messages.
+      return content.length > 0 ? [{ role: "assistant", content }] : [];
+    }
+    case "tool":
+      return [{ role: "tool", content: message.results.map((result) => resultPart(result, nameOf)) }];
+  }
 }
 
 export function isJsonObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function callPart(call: ToolCall, toolbox: Toolbox): ToolCallPart {
+function callPart(call: ToolCall, nameOf: NameOf): ToolCallPart {
   return {
     type: "tool-call",
     toolCallId: call.id,
-    toolName: toolbox.toProvider(call.tool),
+    toolName: nameOf(call.tool),
     // Providers accept only objects. The result tells the model that its arguments could not be read.
     input: isJsonObject(call.arguments) ? call.arguments : {},
     ...(call.signatures === undefined ? {} : { providerOptions: signed(call.signatures) }),
@@ -99,11 +102,11 @@ function signed(signatures: Readonly<Record<string, string>>): Record<string, { 
   return Object.fromEntries(entries.map(([provider, thoughtSignature]) => [provider, { thoughtSignature }]));
 }
 
-function resultPart(result: ToolResult, toolbox: Toolbox): ToolResultPart {
+function resultPart(result: ToolResult, nameOf: NameOf): ToolResultPart {
   return {
     type: "tool-result",
     toolCallId: result.id,
-    toolName: toolbox.toProvider(result.tool),
+    toolName: nameOf(result.tool),
     output: resultOutput(result),
   };
 }

@@ -119,7 +119,7 @@ export class ResponseCollector {
   toolCalls(): readonly ToolCall[] {
     return this.#calls.map(({ toolCallId, toolName, input, signatures }) => ({
       id: this.#run.callId(toolCallId),
-      tool: this.#run.settings.toolbox.fromProvider(toolName),
+      tool: this.#run.options.toolbox.fromProvider(toolName),
       arguments: parseArguments(input),
       ...(signatures === undefined ? {} : { signatures }),
     }));

@@ -1,7 +1,7 @@
 import type { Message } from "../message.ts";
 import type { RunState } from "../run.ts";
 import type { NamedModel } from "./model.ts";
-import { toProviderPrompt, toProviderTools } from "./prompt.ts";
+import { toProviderRequest } from "./prompt.ts";
 import type { StreamPart } from "./response.ts";
 
 /** One request to one model. */
@@ -53,14 +53,8 @@ export class Upstream {
    * does not react.
    */
   async open({ candidate, messages }: ModelRequest): Promise<void> {
-    const { instructions, toolbox } = this.#run.settings;
-    const tools = toProviderTools(this.#run.offeredTools(), toolbox);
     const { signal } = this.#controller;
-    const options = {
-      prompt: toProviderPrompt(instructions, messages, toolbox),
-      ...(tools.length === 0 ? {} : { tools }),
-      abortSignal: signal,
-    };
+    const options = { ...toProviderRequest(this.#run, messages), abortSignal: signal };
     this.#wasAsked = true;
     const opening = (async () => candidate.model.doStream(options))();
     const stopped = new Promise<never>((_resolve, reject) => {

@@ -1,12 +1,11 @@
 import { describeArgumentErrors } from "../../base/errors.ts";
 import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../../base/json-limits.ts";
-import { AgentDenied, cancelled, RunFailure, ToolError } from "../errors.ts";
+import { cancelled, ToolError } from "../errors.ts";
 import type { AgentEvent } from "../events.ts";
-import type { RefusalCode } from "../hooks.ts";
+import { callAfter, callBefore, type RefusalCode } from "../hooks.ts";
 import type { JsonObject, JsonValue, ToolCall, ToolResult, ToolStatus } from "../message.ts";
 import { isJsonObject } from "../model/prompt.ts";
-import { isPromise, type RunState } from "../run.ts";
-import { toolOutput } from "./output.ts";
+import type { RunState } from "../run.ts";
 import type { Tool } from "./tool.ts";
 
 interface ToolCallOutcome {
@@ -30,32 +29,37 @@ export async function* callTool(run: RunState, call: ToolCall): AsyncGenerator<A
   if (run.signal.aborted) throw cancelled(run.signal);
   const outcome = await outcomeOf(run, call);
   const { status, output, durationMs } = outcome;
-  await after(run, call, outcome);
+  const info = { id, tool: name, arguments: call.arguments, ...outcome };
+  await callAfter(`The call to ${name}`, () => run.options.hooks.afterToolCall?.(info));
   yield { type: "tool.result", id, tool: name, status, durationMs, output };
   return { id, tool: name, status, output };
 }
 
 async function outcomeOf(run: RunState, call: ToolCall): Promise<ToolCallOutcome> {
-  const { toolbox, policy, maxToolOutputCharacters: limit } = run.settings;
+  const { toolbox, hooks } = run.options;
   const refused = (code: RefusalCode, output: string): ToolCallOutcome => {
-    return { status: "denied", code, output: toolOutput(output, limit), dispatched: false, durationMs: 0 };
+    return { status: "denied", code, output: toolOutput(run, output), dispatched: false, durationMs: 0 };
   };
-  const allows = (name: string): boolean => policy.allowTool?.(name) ?? true;
   const tool = toolbox.find(call.tool);
   if (!tool) {
-    const names = toolbox.tools.map(({ name }) => name).filter(allows);
+    const names = toolbox.offered().map(({ name }) => name);
     const known = names.length === 0 ? "No tools are available." : `The tools are: ${names.join(", ")}.`;
     return refused("unknown_tool", `There is no tool ${JSON.stringify(call.tool)}. ${known}`);
   }
-  if (!allows(tool.name))
+  if (!toolbox.isAllowed(tool.name))
     return refused("tool_forbidden", `The policy does not allow the tool ${tool.name}.`);
   if (!isJsonObject(call.arguments)) return refused("invalid_arguments", unreadable(call.arguments));
   const problem = invalid(tool, call.arguments);
   if (problem !== undefined) return refused("invalid_arguments", problem);
-  const reason = await before(run, call);
+  const { id, arguments: input } = call;
+  const info = { id, tool: tool.name, arguments: input, signal: run.signal };
+  const decision = await callBefore(`The call to ${tool.name}`, run.signal, () =>
+    hooks.beforeToolCall?.(info),
+  );
+  const reason = decision?.deny;
   if (reason !== undefined) return refused("refused_by_host", `The call was denied: ${reason}`);
   if (run.signal.aborted) return refused("cancelled", "The run was cancelled before the tool was called.");
-  return execute(run, tool, call.id, call.arguments);
+  return execute(run, tool, id, input);
 }
 
 function unreadable(given: JsonValue): string {
@@ -77,7 +81,7 @@ async function execute(
   callId: string,
   input: JsonObject,
 ): Promise<ToolCallOutcome> {
-  const { now, maxToolOutputCharacters } = run.settings;
+  const { now } = run.options;
   const startedAt = now();
   const ended = (status: ToolStatus, output: JsonValue, error?: unknown): ToolCallOutcome => ({
     status,
@@ -93,40 +97,34 @@ async function execute(
       run.signal.addEventListener("abort", stop, { once: true });
     });
     const working = (async () => tool.execute(input, { signal: run.signal, callId }))();
-    return ended("succeeded", toolOutput(await Promise.race([working, stopped]), maxToolOutputCharacters));
+    return ended("succeeded", toolOutput(run, await Promise.race([working, stopped])));
   } catch (error) {
     if (run.signal.aborted) {
       return ended("unknown", "The run was cancelled while the tool was running.", error);
     }
     // Other errors were not written for the model, and may contain secrets.
     const message = error instanceof ToolError ? error.message : `The tool ${tool.name} failed.`;
-    return ended("failed", toolOutput(message, maxToolOutputCharacters), error);
+    return ended("failed", toolOutput(run, message), error);
   } finally {
     run.signal.removeEventListener("abort", stop);
   }
 }
 
-/** The hook's reason for refusing the call, if it does. */
-async function before(run: RunState, call: ToolCall): Promise<string | undefined> {
-  const { id, tool, arguments: input } = call;
-  try {
-    const given = run.settings.hooks.beforeToolCall?.({ id, tool, arguments: input, signal: run.signal });
-    const decision = isPromise(given) ? await given : given;
-    return decision?.deny;
-  } catch (cause) {
-    if (cause instanceof AgentDenied) throw new RunFailure("denied", cause.message, cause);
-    if (run.signal.aborted) throw cancelled(run.signal);
-    throw new RunFailure("internal", `The call to ${tool} could not be prepared.`, cause);
-  }
+/**
+ * A tool's return value as shown to the model: text unchanged, everything else as in JSON (undefined is null). Too
+ * long, it becomes truncated text with a note.
+ * @throws TypeError if JSON cannot represent the value
+ */
+function toolOutput(run: RunState, value: unknown): JsonValue {
+  const limit = run.options.maxToolOutputCharacters;
+  if (typeof value === "string") return cut(value, limit);
+  const text = JSON.stringify(value) ?? "null";
+  if (text.length > limit) return cut(text, limit);
+  // Parsed again, so that later changes by the tool do not affect the conversation.
+  return JSON.parse(text);
 }
 
-async function after(run: RunState, call: ToolCall, outcome: ToolCallOutcome): Promise<void> {
-  const { id, tool, arguments: input } = call;
-  try {
-    const done = run.settings.hooks.afterToolCall?.({ id, tool, arguments: input, ...outcome });
-    if (isPromise(done)) await done;
-  } catch (cause) {
-    // A call without evidence must not be followed by another, and its result must not be used.
-    throw new RunFailure("internal", `The call to ${tool} could not be recorded.`, cause);
-  }
+function cut(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  return `${text.slice(0, limit)}\n[cut: the first ${limit} of ${text.length} characters]`;
 }

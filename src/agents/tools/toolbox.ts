@@ -1,3 +1,4 @@
+import type { RunPolicy } from "../hooks.ts";
 import { checkToolName, type Tool } from "./tool.ts";
 
 /** OpenAI's limit, the lowest of the large providers. */
@@ -5,7 +6,9 @@ const PROVIDER_NAME_LENGTH = 64;
 
 /** The tools of a run, with conversion between their own names and those for providers. */
 export interface Toolbox {
-  readonly tools: readonly Tool[];
+  /** The tools that the policy currently allows. */
+  offered(): readonly Tool[];
+  isAllowed(name: string): boolean;
   /** Finds a tool by its own name. */
   find(name: string): Tool | undefined;
   /** Also accepts names that are not tools of this run, since an earlier conversation may contain some. */
@@ -19,7 +22,7 @@ export interface Toolbox {
  * tools whose names need no change keep them, and later ones of the others are numbered.
  * @throws TypeError for an invalid or duplicate name
  */
-export function createToolbox(tools: readonly Tool[]): Toolbox {
+export function createToolbox(tools: readonly Tool[], policy: RunPolicy = {}): Toolbox {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
     checkToolName(tool.name);
@@ -42,8 +45,10 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
     }
     claim(name, shown);
   }
+  const isAllowed = (name: string): boolean => policy.allowTool?.(name) ?? true;
   return {
-    tools,
+    offered: () => tools.filter(({ name }) => isAllowed(name)),
+    isAllowed,
     find: (name) => byName.get(name),
     toProvider: (name) => outward.get(name) ?? providerName(name),
     fromProvider: (shown) => inward.get(shown) ?? shown,

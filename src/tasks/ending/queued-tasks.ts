@@ -1,8 +1,8 @@
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
-import { endTask, loadQueuedTask } from "./end-task.ts";
 import type { TaskInterruption } from "./interruption.ts";
 import type { EndingRetries } from "./retries.ts";
+import { endTask, loadQueuedTask } from "./retry-while-disk-full.ts";
 
 /**
  * The most tasks ended at once, each of which is in memory with its prompt. Waiting tasks take a few hundred bytes

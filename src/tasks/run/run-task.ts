@@ -1,6 +1,5 @@
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import { StoreUnavailable } from "../../store/db.ts";
-import { endTask, loadQueuedTask } from "../ending/end-task.ts";
 import type { TaskEnding } from "../ending/finish.ts";
 import {
   contradicted,
@@ -9,6 +8,7 @@ import {
   type RunSignals,
   unrecorded,
 } from "../ending/interruption.ts";
+import { endTask, loadQueuedTask } from "../ending/retry-while-disk-full.ts";
 import type { EventLog } from "../events/log.ts";
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";

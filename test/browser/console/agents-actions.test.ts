@@ -14,7 +14,7 @@ afterAll(() => stage.close());
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const status = async (name: string) => (await stage.gateway.call("GET", `/v1/agents/${name}`)).body.status;
 
-test("an agent is stopped and resumed behind a question, and not where the question is declined", async () => {
+test("an agent is stopped and resumed after a confirmation, and nothing happens if it is declined", async () => {
   const { gateway } = stage;
   await gateway.agent("brakes");
   const { page } = await stage.open("/agents/brakes");
@@ -32,7 +32,7 @@ test("an agent is stopped and resumed behind a question, and not where the quest
   expect(await status("brakes")).toBe("active");
 });
 
-test("an agent is archived once its name is typed, by keyboard alone, and a page on it says so", async () => {
+test("an agent is archived by keyboard once its name is typed, and its open pages say so", async () => {
   const { gateway } = stage;
   await gateway.agent("doomed");
   const watcher = await stage.open("/agents/doomed");

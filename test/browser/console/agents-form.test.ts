@@ -46,7 +46,7 @@ function bodies(page: Page, method: string): unknown[] {
   return sent;
 }
 
-test("what the server refuses stands at its field, and what was typed stays", async () => {
+test("a refusal by the server is shown at its field, and the input is kept", async () => {
   const { page } = await stage.open("/agents/-/new");
   await field(page, "Name").fill("Not A Name");
   await field(page, "Owner").fill("Ada");
@@ -71,7 +71,7 @@ test("what the server refuses stands at its field, and what was typed stays", as
   expect((await stage.gateway.call("GET", "/v1/agents/a-name")).status).toBe(404);
 });
 
-test("an agent is created by keyboard alone with the three fields that suffice, and nothing else is sent", async () => {
+test("an agent is created by keyboard with only the three required fields, and nothing else is sent", async () => {
   const { page } = await stage.open("/agents");
   await page.getByRole("link", { name: "Create an agent" }).first().focus();
   await page.keyboard.press("Enter");
@@ -97,7 +97,7 @@ test("an agent is created by keyboard alone with the three fields that suffice, 
   });
 });
 
-test("an agent is created with every field, while the matrix and the tools follow what is typed", async () => {
+test("an agent is created with every field, while the matrix and the tools follow the input", async () => {
   const { page } = await stage.open("/agents/-/new");
   await field(page, "Name").fill("whole");
   await field(page, "Owner").fill("Claims team");
@@ -140,7 +140,7 @@ test("an agent is created with every field, while the matrix and the tools follo
   });
 });
 
-test("a change sends what was changed, and no more", async () => {
+test("saving sends only what was changed", async () => {
   await stage.gateway.agent("edited", {
     description: "old",
     instructions: "keep",
@@ -180,7 +180,7 @@ test("a change sends what was changed, and no more", async () => {
   });
 });
 
-test("what is typed is not left behind unasked: by a link, by the browser's back, by a reload", async () => {
+test("a link, the browser's back button and a reload ask before discarding input", async () => {
   await stage.gateway.agent("guarded");
   const { page } = await stage.open("/agents");
   await page.getByRole("link", { name: "guarded", exact: true }).click();
@@ -214,7 +214,7 @@ test("what is typed is not left behind unasked: by a link, by the browser's back
   expect((await read("guarded")).owner).toBe("tests");
 });
 
-test("a change from elsewhere is followed while nothing is typed, and told of while something is", async () => {
+test("a change from elsewhere is shown at once, or announced while there is unsaved input", async () => {
   const { gateway } = stage;
   await gateway.agent("shared");
   const { page } = await stage.open("/agents/shared?tab=edit");
@@ -242,7 +242,7 @@ test("a change from elsewhere is followed while nothing is typed, and told of wh
   expect(await field(page, "Owner").inputValue()).toBe("Linus");
 });
 
-test("what is typed outlives a server that goes away, and is saved once it is back", async () => {
+test("input survives a lost server, and is saved once the server is back", async () => {
   const { gateway } = stage;
   await gateway.agent("patient");
   const { page } = await stage.open("/agents/patient?tab=edit");

@@ -38,17 +38,22 @@ const FORMS = [
   { scheme: "dark", width: 390 },
 ] as const;
 
-test.each(FORMS)("markup is text, the pages fit and everybody can use them: %o", async (options) => {
-  const { page, complaints, close } = await stage.open("/agents", options);
-  for (const [path, landmark] of PATHS) {
-    await page.goto(stage.at(path));
-    await page.getByText(landmark, { exact: true }).first().waitFor();
-    if (path !== "/agents") await page.getByText("Tier 1 tries").waitFor();
-    if (path.includes("markup")) expect(await page.evaluate<string>(TEXTS)).toContain(MARKUP);
-    expect(await page.evaluate<number>("document.querySelectorAll('main img, main script').length")).toBe(0);
-    expect(await axe(page)).toEqual([]);
-    await noSidewaysScroll(page);
-  }
-  expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
-  await close();
-});
+test.each(FORMS)(
+  "markup is shown as text, the pages fit, and axe finds nothing serious: %o",
+  async (options) => {
+    const { page, complaints, close } = await stage.open("/agents", options);
+    for (const [path, landmark] of PATHS) {
+      await page.goto(stage.at(path));
+      await page.getByText(landmark, { exact: true }).first().waitFor();
+      if (path !== "/agents") await page.getByText("Tier 1 tries").waitFor();
+      if (path.includes("markup")) expect(await page.evaluate<string>(TEXTS)).toContain(MARKUP);
+      expect(await page.evaluate<number>("document.querySelectorAll('main img, main script').length")).toBe(
+        0,
+      );
+      expect(await axe(page)).toEqual([]);
+      await noSidewaysScroll(page);
+    }
+    expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
+    await close();
+  },
+);

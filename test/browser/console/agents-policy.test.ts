@@ -82,7 +82,7 @@ test.each(POLICIES)("the matrix and the server agree on the policy %s", async (n
   }
 });
 
-test("the matrix says why a model is left out, and where it stands in the route", async () => {
+test("the matrix explains why a model is excluded, and its position in the route", async () => {
   const { tiers } = await actAs("why", {});
   const [first, second] = tiers;
   if (!first || !second) throw new Error("the tiers are missing");
@@ -121,6 +121,6 @@ test.each(TOOLS)("the list of tools and the server agree on the globs of %s", as
   );
 });
 
-test("patterns that match nothing are named", () => {
+test("patterns without a match are named", () => {
   expect(unmatched(["vault.*", "valt.*", "*"], ["vault.read"])).toEqual(["valt.*"]);
 });

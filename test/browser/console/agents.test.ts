@@ -17,7 +17,7 @@ const button = (page: Page, name: string) => page.getByRole("button", { name, ex
 const row = (page: Page, name: string) =>
   page.getByRole("row").filter({ has: page.getByRole("link", { name, exact: true }) });
 
-test("without an agent the list says what one is, and where the first is made", async () => {
+test("without agents, the list explains what an agent is and how to create the first one", async () => {
   const { page, complaints } = await stage.open("/agents");
   await page.getByRole("heading", { name: "There are no agents yet" }).waitFor();
   await page.getByRole("link", { name: "Create an agent" }).last().click();
@@ -26,7 +26,7 @@ test("without an agent the list says what one is, and where the first is made", 
   expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
 });
 
-test("who may not read agents is not shown what the server would refuse, and who may not write is shown no way to", async () => {
+test("a reader without the scope sees no agents, and one without the right to write sees no actions", async () => {
   await stage.gateway.agent("readable");
   const blind = await stage.gateway.token({ scopes: ["tasks:read"] });
   const none = await stage.open("/agents", { secret: blind });
@@ -52,7 +52,7 @@ test("who may not read agents is not shown what the server would refuse, and who
   expect(await page.getByRole("form").count()).toBe(0);
 });
 
-test("a token that acts as an agent changes none", async () => {
+test("a token that acts as an agent cannot change agents", async () => {
   const scopes = ["agents:read", "agents:write", "approvals:write"];
   const secret = await stage.gateway.token({ agent: "readable", scopes });
   const { page } = await stage.open("/agents/readable", { secret });
@@ -62,7 +62,7 @@ test("a token that acts as an agent changes none", async () => {
   await page.getByText("You are signed in as the agent readable").waitFor();
 });
 
-test("the list follows what is created, changed, stopped and archived elsewhere", async () => {
+test("the list follows agents that are created, changed, stopped and archived elsewhere", async () => {
   const { gateway } = stage;
   await gateway.agent("live", { owner: "Ada" });
   const { page } = await stage.open("/agents");
@@ -81,7 +81,7 @@ test("the list follows what is created, changed, stopped and archived elsewhere"
   await row(page, "readable").getByText("active").waitFor();
 });
 
-test("a search is by name and owner, and stands in the address", async () => {
+test("a search looks at names and owners, and is kept in the address", async () => {
   await stage.gateway.agent("findable", { owner: "Night shift" });
   const { page } = await stage.open("/agents");
   await page.getByLabel("Name or owner").fill("night FIND");
@@ -95,7 +95,7 @@ test("a search is by name and owner, and stands in the address", async () => {
   expect(page.url()).toBe(stage.at("/agents"));
 });
 
-test("signed out, an agent's address shows where to sign in, and then the agent", async () => {
+test("an agent's address asks a signed-out reader to sign in, and then shows the agent", async () => {
   await stage.gateway.agent("addressed", { description: "Has an address" });
   const { page } = await stage.browser.page();
   await page.goto(stage.at("/agents/addressed"));
@@ -115,7 +115,7 @@ test("signed out, an agent's address shows where to sign in, and then the agent"
   await page.getByRole("heading", { name: "There is no agent with this name" }).waitFor();
 });
 
-test("an agent's tasks appear and end as they do, and another agent's reading costs nothing", async () => {
+test("an agent's tasks appear and end live, and another agent's tasks cause no request", async () => {
   const { gateway, model } = stage;
   await gateway.agent("worker");
   const { page, requests } = await stage.open("/agents/worker");
@@ -144,7 +144,7 @@ test("an agent's tasks appear and end as they do, and another agent's reading co
   expect(reads()).toBe(before);
 });
 
-test("what a busy agent begins is read together", async () => {
+test("many new tasks of a busy agent are read with one request", async () => {
   const { gateway } = stage;
   await gateway.agent("busy");
   const { page, requests, close } = await stage.open("/agents/busy");

@@ -16,7 +16,7 @@ afterAll(() => stage.close());
 
 const shown = (page: Page, { page: path }: Asked) => page.waitForURL(stage.at(path));
 
-test("50 wait: ten are decided by keys alone, in the order of their deadlines", async () => {
+test("ten of 50 pending calls are decided by keyboard, in the order of their deadlines", async () => {
   for (let index = 0; index < WAITING; index++) {
     asked.push(await stage.ask({ arguments: { to: `person ${index}` } }));
   }
@@ -53,7 +53,7 @@ test("50 wait: ten are decided by keys alone, in the order of their deadlines", 
   expect(complaints).toEqual([]);
 });
 
-test("keys move through the list, keep the chosen one in sight, and decide nothing by themselves", async () => {
+test("keys move through the list, keep the selected call in view, and decide nothing by themselves", async () => {
   const { page } = await stage.open("/approvals");
   await rows(page).first().waitFor();
   const open = asked.slice(10);
@@ -86,7 +86,7 @@ test("keys move through the list, keep the chosen one in sight, and decide nothi
   expect((await stage.now(open[9] as Asked)).status).toBe("pending");
 });
 
-test("a reason and changed arguments that were typed are left after a question alone, also by the keys of the list", async () => {
+test("a typed reason or changed arguments are discarded only after a question, also by the keys of the list", async () => {
   const { page } = await stage.open((asked[15] as Asked).page);
   const ask = page.getByRole("dialog", { name: "Leave without saving?" });
   await bar(page).waitFor();
@@ -113,7 +113,7 @@ test("a reason and changed arguments that were typed are left after a question a
   expect((await stage.now(asked[15] as Asked)).status).toBe("pending");
 });
 
-test("a key that is held down approves nothing", async () => {
+test("holding down a key approves nothing", async () => {
   const each = asked[20] as Asked;
   const { page } = await stage.open(each.page);
   await bar(page).getByRole("button", { name: "Approve …" }).focus();
@@ -127,7 +127,7 @@ test("a key that is held down approves nothing", async () => {
   expect((await stage.now(each)).status).toBe("pending");
 });
 
-test("the keys are listed, and can be turned off for good", async () => {
+test("the keyboard shortcuts are listed, and can be turned off permanently", async () => {
   const { page } = await stage.open((asked[30] as Asked).page);
   await bar(page).waitFor();
   await page.keyboard.press("?");

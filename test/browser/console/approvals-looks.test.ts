@@ -13,7 +13,7 @@ afterAll(() => stage.close());
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [1_440, 390] as const) {
-    test(`with nothing there: ${scheme}, ${width} px`, async () => {
+    test(`an empty page: ${scheme}, ${width} px`, async () => {
       const { page, complaints, close } = await stage.open("/approvals", { scheme, width });
       await page.getByRole("heading", { name: "Nothing waits for a person" }).waitFor();
       expect(await axe(page)).toEqual([]);
@@ -24,7 +24,7 @@ for (const scheme of ["light", "dark"] as const) {
   }
 }
 
-test("some wait, and some were decided", async () => {
+test("pending and decided calls are shown together", async () => {
   for (const to of ["a", "b", "c"]) {
     const each = await stage.ask({ arguments: { to } });
     expect((await stage.decide(each, { decision: "deny", reason: `not to ${to}` })).status).toBe(200);
@@ -38,7 +38,7 @@ test("some wait, and some were decided", async () => {
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [1_440, 390] as const) {
-    test(`the list, a decision with its forms, and what was decided: ${scheme}, ${width} px`, async () => {
+    test(`the list, a decision with its forms, and decided calls: ${scheme}, ${width} px`, async () => {
       const { page, complaints, close } = await stage.open("/approvals", { scheme, width, height: 844 });
       const check = async () => {
         expect(await axe(page)).toEqual([]);

@@ -55,7 +55,7 @@ describe("arguments", () => {
     ["[]", "an object"],
     ["null", "an object"],
     ['"text"', "an object"],
-  ])("%j are none", (text, why) => {
+  ])("%j are not accepted", (text, why) => {
     const read = readArguments(text);
     expect("error" in read && read.error).toContain(why);
   });

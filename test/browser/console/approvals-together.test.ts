@@ -39,7 +39,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("two people approve, each in a browser of their own; one alone is not enough, and not twice", async () => {
+test("two people approve, each in their own browser; one approval is not enough, and nobody can approve twice", async () => {
   const asked = await stage.ask({ agent: "pair", arguments: { to: "both" } });
   const first = await stage.open(asked.page, { secret: ann });
   const other = await stage.open(asked.page, { secret: bo });
@@ -60,7 +60,7 @@ test("two people approve, each in a browser of their own; one alone is not enoug
   await bar(first.page).getByText("by Ann Lee, Bo Okonkwo").waitFor();
 });
 
-test("decided elsewhere while it is open: who did and why stands there, and nothing is left to press", async () => {
+test("a call that is decided elsewhere shows who decided and why, and offers no more buttons", async () => {
   const asked = await stage.ask({ arguments: { to: "elsewhere" } });
   const { page } = await stage.open(asked.page, { secret: ann });
   await bar(page).getByRole("button", { name: "Approve …" }).waitFor();
@@ -72,7 +72,7 @@ test("decided elsewhere while it is open: who did and why stands there, and noth
   expect(await bar(page).getByRole("button", { name: "Approve the call" }).count()).toBe(0);
 });
 
-test("a decision that comes too late is refused with words, and the view is what became of it", async () => {
+test("a decision that comes too late is refused with an explanation, and the page shows the outcome", async () => {
   const asked = await stage.ask({ arguments: { to: "too late" } });
   const { page, context } = await stage.browser.page();
   // The feed is cut off, so only the refusal can tell the page.
@@ -108,7 +108,7 @@ test("arguments that somebody changes are shown before they can be approved", as
   expect(await stage.now(asked)).toMatchObject({ status: "approved", arguments: { to: "after" } });
 });
 
-test("arguments that change just before a decision is taken are not approved by it", async () => {
+test("an approval does not cover arguments that change just before it is sent", async () => {
   const asked = await stage.ask({ agent: "pair", arguments: { to: "shown" } });
   const { page, context } = await stage.open(asked.page, { secret: ann });
   await bar(page).getByRole("button", { name: "Approve …" }).click();
@@ -131,7 +131,7 @@ test("arguments that change just before a decision is taken are not approved by 
   await stage.decide(asked, { decision: "deny" }, bo);
 });
 
-test("what expires while it is open says so, and leaves the list", async () => {
+test("a call that expires while it is open says so, and leaves the list", async () => {
   const asked = await stage.ask({ arguments: { to: "nobody" } });
   const { page } = await stage.open(asked.page, { secret: ann });
   await rows(page).getByText("nobody").waitFor();
@@ -142,7 +142,7 @@ test("what expires while it is open says so, and leaves the list", async () => {
   expect(await stage.now(asked)).toMatchObject({ status: "expired", decided_by: null });
 });
 
-test("a reason that was typed outlives a server that goes away, and is sent once it is back", async () => {
+test("a typed reason survives a lost server, and is sent once the server is back", async () => {
   const asked = await stage.ask({ arguments: { to: "patience" } });
   const other = await stage.ask({ arguments: { to: "gone meanwhile" } });
   const { page } = await stage.open(asked.page, { secret: ann });

@@ -13,14 +13,14 @@ afterAll(() => stage.close());
 const MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>";
 const HIDDEN = "safe\u202etxt.exe\u200b";
 
-test("who may not decide is told why, and nothing is asked for", async () => {
+test("a reader who may not decide is told why, and no approvals are requested", async () => {
   const secret = await stage.gateway.token({ name: "reader", scopes: ["tasks:read"] });
   const { page, requests } = await stage.open("/approvals", { secret });
   await page.getByText("approvals:write").waitFor();
   expect(requests.filter((url) => url.includes("/v1/approvals"))).toEqual([]);
 });
 
-test("a token that acts as an agent sees what that agent asks, and has no way to decide", async () => {
+test("a token that acts as an agent sees what that agent requests, and cannot decide", async () => {
   const asked = await stage.ask({ arguments: { to: "agents" } });
   const other = await stage.ask({ agent: "pair", arguments: { to: "others" } });
   const scopes = ["approvals:write"];
@@ -39,7 +39,7 @@ test("a token that acts as an agent sees what that agent asks, and has no way to
   for (const each of [asked, other]) await stage.decide(each, { decision: "deny" });
 });
 
-test("nothing waits: what lands here, until something does, live and in the title", async () => {
+test("an empty list explains what will appear here, and a new call appears live and in the title", async () => {
   const { page } = await stage.open("/approvals");
   await page.getByRole("heading", { name: "Nothing waits for a person" }).waitFor();
   expect(await page.title()).toBe("Approvals · Gatehouse");
@@ -51,7 +51,7 @@ test("nothing waits: what lands here, until something does, live and in the titl
   await page.getByRole("heading", { name: "Nothing waits for a person" }).waitFor();
 });
 
-test("signed out, the address of one stays, and opens it after signing in", async () => {
+test("the address of a call survives signing in", async () => {
   const asked = await stage.ask({ arguments: { to: "later" } });
   const { page, complaints } = await stage.open(asked.page);
   expect(page.url()).toBe(stage.at(asked.page));
@@ -62,7 +62,7 @@ test("signed out, the address of one stays, and opens it after signing in", asyn
   await stage.decide(asked, { decision: "deny" });
 });
 
-test("markup and what nobody sees stand there as text, wherever they come from", async () => {
+test("markup and invisible characters are shown as text, wherever they come from", async () => {
   const before = await stage.ask({ arguments: { to: MARKUP } });
   await stage.decide(before, { decision: "deny", reason: `${MARKUP} ${HIDDEN}` });
   const asked = await stage.ask({
@@ -90,7 +90,7 @@ test("markup and what nobody sees stand there as text, wherever they come from",
   await stage.decide(asked, { decision: "deny" });
 });
 
-test("what led there, who asks and how it was answered before stand beside it", async () => {
+test("the steps before a call, who requested it, and earlier decisions on such calls are shown beside it", async () => {
   const before = await stage.ask({ arguments: { to: "all", copies: 2 } });
   await stage.decide(before, { decision: "approve", reason: "as agreed" }, await stage.person("Ann Lee"));
   // The order of keys does not matter.
@@ -109,7 +109,7 @@ test("what led there, who asks and how it was answered before stand beside it", 
   await stage.decide(asked, { decision: "deny" });
 });
 
-test("a denial without a reason is not sent; with one it is recorded, and the next one opens", async () => {
+test("a denial without a reason is not sent; with a reason it is recorded, and the next call opens", async () => {
   const asked = await stage.ask({ arguments: { to: "deny me" } });
   const next = await stage.ask({ arguments: { to: "next" } });
   const { page } = await stage.open(asked.page, { secret: await stage.person("Ann Lee") });
@@ -133,7 +133,7 @@ test("a denial without a reason is not sent; with one it is recorded, and the ne
   await stage.decide(next, { decision: "deny" });
 });
 
-test("other arguments are checked here, then by the tool's schema, and approved as they were shown", async () => {
+test("changed arguments are checked by the page, then by the tool's schema, and approved as shown", async () => {
   const asked = await stage.ask({ arguments: { to: "everybody", copies: 2 } });
   const { page } = await stage.open(asked.page);
   await bar(page).getByRole("button", { name: "Change …" }).click();
@@ -162,7 +162,7 @@ test("other arguments are checked here, then by the tool's schema, and approved 
   });
 });
 
-test("what was decided is found by decision, agent and tool, at an address that survives a reload", async () => {
+test("decided calls are filtered by decision, agent and tool, at an address that survives a reload", async () => {
   const others = await stage.ask({ agent: "clerk", arguments: { to: "left out" } });
   await stage.decide(others, { decision: "deny" });
   const mine = await stage.ask({ agent: "pair", arguments: { to: "filtered" } });
@@ -189,7 +189,7 @@ test.each([
   { width: 1024, height: 700 },
   { width: 390, height: 800 },
 ])(
-  "$width pixels wide, the second step moves nothing, and the news of the last decision covers no button",
+  "$width pixels wide, the second step moves nothing, and the message about the last decision covers no button",
   async (size) => {
     const asked = await stage.ask({ arguments: { to: "in sight" }, looks: true });
     const following = await stage.ask({ arguments: { to: "next" }, looks: true });

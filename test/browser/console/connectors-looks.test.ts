@@ -54,29 +54,32 @@ test.each([
   ["dark", 1_440],
   ["light", 390],
   ["dark", 390],
-] as const)("%s, %d pixels wide: nothing serious, nothing cut off, no complaint", async (scheme, width) => {
-  const { page, complaints, context } = await stage.open("/connectors", { scheme, width });
-  for (const [path, heading] of PAGES) {
-    await page.goto(stage.at(path));
-    await page.getByRole("heading", { name: heading, exact: true }).waitFor();
+] as const)(
+  "%s, %d pixels wide: axe finds nothing serious, nothing is cut off, and the browser reports no error",
+  async (scheme, width) => {
+    const { page, complaints, context } = await stage.open("/connectors", { scheme, width });
+    for (const [path, heading] of PAGES) {
+      await page.goto(stage.at(path));
+      await page.getByRole("heading", { name: heading, exact: true }).waitFor();
+      expect(await axe(page)).toEqual([]);
+      await noSidewaysScroll(page);
+    }
+    for (const kind of FORMS) {
+      await page.goto(stage.at(`/connectors/-/new?kind=${kind}`));
+      await page.getByRole("form").waitFor();
+      if (kind === "openapi") await page.getByLabel("Authentication").selectOption("header");
+      expect(await axe(page)).toEqual([]);
+      await noSidewaysScroll(page);
+    }
+    const server = { command: LONG, args: [LONG], env: { [LONG.toUpperCase()]: "<your token>" } };
+    await page
+      .getByRole("textbox", { name: "Configuration" })
+      .fill(JSON.stringify({ [LONG]: server, b: server }));
+    await page.getByRole("button", { name: "Review" }).click();
+    await page.getByRole("heading", { name: "2 servers found" }).waitFor();
     expect(await axe(page)).toEqual([]);
     await noSidewaysScroll(page);
-  }
-  for (const kind of FORMS) {
-    await page.goto(stage.at(`/connectors/-/new?kind=${kind}`));
-    await page.getByRole("form").waitFor();
-    if (kind === "openapi") await page.getByLabel("Authentication").selectOption("header");
-    expect(await axe(page)).toEqual([]);
-    await noSidewaysScroll(page);
-  }
-  const server = { command: LONG, args: [LONG], env: { [LONG.toUpperCase()]: "<your token>" } };
-  await page
-    .getByRole("textbox", { name: "Configuration" })
-    .fill(JSON.stringify({ [LONG]: server, b: server }));
-  await page.getByRole("button", { name: "Review" }).click();
-  await page.getByRole("heading", { name: "2 servers found" }).waitFor();
-  expect(await axe(page)).toEqual([]);
-  await noSidewaysScroll(page);
-  expect(complaints).toEqual([]);
-  await context.close();
-});
+    expect(complaints).toEqual([]);
+    await context.close();
+  },
+);

@@ -56,7 +56,7 @@ const document = () =>
     paths: { "/pets": { get: { operationId: "listPets", responses: { 200: { description: "pets" } } } } },
   });
 
-test("a program is let in with its arguments and variables, whose values are hidden and do not stay", async () => {
+test("a program is added with its arguments and variables, whose values are hidden and not kept in the page", async () => {
   const { page, complaints, context } = await stage.open("/connectors/-/new");
   await field(page, "Name").fill("local");
   await field(page, "Scopes").fill("echo, env\nfail");
@@ -97,7 +97,7 @@ test("a program is let in with its arguments and variables, whose values are hid
   await context.close();
 });
 
-test("a server is let in with its headers; what is refused stands at its field, and what was typed stays", async () => {
+test("a server is added with its headers; a refusal is shown at its field, and the input is kept", async () => {
   const { page, context } = await stage.open("/connectors/-/new?kind=server");
   await field(page, "Name").fill("Not A Name");
   await field(page, "URL").fill("ftp://example.org");
@@ -125,7 +125,7 @@ test("a server is let in with its headers; what is refused stands at its field, 
   await context.close();
 });
 
-test("an API is let in by its document, as text and as a file that is dropped, with its authentication", async () => {
+test("an API is added by its document, as text and as a dropped file, with its authentication", async () => {
   const { page, complaints, context } = await stage.open("/connectors/-/new?kind=openapi");
   await field(page, "Name").fill("pets");
   await page.getByLabel("As text").check();
@@ -158,7 +158,7 @@ test("an API is let in by its document, as text and as a file that is dropped, w
   await context.close();
 });
 
-test("a pasted configuration is shown first, filled in, and each server added with a result of its own", async () => {
+test("a pasted configuration is first shown as filled-in forms, and each server is added with its own result", async () => {
   const markup = "<img src=x onerror=alert(1)>";
   const { page, complaints, context } = await stage.open("/connectors/-/new?kind=paste");
   const text = page.getByRole("textbox", { name: "Configuration" });
@@ -202,7 +202,7 @@ test("a pasted configuration is shown first, filled in, and each server added wi
   await context.close();
 });
 
-test("a form of any kind that was typed into, and servers that were pasted, are left after a question alone", async () => {
+test("any form with input, and pasted servers, are discarded only after a question", async () => {
   const { page, context } = await stage.open("/connectors/-/new");
   const kinds = [
     ["program", "Arguments", "--port 7"],
@@ -230,7 +230,7 @@ test("a form of any kind that was typed into, and servers that were pasted, are 
   await context.close();
 });
 
-test("what was typed outlives a server that goes away and comes back, and is added then", async () => {
+test("input survives a lost server, and is added once the server is back", async () => {
   const { page, context } = await stage.open("/connectors/-/new?kind=server");
   await page.getByText("Live", { exact: true }).waitFor();
   await field(page, "Name").fill("patient");

@@ -58,7 +58,7 @@ async function letIn(name: string, url: string, more: object = {}): Promise<void
   expect((await rest("POST", "/v1/connectors", body)).status).toBe(201);
 }
 
-test("who is signed out signs in first, and is then at the same address; where none was added, the next step is shown", async () => {
+test("a signed-out reader signs in first and stays at the address; an empty list shows the next step", async () => {
   const { page, complaints, context } = await stage.browser.page();
   await page.goto(stage.at("/connectors"));
   await button(page, "Sign in").waitFor();
@@ -75,7 +75,7 @@ test("who is signed out signs in first, and is then at the same address; where n
   await context.close();
 });
 
-test("a token that may only read is shown no action that it would be refused", async () => {
+test("a token that may only read sees no action that would be refused", async () => {
   await letIn("readable", up.url);
   const secret = await stage.gateway.token({ name: "reader", scopes: ["connectors:read", "tools:time.*"] });
   const { page, context } = await stage.open("/connectors", { secret });
@@ -92,7 +92,7 @@ test("a token that may only read is shown no action that it would be refused", a
   await context.close();
 });
 
-test("a token that may not read connectors is told so, and none are asked for", async () => {
+test("a token that may not read connectors is told so, and none are requested", async () => {
   const secret = await stage.gateway.token({ name: "writer", scopes: ["connectors:write"] });
   const { page, requests, complaints, context } = await stage.open("/connectors", { secret });
   for (const path of ["/connectors", "/connectors/readable"]) {
@@ -108,7 +108,7 @@ test("a token that may not read connectors is told so, and none are asked for", 
   await context.close();
 });
 
-test("one that cannot be reached says why, and recovers on a refresh; changes from elsewhere are seen at once", async () => {
+test("an unreachable connector says why and recovers on a refresh; changes from elsewhere show at once", async () => {
   const first = startFakeMcp();
   const { page, complaints, context } = await stage.open("/connectors");
   await page.getByRole("heading", { level: 1, name: "Connectors" }).waitFor();
@@ -134,7 +134,7 @@ test("one that cannot be reached says why, and recovers on a refresh; changes fr
   await context.close();
 });
 
-test("a connector is removed once that is confirmed, and not before", async () => {
+test("a connector is removed only after a confirmation", async () => {
   const { page, context } = await stage.open("/connectors");
   await letIn("brief", up.url);
   await button(page, "Remove brief").click();
@@ -150,7 +150,7 @@ test("a connector is removed once that is confirmed, and not before", async () =
   await context.close();
 });
 
-test("a tool is shown with its arguments and called with what was typed, which its server gets as its types say", async () => {
+test("a tool is shown with its arguments, and its server receives the typed values with their types", async () => {
   await letIn("rooms", up.url);
   up.answer(() => ({
     content: [
@@ -216,7 +216,7 @@ test("a tool is shown with its arguments and called with what was typed, which i
   await context.close();
 });
 
-test("a destructive tool is called once that is confirmed, and a tool that fails says why", async () => {
+test("a destructive tool is called only after a confirmation, and a failing tool says why", async () => {
   await letIn("rooms_two", up.url);
   const before = up.calls.length;
   up.answer(() => ({ ...text("The calendar is locked."), isError: true }));
@@ -235,7 +235,7 @@ test("a destructive tool is called once that is confirmed, and a tool that fails
   await context.close();
 });
 
-test("a call that takes too long can be given up", async () => {
+test("a call that takes too long can be cancelled", async () => {
   await letIn("rooms_three", up.url);
   const asked = Promise.withResolvers<void>();
   const held = Promise.withResolvers<object>();
@@ -257,7 +257,7 @@ test("a call that takes too long can be given up", async () => {
   await context.close();
 });
 
-test("a call that needs a person becomes a task, to which there is a way", async () => {
+test("a call that needs approval becomes a task, and the page links to it", async () => {
   await letIn("rooms_four", up.url);
   await stage.gateway.agent("clerk", { approvals: ["rooms_four.any"] });
   const secret = await stage.gateway.token({
@@ -278,7 +278,7 @@ test("a call that needs a person becomes a task, to which there is a way", async
   await context.close();
 });
 
-test("by keyboard alone a tool is found and called", async () => {
+test("a tool is found and called by keyboard", async () => {
   await letIn("keys", up.url);
   up.answer(({ name, input }) => text(`${name} ${JSON.stringify(input)}`));
   const { page, context } = await stage.open("/connectors/keys?tool=any");

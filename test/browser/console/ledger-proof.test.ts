@@ -46,7 +46,7 @@ const open = (seq: number) => stage.open(`/ledger/${seq}`);
 const holds = (page: Page) => page.getByText("holds", { exact: true }).waitFor();
 const broken = (page: Page) => page.getByText("broken", { exact: true }).waitFor();
 
-describe("a tampered answer shows as broken", () => {
+describe("a tampered answer is shown as broken if the change is", () => {
   const seq = 5;
 
   /** The page of an entry. Answers whose path begins with `path` are changed on their way to it. */
@@ -91,7 +91,7 @@ describe("a tampered answer shows as broken", () => {
     await page.getByText("The field actor differs from the value that was hashed.").waitFor();
   });
 
-  test("in a hash of the way up: none of the computed nodes is ticked", async () => {
+  test("in a hash of the path: none of the computed nodes is ticked", async () => {
     const page = await tampered(proof, (body) => {
       body.inclusion[1] = other(body.inclusion[1]);
     });
@@ -108,7 +108,7 @@ describe("a tampered answer shows as broken", () => {
     await page.getByText("there is nothing to draw").waitFor();
   });
 
-  test("in the checkpoint's size, and so in what was signed", async () => {
+  test("in the checkpoint's size, which is signed", async () => {
     const page = await tampered(proof, (body) => {
       const lines = body.checkpoint.split("\n");
       lines[1] = String(Number(lines[1]) + 1);
@@ -129,7 +129,7 @@ describe("a tampered answer shows as broken", () => {
 });
 
 describe("an entry", () => {
-  test("is proven: each step is computed, drawn and ticked, and stands in the table", async () => {
+  test("is proven: each step is computed, drawn and ticked, and listed in the table", async () => {
     const { seq, leaf } = entryOf("agent.create");
     const { page, complaints } = await open(seq);
     await holds(page);
@@ -154,7 +154,7 @@ describe("an entry", () => {
     expect(await bytes.textContent()).toBe(Buffer.from(body.bytes, "base64").toString());
   });
 
-  test("leads from its intent to what became of it, and back", async () => {
+  test("links its intent to its outcome, and back", async () => {
     const intent = entryOf("model.call", "intent");
     const outcome = entries.find(({ ref }) => ref === intent.seq)?.seq;
     const { page } = await open(intent.seq);
@@ -166,7 +166,7 @@ describe("an entry", () => {
     );
   });
 
-  test("says what a person did, and markup in it is text", async () => {
+  test("names a person's decision, and shows markup in it as text", async () => {
     const { page, complaints } = await open(entryOf("oversight.stop").seq);
     await holds(page);
     await page.getByText(`Ada ${MARKUP}`, { exact: true }).waitFor();
@@ -174,7 +174,7 @@ describe("an entry", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("that is not there is said not to be", async () => {
+  test("that does not exist is reported as missing", async () => {
     for (const seq of ["999999", "0", "%3Cscript%3E"]) {
       const { page, close } = await stage.open(`/ledger/${seq}`);
       await page.getByRole("heading", { name: "There is no such entry" }).waitFor();
@@ -184,7 +184,7 @@ describe("an entry", () => {
 });
 
 describe.each(["light", "dark"] as const)("%s", (scheme) => {
-  test.each([1_440, 390])("%d px: nothing serious, and no scrolling sideways", async (width) => {
+  test.each([1_440, 390])("%d px: axe finds nothing serious, and nothing scrolls sideways", async (width) => {
     const { page, complaints } = await stage.open("/ledger", { scheme, width });
     for (const [path, sign] of [
       ["/ledger", "signature good"],

@@ -45,7 +45,7 @@ async function start(data = dataDir): Promise<void> {
   await gateway.start();
 }
 
-test("what was pasted and is no checkpoint is said at its field, and nothing can be checked with it", async () => {
+test("pasted text that is not a checkpoint is reported at its field, and nothing can be checked with it", async () => {
   const { page } = await stage.open("/ledger?tab=verify");
   await page.getByText("What you know from elsewhere").click();
   await page.getByLabel("Checkpoints, one after another").fill("<script>alert(1)</script>");
@@ -53,7 +53,7 @@ test("what was pasted and is no checkpoint is said at its field, and nothing can
   expect(await page.getByRole("button", { name: "Verify", exact: true }).isDisabled()).toBe(true);
 });
 
-test("a pasted checkpoint that says something else shows as tampered with", async () => {
+test("a pasted checkpoint that contradicts the ledger is shown as tampering", async () => {
   const { page } = await stage.open("/ledger?tab=verify");
   await page.getByText("What you know from elsewhere").click();
   const lines = kept.split("\n");
@@ -64,7 +64,7 @@ test("a pasted checkpoint that says something else shows as tampered with", asyn
   await page.getByText("checkpoint_contradicts").waitFor();
 });
 
-test("a bundle that was changed on its way does not hold", async () => {
+test("a bundle that was changed in transit fails verification", async () => {
   const { page } = await stage.open("/ledger?tab=verify");
   await page.route("**/v1/ledger?format=article14*", async (route) => {
     const answer = await route.fetch();
@@ -76,7 +76,7 @@ test("a bundle that was changed on its way does not hold", async () => {
   await page.getByText("tampered with", { exact: true }).waitFor();
 });
 
-test("the whole ledger holds, by keyboard alone, with a checkpoint that was kept", async () => {
+test("the whole ledger is verified by keyboard against a kept checkpoint", async () => {
   const { page, complaints } = await stage.open("/ledger?tab=verify");
   await page.getByText("What you know from elsewhere").focus();
   await page.keyboard.press("Enter");
@@ -94,7 +94,7 @@ test("the whole ledger holds, by keyboard alone, with a checkpoint that was kept
   expect(complaints).toEqual([]);
 });
 
-test("the ledger is followed from visit to visit, while the server goes and comes back; one that went back shows", async () => {
+test("the ledger is followed across visits and a lost server, and a rollback is shown", async () => {
   const { page } = await stage.open("/ledger");
   await page.getByText("This browser sees the ledger for the first time.").waitFor();
   await page.reload();

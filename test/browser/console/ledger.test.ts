@@ -33,8 +33,8 @@ async function newest(): Promise<number> {
   return (await stage.gateway.call("GET", "/v1/ledger?order=desc&limit=1")).body.data[0].seq;
 }
 
-describe("refused", () => {
-  test("who is signed out signs in, and is then at the address that was asked for", async () => {
+describe("without access", () => {
+  test("a signed-out reader signs in, and is then at the requested address", async () => {
     const { page } = await stage.browser.page();
     await page.goto(stage.at("/ledger?agent=clerk"));
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -44,7 +44,7 @@ describe("refused", () => {
     expect(await field(page, "Agent").inputValue()).toBe("clerk");
   });
 
-  test("a token that may not read the ledger is told so, and nothing is asked that would be refused", async () => {
+  test("a token that may not read the ledger is told so, and nothing is requested that would be refused", async () => {
     const secret = await stage.gateway.token({ name: "clerk's", scopes: ["tasks:read"] });
     const { page, requests, complaints } = await stage.open("/ledger", { secret });
     await page.getByRole("heading", { name: "You may not read the ledger" }).waitFor();
@@ -54,7 +54,7 @@ describe("refused", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("what the server refuses stands at its field, and what was typed stays", async () => {
+  test("a refusal by the server is shown at its field, and the input is kept", async () => {
     const { page } = await stage.open("/ledger");
     await field(page, "Tier").fill("0");
     await field(page, "Agent").fill("clerk");
@@ -92,7 +92,7 @@ describe("the list", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("says who, what, about what, and for how many credits", async () => {
+  test("shows each entry's actor, action, subject and credits", async () => {
     const { page } = await stage.open("/ledger?action=model.call");
     const outcome = row(page, "succeeded").first();
     await outcome.waitFor();
@@ -101,7 +101,7 @@ describe("the list", () => {
       expect(text).toContain(part);
   });
 
-  test("filters are asked for once they are applied, stand in the address, and survive a reload", async () => {
+  test("applies filters when asked to, keeps them in the address, and survives a reload", async () => {
     const { page, requests } = await stage.open("/ledger");
     await listed(page);
     const reads = () => requests.filter((url) => url.includes("/v1/ledger")).length;
@@ -121,7 +121,7 @@ describe("the list", () => {
     expect(page.url()).toBe(stage.at("/ledger"));
   });
 
-  test("a time is typed in the reader's zone, and sent in UTC", async () => {
+  test("takes times in the reader's time zone, and sends them in UTC", async () => {
     const { page, requests } = await stage.open("/ledger", { zone: "Asia/Kolkata" });
     await page
       .getByText("Times are in your zone, Asia/Kolkata.")
@@ -138,14 +138,14 @@ describe("the list", () => {
     expect(await field(page, "From").inputValue()).toBe("2026-01-31T08:00");
   });
 
-  test("where nothing matches says how names are compared, and leads back", async () => {
+  test("explains how names are compared if nothing matches, and leads back", async () => {
     const { page } = await stage.open("/ledger?agent=nobody");
     await page.getByRole("heading", { name: "No entry matches" }).waitFor();
     await page.getByRole("link", { name: "Show all entries" }).click();
     await listed(page);
   });
 
-  test("markup in a field and in an address is text", async () => {
+  test("shows markup in a field and in an address as text", async () => {
     const { page, complaints } = await stage.open(
       `/ledger?agent=${encodeURIComponent("<script>alert(1)</script>")}`,
     );
@@ -162,8 +162,8 @@ describe("the list", () => {
   });
 });
 
-describe("live", () => {
-  test("new entries are counted and not drawn until their reader asks; own readings are no news", async () => {
+describe("while it is open, the page", () => {
+  test("counts new entries without drawing them until asked, and ignores its own reads", async () => {
     // Wait until the stream is open, because opening it is recorded as an entry too.
     const { page, requests } = await stage.open("/ledger?tab=export");
     await page.getByText("signature good").waitFor();
@@ -180,7 +180,7 @@ describe("live", () => {
     await bar.waitFor({ state: "detached" });
   });
 
-  test("the ledger's size grows without a reading", async () => {
+  test("updates the ledger's size without a request", async () => {
     const { page, requests } = await stage.open("/ledger?tab=export");
     await page.getByText("signature good").waitFor();
     const asked = requests.length;
@@ -193,8 +193,8 @@ describe("live", () => {
   });
 });
 
-describe("export", () => {
-  test("takes what was filtered, in each form, as a file; a bundle without the task", async () => {
+describe("the export", () => {
+  test("takes the filtered entries as a file, in each format; a bundle leaves out the task filter", async () => {
     const { page } = await stage.open("/ledger?agent=clerk&task=task_x");
     await page.getByRole("link", { name: "Export", exact: true }).click();
     await page.getByRole("heading", { name: "Article 14 bundle" }).waitFor();
@@ -216,7 +216,7 @@ describe("export", () => {
     }
   });
 
-  test("a time that ends before it begins is not offered", async () => {
+  test("does not offer a time range that ends before it begins", async () => {
     const { page } = await stage.open("/ledger?tab=export");
     await page.getByLabel("From").fill("2026-02-01T00:00");
     await page.getByLabel("To (before)").fill("2026-01-01T00:00");

@@ -56,7 +56,7 @@ async function table(page: Page, title: string): Promise<{ time: string; values:
   }))`);
 }
 
-test("the tables say what REST does, slot by slot, and the key what it comes to", async () => {
+test("the tables show what REST returns, slot by slot, and the legend their totals", async () => {
   const { page, complaints } = await stage.open();
   const days = await stage.gateway.call("GET", "/v1/usage?step=1h");
   const tasks = await table(page, "Tasks by outcome");
@@ -77,7 +77,7 @@ test("the tables say what REST does, slot by slot, and the key what it comes to"
   expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
 });
 
-test("the range stands in the address, is chosen by keyboard, and survives a reload", async () => {
+test("the range is kept in the address, is chosen by keyboard, and survives a reload", async () => {
   const { page, requests } = await stage.open();
   const month = page.getByRole("link", { name: "30 days" });
   await month.focus();
@@ -95,7 +95,7 @@ test("the range stands in the address, is chosen by keyboard, and survives a rel
   await becomes(page.getByRole("link", { name: "24 hours" }), "[aria-current=page]");
 });
 
-test("under the pointer the key shows the values of that slot", async () => {
+test("the legend shows the values of the slot under the pointer", async () => {
   const { page } = await stage.open();
   const tasks = chart(page, "Tasks by outcome");
   await tasks.getByText("In all").waitFor();
@@ -111,7 +111,7 @@ test("under the pointer the key shows the values of that slot", async () => {
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [390, 1_440]) {
-    test(`${scheme}, ${width} pixels wide: axe finds nothing, nothing sticks out, nothing complains`, async () => {
+    test(`${scheme}, ${width} pixels wide: axe finds nothing, nothing sticks out, and the browser reports no error`, async () => {
       const { page, complaints } = await stage.open("", { scheme, width });
       await chart(page, "Tool calls").or(page.getByText("Nothing in this time.")).last().waitFor();
       await page.getByRole("link", { name: "1 call waits for a person" }).waitFor();

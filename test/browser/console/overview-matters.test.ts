@@ -25,7 +25,7 @@ const call = (method: string, path: string, body?: object, token?: string) =>
   stage.gateway.call(method, path, { ...(body ? { body } : {}), ...(token ? { token } : {}) });
 const unexpected = (complaints: readonly string[]) => complaints.filter((one) => !one.includes("401"));
 
-test("a stopped agent needs a person until it is resumed, without a reload", async () => {
+test("a stopped agent is listed until it is resumed, without a reload", async () => {
   const { page } = await stage.open();
   await needs(page).getByText("Nothing needs attention.").waitFor();
   await call("POST", "/v1/agents/helper/stop");
@@ -39,7 +39,7 @@ test("a stopped agent needs a person until it is resumed, without a reload", asy
   await needs(page).getByText("Nothing needs attention.").waitFor();
 });
 
-test("a call that waits is counted and told of, and what was decided shows as it was written", async () => {
+test("a pending call is counted and listed, and its decision is shown as recorded", async () => {
   const { gateway, model } = stage;
   await gateway.agent("asker", { approvals: ["*"] });
   model.script("small", (_request, index) =>
@@ -63,7 +63,7 @@ test("a call that waits is counted and told of, and what was decided shows as it
   expect(unexpected(complaints)).toEqual([]);
 });
 
-test("failed tasks are told of by their error, with what to do", async () => {
+test("failed tasks are listed by their error, with what to do", async () => {
   const { gateway, model } = stage;
   const { page } = await stage.open();
   await needs(page).getByText("Nothing needs attention.").waitFor();
@@ -80,7 +80,7 @@ test("failed tasks are told of by their error, with what to do", async () => {
   await needs(page).getByRole("link", { name: "2 tasks have failed in the last hour" }).waitFor();
 });
 
-test("a connector that cannot be reached is told of with its error, until it is gone", async () => {
+test("an unreachable connector is listed with its error until it is removed", async () => {
   const { page } = await stage.open();
   const transport = { type: "http", url: "http://127.0.0.1:9/mcp" };
   await call("POST", "/v1/connectors", { name: "far", kind: "mcp", transport });
@@ -91,7 +91,7 @@ test("a connector that cannot be reached is told of with its error, until it is 
   await matter.waitFor({ state: "detached" });
 });
 
-test("budgets that run out, and exceeded limits, are told of as they come", async () => {
+test("budgets that run out and exceeded limits are listed as they occur", async () => {
   const { gateway, model } = stage;
   model.script("large", { chunks: ["x"], usage: { prompt_tokens: 9_000, completion_tokens: 0 } });
   await gateway.agent("spender", { budget: { credits_per_day: 10 } });
@@ -117,7 +117,7 @@ test("budgets that run out, and exceeded limits, are told of as they come", asyn
   await call("PATCH", "/v1/workspace", { limits: { requests_per_minute: 1_000_000 } });
 });
 
-test("a budget that was spent yesterday needs nobody today, on a page that was open all night", async () => {
+test("a budget that was spent yesterday is not listed today, on a page that was open all night", async () => {
   const { gateway, model } = stage;
   model.script("large", { chunks: ["x"], usage: { prompt_tokens: 9_000, completion_tokens: 0 } });
   await gateway.agent("nightly", { budget: { credits_per_day: 10 } });
@@ -131,7 +131,7 @@ test("a budget that was spent yesterday needs nobody today, on a page that was o
   await spent.waitFor({ state: "detached" });
 });
 
-test("where more tasks have failed than one page of the list holds, no count is made up", async () => {
+test("no count is shown if more tasks have failed than fit on one page of the list", async () => {
   const { gateway, model } = stage;
   for (const name of ["small", "spare"]) model.script(name, { status: 500 });
   await Promise.all(Array.from({ length: 52 }, () => run(gateway, { agent: "helper" })));

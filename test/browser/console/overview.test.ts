@@ -35,7 +35,7 @@ const call = (method: string, path: string, body?: object) =>
   stage.gateway.call(method, path, body ? { body } : {});
 const unexpected = (complaints: readonly string[]) => complaints.filter((one) => !one.includes("401"));
 
-test("who is signed out signs in first, and then sees the page at the address that was asked for", async () => {
+test("a signed-out reader signs in first, and then sees the page at the requested address", async () => {
   const { page, requests, complaints } = await stage.browser.page();
   await page.goto(stage.at("?range=7d"));
   await page.getByRole("button", { name: "Sign in", exact: true }).waitFor();
@@ -46,7 +46,7 @@ test("who is signed out signs in first, and then sees the page at the address th
   expect(unexpected(complaints)).toEqual([]);
 });
 
-test("where nothing has happened yet three steps lead on, and each is ticked when it is done, by whomever", async () => {
+test("an empty workspace shows three steps, and each is ticked once anybody has done it", async () => {
   const { page } = await stage.open();
   const step = (name: string) => page.getByRole("heading", { level: 3, name });
   for (const name of ["Create an agent", "Run a task", "Connect a tool"]) {
@@ -65,7 +65,7 @@ test("where nothing has happened yet three steps lead on, and each is ticked whe
   await page.getByRole("heading", { name: "Credits by model" }).waitFor();
 });
 
-test("who lacks a scope is not shown what the server would refuse, and the page asks for none of it", async () => {
+test("a reader without a scope does not see what the server would refuse, and the page does not request it", async () => {
   const secret = await stage.gateway.token({ scopes: ["tasks:read"] });
   const { page, requests, complaints } = await stage.open("", { secret });
   await card(page, "Recent tasks").getByText("the first of all tasks").waitFor();
@@ -87,7 +87,7 @@ test("who lacks a scope is not shown what the server would refuse, and the page 
   expect(unexpected(complaints)).toEqual([]);
 });
 
-test("the server goes away, which is said, and comes back: what happened meanwhile shows, without a reload", async () => {
+test("a lost server is announced, and what happened in the meantime shows without a reload", async () => {
   const { gateway } = stage;
   const { page } = await stage.open();
   await figure(page, "Connection").getByText("Live", { exact: true }).waitFor();

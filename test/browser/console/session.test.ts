@@ -35,7 +35,7 @@ async function tokenId(name: string): Promise<string> {
   return body.data.find((token: { name: string }) => token.name === name).id;
 }
 
-test("a token that is none is refused in words, and what signs in is at the address that was asked for", async () => {
+test("an invalid token is refused with an explanation, and a valid one signs in at the requested address", async () => {
   const { page, close } = await stage.browser.page();
   await page.goto(stage.at("/agents?q=x"));
   await page.getByLabel("Token", { exact: true }).fill("gth_nothing");
@@ -50,7 +50,7 @@ test("a token that is none is refused in words, and what signs in is at the addr
   await close();
 });
 
-test("a link signs in once, and leaves neither the address nor the history with its secret", async () => {
+test("a sign-in link works once, and leaves its secret neither in the address nor in the history", async () => {
   const secret = await link();
   const { page, close } = await stage.browser.page();
   await page.goto(`${stage.at()}#link=${secret}`);
@@ -68,7 +68,7 @@ test("a link signs in once, and leaves neither the address nor the history with 
   await other.close();
 });
 
-test("who is signed in is asked before a link makes somebody else of them", async () => {
+test("a signed-in reader is asked before a link signs them in as somebody else", async () => {
   const ada = await stage.gateway.token({ name: "ada's", scopes: ["tasks:read"], person: "Ada" });
   const { page, close } = await stage.open("", { secret: ada });
   const secret = await link();
@@ -86,7 +86,7 @@ test("who is signed in is asked before a link makes somebody else of them", asyn
   await close();
 });
 
-test("a session that ends keeps what was typed, for the same token alone", async () => {
+test("a session that ends keeps the input, but only for the same token", async () => {
   const { gateway } = stage;
   const mine = await gateway.token({ name: "mine", scopes: ["agents:read", "agents:write"] });
   const { page, close } = await stage.open("/agents/-/new", { secret: mine });
@@ -105,7 +105,7 @@ test("a session that ends keeps what was typed, for the same token alone", async
   await close();
 });
 
-test("everything is stopped and resumed from any page, behind a question, and every other page says so", async () => {
+test("everything is stopped and resumed from any page after a confirmation, and every other page shows it", async () => {
   const { gateway } = stage;
   const one = await stage.open("/vault");
   const other = await stage.open("/ledger");
@@ -125,7 +125,7 @@ test("everything is stopped and resumed from any page, behind a question, and ev
   await other.close();
 });
 
-test("a stop that came while the connection was gone shows once it is back", async () => {
+test("a stop during a lost connection is shown once the connection is back", async () => {
   const { gateway } = stage;
   const { page, context, close } = await stage.browser.page();
   let opened = 0;
@@ -150,7 +150,7 @@ test("a stop that came while the connection was gone shows once it is back", asy
   await close();
 });
 
-test("what one workspace is told does not show in another, in the same tab", async () => {
+test("messages of one workspace are not shown in another, in the same tab", async () => {
   const { gateway } = stage;
   const theirs = await gateway.workspace("other-company");
   const { page, close } = await stage.open("", { secret: theirs });
@@ -165,7 +165,7 @@ test("what one workspace is told does not show in another, in the same tab", asy
   await close();
 });
 
-test("where the page cannot ask who is signed in, everything can be stopped all the same", async () => {
+test("everything can be stopped even if the page cannot find out who is signed in", async () => {
   const { gateway } = stage;
   const { page, context, close } = await stage.open("/tasks");
   await context.route("**/v1/session", (route) =>
@@ -187,7 +187,7 @@ test("where the page cannot ask who is signed in, everything can be stopped all 
   await close();
 });
 
-test("signing out ends the session on the server, and other tabs are asked to sign in", async () => {
+test("signing out ends the session on the server, and other tabs ask to sign in", async () => {
   const { page, context, close } = await stage.open("/tasks");
   const second = await context.newPage();
   await second.goto(stage.at("/vault"));
@@ -204,7 +204,7 @@ test("signing out ends the session on the server, and other tabs are asked to si
   await close();
 });
 
-test("the colours are those that were chosen, here and at the next visit", async () => {
+test("the chosen colours apply now and at the next visit", async () => {
   const { page, close } = await stage.open("", { scheme: "light" });
   const ground = () => page.evaluate<string>("getComputedStyle(document.documentElement).backgroundColor");
   const light = await ground();

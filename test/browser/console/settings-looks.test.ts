@@ -49,7 +49,7 @@ async function isWell(page: Page): Promise<void> {
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [390, 1_440]) {
-    test(`everybody can use each section, ${scheme}, ${width} px`, async () => {
+    test(`axe finds nothing serious in any section, ${scheme}, ${width} px`, async () => {
       const { page, complaints, close } = await stage.open("/settings", { scheme, width });
       for (const section of SECTIONS) {
         await page.getByRole("link", { name: section, exact: true }).click();

@@ -46,7 +46,7 @@ test("an agent's token sees the limits and cannot change them", async () => {
   await close();
 });
 
-test("a limit that is refused is told of at its field, and stays typed", async () => {
+test("a refused limit is reported at its field, and the input is kept", async () => {
   const { page, close } = await stage.open("/settings/limits");
   await page.getByLabel("Requests per minute").fill("10000001");
   await page.getByLabel("Credits per month").fill("0.0000001");
@@ -62,7 +62,7 @@ test("a limit that is refused is told of at its field, and stays typed", async (
   await close();
 });
 
-test("limits that were typed and not saved are left after a question alone", async () => {
+test("unsaved limits are discarded only after a question", async () => {
   const { page, close } = await stage.open("/settings/limits");
   const requests = page.getByLabel("Requests per minute");
   await requests.fill("");
@@ -77,7 +77,7 @@ test("limits that were typed and not saved are left after a question alone", asy
   await close();
 });
 
-test("what was changed is saved, and nothing else", async () => {
+test("saving sends only what was changed", async () => {
   const { page, complaints, close } = await stage.open("/settings/limits");
   const save = page.getByRole("button", { name: "Save changes" });
   await page.getByLabel("Concurrent tasks").fill("7");
@@ -104,7 +104,7 @@ test("what was changed is saved, and nothing else", async () => {
   await close();
 });
 
-test("what is in use follows the tasks without a reading, and credits are counted when they are asked for", async () => {
+test("current use follows the tasks without a request, and credits are counted on demand", async () => {
   const { page, requests, close } = await stage.open("/settings/limits");
   await page.getByText("0 used, of no budget").waitFor();
   stage.model.script("large", {
@@ -155,7 +155,7 @@ test("the webhook is shown without its credential, and a delivery can be posted 
   await close();
 });
 
-test("a budget that is spent is told of while the page is open", async () => {
+test("a spent budget is announced while the page is open", async () => {
   const { page, close } = await stage.open("/settings/notifications");
   await page.getByText("No limit has been exceeded").waitFor();
   await change({ budget: { credits_per_month: 10 } });
@@ -166,7 +166,7 @@ test("a budget that is spent is told of while the page is open", async () => {
   await close();
 });
 
-test("tiers and prices are shown as they are configured, in YAML that says the same", async () => {
+test("tiers and prices are shown as configured, in equivalent YAML", async () => {
   const { page, close } = await stage.open("/settings/models");
   const tier = page.locator("section.card", {
     has: page.getByRole("heading", { name: "Tier 1", exact: true }),
@@ -189,7 +189,7 @@ test("tiers and prices are shown as they are configured, in YAML that says the s
   await close();
 });
 
-test("a session is ended from another browser, and one's own as well", async () => {
+test("a session is ended from another browser, and so is one's own", async () => {
   const secret = await stage.gateway.token({ name: "ada's", person: "Ada", scopes: ["tasks:read"] });
   const other = await stage.open("/tasks", { secret });
   const { page, close } = await stage.open("/settings/sessions");
@@ -211,7 +211,7 @@ test("a session is ended from another browser, and one's own as well", async () 
   await close();
 });
 
-test("about: the version, the doors and the ledger's key", async () => {
+test("the about section shows the version, the endpoints and the ledger's key", async () => {
   const { page, complaints, close } = await stage.open("/settings/about");
   const { body: document } = await stage.gateway.call("GET", "/openapi.json");
   const { body: key } = await stage.gateway.call("GET", "/v1/ledger/key");

@@ -33,7 +33,7 @@ const row = (page: Page, name: string) =>
     .filter({ has: page.getByRole("heading", { name, exact: true }) });
 const ISSUE = { name: "Issue token", exact: true } as const;
 
-test("a token without tokens:write is told so, and is not shown what it would be refused", async () => {
+test("a token without tokens:write is told so, and sees no action that would be refused", async () => {
   const { secret } = await issued({ name: "reader", scopes: ["tasks:read"] });
   const { page, close } = await stage.open("/settings/developers", { secret });
   await page.getByRole("heading", { name: "Your token may not see this" }).waitFor();
@@ -47,7 +47,7 @@ test("a token without tokens:write is told so, and is not shown what it would be
   await close();
 });
 
-test("what one does not hold cannot be handed out", async () => {
+test("a token cannot hand out scopes that it does not hold", async () => {
   const { secret } = await issued({ name: "deputy", scopes: ["tokens:write", "tasks:read"] });
   const { page, close } = await stage.open("/settings/developers?issue=1", { secret });
   expect(await page.getByLabel("tasks:read").isDisabled()).toBe(false);
@@ -61,7 +61,7 @@ test("what one does not hold cannot be handed out", async () => {
   await close();
 });
 
-test("what is wrong stands at its field, and what was typed stays", async () => {
+test("mistakes are shown at their fields, and the input is kept", async () => {
   const { page, close } = await stage.open("/settings/developers?issue=1");
   await page.getByLabel("Name", { exact: true }).fill("half-made");
   await page.getByRole("button", ISSUE).click();
@@ -90,7 +90,7 @@ test("what is wrong stands at its field, and what was typed stays", async () => 
   await close();
 });
 
-test("a token that is half typed is thrown away after a question alone", async () => {
+test("a half-typed token is discarded only after a question", async () => {
   const { page, close } = await stage.open("/settings/developers?issue=1");
   const form = page.getByRole("dialog", { name: "Issue a token" });
   const ask = page.getByRole("dialog", { name: "Discard your input?" });
@@ -110,7 +110,7 @@ test("a token that is half typed is thrown away after a question alone", async (
   await close();
 });
 
-test("a token is issued with all that was chosen", async () => {
+test("a token is issued with everything that was chosen", async () => {
   const { page, close } = await stage.open("/settings/developers?issue=1&agent=clerk");
   await page.getByLabel("Name", { exact: true }).fill("whole");
   await page.getByLabel("Only the scopes chosen here").check();
@@ -138,7 +138,7 @@ test("a token is issued with all that was chosen", async () => {
   await close();
 });
 
-test("a rotated token's old secret ends at once, or works for as long as was chosen", async () => {
+test("a rotated token's old secret ends at once, or remains valid for the chosen time", async () => {
   const ended = await issued({ name: "ends", scopes: ["tasks:read"] });
   const works = await issued({ name: "goes on", scopes: ["tasks:read"] });
   const { page, close } = await stage.open("/settings");
@@ -169,7 +169,7 @@ test("a rotated token's old secret ends at once, or works for as long as was cho
   await close();
 });
 
-test("a token is revoked once that is confirmed", async () => {
+test("a token is revoked only after a confirmation", async () => {
   const { secret } = await issued({ name: "leaver", scopes: ["tasks:read"] });
   const { page, close } = await stage.open("/settings");
   await page.getByRole("button", { name: "Revoke leaver" }).click();
@@ -182,7 +182,7 @@ test("a token is revoked once that is confirmed", async () => {
   await close();
 });
 
-test("who revokes the token that they are signed in by is warned, and is signed out", async () => {
+test("a reader who revokes their own token is warned, and is signed out", async () => {
   const { secret } = await issued({ name: "my own", scopes: ["tokens:write", "agents:read"] });
   const { page, close } = await stage.open("/settings", { secret });
   await row(page, "my own").getByText("you, now").waitFor();
@@ -198,7 +198,7 @@ test("who revokes the token that they are signed in by is warned, and is signed 
   await close();
 });
 
-test("the list follows what is done elsewhere", async () => {
+test("the list follows changes made elsewhere", async () => {
   const { page, complaints, close } = await stage.open("/settings");
   await row(page, "admin").waitFor();
   const { id } = await issued({ name: "from elsewhere", scopes: ["tasks:read"] });
@@ -209,7 +209,7 @@ test("the list follows what is done elsewhere", async () => {
   await close();
 });
 
-test("a token of an agent issues tokens for that agent alone", async () => {
+test("an agent's token issues tokens only for that agent", async () => {
   const { secret } = await issued({
     name: "clerk's",
     agent: "clerk",

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test("markup in a token's texts is text", async () => {
+test("markup in a token's texts is shown as text", async () => {
   const { page, complaints, close } = await stage.open("/settings/developers");
   await page.getByRole("heading", { name: MARKUP }).waitFor();
   expect(await page.locator("main img, main script").count()).toBe(0);
@@ -33,7 +33,7 @@ test("markup in a token's texts is text", async () => {
   await close();
 });
 
-test("a token is issued, kept and revoked by the keyboard alone", async () => {
+test("a token is issued, kept and revoked by keyboard", async () => {
   const { page, close } = await stage.open("/settings");
   await page.getByRole("heading", { name: "Tokens" }).waitFor();
   const { keyboard } = page;
@@ -74,7 +74,7 @@ test("a token is issued, kept and revoked by the keyboard alone", async () => {
   await close();
 });
 
-test("without webhook, and with a server that goes and comes back, the page says what to do", async () => {
+test("without a webhook, and while the server is gone, the page says what to do", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "gatehouse-settings-"));
   const first = await startGateway({ dataDir });
   const { page, close } = await stage.browser.page();

@@ -90,7 +90,7 @@ async function toolsOf(transport: Parameters<Client["connect"]>[0]): Promise<str
   return tools.map(({ name }) => name);
 }
 
-test("each snippet of a new token works as it stands", async () => {
+test("each snippet for a new token works as written", async () => {
   const { page, complaints, close } = await openTokens();
   await issue(page, "shop");
 
@@ -116,7 +116,7 @@ test("each snippet of a new token works as it stands", async () => {
   await close();
 });
 
-test("a token that may run nothing is shown what it may do: ask who it is", async () => {
+test("a token that may not run tasks gets the snippet that asks who it is", async () => {
   const { page, close } = await openTokens();
   await page.getByRole("link", { name: "Issue token" }).click();
   await page.getByLabel("Name", { exact: true }).fill("auditor");
@@ -140,7 +140,7 @@ const KEPT = `JSON.stringify({
   fields: [...document.querySelectorAll("input, textarea, select")].map((field) => field.value),
 })`;
 
-test("the secret is left only once its reader says that it is kept, and then nothing of it stays", async () => {
+test("the page of a secret is left only after its reader confirms having kept it, and then contains none of it", async () => {
   const { page, close } = await openTokens();
   const secret = await issue(page, "kept");
   const question = page.getByRole("heading", { name: "Have you saved the secret?" });

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test("the menu takes the focus when it opens, and gives it back when it closes", async () => {
+test("the menu takes the focus when it opens, and returns it when it closes", async () => {
   const { page, close } = await stage.open("/settings/about", { width: 390, height: 800 });
   const menu = page.getByRole("navigation", { name: "Pages" });
   const hasFocus = (selector: string) =>
@@ -34,7 +34,7 @@ test("the menu takes the focus when it opens, and gives it back when it closes",
   await close();
 });
 
-test("a page whose script fails to load says so; the menu goes on working, and the page opens the next time", async () => {
+test("a page whose script fails to load says so; the menu still works, and the page opens at the next attempt", async () => {
   const { page, close } = await stage.open("/settings/about");
   await page.route("**/*.js", (route) => route.abort());
   const open = (name: string) =>

@@ -15,7 +15,7 @@ afterAll(() => stage.close());
 /** The holder of the page's cookie, as REST answers. */
 const ASK = `fetch("/v1/session").then((response) => response.ok ? response.json() : null)`;
 
-test("a token that is unknown signs nobody in", async () => {
+test("an unknown token signs nobody in", async () => {
   const { page } = await stage.browser.page();
   await page.goto(stage.at());
   await page.getByLabel("Token", { exact: true }).fill(createSecret(systemRandom));
@@ -24,7 +24,7 @@ test("a token that is unknown signs nobody in", async () => {
   expect(await page.evaluate<unknown>(ASK)).toBeNull();
 });
 
-test("a page is signed in with the token that is given, at the address that was asked for, and no other page is", async () => {
+test("only the page that is given a token is signed in, at the requested address", async () => {
   const secret = await stage.gateway.token({ name: "ada's", scopes: ["tasks:read"], person: "Ada" });
   const { page, complaints } = await stage.open("/tasks", { secret });
   expect(page.url()).toBe(stage.at("/tasks"));

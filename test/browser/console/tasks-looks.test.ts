@@ -43,17 +43,22 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test.each(FORMS)("markup is text, the pages fit and everybody can use them: %o", async (options) => {
-  const { page, complaints, close } = await stage.open("/tasks", options);
-  for (const [path, landmark] of pages) {
-    await page.goto(stage.at(path));
-    await page.locator("main").getByText(landmark).filter({ visible: true }).first().waitFor();
-    await page.getByText("Live", { exact: true }).waitFor({ state: "attached" });
-    if (path.startsWith("/tasks/")) expect(await page.locator("main").textContent()).toContain(MARKUP);
-    expect(await page.evaluate<number>("document.querySelectorAll('main img, main script').length")).toBe(0);
-    expect(await axe(page)).toEqual([]);
-    await noSidewaysScroll(page);
-  }
-  expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
-  await close();
-});
+test.each(FORMS)(
+  "markup is shown as text, the pages fit, and axe finds nothing serious: %o",
+  async (options) => {
+    const { page, complaints, close } = await stage.open("/tasks", options);
+    for (const [path, landmark] of pages) {
+      await page.goto(stage.at(path));
+      await page.locator("main").getByText(landmark).filter({ visible: true }).first().waitFor();
+      await page.getByText("Live", { exact: true }).waitFor({ state: "attached" });
+      if (path.startsWith("/tasks/")) expect(await page.locator("main").textContent()).toContain(MARKUP);
+      expect(await page.evaluate<number>("document.querySelectorAll('main img, main script').length")).toBe(
+        0,
+      );
+      expect(await axe(page)).toEqual([]);
+      await noSidewaysScroll(page);
+    }
+    expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
+    await close();
+  },
+);

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test("ten thousand tasks scroll to the last, are drawn a few at a time, and go on being live", async () => {
+test("ten thousand tasks scroll to the last, are drawn a few at a time, and stay live", async () => {
   const { page, complaints } = await stage.open("/tasks");
   const list = page.getByRole("region", { name: "Tasks, newest first" });
   await list.getByRole("listitem").first().waitFor();

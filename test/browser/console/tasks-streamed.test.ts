@@ -61,7 +61,7 @@ const fromEnd = `(() => {
   return scrollHeight - scrollTop - clientHeight;
 })()`;
 
-test("two hundred words a second arrive whole, while the page does what it is asked", async () => {
+test("two hundred words a second all arrive, and the page stays responsive", async () => {
   const { gateway, model } = stage;
   model.script("small", { chunks: WORDS, delayMs: APART_MS });
   const id = await dispatch(gateway, { agent: "helper", prompt: "be quick" });
@@ -77,7 +77,7 @@ test("two hundred words a second arrive whole, while the page does what it is as
   await close();
 });
 
-test("whoever is at the end stays there, and whoever has scrolled up is left in peace", async () => {
+test("a reader at the end of the text stays there, and one who has scrolled up is not moved", async () => {
   const { gateway, model } = stage;
   const [first, more] = [WORDS.slice(0, 600), held({ chunks: WORDS })];
   model.script("small", (request, index) => {
@@ -103,7 +103,7 @@ test("whoever is at the end stays there, and whoever has scrolled up is left in 
   await close();
 });
 
-test("a million characters are there to the last one, and the page answers still", async () => {
+test("a million characters are shown to the last one, and the page stays responsive", async () => {
   const { gateway, model } = stage;
   const chunks = MILLION.match(/[\s\S]{1,4000}/gu) ?? [];
   model.script("small", { chunks });
@@ -121,7 +121,7 @@ test("a million characters are there to the last one, and the page answers still
   await close();
 });
 
-test("the server goes in the middle of a stream and comes back: the whole text is there, once", async () => {
+test("a server that is lost in the middle of a stream and comes back leaves the whole text, once", async () => {
   const { gateway, model } = stage;
   const work = held({ chunks: WORDS.slice(0, 100) });
   model.script("small", (request, index) => {

@@ -35,7 +35,7 @@ const timeline = (page: Page) => page.locator(".timeline");
 const lastText = async (page: Page) => (await page.locator(".live-text").last().textContent()) ?? "";
 const read = async (id: string) => (await stage.gateway.call("GET", `/v1/tasks/${id}`)).body;
 
-test("words come as they are said, with markup as text, and the end is told without a reload", async () => {
+test("words appear as they are generated, with markup as text, and the end is shown without a reload", async () => {
   const { gateway, model } = stage;
   const work = held({ chunks: ["First ", MARKUP, " last"] });
   model.script("small", work.script);
@@ -53,7 +53,7 @@ test("words come as they are said, with markup as text, and the end is told with
   expect(unexpected(complaints)).toEqual([]);
 });
 
-test("a model that fails half-way: its words are thrown away, the next one's stand whole and once", async () => {
+test("the words of a model that fails half-way are discarded, and the next model's appear once and complete", async () => {
   const { gateway, model } = stage;
   const cut = held({ chunks: ["these ", "words ", "go"] });
   model.script("small", (request, index) => {
@@ -72,7 +72,7 @@ test("a model that fails half-way: its words are thrown away, the next one's sta
   await timeline(page).getByText("failed", { exact: true }).waitFor();
 });
 
-test("calls of tools show with arguments, outcome and time, and each has its place on the axis and in the ledger", async () => {
+test("tool calls are shown with arguments, outcome and time, on the axis and with a link to the ledger", async () => {
   const { gateway, model } = stage;
   model.script("small", (_, index) =>
     index === 0
@@ -98,7 +98,7 @@ test("calls of tools show with arguments, outcome and time, and each has its pla
   await spans.nth(3).getByText("1 credits").waitFor();
 });
 
-test("without the ledger's scope the timeline knows of tools alone, and says so", async () => {
+test("without the ledger's scope the timeline has only tools, and says so", async () => {
   const { gateway } = stage;
   const [task] = (await gateway.call("GET", "/v1/tasks?agent=helper&limit=1")).body.data;
   const secret = await gateway.token({ scopes: ["tasks:read"] });
@@ -110,7 +110,7 @@ test("without the ledger's scope the timeline knows of tools alone, and says so"
   expect(await page.getByRole("link", { name: "Run again" }).count()).toBe(0);
 });
 
-test("a call that waits for a person leads to its approval, and goes on once it is decided", async () => {
+test("a call that waits for a person links to its approval, and continues once it is decided", async () => {
   const { gateway, model } = stage;
   const input = { title: "Note", text: "x", scope: "support" };
   model.script("small", (_, index) =>
@@ -129,7 +129,7 @@ test("a call that waits for a person leads to its approval, and goes on once it 
   await timeline(page).getByText("Approved by").waitFor();
 });
 
-test("a task is cancelled while it streams, after the question, and says that its words are no output", async () => {
+test("a task is cancelled while it streams, after a confirmation, and its words are marked as no output", async () => {
   const { gateway, model } = stage;
   const work = held({ chunks: ["half a sent"] });
   model.script("small", work.script);
@@ -148,7 +148,7 @@ test("a task is cancelled while it streams, after the question, and says that it
   await timeline(page).getByText("Cancelled by").waitFor();
 });
 
-test("a failed task says why and what to do, and is run again with the same fields", async () => {
+test("a failed task says why and what to do, and can be run again with the same fields", async () => {
   const { gateway, model } = stage;
   model.script("large", { status: 503 });
   const request = { agent: "helper", prompt: "try me", tier: 2, tools: ["time.now"], metadata: { a: "b" } };
@@ -169,7 +169,7 @@ test("a failed task says why and what to do, and is run again with the same fiel
   expect(again.id).not.toBe(id);
 });
 
-test("an output is disregarded and overridden with a reason, of which the ledger has the evidence", async () => {
+test("an output is disregarded and overridden with a reason, and the ledger has the evidence", async () => {
   const { gateway, model } = stage;
   model.script("small", { chunks: ["wrong"] });
   const id = await dispatch(gateway, { agent: "helper", prompt: "answer" });
@@ -196,7 +196,7 @@ test("an output is disregarded and overridden with a reason, of which the ledger
   expect(actions).toContain("oversight.override");
 });
 
-test("texts are erased for good, and the page shows that they are gone", async () => {
+test("texts are erased permanently, and the page shows that they are gone", async () => {
   const { gateway } = stage;
   const id = await dispatch(gateway, { agent: "helper", prompt: "a secret question" });
   await ended(gateway, id);
@@ -212,7 +212,7 @@ test("texts are erased for good, and the page shows that they are gone", async (
   await timeline(page).getByText("Texts erased").waitFor();
 });
 
-test("a task that is not there says so", async () => {
+test("a task that does not exist is reported as missing", async () => {
   const { page } = await open("/tasks/task_none");
   await page.getByRole("alert").waitFor();
 });
@@ -235,7 +235,7 @@ test("a timeline's axis keeps to one unit", async () => {
   work.open();
 });
 
-test("whoever made a task has a name for who may list tokens, and for others the end of an id", async () => {
+test("the creator of a task is named to readers who may list tokens; others see the end of an id", async () => {
   const { gateway } = stage;
   const scopes = ["tasks:read", "tasks:write"];
   const secret = await gateway.token({ name: "builder", scopes, person: "Ann Lee" });

@@ -34,7 +34,7 @@ const row = (page: Page, name: string) => page.getByRole("listitem").filter({ ha
 const tasks = async (query = "") =>
   (await stage.gateway.call("GET", `/v1/tasks?limit=200${query}`)).body.data;
 
-test("signed out the sign-in page stands at the address, and the tasks after it", async () => {
+test("a signed-out reader sees the sign-in page at the address, and the tasks after it", async () => {
   const { page } = await stage.browser.page();
   await page.goto(stage.at("/tasks?status=failed"));
   await button(page, "Sign in").waitFor();
@@ -44,7 +44,7 @@ test("signed out the sign-in page stands at the address, and the tasks after it"
   await page.close();
 });
 
-test("without the scope nothing is asked for, and without the right to run there is no way to", async () => {
+test("without the scope nothing is requested, and without the right to run there is no form", async () => {
   const blind = await open("/tasks", {
     secret: await stage.gateway.token({ scopes: ["agents:read"] }),
   });
@@ -71,7 +71,7 @@ test("an empty list leads to the first agent, and then to the first task", async
   expect(unexpected(complaints)).toEqual([]);
 });
 
-test("a task is run by keyboard alone, with all that its form offers, and its page opens", async () => {
+test("a task is run by keyboard with every option of its form, and its page opens", async () => {
   await stage.gateway.agent("picky", {
     tier_policy: { tiers: [2] },
     tools: ["time.*", "vault.write"],
@@ -106,7 +106,7 @@ test("a task is run by keyboard alone, with all that its form offers, and its pa
   expect(unexpected(complaints)).toEqual([]);
 });
 
-test("what the server refuses stands at its field, and what was typed stays", async () => {
+test("a refusal by the server is shown at its field, and the input is kept", async () => {
   const { page } = await open("/tasks?new=helper");
   await field(page, "Prompt").fill("keep me");
   await button(page, "Add metadata").click();
@@ -126,7 +126,7 @@ test("what the server refuses stands at its field, and what was typed stays", as
   expect(await tasks("&agent=helper")).toEqual([]);
 });
 
-test("a prompt is thrown away after a question alone: by Escape, by Cancel, by going back", async () => {
+test("Escape, Cancel and going back discard a prompt only after a question", async () => {
   const { page } = await open("/tasks");
   await page.getByRole("link", { name: "New task" }).first().click();
   const form = page.getByRole("dialog", { name: "New task" });
@@ -152,7 +152,7 @@ test("a prompt is thrown away after a question alone: by Escape, by Cancel, by g
   await form.waitFor({ state: "detached" });
 });
 
-test("a request whose answer was lost is sent again as the same task", async () => {
+test("a request whose answer was lost is repeated as the same task", async () => {
   const { page } = await open("/tasks?new=helper");
   await field(page, "Prompt").fill("only once");
   let keys: (string | null)[] = [];
@@ -173,7 +173,7 @@ test("a request whose answer was lost is sent again as the same task", async () 
   expect(await tasks("&agent=helper")).toHaveLength(1);
 });
 
-test("the list follows what happens elsewhere, and reads one page for the prompts of all that is new", async () => {
+test("the list follows changes elsewhere, and reads one page for the prompts of all new tasks", async () => {
   const { gateway, model } = stage;
   const { page, requests } = await open("/tasks");
   await row(page, "only once").waitFor();
@@ -204,7 +204,7 @@ test("the list follows what happens elsewhere, and reads one page for the prompt
   await page.getByRole("heading", { level: 1, name: "watch me" }).waitFor();
 });
 
-test("filters stand in the address, hold for what comes later, and survive a reload", async () => {
+test("filters are kept in the address, apply to later tasks, and survive a reload", async () => {
   const { gateway, model } = stage;
   await gateway.agent("other");
   model.script("small", { chunks: ["yes"] });
@@ -245,7 +245,7 @@ test("a token that acts as an agent runs its own tasks, without a choice of agen
   expect(await button(page, "Override …").count()).toBe(0);
 });
 
-test("what is made while nobody looks is read once somebody does", async () => {
+test("tasks created while the page is hidden are read once it is visible", async () => {
   const { page, requests } = await open("/tasks");
   await row(page, "only once").waitFor();
   const show = (state: string) =>
@@ -267,7 +267,7 @@ test("what is made while nobody looks is read once somebody does", async () => {
   expect(listed()).toBe(before + 1);
 });
 
-test("a narrow row says whose task it is, and from when", async () => {
+test("a narrow row shows whose task it is, and its time", async () => {
   const { page } = await open("/tasks", { width: 390 });
   const task = row(page, "only once");
   await task.getByText("helper", { exact: true }).waitFor();

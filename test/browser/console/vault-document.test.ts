@@ -18,7 +18,7 @@ const text = (page: Page) => page.getByRole("region", { name: "Text of the docum
 const dialog = (page: Page) => page.getByRole("dialog");
 const read = async (id: string) => stage.gateway.call("GET", `/v1/vault/documents/${id}`);
 
-test("a document that is not there says so, and one that is deleted elsewhere says it at once", async () => {
+test("a missing document is reported, and one that is deleted elsewhere is reported at once", async () => {
   const { id } = await write(stage.gateway, { text: "Soon gone." });
   const { page } = await stage.open("/vault/documents/doc_none");
   await page.getByRole("heading", { name: "There is no such document" }).waitFor();
@@ -32,7 +32,7 @@ test("a document that is not there says so, and one that is deleted elsewhere sa
   expect(await page.title()).toBe("Document · Gatehouse");
 });
 
-test("what is known of a document is shown, with links to its scope and its source", async () => {
+test("a document's properties are shown, with links to its scope and its source", async () => {
   const { id } = await write(stage.gateway, {
     title: "Facts",
     scope: "facts/deep",
@@ -53,7 +53,7 @@ test("what is known of a document is shown, with links to its scope and its sour
   expect(complaints).toEqual([]);
 });
 
-test("a passage far down a long text is marked and in sight, and survives a reload", async () => {
+test("a passage far down a long text is marked and in view, and survives a reload", async () => {
   const before = "A line that comes before the one that is meant.\n".repeat(60_000);
   const passage = "This is what was meant, on one line\nand on another.";
   const { id } = await write(stage.gateway, {
@@ -80,7 +80,7 @@ test("a passage far down a long text is marked and in sight, and survives a relo
   expect(await marked.count()).toBe(0);
 });
 
-test("a replacement that is refused keeps what was typed; then the text is another one, under the same id", async () => {
+test("a refused replacement keeps the input; an accepted one replaces the text under the same id", async () => {
   const { id } = await write(stage.gateway, { title: "Before", text: "The old text.", metadata: { n: 1 } });
   const { page } = await stage.open(`/vault/documents/${id}`);
   await text(page).getByText("The old text.").waitFor();
@@ -102,7 +102,7 @@ test("a replacement that is refused keeps what was typed; then the text is anoth
   expect((await read(id)).body).toMatchObject({ title: "After", text: "The new text.", metadata: { n: 1 } });
 });
 
-test("a replacement that is half typed is thrown away after a question alone", async () => {
+test("a half-typed replacement is discarded only after a question", async () => {
   const { id } = await write(stage.gateway, { title: "Kept", text: "The old text." });
   const { page } = await stage.open(`/vault/documents/${id}`);
   await page.getByRole("button", { name: "Replace" }).click();
@@ -117,7 +117,7 @@ test("a replacement that is half typed is thrown away after a question alone", a
   expect((await read(id)).body.text).toBe("The old text.");
 });
 
-test("a file takes a document's place, and one that cannot be read does not", async () => {
+test("a file replaces a document, and an unreadable file does not", async () => {
   const { id } = await write(stage.gateway, { title: "Kept", text: "The old text." });
   const { page } = await stage.open(`/vault/documents/${id}`);
   await page.getByRole("button", { name: "Replace" }).click();
@@ -136,7 +136,7 @@ test("a file takes a document's place, and one that cannot be read does not", as
   expect((await read(id)).body).toMatchObject({ title: "Kept", content_type: "application/pdf" });
 });
 
-test("who may not erase is not offered it; who may deletes a document with its quotes", async () => {
+test("deleting is not offered without the right to erase; with it, a document is deleted with its quotes", async () => {
   const { id } = await write(stage.gateway, { title: "To be deleted", scope: "bin", text: "Old." });
   const secret = await stage.gateway.token({ scopes: ["vault:read", "vault:write"] });
   const writer = await stage.open(`/vault/documents/${id}`, { secret });
@@ -161,7 +161,7 @@ test.each([
   ["light", 390],
   ["dark", 1_440],
   ["dark", 390],
-] as const)("in %s at %d px everybody can read it", async (scheme, width) => {
+] as const)("axe finds nothing serious in %s at %d px", async (scheme, width) => {
   const { id } = await write(stage.gateway, {
     title: "W".repeat(300),
     text: `${"x".repeat(20_000)} the end`,

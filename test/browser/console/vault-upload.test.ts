@@ -40,7 +40,7 @@ async function textOf(stored: Stored | undefined): Promise<string> {
 }
 
 describe("a file is refused", () => {
-  test("in words before it is sent, where it is of no type that can be read, empty or too big", async () => {
+  test("with an explanation before it is sent, if its type cannot be read, or it is empty or too large", async () => {
     const { page, requests } = await stage.open("/vault");
     await page.getByRole("heading", { name: "The vault is empty" }).waitFor();
     await drop(page, [
@@ -55,7 +55,7 @@ describe("a file is refused", () => {
     expect(requests.filter((address) => address.endsWith("/v1/vault/documents"))).toEqual([]);
   });
 
-  test("without a scope to lie in, and with one that is none", async () => {
+  test("without a scope, and with an invalid scope", async () => {
     const { page } = await stage.open("/vault");
     await input(page).setInputFiles([file("a.txt", "text")]);
     await dialog(page).getByRole("button", { name: "Add 1 document" }).click();
@@ -82,7 +82,7 @@ describe("a file is refused", () => {
   });
 });
 
-test("files of every kind are added to the chosen scope, under their names, and their scripts stay text", async () => {
+test("files of every kind are added to the chosen scope under their names, and their scripts stay text", async () => {
   const { page } = await stage.open("/vault?scope=kinds");
   await page.getByRole("heading", { name: "No documents here" }).waitFor();
   await input(page).setInputFiles([
@@ -118,7 +118,7 @@ test("files of every kind are added to the chosen scope, under their names, and 
   expect(await page.evaluate<boolean>(HAS_RUN)).toBe(false);
 });
 
-test("files that are dropped anywhere on the page are added, whole, whatever their length", async () => {
+test("files dropped anywhere on the page are added completely, whatever their length", async () => {
   const { page } = await stage.open("/vault?scope=dropped");
   // Longer than a slice of base64, with characters of more than one byte.
   const text = "Ein längerer Text über Rückgaben – Zeile für Zeile.\n".repeat(70_000);
@@ -134,7 +134,7 @@ test("files that are dropped anywhere on the page are added, whole, whatever the
   await page.getByRole("heading", { name: "Uploads" }).waitFor({ state: "hidden" });
 });
 
-test("two files are sent at a time, and one that is cancelled is not added", async () => {
+test("two files are sent at a time, and a cancelled one is not added", async () => {
   const { page } = await stage.open("/vault?scope=queue");
   const held: (() => void)[] = [];
   await page.route("**/v1/vault/documents", async (route) => {
@@ -168,7 +168,7 @@ test("a file that could not be sent is sent again once the server answers", asyn
 });
 
 describe("a pasted text", () => {
-  test("that the server refuses keeps what was typed, with the reason at its field", async () => {
+  test("keeps the input if the server refuses it, with the reason at its field", async () => {
     const { page } = await stage.open("/vault?scope=pasted");
     await page.getByRole("button", { name: "Paste text" }).click();
     await dialog(page).getByLabel("Title").fill("Not JSON");
@@ -183,7 +183,7 @@ describe("a pasted text", () => {
     expect((await storedIn("pasted")).size).toBe(0);
   });
 
-  test("is thrown away after a question alone", async () => {
+  test("is discarded only after a question", async () => {
     const { page } = await stage.open("/vault?scope=pasted");
     await page.getByRole("button", { name: "Paste text" }).click();
     const form = page.getByRole("dialog", { name: "Add a text to the vault" });
@@ -196,7 +196,7 @@ describe("a pasted text", () => {
     await form.waitFor({ state: "detached" });
   });
 
-  test("is added with its source and metadata, by keyboard alone", async () => {
+  test("is added with its source and metadata by keyboard", async () => {
     const { page } = await stage.open("/vault?scope=pasted");
     await page.getByRole("button", { name: "Paste text" }).focus();
     await page.keyboard.press("Enter");
@@ -223,7 +223,7 @@ describe("a pasted text", () => {
 test.each([
   ["light", 390],
   ["dark", 1_440],
-] as const)("in %s at %d px everybody can add files", async (scheme, width) => {
+] as const)("axe finds nothing serious in %s at %d px", async (scheme, width) => {
   const { page } = await stage.open("/vault?scope=shown", { scheme, width });
   await input(page).setInputFiles([file("a".repeat(120).concat(".txt"), "x"), file("photo.png", "x")]);
   await dialog(page).waitFor();

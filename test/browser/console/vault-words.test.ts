@@ -25,13 +25,13 @@ describe("a passage is marked", () => {
     expect(marked(question, text)).toBe(expected);
   });
 
-  test("at the words that the server used for one it does not know", () => {
+  test("at the words that the server found for an unknown word of the question", () => {
     expect(marked("refnd", "A refund")).toBe("A refund");
     expect(marked("refnd", "A refund", { refnd: ["refund"] })).toBe("A [refund]");
   });
 });
 
-test("a word is marked exactly where the index holds the same term", () => {
+test("a word is marked exactly where the index has the same term", () => {
   const words = [
     "Policies",
     "policy",
@@ -53,7 +53,7 @@ test("a word is marked exactly where the index holds the same term", () => {
   }
 });
 
-describe("metadata as it is typed", () => {
+describe("typed metadata", () => {
   test.each([["lang"], ["=en"], ['a="open'], ['"a=1']])("is refused: %s", (line) => {
     expect(readPairs(`ok=1\n${line}`).error).toContain("name=value");
   });
@@ -82,7 +82,7 @@ describe("metadata as it is typed", () => {
   });
 });
 
-test("a long text is cut into short slices that together are the text, with no character halved", () => {
+test("a long text is cut into short slices that add up to the text, without splitting a character", () => {
   const texts = [
     "",
     "short",

@@ -39,8 +39,8 @@ const result = (page: Page, title: string) =>
 const listed = (page: Page, title: string) =>
   page.getByRole("region", { name: "Documents" }).getByRole("link", { name: title, exact: true });
 
-describe("whoever lacks a right", () => {
-  test("is shown where to sign in, and then the page of this address", async () => {
+describe("a reader without a right", () => {
+  test("signs in first, and then sees the page of this address", async () => {
     const { page } = await stage.browser.page();
     await page.goto(stage.at("/vault?q=approval"));
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -49,14 +49,14 @@ describe("whoever lacks a right", () => {
     expect(page.url()).toBe(stage.at("/vault?q=approval"));
   });
 
-  test("to read is told so, and asks the server nothing", async () => {
+  test("to read is told so, and nothing is requested", async () => {
     const secret = await stage.gateway.token({ scopes: ["tasks:read"] });
     const { page, requests } = await stage.open("/vault", { secret });
     await page.getByRole("heading", { name: "You may not read the vault" }).waitFor();
     expect(requests.filter((address) => address.includes("/v1/vault"))).toEqual([]);
   });
 
-  test("to write is offered nothing that writes", async () => {
+  test("to write is offered no action that writes", async () => {
     const secret = await stage.gateway.token({ scopes: ["vault:read"] });
     const { page } = await stage.open("/vault", { secret });
     await listed(page, "Severance").waitFor();
@@ -76,7 +76,7 @@ describe("whoever lacks a right", () => {
   });
 });
 
-test("a scope that is chosen narrows the list, and stands in the address", async () => {
+test("a chosen scope narrows the list, and is kept in the address", async () => {
   const { page, complaints } = await stage.open("/vault");
   await listed(page, "Severance").waitFor();
   const tree = page.getByRole("navigation", { name: "Scopes" });
@@ -91,7 +91,7 @@ test("a scope that is chosen narrows the list, and stands in the address", async
   expect(complaints).toEqual([]);
 });
 
-test("documents come and go as they are written and deleted elsewhere", async () => {
+test("documents appear and disappear as they are written and deleted elsewhere", async () => {
   const { page } = await stage.open("/vault?scope=live");
   await page.getByRole("heading", { name: "No documents here" }).waitFor();
   const { id } = await write(stage.gateway, { title: "Just written", scope: "live/deep", text: "new" });
@@ -105,7 +105,7 @@ test("documents come and go as they are written and deleted elsewhere", async ()
 });
 
 describe("a search", () => {
-  test("shows passages with the words that matched, why they ranked, and leads to them", async () => {
+  test("shows passages with the matching words and the reason for their rank, and links to them", async () => {
     const { page, complaints } = await stage.open("/vault");
     const field = page.getByLabel("Search passages");
     await field.fill("who approves a refnd?");
@@ -133,7 +133,7 @@ describe("a search", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("as an agent finds nothing outside of its memory scope, and says so", async () => {
+  test("as an agent finds nothing outside its memory scope, and says so", async () => {
     const { page } = await stage.open("/vault?q=refund");
     await result(page, "Severance").waitFor();
     await page.getByLabel("Search as agent").selectOption("clerk");
@@ -149,12 +149,12 @@ describe("a search", () => {
     expect(await page.getByText("A refund of severance").count()).toBe(0);
   });
 
-  test("as an agent that is not there says that", async () => {
+  test("as an agent that does not exist says so", async () => {
     const { page } = await stage.open("/vault?q=refund&agent=nobody");
     await page.getByRole("alert").filter({ hasText: "agent_not_found" }).first().waitFor();
   });
 
-  test("keeps a filter that it cannot read, and takes one that it can", async () => {
+  test("keeps an invalid filter in its field, and applies a valid one", async () => {
     const { page } = await stage.open("/vault?q=refund");
     await result(page, "Severance").waitFor();
     await page.getByText("Search options").click();
@@ -174,7 +174,7 @@ describe("a search", () => {
     await result(page, "Severance").waitFor();
   });
 
-  test("by words alone does not speak of vectors, and says when documents have changed", async () => {
+  test("without vectors does not mention them, and says when documents have changed", async () => {
     const { page } = await stage.open("/vault?q=approval&mode=keyword&scope=support&newer=30d");
     const found = result(page, "Refund approvals");
     await found.getByText("Why this rank").click();
@@ -192,7 +192,7 @@ describe("a search", () => {
   });
 });
 
-test("markup in titles, texts, sources and metadata is text, and a script's address is no link", async () => {
+test("markup in titles, texts, sources and metadata is shown as text, and a script's address is not a link", async () => {
   const { page } = await stage.open(`/vault?q=${encodeURIComponent(`parcel ${SCRIPT}`)}`);
   const found = result(page, `${IMAGE} minutes`);
   await found.waitFor();
@@ -207,7 +207,7 @@ test("markup in titles, texts, sources and metadata is text, and a script's addr
 });
 
 describe.each(["light", "dark"] as const)("in %s", (scheme) => {
-  test.each([1_440, 390])("at %d px everybody can use it", async (width) => {
+  test.each([1_440, 390])("axe finds nothing serious at %d px", async (width) => {
     const { page, complaints } = await stage.open("/vault", { scheme, width });
     await listed(page, "Severance").waitFor();
     await noSidewaysScroll(page);
