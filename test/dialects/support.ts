@@ -25,10 +25,11 @@ export interface LedgerRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-const YAML = (url: string) => `
+const YAML = (url: string, providers: string) => `
 providers:
   up: { kind: openai-compatible, base_url: ${url}, api_key: sk-upstream }
   other: { kind: anthropic, base_url: ${url}, api_key: sk-upstream }
+${providers}
 models:
   up/priced: { input: 1, output: 2 }
 tiers:
@@ -42,10 +43,16 @@ aliases:
 drain_seconds: 1
 `;
 
-/** A gateway in front of a scripted upstream. */
-export async function openDialectStage(extra = ""): Promise<DialectStage> {
+/** A gateway in front of a scripted upstream. `providers` and `settings`: lines of further configuration. */
+export async function openDialectStage({
+  providers = "",
+  settings = "",
+}: {
+  readonly providers?: string;
+  readonly settings?: string;
+} = {}): Promise<DialectStage> {
   const upstream = startFakeModel({ apiKey: "sk-upstream" });
-  const gateway = await startGateway({ yaml: YAML(upstream.url) + extra });
+  const gateway = await startGateway({ yaml: YAML(upstream.url, providers) + settings });
   await gateway.agent("clerk", {
     tier_policy: { tiers: [1], models: { allow: ["*"], deny: ["up/never*"] } },
   });
