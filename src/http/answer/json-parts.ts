@@ -44,7 +44,6 @@ export function jsonParts(value: unknown): TextParts {
   return { length: jsonLength(value), parts: () => partsOf(value) };
 }
 
-/** A text in parts. */
 export function textParts(text: string): TextParts {
   return { length: text.length, parts: () => slices(text) };
 }

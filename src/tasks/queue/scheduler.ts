@@ -124,22 +124,18 @@ export class Scheduler {
     return [...this.#waiting.values()].flatMap((queue) => queue.all());
   }
 
-  /** The waiting tasks of a workspace. */
   waitingIn(workspaceId: number): QueuedTask[] {
     return this.#waiting.get(workspaceId)?.all() ?? [];
   }
 
-  /** The running tasks of a workspace. */
   runningIn(workspaceId: number): QueuedTask[] {
     return [...this.#running.values()].filter((run) => run.workspaceId === workspaceId);
   }
 
-  /** The waiting tasks of an agent. */
   waitingOf(workspaceId: number, agentId: number): QueuedTask[] {
     return this.#waiting.get(workspaceId)?.of(agentId) ?? [];
   }
 
-  /** The running tasks of an agent. */
   runningOf(workspaceId: number, agentId: number): QueuedTask[] {
     return this.runningIn(workspaceId).filter((run) => run.agentId === agentId);
   }

@@ -131,25 +131,12 @@ export async function scopeIdOf(tx: Tx, workspaceId: number, path: string): Prom
   return row.id;
 }
 
-export interface NewDocument {
-  readonly key: number;
+export interface NewDocument extends Omit<VaultDocument, "scope" | "contentHash" | "pending"> {
   readonly workspaceId: number;
-  readonly id: string;
-  readonly scopeId: number;
-  readonly title: string;
-  readonly sourceUri: string | null;
   readonly sourceHash: Uint8Array | null;
-  readonly metadata: Metadata;
   /** One hash for each name and value. */
   readonly metadataHashes: readonly Uint8Array[];
-  readonly contentType: string;
   readonly contentHash: Uint8Array;
-  readonly characters: number;
-  readonly chunks: number;
-  readonly pages: number;
-  readonly createdBy: string;
-  readonly createdAt: number;
-  readonly updatedAt: number;
 }
 
 /** Inserts the row, invisible to everybody so far. */
