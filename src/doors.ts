@@ -11,8 +11,10 @@ import { countOpenFiles } from "./base/open-files/count.ts";
 import type { Config } from "./config/config.ts";
 import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
+import type { ModelCalls } from "./dialects/model-calls.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
+import type { DirectCallRecords } from "./gate/direct/open.ts";
 import type { Gate } from "./gate/gate.ts";
 import { LoopGuard } from "./gate/loops.ts";
 import { spentThisMonth } from "./gate/spending.ts";
@@ -49,7 +51,9 @@ export interface Rooms {
   readonly gate: Gate;
   readonly feed: FeedHub;
   readonly modelGateway: ModelGateway;
+  readonly modelCalls: ModelCalls;
   readonly vault: Vault;
+  readonly direct: DirectCallRecords;
   readonly tools: OpenedConnectors;
   readonly openedTasks: OpenTasks;
   readonly schedules: Schedules;
@@ -89,6 +93,7 @@ export function openDoors(rooms: Rooms): Doors {
     gate,
     modelGateway,
     vault,
+    direct,
     tools,
   } = rooms;
   const { openedTasks, schedules, clock, ids, random, log, readiness, webhookDue } = rooms;
@@ -137,7 +142,7 @@ export function openDoors(rooms: Rooms): Doors {
       ...{ agents, budgets, tokens, clock },
       tierNumbers: () => modelGateway.tiers.numbers(),
       async endWork(workspaceId, agent) {
-        tools.calls.stopAgent(workspaceId, agent.id);
+        direct.running.stopAgent(workspaceId, agent.id);
         await tasks.stopAgent(workspaceId, agent);
       },
       endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
@@ -150,6 +155,7 @@ export function openDoors(rooms: Rooms): Doors {
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
     models: { models: modelGateway, agents },
+    dialects: { modelCalls: rooms.modelCalls },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },
     approvals: { desk },
@@ -178,7 +184,7 @@ export function openDoors(rooms: Rooms): Doors {
       limitsChanged: () => tasks.limitsChanged(),
       clock,
       async endWork(workspaceId) {
-        tools.calls.stopWorkspace(workspaceId);
+        direct.running.stopWorkspace(workspaceId);
         await tasks.stopWorkspace(workspaceId);
       },
       endsWritten: (workspaceId) => tasks.endsWritten(workspaceId, null),

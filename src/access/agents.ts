@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
+import type { RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
 import { fitting } from "../store/page-bytes.ts";
@@ -134,6 +135,7 @@ export function createAgents(
   db: Db,
   clock: Clock,
   workspaces: Pick<Workspaces, "isStopped" | "changed">,
+  random: RandomSource,
 ): Agents {
   const remembered = new AgentCache();
   const changed = new Signal<number>();
@@ -268,11 +270,11 @@ export function createAgents(
     async create(tx, workspaceId, name, fields) {
       const now = Math.max(clock.now(), await afterArchived(tx, workspaceId, name));
       const row = await tx.get<AgentRow>(
-        `INSERT INTO agents (workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools,
+        `INSERT INTO agents (id, workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools,
            approvals, approvals_required, max_steps, credits_per_day, status, version, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', 1, $13, $13)
+         VALUES ($14, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', 1, $13, $13)
          ON CONFLICT (workspace_id, name) WHERE archived_at IS NULL DO NOTHING RETURNING ${COLUMNS}`,
-        [workspaceId, name, ...fieldValues(fields), now],
+        [workspaceId, name, ...fieldValues(fields), now, createAgentId(random)],
       );
       if (!row) throw new Problem("agent_exists", `An agent named ${name} already exists.`);
       await tx.seals.seal(tx, "agents", { id: row.id });
@@ -315,6 +317,16 @@ export function createAgents(
       return agent;
     },
   };
+}
+
+/**
+ * Random, so that nobody who deletes an agent's row can have its id given to a later agent, which its tokens would then
+ * act as. A counter in the file could be set back. 48 bits: a JavaScript number holds them exactly.
+ */
+function createAgentId(random: RandomSource): number {
+  const bytes = Buffer.alloc(6);
+  random(bytes);
+  return bytes.readUIntBE(0, bytes.length);
 }
 
 /**

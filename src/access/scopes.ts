@@ -14,6 +14,7 @@ export const NAMED_SCOPES = [
   "approvals:write",
   "tokens:write",
   "settings:write",
+  "models:call",
 ] as const;
 
 export type NamedScope = (typeof NAMED_SCOPES)[number];
@@ -28,6 +29,7 @@ export const AGENT_TOKEN_SCOPES: readonly string[] = [
   "tasks:write",
   "vault:read",
   "connectors:read",
+  "models:call",
   "tools:*",
 ];
 

@@ -80,8 +80,8 @@ export interface CallerEnd {
 }
 
 /**
- * When a caller's authority over tokens ends. A session has that of its token, although it ends earlier. In the grace period after a
- * rotation it is not known by which secret somebody signed in, so a session that ends no later than the period has its own end.
+ * When a caller's authority over tokens ends. A session has its token's end, although it ends earlier itself. During the grace
+ * period after a rotation, nothing shows which secret opened a session, so a session that ends within the period keeps its own end.
  */
 export async function callerEnd(
   sql: Sql,

@@ -2,7 +2,7 @@ import { EventMeter } from "./event-stream.ts";
 import type { Arrival, Inflow } from "./inflow.ts";
 import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
 
-/** What one body takes of a room. */
+/** One body's share of a room. */
 export interface BodyShare {
   add(bytes: number): void;
   /** MUST be called when the body has ended, in whatever way. May be called again. */
@@ -144,9 +144,6 @@ function checked(response: Response, { check, slice, inflow, room }: Checks): Re
     reader.cancel().catch(() => {});
     controller.error(error);
   }
-  const headers = new Headers(response.headers);
-  // These headers describe the bytes on the wire, but the body has been decompressed.
-  headers.delete("content-encoding");
-  headers.delete("content-length");
-  return new Response(body, { status: response.status, statusText: response.statusText, headers });
+  const { status, statusText, headers } = response;
+  return new Response(body, { status, statusText, headers });
 }

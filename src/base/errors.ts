@@ -4,6 +4,8 @@ const BY_RULE = true;
 /** All codes of the contract's section 3, with their HTTP status and title (RFC 9457). */
 const PROBLEMS = {
   invalid_json: [400, "The body is not valid JSON"],
+  unsupported_parameter: [400, "A parameter is not supported here"],
+  provider_refused: [400, "The model's provider refused the request"],
   nested_too_deep: [400, "The body is nested too deeply"],
   unauthenticated: [401, "Authentication is required", BY_RULE],
   invalid_token: [401, "The token is not valid", BY_RULE],
@@ -20,6 +22,7 @@ const PROBLEMS = {
   scope_forbidden: [403, "The memory scope is outside the boundary", BY_RULE],
   not_found: [404, "Not found"],
   agent_not_found: [404, "No such agent"],
+  model_not_found: [404, "No such model"],
   method_not_allowed: [405, "Method not allowed"],
   agent_exists: [409, "An agent with this name already exists"],
   agent_stopped: [409, "The agent or its workspace is stopped", BY_RULE],
@@ -41,9 +44,12 @@ const PROBLEMS = {
   validation_failed: [422, "The request is not valid"],
   rate_limited: [429, "Too many requests", BY_RULE],
   queue_full: [429, "The queue is full", BY_RULE],
+  provider_busy: [429, "The model's provider is busy"],
   // Never received by the client. The status is nginx's.
   client_closed: [499, "The client closed the connection"],
   internal: [500, "Internal error"],
+  provider_failed: [502, "The model's provider failed"],
+  provider_timeout: [504, "The model's provider did not answer in time"],
   draining: [503, "The server is shutting down"],
   ledger_unavailable: [503, "The ledger is unavailable"],
   loop_detected: [508, "The request has passed through this server before"],

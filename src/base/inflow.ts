@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { RoundRobin, type WaitingItem } from "./round-robin.ts";
 
 /**
  * How much processing something from outside takes, counted in bytes: handling a message takes as long as measuring
@@ -20,28 +21,30 @@ const BURST = 20_000 * PER_MESSAGE;
 /** What one source may send in the long run: 1,000 messages or 16 MB per second. */
 const PER_SECOND = 1_000 * PER_MESSAGE;
 
-interface Waiting {
+interface WaitingPart extends WaitingItem {
   readonly weight: number;
   readonly resume: () => void;
 }
 
 /**
- * Shares the event loop's turns between everything that arrives from outside. A reader of a stream whose data is
- * already there never lets the event loop go: everybody else would wait until that stream pauses.
+ * Shares the event loop's turns between everything that arrives from outside. Reading a stream whose data has
+ * already arrived never yields to the event loop, so all other work would wait until that stream pauses. Workspaces take
+ * turns, and so do the streams of each workspace.
  */
 export class LoopTurns {
-  readonly #waiting: Waiting[] = [];
+  /** A stream waits with one part at a time, so a workspace's parts in order are its streams by turns. */
+  readonly #waiting = new RoundRobin<WaitingPart>();
   #left = PER_TURN;
   #isCounting = false;
 
-  /** Takes a part of this turn, or of a later one: those who wait take turns. @returns undefined if there is no wait */
-  take(weight: number): Promise<void> | undefined {
+  /** Takes a part of this turn, or of a later one. @returns undefined if there is no wait */
+  take(workspaceId: number, weight: number): Promise<void> | undefined {
     this.#count();
-    if (this.#left > 0 && this.#waiting.length === 0) {
+    if (this.#left > 0 && this.#waiting.size === 0) {
       this.#left -= weight;
       return undefined;
     }
-    return new Promise((resume) => void this.#waiting.push({ weight, resume }));
+    return new Promise((resume) => void this.#waiting.add({ workspaceId, weight, resume }));
   }
 
   #count(): void {
@@ -52,12 +55,12 @@ export class LoopTurns {
       this.#isCounting = false;
       // What was larger than its turn does not delay others: it has taken that time already.
       this.#left = PER_TURN;
-      for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      for (let next = this.#waiting.take(); next; next = this.#waiting.take()) {
         this.#left -= next.weight;
         next.resume();
         if (this.#left <= 0) break;
       }
-      if (this.#waiting.length > 0) this.#count();
+      if (this.#waiting.size > 0) this.#count();
     });
   }
 }
@@ -72,8 +75,8 @@ function weightOf({ bytes, lines = 0, messages = 0 }: Arrival): number {
  * Takes a part of one of the event loop's turns, which everything that arrives from outside shares. MUST be awaited
  * before the next part is read. @returns undefined if there is no wait
  */
-export function takeTurn(arrival: Arrival): Promise<void> | undefined {
-  return turns.take(weightOf(arrival));
+export function takeTurn(workspaceId: number, arrival: Arrival): Promise<void> | undefined {
+  return turns.take(workspaceId, weightOf(arrival));
 }
 
 /**
@@ -82,12 +85,14 @@ export function takeTurn(arrival: Arrival): Promise<void> | undefined {
  */
 export class Inflow {
   readonly #clock: Clock;
+  readonly #workspaceId: number;
   /** What may arrive at once. Negative after more has arrived. */
   #left = BURST;
   #since: number;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, workspaceId: number) {
     this.#clock = clock;
+    this.#workspaceId = workspaceId;
     this.#since = clock.monotonic();
   }
 
@@ -97,7 +102,9 @@ export class Inflow {
     const now = this.#clock.monotonic();
     this.#left = Math.min(BURST, this.#left + ((now - this.#since) / 1_000) * PER_SECOND) - weight;
     this.#since = now;
-    return this.#left >= 0 ? turns.take(weight) : this.#later(weight, (-this.#left / PER_SECOND) * 1_000);
+    return this.#left >= 0
+      ? turns.take(this.#workspaceId, weight)
+      : this.#later(weight, (-this.#left / PER_SECOND) * 1_000);
   }
 
   /** A message was an answer that was asked for, so it does not count: the rate limits what comes unasked. */
@@ -107,6 +114,6 @@ export class Inflow {
 
   async #later(weight: number, ms: number): Promise<void> {
     await new Promise<void>((resolve) => this.#clock.after(Math.ceil(ms), resolve));
-    await turns.take(weight);
+    await turns.take(this.#workspaceId, weight);
   }
 }

@@ -40,8 +40,12 @@ const SYSTEM_FAULTS: Readonly<Record<string, readonly [what: string, hint: strin
 const STORE_HINTS: readonly (readonly [code: RegExp, hint: string])[] = [
   [/SQLITE_FULL|ENOSPC/, MAKE_ROOM],
   [/SQLITE_(BUSY|LOCKED)/, "another program has the database open: wait for it, or end it"],
-  [/SQLITE_(CORRUPT|NOTADB)/, "restore the data directory from a backup"],
+  [
+    /SQLITE_(CORRUPT|NOTADB)/,
+    "run `gatehouse ledger verify`, which names what is damaged, and restore the data directory from a backup",
+  ],
 ];
+const DAMAGED = /SQLITE_CORRUPT\w*/;
 
 /** SQLite's errors for a schema that this program has not created. */
 const OTHER_SCHEMA =
@@ -52,8 +56,15 @@ const OTHER_SCHEMA =
  * stack is needed.
  */
 export function environmentFault(error: unknown): OperatorError | undefined {
-  if (error instanceof StoreUnavailable) return new OperatorError(error.message, storeHint(error.message));
   const sqlite = sqliteCode(error);
+  const [damage] = DAMAGED.exec(error instanceof StoreUnavailable ? error.message : sqlite) ?? [];
+  if (damage !== undefined) {
+    return new OperatorError(
+      `a table or an index of the database is damaged, or another program has changed it (${damage})`,
+      storeHint(damage),
+    );
+  }
+  if (error instanceof StoreUnavailable) return new OperatorError(error.message, storeHint(error.message));
   if (error instanceof Error && sqlite !== "" && sqlite !== "SQLITE_ERROR") {
     return new OperatorError(`the store cannot be used: ${error.message} (${sqlite})`, storeHint(sqlite));
   }

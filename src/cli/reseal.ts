@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
@@ -90,9 +91,16 @@ function describe({ table, name, values }: UnsealedRow): string {
   return `${table} ${JSON.stringify(name)}: ${columns.map(([key, value]) => `${key}=${shown(value)}`).join(" ")}`;
 }
 
-/** As JSON, without characters that a terminal would act on or that would change the order of a line. */
+/**
+ * As JSON, without characters that a terminal would act on or that would change the order of a line. A long value is cut,
+ * with its length and digest, so that a change beyond the cut can be seen too.
+ */
 function shown(value: SqlValue): string {
   const text = value instanceof Uint8Array ? value.toHex() : JSON.stringify(value);
   const printable = text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "\uFFFD");
-  return printable.length > MOST_SHOWN ? `${printable.slice(0, MOST_SHOWN)}…` : printable;
+  if (printable.length <= MOST_SHOWN) return printable;
+  const digest = createHash("sha256")
+    .update(typeof value === "string" ? value : text)
+    .digest("hex");
+  return `${printable.slice(0, MOST_SHOWN)}… (${counted(text.length)} characters, SHA-256 ${digest})`;
 }

@@ -41,6 +41,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
     logLevel: found.need(TABLE.logLevel),
     providers: new Map(found.names("providers").map((name) => [name, provider(found, name)])),
     prices: new Map(found.names("models").map((name) => [name, price(found, name)])),
+    aliases: new Map(found.names("aliases").map((alias) => [alias, found.need(TABLE.alias, alias)])),
     toolPrices: found.names("tools").map((pattern) => ({
       pattern,
       micros: toMicros(found.need(TABLE.toolPrice, pattern)) ?? 0,

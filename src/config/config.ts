@@ -19,6 +19,8 @@ export interface Config {
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   /** By `<provider>/<model>`, in micro-credits per 1,000 tokens. Models not listed are free. */
   readonly prices: ReadonlyMap<string, Price>;
+  /** Clients' names for models, in file order: to a model, `tier:2` or a tier's name. `*` stands for any characters. */
+  readonly aliases: ReadonlyMap<string, string>;
   /**
    * Tool prices in file order, in micro-credits per call. The first matching glob counts; tools that match none are
    * free.

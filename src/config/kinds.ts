@@ -98,6 +98,13 @@ export const embeddingModelName = text(
   300,
 );
 
+/** What an alias stands for. Whether it exists is checked with the other settings. */
+export const aliasTarget = text(
+  "<provider>/<model>, tier:2 or a tier's name, with at most one *",
+  "^(?!(?:.*\\*){2})[ -~]{1,300}$",
+  300,
+);
+
 /** A route: models in the order in which they are tried. */
 export const modelList = {
   form: "list",
@@ -140,6 +147,13 @@ export const PLACEHOLDERS: ReadonlyMap<string, NameKind> = new Map([
     ),
   ],
   ["<model>", name("<provider>/<model>", MODEL_PATTERN)],
+  [
+    "<alias>",
+    name(
+      "a name of letters, digits and _ . : / @ + -, with at most one *",
+      "^(?!(?:.*\\*){2})[A-Za-z0-9_.:/@+*-]{1,200}$",
+    ),
+  ],
   ["<tool>", name("a glob of tools, such as github.*, github.search or *", "^[A-Za-z0-9_.*?-]{1,128}$")],
   ["<tier>", name("a positive whole number as the tier", "^[1-9][0-9]{0,8}$")],
   ["<header>", name("a header's name (letters, digits, - and _)", "^[A-Za-z0-9][A-Za-z0-9_-]{0,126}$")],

@@ -11,7 +11,32 @@ export function referenceProblems(
   values: readonly ResolvedValue[],
   providers: ReadonlySet<string>,
 ): ConfigProblem[] {
-  return [...models(values, providers), ...endpoints(values)];
+  return [...models(values, providers), ...aliases(values, providers), ...endpoints(values)];
+}
+
+/** An alias leads to a model of an existing provider or to an existing tier, never to another alias. */
+function aliases(values: readonly ResolvedValue[], providers: ReadonlySet<string>): ConfigProblem[] {
+  const tiers = new Set(values.flatMap(({ path }) => (path[0] === "tiers" ? [`tier:${path[1]}`] : [])));
+  const names = values.filter(({ path }) => path[0] === "tiers" && path[2] === "name");
+  const known = new Set([...tiers, ...names.map(({ value }) => value)]);
+  return values
+    .filter(({ path }) => path[0] === "aliases")
+    .flatMap(({ key, path, value, detail }) => {
+      const target = String(value);
+      const slash = target.indexOf("/");
+      const provider = target.slice(0, slash);
+      const isKnown =
+        slash > 0
+          ? providers.has(provider) || target === "builtin/extractive"
+          : // Default tiers depend on what is found later.
+            tiers.size === 0 || known.has(target);
+      const repeatsNothing = target.includes("*") && !(path[1] ?? "").includes("*");
+      if (isKnown && !repeatsNothing) return [];
+      const message = repeatsNothing
+        ? `is ${target}, whose * repeats nothing: the alias has none`
+        : `is ${target}, which is neither a model of a configured provider nor a configured tier`;
+      return [{ key: plainName(key), where: detail, message }];
+    });
 }
 
 /** Models of tiers and embeddings must belong to an existing provider. */

@@ -1,5 +1,6 @@
 import {
   addressList,
+  aliasTarget,
   creditPrice,
   embeddingModelName,
   httpUrl,
@@ -102,6 +103,10 @@ export const TABLE = {
   priceOutput: setting("models.<model>.output", creditPrice, {
     required: true,
     help: "The price of 1,000 output tokens in credits.",
+  }),
+  alias: setting("aliases.<alias>", aliasTarget, {
+    defaultText: "none",
+    help: "A name under which clients may ask for a model, and what it stands for: `<provider>/<model>`, `tier:2`, or a tier's name. One `*` stands for any characters, and repeats them on the right: `claude-*: anthropic/claude-*`. Exact names win over those with `*`, of which the first that matches counts.",
   }),
   tierName: setting("tiers.<tier>.name", text("text of at most 100 characters", undefined, 100), {
     defaultText: "`tier` and its number",

@@ -7,7 +7,7 @@ import type { Ids, RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import type { Budgets } from "../gate/budget.ts";
-import { UsageTally } from "../gate/usage/tally.ts";
+import type { DirectCallRecords } from "../gate/direct/open.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
 import type { SecretKey } from "../store/secret-key.ts";
@@ -19,7 +19,6 @@ import { Connectors } from "./connectors.ts";
 import type { ConnectorDefinition, McpDefinition, OpenApiDefinition } from "./definition/definition.ts";
 import type { DefinitionStore } from "./definition/stored.ts";
 import { DirectCalls } from "./direct/call.ts";
-import { UnsettledCalls } from "./direct/open-calls.ts";
 import { LazySource } from "./lazy-source.ts";
 import { openProgramUsers, type ProgramUserPool } from "./mcp-upstream/stdio/program-users.ts";
 import { LargeDocuments } from "./openapi/large-documents.ts";
@@ -47,6 +46,7 @@ export interface OpenConnectorsParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly budgets: Budgets;
+  readonly direct: DirectCallRecords;
   readonly agents: Agents;
   readonly tokens: Pick<Tokens, "grantOf">;
   readonly workspaces: Workspaces;
@@ -63,8 +63,6 @@ export interface OpenedConnectors {
   readonly programs: ProgramRules;
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
-  /** Stores which calls have ended, and their statistics. Called every few seconds. */
-  keepHouse(): Promise<void>;
   /** Ends all child processes and connections. */
   stop(): Promise<void>;
 }
@@ -105,21 +103,16 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
         : openOpenApi(parts, { outbound, readers, large }, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
-  const open = new UnsettledCalls(db);
-  const usage = new UsageTally(db, log);
-  const given = { db, open, budgets, usage, ledger, agents, workspaces, registry, clock, ids, log };
-  const calls = new DirectCalls(given);
+  const { running, usage, late } = parts.direct;
+  const calls = new DirectCalls({
+    ...{ running, usage, late, db, budgets, ledger, agents, workspaces, registry, clock, ids, log },
+  });
   return {
     connectors,
     programs,
     registry,
     calls,
-    async keepHouse() {
-      await open.save();
-      await usage.flush();
-    },
     async stop() {
-      await calls.stop();
       await Promise.all([connectors.stop(), readers.stop()]);
       await programUsers?.close();
       outbound.close();
@@ -137,7 +130,7 @@ function openMcp(
   const { timeoutMs } = config.connectors;
   const mask = createMask(secretsOf(definition));
   const fetch = outbound.fetchFor(workspaceId);
-  const given = { fetch, mask, clock, random, log, timeoutMs, instance, toolsChanged };
+  const given = { workspaceId, fetch, mask, clock, random, log, timeoutMs, instance, toolsChanged };
   return new LazySource(async () => {
     const { mcpSource } = await import("./mcp-upstream/source.ts");
     if (connector === null) throw new Error("an MCP source needs a stored connector");

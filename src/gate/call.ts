@@ -49,6 +49,7 @@ export class Call {
   readonly #db: Db;
   readonly #ledger: Ledger;
   readonly #late: LateRecords;
+  readonly #count: () => Promise<void>;
   #subject: CallSubject = {};
   #seq: number | null = null;
   #isPutOff = false;
@@ -58,7 +59,9 @@ export class Call {
     db: Db,
     ledger: Ledger,
     late: LateRecords,
+    count: () => Promise<void> = async () => {},
   ) {
+    this.#count = count;
     this.caller = from.caller;
     this.requestId = from.requestId;
     this.channel = from.channel;
@@ -90,6 +93,24 @@ export class Call {
     const caller = { ...this.caller, workspaceId: workspace.id, workspace: workspace.name };
     const { requestId, channel } = this;
     return new Call({ caller, requestId, channel, action: this.#action }, this.#db, this.#ledger, this.#late);
+  }
+
+  /** The same call once more, with the same subject and an entry of its own: the next attempt to carry it out. */
+  again(): Call {
+    const { caller, requestId, channel, via } = this;
+    const from = { caller, requestId, channel, via, action: this.#action };
+    const next = new Call(from, this.#db, this.#ledger, this.#late, this.#count);
+    next.about(this.#subject);
+    return next;
+  }
+
+  /**
+   * Counts the call against its workspace's request limit. For an operation of which only the request's body says
+   * whether it counts (`counted: "later"`).
+   * @throws Problem 429 `rate_limited`
+   */
+  count(): Promise<void> {
+    return this.#count();
   }
 
   /** Adds to the call's entry, even if the call is refused later. */
@@ -217,7 +238,7 @@ export class Call {
    * @param admit also called in the entry's transaction; throws if the call must not be made after all
    * @throws Problem 401 `invalid_token` if the caller's rights have ended
    */
-  async intend(input: string, admit?: Admit): Promise<number> {
+  async intend(input: string | undefined, admit?: Admit): Promise<number> {
     if (this.#seq !== null) throw new Error("a call can have only one entry");
     const draft: EntryDraft = { ...this.draft("allowed"), phase: "intent", input };
     const both: Admit = (tx) => {

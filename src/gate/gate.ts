@@ -5,7 +5,7 @@ import type { SignInLinks } from "../access/sign-in-links.ts";
 import type { Tokens } from "../access/tokens.ts";
 import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
-import { Problem } from "../base/errors.ts";
+import { Problem, type ProblemOptions } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Via } from "../base/via.ts";
 import type { Channel } from "../ledger/entry.ts";
@@ -23,10 +23,13 @@ import type { LateRecords } from "./unwritten-decisions.ts";
 export interface Operation {
   /** `noun.verb`, as recorded in the ledger. */
   readonly action: string;
-  /** Null when each resource is checked on its own, inside the handler. */
-  readonly scope: NamedScope | "admin" | null;
-  /** False for streams, which do not count against the request limit. A stream that is refused does count. */
-  readonly counted: boolean;
+  /** One of several is enough. Null when each resource is checked on its own, inside the handler. */
+  readonly scope: NamedScope | "admin" | readonly NamedScope[] | null;
+  /**
+   * False for streams, which do not count against the request limit. A stream that is refused does count. `later`: the
+   * handler counts it with `Call.count`, or it is a stream.
+   */
+  readonly counted: boolean | "later";
   /**
    * Counted, but never refused by the limit: a call that stops work MUST succeed even if a flood has used up the
    * limit.
@@ -253,14 +256,19 @@ export function createGate(parts: GateDependencies): Gate {
     const { caller } = admitted;
     let { limit } = admitted;
     const { requestId, channel, via } = origin;
-    const call = new Call({ caller, requestId, channel, via, action: operation.action }, db, ledger, late);
+    const count = async () => {
+      if (!isLimited(origin)) return;
+      limit = takeLimit(caller);
+      if (!limit.exceeded || !(await refuses(operation, caller))) return;
+      throw rateLimited(limit, { isRecorded: false });
+    };
+    const from = { caller, requestId, channel, via, action: operation.action };
+    const call = new Call(from, db, ledger, late, count);
     try {
       // The caller may have been authenticated a while ago, before the rest of a request with several calls was read.
       const asked = call.requireRights();
       if (asked) await asked;
-      if (operation.scope !== null && !hasScope(caller.scopes, operation.scope)) {
-        throw new Problem("scope_missing", `This needs a token with the scope ${operation.scope}.`);
-      }
+      requireScope(caller, operation.scope);
       const value = await handle(call);
       if (call.ledgerSeq === null && !call.isPutOff) await call.record("succeeded");
       return { ok: true, value, ledgerSeq: call.ledgerSeq, limit };
@@ -272,7 +280,7 @@ export function createGate(parts: GateDependencies): Gate {
         // A changed ledger can still be appended to, so the call that could not be answered is recorded.
         const isWritable = problem.code !== "ledger_unavailable" || error instanceof LedgerChanged;
         if (ledgerSeq === null && isWritable) {
-          if (!operation.counted && isLimited(origin)) {
+          if (operation.counted !== true && limit === null && isLimited(origin)) {
             limit = takeLimit(caller);
             const over = await overLimit(origin, operation, caller, limit);
             if (over) return over;
@@ -293,7 +301,7 @@ export function createGate(parts: GateDependencies): Gate {
       const identified = found instanceof Promise ? await found : found;
       if (!identified.ok) return identified;
       const { caller } = identified;
-      if (!operation.counted || !isLimited(origin)) {
+      if (operation.counted !== true || !isLimited(origin)) {
         return perform(operation, origin, { caller, limit: null }, handle);
       }
       const limit = takeLimit(caller);
@@ -322,8 +330,17 @@ export function createGate(parts: GateDependencies): Gate {
   };
 }
 
-function rateLimited(limit: RequestLimit): Problem {
+/** @throws Problem 403 `scope_missing` */
+function requireScope({ scopes }: Caller, scope: Operation["scope"]): void {
+  if (scope === null) return;
+  const enough = typeof scope === "string" ? [scope] : scope;
+  if (enough.some((each) => hasScope(scopes, each))) return;
+  throw new Problem("scope_missing", `This needs a token with the scope ${enough.join(" or ")}.`);
+}
+
+function rateLimited(limit: RequestLimit, options: Pick<ProblemOptions, "isRecorded"> = {}): Problem {
   return new Problem("rate_limited", `The workspace is limited to ${limit.quota} requests per minute.`, {
+    ...options,
     headers: { "Retry-After": String(limit.retrySeconds) },
   });
 }

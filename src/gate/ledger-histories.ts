@@ -1,7 +1,10 @@
 import { OperatorError } from "../base/errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import type { SealedRow } from "../store/seals/seals.ts";
 import { LedgerHistory, type LedgerHistoryParts } from "./ledger-history.ts";
+
+type TokenColumn = "workspace_id" | "id" | "rotations";
 
 export interface LedgerHistoriesParts extends LedgerHistoryParts {
   readonly ledger: Pick<Ledger, "appended">;
@@ -41,6 +44,12 @@ export class LedgerHistories {
     const known = this.#histories.get(workspaceId) ?? new LedgerHistory(this.#parts, workspaceId);
     this.#histories.set(workspaceId, known);
     return known;
+  }
+
+  /** Whether a token's row dates from before its revocation or its last rotation. */
+  isOutdated({ workspace_id: workspaceId, id, rotations }: Pick<SealedRow<"tokens">, TokenColumn>): boolean {
+    if (typeof workspaceId !== "number" || typeof id !== "string") return false;
+    return this.of(workspaceId).isOutdated({ id, rotations: Number(rotations) });
   }
 
   /** Stores what was recorded lately, so that the next start has less to read. Called regularly. */

@@ -17,7 +17,7 @@ export interface LedgerHistoryParts {
 const STORE_AFTER = 4_096;
 /** Entries that take more than a second to read. */
 const LONG = 250_000;
-const MEANT = /"action":"(?:token\.|task\.dispatch")/;
+const MEANT = /"action":"(?:token\.|task\.dispatch"|tool\.call|model\.call")/;
 
 /** What an entry says, as it is stored or as it was appended. */
 type HistoryEntry = {
@@ -28,7 +28,7 @@ type HistoryEntry = {
 
 /**
  * What the ledger of a workspace records that a start must know in full, because someone may have changed the rows that
- * say it: tokens that ended, admin secrets that were configured, and tasks that have not ended. All of it comes from
+ * say it: tokens that ended, admin secrets that were configured, and tasks and calls that have not ended. All of it comes from
  * entries that were compared with the signed tree, or from this process's own commits.
  *
  * So that a start need not read every entry, the history is stored with the entry that it reaches. Someone can delete
@@ -42,6 +42,8 @@ export class LedgerHistory {
   readonly #configured = new Set<string>();
   /** Tasks without an end, with the entry that dispatched them. */
   readonly #openTasks = new Map<string, number>();
+  /** Intents of calls outside of tasks that have no outcome. */
+  readonly #openCalls = new Set<number>();
   /** The entry that the stored history reaches. */
   #stored = 0;
 
@@ -74,6 +76,7 @@ export class LedgerHistory {
         });
         // Their ends may be among these entries.
         this.#openTasks.clear();
+        this.#openCalls.clear();
       }
     }
     await this.#store(reader);
@@ -104,12 +107,23 @@ export class LedgerHistory {
     return this.#openTasks;
   }
 
+  /** Intents of calls of tools and models outside of tasks that have no outcome. */
+  get openCalls(): ReadonlySet<number> {
+    return this.#openCalls;
+  }
+
   /** Takes an entry into account. MUST be called in the order of the entries, once each is on disk. */
   take(seq: number, { phase, action, actor, outcome, task, ref, detail }: HistoryEntry): void {
     if (action === "task.dispatch") {
       if (task === undefined) return;
       if (phase === "intent") this.#openTasks.set(task, seq);
       else if (phase === "outcome" && this.#openTasks.get(task) === ref) this.#openTasks.delete(task);
+      return;
+    }
+    if (action === "tool.call" || action === "model.call") {
+      // A task's calls are found with the task.
+      if (phase === "intent" && task === undefined) this.#openCalls.add(seq);
+      else if (phase === "outcome" && ref !== undefined) this.#openCalls.delete(ref);
       return;
     }
     if (outcome !== "succeeded" || !detail) return;
@@ -140,7 +154,10 @@ export class LedgerHistory {
 
   /** A long history is stored less often, so that it costs each entry at most some 40 bytes. */
   get #storeAfter(): number {
-    return Math.max(STORE_AFTER, this.#revoked.size + this.#rotations.size + this.#openTasks.size);
+    return Math.max(
+      STORE_AFTER,
+      this.#revoked.size + this.#rotations.size + this.#openTasks.size + this.#openCalls.size,
+    );
   }
 
   async #store(reader: EvidenceReader): Promise<void> {
@@ -152,6 +169,7 @@ export class LedgerHistory {
     const history: HistoryNote = {
       ...{ size, leaf, revoked: [...this.#revoked], rotations: [...this.#rotations] },
       ...{ configured: [...this.#configured], openTasks: [...this.#openTasks] },
+      openCalls: [...this.#openCalls],
     };
     const note = { key: this.#key, value: JSON.stringify(history) };
     await db.run(
@@ -173,7 +191,11 @@ export class LedgerHistory {
       [this.#key],
     );
     if (!row || !db.seals.fits("meta", row)) return;
-    const { size, leaf, revoked, rotations, configured, openTasks } = JSON.parse(row.value) as HistoryNote;
+    const { size, leaf, revoked, rotations, configured, openTasks, openCalls } = JSON.parse(
+      row.value,
+    ) as HistoryNote;
+    // Written by a version that did not know of calls.
+    if (!openCalls) return;
     const entry = await reader.entry(size);
     if (!entry || Buffer.from(entry.leaf).toString("hex") !== leaf) return;
     this.#stored = size;
@@ -181,6 +203,7 @@ export class LedgerHistory {
     for (const [id, count] of rotations) this.#addRotated(id, count);
     for (const id of configured) this.#configured.add(id);
     for (const [id, seq] of openTasks) this.#openTasks.set(id, seq);
+    for (const seq of openCalls) this.#openCalls.add(seq);
   }
 
   get #key(): string {
@@ -200,4 +223,6 @@ interface HistoryNote {
   readonly configured: readonly string[];
   /** Ids with the entry that dispatched them. */
   readonly openTasks: readonly (readonly [string, number])[];
+  /** Undefined in notes of earlier versions. */
+  readonly openCalls?: readonly number[] | undefined;
 }

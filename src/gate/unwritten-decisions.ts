@@ -73,7 +73,7 @@ export class LateRecords {
     await this.#writing;
   }
 
-  /** Tries a last time. Decisions that cannot be written are logged and lost. @returns the number lost */
+  /** Tries one last time. Decisions that cannot be written are logged and lost. @returns the number lost */
   async stop(): Promise<number> {
     let lost = 0;
     try {

@@ -12,7 +12,7 @@ import type { Store } from "./store.ts";
 
 export interface EvidenceOptions {
   readonly replaceLostKey: boolean;
-  /** The operator accepts the store as it is, also entries that were changed. */
+  /** The operator accepts the store as it is, including entries that were changed. */
   readonly acceptChanged: boolean;
 }
 
@@ -52,6 +52,7 @@ export async function openEvidence(
   });
   const histories = new LedgerHistories({ db, ledger, heads, log, acceptChanged });
   await histories.read(workspaces.list());
+  db.seals.outdateTokens((token) => histories.isOutdated(token));
   const foreignWrite = Promise.withResolvers<void>();
   const watch = new LedgerWatch({
     ...{ db, ledger, heads, clock, log, noticed, workspaceIds },

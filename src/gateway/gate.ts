@@ -26,7 +26,7 @@ export async function openGate(
   { workspaces, workspaceIds, ledgers, announcements, histories }: Evidence,
 ) {
   const { ledger } = ledgers;
-  const agents = createAgents(db, clock, workspaces);
+  const agents = createAgents(db, clock, workspaces, random);
   const tokens = createTokens(db, clock, ids, random);
   await endReplayedTokens({ db, tokens, clock, histories }, workspaces.list());
   const lifetimeMs = config.console.sessionHours * HOUR_MS;

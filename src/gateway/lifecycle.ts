@@ -3,9 +3,9 @@ import { DEFAULT_WORKSPACE } from "../access/workspaces.ts";
 import { every, within } from "../base/clock.ts";
 import { startFetchThread } from "../base/open-files/thread.ts";
 import { type Config, publicUrl } from "../config/config.ts";
-import { reportLost } from "../connectors/direct/open-calls.ts";
 import type { Doors } from "../doors.ts";
 import type { FeedHub } from "../feed/hub.ts";
+import { reportLost } from "../gate/direct/open-calls.ts";
 import { type ConnectionPlan, checkPlan, reportPlan } from "../http/connections/plan.ts";
 import { type Listener, listen } from "../http/listen.ts";
 import type { Metrics } from "../http/metrics.ts";
@@ -81,7 +81,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   const { db } = store;
   const { workspaces, ledgers, webhook, histories, watch } = evidence;
   const { tokens, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
-  const { forgetting, embedding, vault, tools, openedTasks, runs } = parts.work;
+  const { forgetting, embedding, vault, direct, tools, openedTasks, runs } = parts.work;
   const { ledger, lists, checkpoints } = ledgers;
   const { tasks, desk, quoted, expiry } = openedTasks;
   const { app, mcp, openCalls, operatorSecret } = doors;
@@ -94,7 +94,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
       await tokens.saveLastUsed();
       await sessions.keepHouse();
       if (defaultId !== undefined) await refused.sweep(defaultId);
-      await tools.keepHouse();
+      await direct.keepHouse();
       await embedding.flushUsage();
       await purgeKeys(db, clock.now());
       await desk.expire();
@@ -106,7 +106,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   }
 
   async function work(): Promise<void> {
-    const lost = { db, ledger, lists, budgets, clock, log };
+    const lost = { db, ledger, lists, histories, budgets, clock, log };
     for (const { id } of workspaces.list()) await reportLost(lost, id);
     await vault.start();
     await tasks.start();
@@ -143,6 +143,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     await mcp.stop();
     await runs.stop();
     await tasks.stop();
+    await direct.stop();
     await tools.stop();
     await listener?.close();
     const lostDecisions = await late.stop();
@@ -173,7 +174,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     async drain() {
       server.isDraining = true;
       feed.end();
-      await within(clock, config.drainSeconds * 1_000, [runs.stop(), tasks.drain(), tools.calls.drain()]);
+      await within(clock, config.drainSeconds * 1_000, [runs.stop(), tasks.drain(), direct.running.drain()]);
     },
     stop() {
       stopping ??= stop();

@@ -1,6 +1,7 @@
 import type { Workspaces } from "../access/workspaces.ts";
 import { toCredits } from "../base/credits.ts";
 import type { OpenedConnectors } from "../connectors/open.ts";
+import type { ModelCalls } from "../dialects/model-calls.ts";
 import type { FeedHub } from "../feed/hub.ts";
 import { openFeed } from "../feed/open.ts";
 import type { Budgets } from "../gate/budget.ts";
@@ -28,7 +29,7 @@ export function openSubscriptions(
   { db }: Store,
   { workspaces, ledgers, announcements }: Evidence,
   { agents, tokens, sessions, notices, budgets, gate }: GateParts,
-  { vault, tools, openedTasks }: Work,
+  { vault, tools, openedTasks, modelCalls }: Work,
   metrics: Metrics,
 ) {
   const { connectors } = tools;
@@ -45,7 +46,7 @@ export function openSubscriptions(
       requests_per_minute: workspaces.get(workspaceId).limits.requestsPerMinute,
     }),
   });
-  const sources = { workspaces, notices, budgets, vault, connectors, tasks: signals };
+  const sources = { workspaces, notices, budgets, vault, connectors, modelCalls, tasks: signals };
   subscribeFeed(feed, sources);
   subscribeMetrics(metrics, sources);
   subscribeWebhook(announcements, sources);
@@ -59,6 +60,7 @@ interface Sources {
   readonly budgets: Budgets;
   readonly vault: Vault;
   readonly connectors: OpenedConnectors["connectors"];
+  readonly modelCalls: Pick<ModelCalls, "ended">;
   readonly tasks: TaskSignals;
 }
 
@@ -84,7 +86,7 @@ function subscribeFeed(feed: FeedHub, sources: Sources): void {
 }
 
 function subscribeMetrics(metrics: Metrics, sources: Sources): void {
-  const { workspaces, notices, budgets, connectors, tasks } = sources;
+  const { workspaces, notices, budgets, connectors, tasks, modelCalls } = sources;
   notices.counted.listen(({ workspace: { name: workspace }, limit }) => {
     metrics.limitExceeded.inc({ workspace, limit });
   });
@@ -96,11 +98,13 @@ function subscribeMetrics(metrics: Metrics, sources: Sources): void {
     metrics.connectorCalls.inc({ workspace, connector, outcome });
     metrics.connectorSeconds.observe({ workspace, connector }, durationMs / 1000);
   });
-  tasks.modelCalled.listen(({ model, status, durationMs, credits }) => {
-    metrics.modelCalls.inc({ model, status });
-    metrics.modelSeconds.observe({ model }, durationMs / 1000);
-    if (credits > 0) metrics.credits.inc({ model }, toCredits(credits));
-  });
+  for (const calls of [tasks.modelCalled, modelCalls.ended]) {
+    calls.listen(({ model, status, durationMs, credits }) => {
+      metrics.modelCalls.inc({ model, status });
+      metrics.modelSeconds.observe({ model }, durationMs / 1000);
+      if (credits > 0) metrics.credits.inc({ model }, toCredits(credits));
+    });
+  }
   tasks.toolCalled.listen(({ status }) => metrics.toolCalls.inc({ status }));
   tasks.ended.listen(({ status, durationMs }) => {
     metrics.tasksFinished.inc({ status });

@@ -1,8 +1,11 @@
 import type { Config } from "../config/config.ts";
 import { openConnectors } from "../connectors/open.ts";
+import { ModelCalls } from "../dialects/model-calls.ts";
+import { openDirectCalls } from "../gate/direct/open.ts";
 import type { ConnectionPlan } from "../http/connections/plan.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "../limits/request-plan.ts";
 import { openEmbedding } from "../models/embed/open.ts";
+import { TokenEstimates } from "../models/expected-cost.ts";
 import { createModelGateway } from "../models/gateway.ts";
 import { Forgetting } from "../store/forgetting.ts";
 import { openTasks } from "../tasks/open.ts";
@@ -50,11 +53,14 @@ export async function openWork(
     ...{ db, clock, ids, log, random, forgetting, database, main, embedder, formerEmbedder },
     ...{ extension: db.vectors.path, program: vaultWorker, reading: config.vault },
   });
+  const direct = openDirectCalls(db, clock, log);
   const tools = await openConnectors({
-    ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
+    ...{ direct, config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
     ...{ secretKey, instance, main, listening },
   });
+  const estimates = new TokenEstimates();
   const openedTasks = openTasks({
+    estimates,
     ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, modelGateway, notices },
     ...{ clock, ids, log, forgetting, tools: tools.registry },
     nodeCeiling: config.limits.runningTasksPerNode,
@@ -67,10 +73,25 @@ export async function openWork(
     },
   });
   const { tasks } = openedTasks;
+  const modelCalls = new ModelCalls({
+    ...{ db, ledger, budgets, workspaces, agents, modelGateway, estimates, direct, clock, ids, log },
+    scheduler: tasks.scheduler,
+  });
   tools.calls.askThrough(openedTasks.calls);
   const { schedules, runs } = openSchedules({
     ...{ db, ledger, gate, tokens, workspaces, agents, modelGateway, tasks, forgetting, clock, ids, log },
     ...{ lists, faults, tools: tools.registry },
   });
-  return { modelGateway, forgetting, embedding, vault, tools, openedTasks, schedules, runs };
+  return {
+    modelGateway,
+    modelCalls,
+    forgetting,
+    embedding,
+    vault,
+    direct,
+    tools,
+    openedTasks,
+    schedules,
+    runs,
+  };
 }

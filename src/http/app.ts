@@ -17,6 +17,7 @@ import { type ApprovalRouteParts, approvalRoutes } from "./routes/approvals.ts";
 import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { type ConsoleLinkRouteParts, consoleLinkRoutes } from "./routes/console-links.ts";
+import { type DialectRouteParts, dialectRoutes } from "./routes/dialects.ts";
 import { type FeedRouteParts, feedRoutes } from "./routes/events.ts";
 import { type LedgerRouteParts, ledgerRoutes } from "./routes/ledger.ts";
 import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./routes/ledger-proofs.ts";
@@ -50,6 +51,7 @@ export interface AppParts {
   readonly consoleLinks: ConsoleLinkRouteParts;
   readonly approvals: Pick<ApprovalRouteParts, "desk">;
   readonly models: ModelRouteParts;
+  readonly dialects: DialectRouteParts;
   readonly vault: VaultRouteParts;
   readonly connectors: ConnectorRouteParts;
   readonly tools: ToolRouteParts;
@@ -87,6 +89,7 @@ export function createApp(parts: AppParts) {
     .use(sessionRoutes(endpoints, parts.sessions))
     .use(consoleLinkRoutes(endpoints, parts.consoleLinks))
     .use(modelRoutes(endpoints, parts.models))
+    .use(dialectRoutes(endpoints, parts.dialects))
     .use(vaultRoutes(endpoints, parts.vault))
     .use(connectorRoutes(endpoints, parts.connectors))
     .use(toolRoutes(endpoints, parts.tools))

@@ -5,12 +5,13 @@ import type { Ids } from "../base/ids.ts";
 import { type Validator, validator } from "../base/schema.ts";
 import { readVia } from "../base/via.ts";
 import type { Call } from "../gate/call.ts";
-import type { Gate } from "../gate/gate.ts";
+import type { Gate, Operation } from "../gate/gate.ts";
 import { callHeaders, problemResponse, type Reply, shortResponse } from "./answer/answer.ts";
+import { type ClientForm, clientHeaders } from "./answer/client-errors.ts";
 import type { LongAnswers } from "./answer/long-answers.ts";
-import { type BodyReading, isEmpty, readJson } from "./body/body.ts";
+import { type BodyReading, isEmpty, type RawBody, readJson, readRawJson } from "./body/body.ts";
 import type { BodyShares } from "./body/shares.ts";
-import { readBrowserCredential, readSignIn } from "./caller/credential.ts";
+import { readBrowserCredential, readClientCredential, readSignIn } from "./caller/credential.ts";
 import type { OpenCalls } from "./connections/open-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import { type DescribedOperation, operationDetail } from "./operation.ts";
@@ -37,12 +38,16 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties>
   extends Omit<DescribedOperation, "body" | "query"> {
   /**
    * Whether the call counts against the request limit. False for streams; a function if it depends on the request.
-   * Default true.
+   * Default true. `later`: see `Operation`.
    */
-  readonly counted?: boolean | ((request: Request) => boolean);
+  readonly counted?: Operation["counted"] | ((request: Request) => boolean);
   /** Never refused because of the request limit. */
   readonly urgent?: true;
   readonly body?: Body;
+  /** Reads the body as JSON whose bytes the handler needs too. It MUST release them. */
+  readonly raw?: true;
+  /** Its clients are existing programs: they may send their secret as `x-api-key`, and get errors in this form. */
+  readonly client?: ClientForm;
   /** Signs a browser in: ignores cookies and accepts one-time links as well as tokens. */
   readonly signsIn?: true;
   /** Maximum bytes of a body, if not the default. */
@@ -58,6 +63,8 @@ export interface EndpointInput<Body extends TSchema, Query extends TProperties> 
   readonly call: Call;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Static<Body>;
+  /** Only if the endpoint asks for it. */
+  readonly raw: RawBody | undefined;
   readonly query: Static<TObject<Query>>;
   readonly request: Request;
 }
@@ -90,8 +97,8 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
   const body: Validator<Body> | undefined = spec.body && validator(spec.body);
   const querySchema: TObject = spec.query ?? NOTHING;
   const query = validator(querySchema);
-  const { counted = true } = spec;
-  const readCaller = spec.signsIn ? readSignIn : readBrowserCredential;
+  const { counted = true, client } = spec;
+  const readCaller = spec.signsIn ? readSignIn : client ? readClientCredential : readBrowserCredential;
 
   async function answer({ request, params, server }: RouteContext): Promise<Response> {
     const requestId = endpoints.ids("req");
@@ -108,7 +115,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     const operation = {
       action: spec.action,
       scope: spec.scope,
-      counted: typeof counted === "boolean" ? counted : counted(request),
+      counted: typeof counted === "function" ? counted(request) : counted,
       urgent: spec.urgent === true,
     };
     let reply: Reply | StreamReply | undefined;
@@ -122,28 +129,40 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
         members: spec.bodyMembers,
       };
       const given = body && (await readBody(request, spec.bodyOptional === true, reading));
+      const raw = spec.raw && (await readRawJson(request, reading));
       // The rights are checked again, because a body may take minutes to arrive.
-      const asked = body && call.requireRights();
-      if (asked) await asked;
+      const asked = (body || raw) && call.requireRights();
+      if (asked)
+        await asked.catch((error: unknown) => {
+          raw?.release();
+          throw error;
+        });
       if (spec.slow) server?.timeout(request, 0);
       const made = await handle({
         call,
         params,
         request,
         body: body ? body.parse(given) : (undefined as Static<Body>),
+        raw,
         query: query.parse(readQuery(request.url, querySchema)) as Static<TObject<Query>>,
       });
       reply = "stream" in made ? made : endpoints.answers.reply({ workspaceId, requestId, request }, made);
       return reply;
     });
-    const headers = callHeaders({ requestId, ledgerSeq: result.ledgerSeq, limit: result.limit });
+    const headers: Record<string, string> = callHeaders({
+      requestId,
+      ledgerSeq: result.ledgerSeq,
+      limit: result.limit,
+    });
+    if (client) Object.assign(headers, clientHeaders(requestId));
     // Must not stay in the browser for its next user, nor be interpreted as a page.
     if (credential.kind === "session") Object.assign(headers, BROWSER_HEADERS);
     if (!result.ok) {
       // The entry could not be written, so the stream's resources are released.
       if (reply && "stream" in reply) reply.abandon();
       endpoints.metrics.answered[result.problem.status < 500 ? "4xx" : "5xx"].inc();
-      return problemResponse(result.problem, headers, requestId);
+      const respond = client?.problemResponse ?? problemResponse;
+      return respond(result.problem, headers, requestId);
     }
     endpoints.metrics.answered["2xx"].inc();
     if (!("stream" in result.value)) return shortResponse(result.value, headers);

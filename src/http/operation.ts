@@ -10,8 +10,8 @@ export interface DescribedOperation {
    * with `_` for the dot.
    */
   readonly operationId?: string;
-  /** Null if any caller may call it and each resource is checked inside the handler. */
-  readonly scope: NamedScope | null;
+  /** One of several is enough. Null if any caller may call it and each resource is checked inside the handler. */
+  readonly scope: NamedScope | readonly NamedScope[] | null;
   /** One line. */
   readonly summary: string;
   readonly tag: string;
@@ -74,8 +74,10 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
   };
 }
 
-function needs(scope: NamedScope | null): string {
-  return scope === null ? "Needs a token, but no particular scope." : `Needs the scope \`${scope}\`.`;
+function needs(scope: DescribedOperation["scope"]): string {
+  if (scope === null) return "Needs a token, but no particular scope.";
+  const enough = typeof scope === "string" ? [scope] : scope;
+  return `Needs the scope ${enough.map((each) => `\`${each}\``).join(" or ")}.`;
 }
 
 function eventsOf(described: true | string) {

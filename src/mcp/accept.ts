@@ -1,4 +1,6 @@
 import { createParser } from "eventsource-parser";
+import { Problem } from "../base/errors.ts";
+import type { AnswerPlace } from "./parts.ts";
 
 /** The kinds of response that a client accepts. */
 export interface AcceptedTypes {
@@ -37,22 +39,50 @@ export function withAccept(request: Request, { json, stream }: AcceptedTypes): R
 
 /**
  * Converts the answers of a stream to one JSON body, for a client that does not accept streams. Leaves out progress.
+ * @param hold takes a place for so many bytes of the answers, until all of them are there
+ * @throws Problem 429 `rate_limited` if a place is lost
  */
-export async function asJson(response: Response): Promise<Response> {
+export async function asJson(response: Response, hold: (bytes: number) => AnswerPlace): Promise<Response> {
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
-  const answers: unknown[] = [];
-  const parser = createParser({
-    onEvent({ data }) {
-      if (data === "") return;
-      const message: unknown = JSON.parse(data);
-      if (typeof message === "object" && message !== null && !("method" in message)) answers.push(message);
-    },
-  });
-  parser.feed(await response.text());
+  const answers = await answersOf(response, hold);
   const headers = new Headers({ "content-type": "application/json" });
   const session = response.headers.get("mcp-session-id");
   if (session !== null) headers.set("mcp-session-id", session);
   // A cancelled request has no answer.
   if (answers.length === 0) return new Response(null, { status: 202, headers });
-  return new Response(JSON.stringify(answers.length === 1 ? answers[0] : answers), { headers });
+  return new Response(answers.length === 1 ? answers[0] : `[${answers.join(",")}]`, { headers });
+}
+
+/** The JSON texts of the answers in a stream. */
+async function answersOf(response: Response, hold: (bytes: number) => AnswerPlace): Promise<string[]> {
+  const answers: string[] = [];
+  const parser = createParser({
+    onEvent({ data }) {
+      if (data === "") return;
+      const message: unknown = JSON.parse(data);
+      if (typeof message === "object" && message !== null && !("method" in message)) answers.push(data);
+    },
+  });
+  const decoder = new TextDecoder();
+  const reader = response.body?.getReader();
+  const places: AnswerPlace[] = [];
+  let isLost = false;
+  try {
+    for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
+      const place = hold(next.value.length);
+      places.push(place);
+      place.endsBy(() => {
+        isLost = true;
+        // Ends the pending read. An error of a stream that is no longer needed does not matter.
+        reader?.cancel().catch(() => {});
+      });
+      parser.feed(decoder.decode(next.value, { stream: true }));
+    }
+  } finally {
+    for (const place of places) place.release();
+  }
+  if (!isLost) return answers;
+  throw new Problem("rate_limited", "The workspace's newer answers needed the memory for this one.", {
+    headers: { "Retry-After": "5" },
+  });
 }

@@ -337,7 +337,7 @@ export class McpDoor {
     if (request.method !== "POST" || taken.stream || !taken.json) return response;
     // Nothing is sent until the whole answer is ready.
     asked.keepOpen();
-    return asJson(response);
+    return asJson(response, (bytes) => this.#parts.answers.hold(session.workspaceId, bytes));
   }
 
   /** Keeps a session in use while its stream is open. */

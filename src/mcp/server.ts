@@ -64,7 +64,12 @@ export function createServer(parts: McpToolParts, told: ServerEvents): Server {
     told.began(requestId, abort);
     try {
       const context = { visit, abort, stream: { server, extra } };
-      return { ...(await answer(parts, context, request.method, request.params ?? {})) };
+      const run = async () => {
+        abort.signal.throwIfAborted();
+        return answer(parts, context, request.method, request.params ?? {});
+      };
+      // Calls wait for upstreams and people, so they run beside each other. Their number is limited by workspace.
+      return { ...(await (request.method === "tools/call" ? run() : visit.inTurn(run))) };
     } finally {
       told.ended(requestId);
     }

@@ -6,6 +6,7 @@ import type { RequestLimit } from "../gate/requests.ts";
 /** One HTTP request, as seen by the handlers of the calls in it. Its caller is already authenticated. */
 export class RequestVisit {
   #origin: CallOrigin;
+  #reads: Promise<void> = Promise.resolve();
   readonly caller: Caller;
   /** Null before the request is counted, and if it is not counted. */
   limit: RequestLimit | null;
@@ -18,6 +19,20 @@ export class RequestVisit {
 
   get origin(): CallOrigin {
     return this.#origin;
+  }
+
+  /**
+   * Runs the reads of a batch one after another. Each may have a whole document in memory, and one connection could
+   * otherwise demand a hundred at once.
+   */
+  inTurn<Value>(read: () => Promise<Value>): Promise<Value> {
+    const result = this.#reads.then(read);
+    // The result reports its failure.
+    this.#reads = result.then(
+      () => {},
+      () => {},
+    );
+    return result;
   }
 
   /** Adds the Gatehouses named in the request's messages to those named in its header. */

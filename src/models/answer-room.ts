@@ -7,7 +7,7 @@ const ORDINARY_BYTES = 8 * MIB;
 /** The most further bytes that all answers in progress may have. */
 const MOST_FURTHER_BYTES = 512 * MIB;
 
-interface Answer {
+interface StreamedAnswer {
   bytes: number;
   /** The bytes that count. */
   further: number;
@@ -22,7 +22,7 @@ export class AnswerRoom implements BodyRoom {
   readonly #ordinary: number;
   readonly #most: number;
   /** The answers that have bytes that count. */
-  readonly #long = new Set<Answer>();
+  readonly #long = new Set<StreamedAnswer>();
   #further = 0;
 
   constructor(ordinaryBytes: number = ORDINARY_BYTES, mostFurtherBytes: number = MOST_FURTHER_BYTES) {
@@ -31,11 +31,11 @@ export class AnswerRoom implements BodyRoom {
   }
 
   enter(fail: (error: Error) => void): BodyShare {
-    const answer: Answer = { bytes: 0, further: 0, fail };
+    const answer: StreamedAnswer = { bytes: 0, further: 0, fail };
     return { add: (bytes) => this.#add(answer, bytes), leave: () => this.#leave(answer) };
   }
 
-  #add(answer: Answer, bytes: number): void {
+  #add(answer: StreamedAnswer, bytes: number): void {
     answer.bytes += bytes;
     const added = Math.min(bytes, answer.bytes - this.#ordinary);
     if (added <= 0) return;
@@ -53,7 +53,10 @@ export class AnswerRoom implements BodyRoom {
     longest.fail(new AnswerTooLarge("The answers in progress have too many bytes, and this is the longest."));
   }
 
-  #leave(answer: Answer): void {
+  #leave(answer: StreamedAnswer): void {
     if (this.#long.delete(answer)) this.#further -= answer.further;
   }
 }
+
+/** All providers of this process share one room, as they share its memory. */
+export const SHARED_ROOM = new AnswerRoom();

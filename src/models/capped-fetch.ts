@@ -6,7 +6,8 @@ import { type JsonLimits, JsonTooLarge } from "../base/json-limits.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderKind } from "../config/config.ts";
-import { AnswerRoom } from "./answer-room.ts";
+import { type AnswerRoom, SHARED_ROOM } from "./answer-room.ts";
+import { callingWorkspace } from "./calling-workspace.ts";
 
 /**
  * The most bytes of one event of a streamed answer, or of an unstreamed answer such as an error. The longest
@@ -54,9 +55,6 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
   google: {},
 };
 
-/** All providers of this process share one room, as they share its memory. */
-const SHARED_ROOM = new AnswerRoom();
-
 /**
  * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop, and is
  * read more slowly if it never ends. The SDK by
@@ -65,7 +63,7 @@ const SHARED_ROOM = new AnswerRoom();
 export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom = SHARED_ROOM): typeof fetch {
   return fetchWith((response) =>
     capBody(response, {
-      ...answerLimits(MOST_BYTES, new Inflow(clock), LIMITS_BY_KIND[kind]),
+      ...answerLimits(MOST_BYTES, new Inflow(clock, callingWorkspace()), LIMITS_BY_KIND[kind]),
       streamBytes: MOST_STREAM_BYTES,
       room,
     }),

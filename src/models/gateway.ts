@@ -5,7 +5,10 @@ import { FREE, type Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import type { ProviderConfig, Tier } from "../config/config.ts";
 import { FairSlots } from "../limits/fair-slots.ts";
+import { callFor } from "./calling-workspace.ts";
 import { withDeadline } from "./deadline.ts";
+import { ModelNames, type ModelTarget } from "./names.ts";
+import { type Dialect, type NativeAnswer, type NativeRequest, sendNative } from "./native.ts";
 import { createProviders, type Provider } from "./providers.ts";
 import { Tiers } from "./tiers.ts";
 
@@ -17,16 +20,36 @@ export interface OpenModel {
   readonly patienceMs: number;
 }
 
+/** A model whose provider speaks the client's dialect. */
+export interface NativeModel {
+  readonly id: string;
+  /** Its name for the provider. */
+  readonly name: string;
+  /**
+   * Sends a request. The policy is checked again first.
+   * @throws Problem 403 `model_forbidden` before anything is sent; a TimeoutError; fetch's errors
+   */
+  send(request: NativeRequest): Promise<NativeAnswer>;
+}
+
 /** The only access to models. Providers are kept inside, so no model can be reached without a policy and a tier. */
 export interface ModelGateway {
   readonly tiers: Tiers;
+  readonly names: ModelNames;
   price(model: string): Price;
   /**
    * The models of a tier that the policy allows, in the order to try them. `policy` is called again for each model
-   * call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent.
+   * call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent. The answers
+   * are read in the turns of the workspace.
    * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
    */
-  open(policy: () => TierPolicy, tier: number): readonly OpenModel[];
+  open(policy: () => TierPolicy, tier: number, workspaceId: number): readonly OpenModel[];
+  /**
+   * As `open`, for clients that speak a provider's dialect and name their model or tier themselves. Only models whose
+   * provider speaks the dialect, in the order to try them.
+   * @throws Problem 403 `model_forbidden`, `tier_forbidden`, 400 `unsupported_parameter` if none of them speaks it
+   */
+  openNative(policy: () => TierPolicy, target: ModelTarget, dialect: Dialect): readonly NativeModel[];
   /**
    * Waits for a request slot for the model. MUST be awaited before a call's intent is written, so that nothing delays
    * the request after the intent. Workspaces take turns, and the last slots are kept for workspaces without requests
@@ -48,6 +71,7 @@ export interface ModelConfig {
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   readonly tiers: ReadonlyMap<number, Tier>;
   readonly prices: ReadonlyMap<string, Price>;
+  readonly aliases: ReadonlyMap<string, string>;
 }
 
 /** @param requests the most requests to models that may be in flight at once */
@@ -64,20 +88,43 @@ export async function createModelGateway(
     waiting: MOST_WAITING,
   });
   const tiers = new Tiers(config.tiers);
+  const providerOf = (id: string): Provider => {
+    const provider = providers.get(id.slice(0, id.indexOf("/")));
+    if (!provider) throw new Error(`the provider of ${id} is not configured`);
+    return provider;
+  };
   return {
     tiers,
+    names: new ModelNames(config),
     price: (model) => config.prices.get(model) ?? FREE,
-    open(policy, tier) {
+    open(policy, tier, workspaceId) {
       return tiers.route(policy(), tier).map((id) => {
-        const slash = id.indexOf("/");
-        const provider = providers.get(id.slice(0, slash));
-        if (!provider) throw new Error(`the provider of ${id} is not configured`);
+        const provider = providerOf(id);
         return {
           id,
-          model: guard(provider, id, id.slice(slash + 1), () => check(policy(), tier, id), clock),
+          model: guard(provider, id, { workspaceId, clock, check: () => check(policy(), tier, id) }),
           patienceMs: provider.timeoutMs,
         };
       });
+    },
+    openNative(policy, target, dialect) {
+      const spoken = routeOf(tiers, policy(), target).flatMap((id) => {
+        const endpoint = providerOf(id).native(dialect);
+        return endpoint ? [{ id, endpoint }] : [];
+      });
+      if (spoken.length === 0) {
+        throw new Problem("unsupported_parameter", "The model's provider does not speak this API.", {
+          errors: [{ path: "/model", message: "its provider does not speak this API" }],
+        });
+      }
+      return spoken.map(({ id, endpoint }) => ({
+        id,
+        name: ownName(id),
+        async send(request) {
+          checkTarget(tiers, policy(), target, id);
+          return sendNative(endpoint, request, providerOf(id).timeoutMs, clock);
+        },
+      }));
     },
     async enter(model, workspaceId, signal) {
       if (model.startsWith(EMBEDDED)) return () => {};
@@ -86,6 +133,22 @@ export async function createModelGateway(
       return release;
     },
   };
+}
+
+function ownName(id: string): string {
+  return id.slice(id.indexOf("/") + 1);
+}
+
+/** @throws Problem 403 `model_forbidden`, `tier_forbidden` */
+function routeOf(tiers: Tiers, policy: TierPolicy, target: ModelTarget): readonly string[] {
+  if (target.kind === "tier") return tiers.route(policy, target.tier);
+  if (tiers.allowsNamed(policy, target.id)) return [target.id];
+  throw new Problem("model_forbidden", `The agent's policy does not allow ${target.id}.`);
+}
+
+function checkTarget(tiers: Tiers, policy: TierPolicy, target: ModelTarget, id: string): void {
+  if (target.kind === "tier") check(policy, target.tier, id);
+  else routeOf(tiers, policy, target);
 }
 
 /** Checks the policy at the call itself, not only when the route was determined. */
@@ -97,23 +160,28 @@ function check(policy: TierPolicy, tier: number, id: string): void {
 function guard(
   provider: Provider,
   id: string,
-  name: string,
-  check: () => void,
-  clock: Clock,
+  {
+    workspaceId,
+    clock,
+    check,
+  }: { readonly workspaceId: number; readonly clock: Clock; readonly check: () => void },
 ): LanguageModelV4 {
+  const slash = id.indexOf("/");
+  const name = id.slice(slash + 1);
   const model = provider.model(name);
   return {
     specificationVersion: "v4",
-    provider: id.slice(0, id.indexOf("/")),
+    provider: id.slice(0, slash),
     modelId: name,
     supportedUrls: {},
     async doGenerate(options) {
       check();
-      return model.doGenerate(options);
+      return callFor(workspaceId, () => model.doGenerate(options));
     },
     async doStream(options) {
       check();
-      return withDeadline((inner) => model.doStream(inner), options, provider.timeoutMs, clock);
+      const start = (inner: typeof options) => callFor(workspaceId, () => model.doStream(inner));
+      return withDeadline(start, options, provider.timeoutMs, clock);
     },
   };
 }

@@ -4,15 +4,22 @@ import type { Clock } from "../base/clock.ts";
 import type { ProviderConfig } from "../config/config.ts";
 import { cappedFetch } from "./capped-fetch.ts";
 import { boundedFetch } from "./embed/fetch.ts";
+import { type Dialect, type NativeEndpoint, nativeEndpoint } from "./native.ts";
 
 /** A configured source of models. MUST be reached only through the model gateway. */
 export interface Provider {
   readonly timeoutMs: number;
   model(name: string): LanguageModelV4;
+  /** Where it accepts requests in its own dialect; null if it does not speak this one. */
+  native(dialect: Dialect): NativeEndpoint | null;
 }
 
 /** The embedded model answers at once. The timeout only limits the tool results that it reads. */
-const BUILTIN: Provider = { timeoutMs: 60_000, model: () => extractiveModel() };
+const BUILTIN: Provider = {
+  timeoutMs: 60_000,
+  model: () => extractiveModel(),
+  native: () => null,
+};
 
 /** Each kind's package is loaded only if configured: together they would add about 50 ms to every start. */
 export async function createProviders(
@@ -24,6 +31,7 @@ export async function createProviders(
     providers.set(name, {
       timeoutMs: config.timeoutMs,
       model: remember(await modelFactory(name, config, clock)),
+      native: (dialect) => nativeEndpoint(config, dialect),
     });
   }
   return providers;

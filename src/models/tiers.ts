@@ -28,6 +28,13 @@ export class Tiers {
     throw new Problem("tier_forbidden", "The agent's policy allows none of the configured tiers.");
   }
 
+  /** Whether a policy allows a model by its name: also by its tiers, if it is in any. */
+  allowsNamed(policy: TierPolicy, model: string): boolean {
+    if (!allowsModel(policy, model)) return false;
+    const carriers = this.list().filter(({ models }) => models.includes(model));
+    return carriers.length === 0 || carriers.some(({ tier }) => allowsTier(policy, tier));
+  }
+
   /**
    * The models of a tier that a policy allows, in order; never empty.
    * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`

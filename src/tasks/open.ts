@@ -7,7 +7,7 @@ import { ApprovalDesk } from "./approvals/desk.ts";
 import { ApprovalEvidence } from "./approvals/evidence.ts";
 import { TaskEventHub } from "./events/hub.ts";
 import type { TaskParts } from "./parts.ts";
-import { TokenEstimates } from "./run/expected-cost.ts";
+import { ConversationRoom } from "./run/conversation-room.ts";
 import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
 import { PayloadEraser } from "./texts/erase.ts";
@@ -15,7 +15,7 @@ import { QuotedPayloads } from "./texts/erase-quotes.ts";
 import { PayloadExpiry } from "./texts/expire.ts";
 
 export interface OpenTasksParts
-  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates" | "signals"> {
+  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "conversations" | "signals"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
@@ -45,10 +45,10 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const hub = new TaskEventHub(db);
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
-  const estimates = new TokenEstimates();
+  const conversations = new ConversationRoom();
   const signals = new TaskSignals();
   const tasks = new TaskService(
-    { ...parts, approvals, hub, answers, estimates, signals },
+    { ...parts, approvals, hub, answers, conversations, signals },
     { nodeCeiling, queueLimit, notices },
   );
   const desk = new ApprovalDesk({

@@ -9,13 +9,14 @@ import type { Budgets } from "../gate/budget.ts";
 import type { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerLists } from "../ledger/reading/lists.ts";
+import type { TokenEstimates } from "../models/expected-cost.ts";
 import type { ModelGateway } from "../models/gateway.ts";
 import type { WaitingCall } from "../notify/announce.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
 import type { TaskEventHub } from "./events/hub.ts";
-import type { TokenEstimates } from "./run/expected-cost.ts";
+import type { ConversationRoom } from "./run/conversation-room.ts";
 import type { TaskSignals } from "./signals.ts";
 import type { Task } from "./task.ts";
 
@@ -35,6 +36,7 @@ export interface TaskParts {
   readonly hub: TaskEventHub;
   readonly answers: CallAnswers;
   readonly estimates: TokenEstimates;
+  readonly conversations: ConversationRoom;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;

@@ -41,7 +41,7 @@ async function memoryOf(
       `This token acts as ${agent.name} and sees only what that agent sees.`,
     );
   }
-  // By id, because the name may belong to another agent by now.
+  // By id, because another agent may have taken the name since.
   const acting = await agents.byId(workspaceId, agent.id, sql);
   if (!acting) throw new Problem("agent_not_found", "The agent that this token acts as was removed.");
   return acting.memoryScope;

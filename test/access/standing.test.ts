@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
 import { OPEN_POLICY } from "../../src/access/tier-policy.ts";
 import { openWorkspaces } from "../../src/access/workspaces.ts";
+import { systemRandom } from "../../src/base/ids.ts";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -26,7 +27,7 @@ beforeAll(async () => {
   const clock = new FakeClock();
   const workspaces = await openWorkspaces(db, clock, LIMITS);
   workspace = workspaces.find("default")?.id ?? 0;
-  agents = createAgents(db, clock, workspaces);
+  agents = createAgents(db, clock, workspaces, systemRandom);
 });
 afterAll(async () => {
   await db.close();

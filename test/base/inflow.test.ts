@@ -13,7 +13,7 @@ describe("one turn of the event loop", () => {
     const taken: string[] = [];
     const flood = async (name: string) => {
       for (let count = 0; count < 100; count++) {
-        await turns.take(MESSAGE);
+        await turns.take(1, MESSAGE);
         taken.push(name);
       }
     };
@@ -31,20 +31,41 @@ describe("one turn of the event loop", () => {
       expect(fair.filter((each) => each === name).length).toBeGreaterThan(25);
   });
 
+  test("goes round the workspaces, however many streams one of them has", async () => {
+    const turns = new LoopTurns();
+    const taken: string[] = [];
+    const read = async (workspaceId: number, stream: string, parts: number) => {
+      for (let part = 0; part < parts; part++) {
+        await turns.take(workspaceId, MESSAGE);
+        taken.push(stream);
+      }
+    };
+    const many = Array.from({ length: 200 }, (_, index) => read(1, `a${index}`, 10));
+    const one = read(2, "b", 20);
+    await Promise.all([...many, one]);
+    // It has a part of each turn, and does not wait for 200 streams of the other workspace.
+    const places = taken.flatMap((stream, place) => (stream === "b" ? [place] : []));
+    expect(places).toHaveLength(20);
+    expect(places.at(-1)).toBeLessThan((20 + 2) * A_TURN);
+    // And its own streams take turns, too.
+    const firsts = taken.slice(0, A_TURN + 200).filter((stream) => stream !== "b");
+    expect(new Set(firsts).size).toBeGreaterThan(190);
+  });
+
   test("costs what fits into it no wait", async () => {
     const turns = new LoopTurns();
-    for (let count = 0; count < A_TURN; count++) expect(turns.take(MESSAGE)).toBeUndefined();
-    const wait = turns.take(MESSAGE);
+    for (let count = 0; count < A_TURN; count++) expect(turns.take(1, MESSAGE)).toBeUndefined();
+    const wait = turns.take(1, MESSAGE);
     expect(wait).toBeInstanceOf(Promise);
     await wait;
-    expect(turns.take(MESSAGE)).toBeUndefined();
+    expect(turns.take(1, MESSAGE)).toBeUndefined();
   });
 
   test("is not made up for if something larger than a turn took one", async () => {
     const turns = new LoopTurns();
-    expect(turns.take(1000 * A_TURN * MESSAGE)).toBeUndefined();
-    await turns.take(MESSAGE);
-    expect(turns.take(MESSAGE)).toBeUndefined();
+    expect(turns.take(1, 1000 * A_TURN * MESSAGE)).toBeUndefined();
+    await turns.take(1, MESSAGE);
+    expect(turns.take(1, MESSAGE)).toBeUndefined();
   });
 });
 
@@ -72,7 +93,7 @@ describe("a source", () => {
 
   test("may send 20,000 messages at once, and a thousand in a second from then on", async () => {
     const clock = new FakeClock();
-    const through = flood(new Inflow(clock), BURST + 10_000);
+    const through = flood(new Inflow(clock, 1), BURST + 10_000);
     expect(await through()).toBe(BURST);
     for (let ms = 0; ms < 1_000; ms++) {
       clock.advance(1);
@@ -84,14 +105,14 @@ describe("a source", () => {
 
   test("has its burst again after a pause, and no more than that", async () => {
     const clock = new FakeClock();
-    const inflow = new Inflow(clock);
+    const inflow = new Inflow(clock, 1);
     expect(await flood(inflow, BURST)()).toBe(BURST);
     clock.advance(3_600_000);
     expect(await flood(inflow, BURST + 1_000)()).toBe(BURST);
   });
 
   test("that answers what it was asked does not use up its rate", async () => {
-    const inflow = new Inflow(new FakeClock());
+    const inflow = new Inflow(new FakeClock(), 1);
     for (let count = 0; count < 2 * BURST; count++) {
       await inflow.take(message);
       inflow.refund();
@@ -100,7 +121,7 @@ describe("a source", () => {
 
   test("pays for bytes and for lines as well", async () => {
     for (const arrival of [{ bytes: MESSAGE }, { bytes: 0, lines: 64 }]) {
-      const inflow = new Inflow(new FakeClock());
+      const inflow = new Inflow(new FakeClock(), 1);
       for (let count = 0; count < BURST; count++) await inflow.take(arrival);
       let isThrough = false;
       void inflow.take(arrival)?.then(() => {

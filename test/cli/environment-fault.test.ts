@@ -25,6 +25,16 @@ test.each([
     "the store cannot be written (SQLITE_FULL)",
     /free some disk space/,
   ],
+  [
+    new StoreUnavailable("the store cannot be written (SQLITE_CORRUPT_INDEX)"),
+    "a table or an index of the database is damaged, or another program has changed it (SQLITE_CORRUPT_INDEX)",
+    /gatehouse ledger verify/,
+  ],
+  [
+    Object.assign(new Error("database disk image is malformed"), { code: "SQLITE_CORRUPT_VTAB" }),
+    "a table or an index of the database is damaged, or another program has changed it (SQLITE_CORRUPT_VTAB)",
+    /gatehouse ledger verify/,
+  ],
 ])("%s is the machine's fault", (error, message, hint) => {
   const fault = environmentFault(error);
   expect(fault?.message).toBe(message);

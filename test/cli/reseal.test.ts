@@ -1,6 +1,7 @@
 /** `gatehouse reseal` shows what it would accept, and accepts nothing that nobody has agreed to. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { createSecret } from "../../src/access/secret.ts";
 import { systemRandom } from "../../src/base/ids.ts";
@@ -70,4 +71,28 @@ test("a ledger in which an entry was changed opens again only after a reseal, wh
   expect([asked.code, asked.stdout]).toEqual([1, expect.stringContaining("Found in the ledgers:")]);
   await desk.out(["reseal", "--yes"]);
   await desk.serve();
+});
+
+test("a row whose long value was changed beyond what is shown is shown to differ", async () => {
+  const server = await desk.serve();
+  const body = {
+    name: "scribe",
+    owner: "tests",
+    memory_scope: "support",
+    instructions: `${"a".repeat(500)}end`,
+  };
+  await desk.call(server, admin, "POST", "/v1/agents", body);
+  await server.end("SIGTERM");
+  const shownAfter = async (value: string) => {
+    {
+      using file = open();
+      file.query("UPDATE agents SET instructions = ?, owner = 'changed' WHERE name = 'scribe'").run(value);
+    }
+    const { stdout } = await desk.cli(["reseal"]);
+    return /instructions=.*?SHA-256 [0-9a-f]{64}\)/.exec(stdout)?.[0];
+  };
+  const before = await shownAfter(body.instructions);
+  expect(before).toContain("505 characters");
+  expect(before).toContain(createHash("sha256").update(body.instructions).digest("hex"));
+  expect(await shownAfter(body.instructions.replace("end", "END"))).not.toBe(before);
 });

@@ -13,6 +13,7 @@ describe("with nothing given", () => {
       masterKey: undefined,
       logLevel: "info",
       providers: new Map(),
+      aliases: new Map(),
       prices: new Map(),
       toolPrices: [],
       tiers: new Map([

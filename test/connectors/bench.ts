@@ -11,6 +11,7 @@ import type { ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
 import type { ConnectorOrigin } from "../../src/connectors/tools/definition.ts";
 import { type KeptTool, keepTool } from "../../src/connectors/tools/kept-tool.ts";
 import { Call } from "../../src/gate/call.ts";
+import { LedgerHistories } from "../../src/gate/ledger-histories.ts";
 import { LateRecords } from "../../src/gate/unwritten-decisions.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
@@ -30,6 +31,8 @@ export interface CallBench extends LedgerBench {
   /** A call by a token of workspace 1, which acts as this agent or as none. */
   call(action: string, agent?: { readonly id: number; readonly name: string }): Call;
   entries(): LedgerEntry[];
+  /** What the next start would read from the ledger. */
+  histories(): Promise<LedgerHistories>;
   /** The text that an entry's call was made with or was answered with. */
   payload(seq: number, kind: "input" | "output"): string | undefined;
 }
@@ -57,6 +60,11 @@ export async function openCallBench(): Promise<CallBench> {
         role: null,
       } as const;
       return new Call({ caller, requestId: `req_${++calls}`, channel: "mcp", action }, db, ledger, late);
+    },
+    async histories() {
+      const histories = new LedgerHistories({ ...bench, log: silentLog, acceptChanged: false });
+      await histories.read([{ id: 1, name: "w1" }]);
+      return histories;
     },
     entries: () => bench.rows().map(({ bytes }) => JSON.parse(bytes) as LedgerEntry),
     payload(seq, kind) {

@@ -1,7 +1,7 @@
 /** Calls outside of tasks are checked again when they begin, and wait for their budget. */
 import { beforeEach, describe, expect, test } from "bun:test";
-import { reportLostCalls } from "../../src/connectors/direct/open-calls.ts";
 import type { ToolAnswer } from "../../src/connectors/source.ts";
+import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
 import type { Tx } from "../../src/store/db.ts";
 import { type Gate, gate, until } from "../tasks/support.ts";
 import { origin, said, tool } from "./bench.ts";
@@ -14,7 +14,7 @@ import {
   call,
   calls,
   catalogue,
-  open,
+  direct,
   upstream,
   useDirectCalls,
   workspaces,
@@ -89,7 +89,7 @@ describe("a call that costs something", () => {
       .map(({ outcome, code, credits }) => [outcome, code ?? "", credits ?? 0]);
 
   test.each<[code: string, why: string, work: (tx: Tx) => Promise<unknown>]>([
-    ["draining", "a drain", async () => void calls.drain()],
+    ["draining", "a drain", async () => void direct.running.drain()],
     ["agent_stopped", "a stop of its agent", async () => void agents.halt(1, agent.id)],
     ["agent_stopped", "a stop of its workspace", async () => void workspaces.halt(1)],
     ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
@@ -101,7 +101,7 @@ describe("a call that costs something", () => {
     expect(sent).toHaveLength(0);
     expect(bench.entries()).toEqual([]);
     expect(budgets.reservations).toBe(0);
-    await calls.drain();
+    await direct.running.drain();
   });
 
   test("is presented to a person before it begins, once, if it needs approval", async () => {
@@ -136,7 +136,7 @@ describe("a call that costs something", () => {
     await until(() => sent.length === 1);
     const waits = call("paid.echo");
     await bench.db.tx(async () => {});
-    const drained = calls.drain();
+    const drained = direct.running.drain();
     await expect(waits).rejects.toMatchObject({ status: 503, code: "draining" });
     sent[0]?.open();
     expect(await out).toEqual(said("done"));
@@ -199,26 +199,24 @@ describe("a call that costs something", () => {
       await until(() => budgets.reservations === 0);
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(bench.entries().at(-1)?.detail).toEqual({ duration_ms: expect.any(Number), late_ms: 4_000 });
-      await open.save();
-      await reportLostCalls({ ...bench, budgets }, 1);
-      await calls.stop();
+      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
+      await direct.stop();
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(charged()).toEqual({ credits: 5 });
     });
 
     test("until the next start if the process ends first: it is then charged once", async () => {
-      await calls.stop();
+      await direct.stop();
       allow();
       bench.clock.advance(10_000);
-      await open.save();
-      await reportLostCalls({ ...bench, budgets }, 1);
+      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
       expect(outcomes()).toEqual([["failed", "unknown", 5]]);
       expect(charged()).toEqual({ credits: 5 });
     });
 
     test("until the stop if the store can be written by then", async () => {
       allow();
-      await calls.stop();
+      await direct.stop();
       expect([outcomes(), charged(), budgets.reservations]).toEqual([
         [["succeeded", "", 5]],
         { credits: 5 },

@@ -3,15 +3,15 @@ import Type from "typebox";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
 import { OPEN_POLICY } from "../../src/access/tier-policy.ts";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
+import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
 import { DirectCalls } from "../../src/connectors/direct/call.ts";
-import { UnsettledCalls } from "../../src/connectors/direct/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import type { ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
-import { UsageTally } from "../../src/gate/usage/tally.ts";
+import { type DirectCallRecords, openDirectCalls } from "../../src/gate/direct/open.ts";
 import { type Gate, gate } from "../tasks/support.ts";
 import { type CallBench, openCallBench, origin, tool } from "./bench.ts";
 
@@ -29,7 +29,7 @@ export let budgets: Budgets;
 
 export let catalogue: Catalogue;
 
-export let open: UnsettledCalls;
+export let direct: DirectCallRecords;
 
 export let calls: DirectCalls;
 
@@ -76,7 +76,7 @@ export function useDirectCalls(): void {
       concurrentTasks: 60,
       enforcement: "soft",
     });
-    agents = createAgents(db, clock, workspaces);
+    agents = createAgents(db, clock, workspaces, systemRandom);
     const begun = gate();
     change = { ...gate(), begun: begun.opened, isDone: false };
     const own = builtinTool({
@@ -94,11 +94,10 @@ export function useDirectCalls(): void {
     });
     catalogue = new Catalogue([own]);
     const registry = new ToolRegistry(catalogue);
-    open = new UnsettledCalls(db);
+    direct = openDirectCalls(db, clock, silentLog);
     const toolPrices = [{ pattern: "paid.*", micros: 5 }];
     budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
-    const usage = new UsageTally(db, silentLog);
-    const given = { db, open, budgets, usage, ledger, agents, workspaces, registry, clock, ids };
+    const given = { db, ...direct, budgets, ledger, agents, workspaces, registry, clock, ids };
     calls = new DirectCalls({ ...given, log: silentLog });
     agent = await db.tx((tx) =>
       agents.create(tx, 1, "clerk", {

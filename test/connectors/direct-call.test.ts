@@ -1,7 +1,7 @@
 /** Calls outside of tasks that end early: what they answer, and what the ledger records. */
 import { describe, expect, test } from "bun:test";
-import { reportLostCalls } from "../../src/connectors/direct/open-calls.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
+import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
 import { gate } from "../tasks/support.ts";
 import { said } from "./bench.ts";
 import {
@@ -10,10 +10,9 @@ import {
   bench,
   budgets,
   call,
-  calls,
   change,
+  direct,
   type End,
-  open,
   outcome,
   upstream,
   useDirectCalls,
@@ -28,23 +27,22 @@ test("a call whose outcome cannot be written is not answered as done, and the ne
   });
   await expect(call("up.echo")).rejects.toMatchObject({ status: 503, code: "ledger_unavailable" });
   bench.file.run("DROP TRIGGER full");
-  await open.save();
-  await reportLostCalls({ ...bench, budgets }, 1);
+  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
   expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
 });
 
 test("a call that is still reading its agent when a drain begins is refused", async () => {
   upstream(async () => said("done"));
   const answer = call("up.echo");
-  const drained = calls.drain();
+  const drained = direct.running.drain();
   await expect(answer).rejects.toMatchObject({ code: "draining" });
   await drained;
   expect(bench.entries()).toEqual([]);
 });
 
 const FROM_HERE: End[] = [
-  ["a stop of its agent", () => calls.stopAgent(1, agent.id)],
-  ["the end of the process", () => void calls.stop()],
+  ["a stop of its agent", () => direct.running.stopAgent(1, agent.id)],
+  ["the end of the process", () => void direct.stop()],
 ];
 
 describe("a call of an upstream that ignores cancellation", () => {
@@ -71,7 +69,7 @@ describe("a call of an upstream that ignores cancellation", () => {
     const begun = began();
     const answer = call("up.echo");
     await begun;
-    calls.stopAgent(1, agent.id);
+    direct.running.stopAgent(1, agent.id);
     await expect(answer).rejects.toMatchObject({ code: "agent_stopped" });
     expect(outcome()).toEqual({ outcome: "cancelled", code: "agent_stopped" });
   });
@@ -80,7 +78,7 @@ describe("a call of an upstream that ignores cancellation", () => {
     const begun = began();
     const answer = call("up.echo");
     await begun;
-    await calls.stop();
+    await direct.stop();
     expect(outcome()).toEqual({ outcome: "cancelled", code: "shutdown" });
     expect(await answer).toMatchObject({ isError: true });
   });
@@ -95,8 +93,8 @@ describe("a call of an upstream that ignores cancellation", () => {
     });
     const answer = call("up.echo");
     await begun.opened;
-    calls.stopAgent(1, agent.id + 1);
-    calls.stopAgent(2, agent.id);
+    direct.running.stopAgent(1, agent.id + 1);
+    direct.running.stopAgent(2, agent.id);
     answered.open();
     expect(await answer).toEqual(said("hi"));
     expect(outcome()).toEqual({ outcome: "succeeded", code: undefined });

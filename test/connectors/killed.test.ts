@@ -69,7 +69,7 @@ test("killed with calls that began together: each is unknown, and a call that ha
   const opened = await ask("/mcp", hello());
   await opened.text();
   const session = opened.headers.get("mcp-session-id") ?? "";
-  // No call was made before, so no note exists yet. All requests are in one message, so they begin in the same turn
+  // All requests are in one message, so they begin in the same turn
   // of the server's event loop.
   const out = ask("/mcp", [...together(), call("quick")], session);
   const broken = out.then((response) => response.text()).catch(() => "");
@@ -99,16 +99,7 @@ function post(server: ServerProcess, token: string, path: string, body: object, 
   });
 }
 
-/** The note in a running gateway's store that says where a start begins to look for calls. */
-function note(path: string): number | null {
-  const file = new Database(path, { readonly: true });
-  const find = "SELECT value FROM meta WHERE key LIKE 'calls_open_from:%'";
-  const row = file.query<{ value: string }, []>(find).get();
-  file.close();
-  return row ? Number(row.value) : null;
-}
-
-test("even if housekeeping had moved or removed the note, each call in flight is unknown", async () => {
+test("after housekeeping between calls, and with all notes deleted, each call in flight is unknown", async () => {
   const clock = new FakeClock();
   const gateway = await startGateway({ clock });
   const path = databasePath(gateway.dataDir);
@@ -119,18 +110,13 @@ test("even if housekeeping had moved or removed the note, each call in flight is
     if (name === "quick") return text("done");
     return input.n === 0 ? first.opened.then(() => text("done")) : new Promise(() => {});
   });
-  // Every call so far has ended, so the note is removed.
   await client.call("up__quick");
   clock.advance(HOUSEKEEPING_MS);
-  await until(() => note(path) === null);
   const out = await client.open(together());
   await until(() => slow() === TOGETHER);
-  const noted = note(path);
-  // The first of them ends, so the note moves on to the next.
   first.open();
   await until(() => outcomesIn(path).length === 2);
   clock.advance(HOUSEKEEPING_MS);
-  await until(() => note(path) !== noted);
   await client.call("up__quick");
   // A copy of the files at this moment is what a process leaves that dies now.
   const copy = join(directory.path, "copy");
@@ -138,6 +124,9 @@ test("even if housekeeping had moved or removed the note, each call in flight is
   cpSync(gateway.dataDir, copy, { recursive: true, filter: isKept });
   await gateway.stop();
   await out.body?.cancel();
+  const file = new Database(databasePath(copy));
+  file.exec("DELETE FROM meta WHERE key LIKE 'calls_open_from:%' OR key LIKE 'ledger_history:%'");
+  file.close();
   for (const _ of [1, 2]) await (await startGateway({ dataDir: copy })).stop();
   const done = "up.slow succeeded  mcp";
   expect(reported(databasePath(copy))).toEqual([DONE, done, DONE, ...Array(TOGETHER - 1).fill(UNKNOWN)]);

@@ -99,3 +99,16 @@ test("nor does one that an earlier version remembered beside the ledger, once a 
     expect((await call(secret, "GET", "/v1/agents")).status).toBe(401);
   });
 });
+
+test.each([
+  ["deleted", "DELETE FROM tokens"],
+  ["given other scopes", `UPDATE tokens SET scopes = '["agents:read"]'`],
+])("the first start's secret is the only one, though its row is %s", async (name, edit) => {
+  const own = `generated ${name}`;
+  expect(await open(own, undefined)).toHaveLength(1);
+  {
+    using file = new Database(join(directory, own, "gatehouse.db"));
+    file.exec(`PRAGMA foreign_keys = OFF; ${edit}`);
+  }
+  expect(await open(own, undefined)).toEqual([]);
+});

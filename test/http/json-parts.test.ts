@@ -1,7 +1,10 @@
 /** JSON that is written part by part is what would have been written at once. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { jsonLength, jsonParts, textParts } from "../../src/http/answer/json-parts.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { jsonParts, textParts } from "../../src/http/answer/json-parts.ts";
+import { LongAnswers } from "../../src/http/answer/long-answers.ts";
+import { FakeClock } from "../support/clock.ts";
 
 const long = (unit: string) => unit.repeat(200_000);
 const joined = (value: unknown) => [...jsonParts(value).parts()].join("");
@@ -39,15 +42,21 @@ test("no part ends within a pair, nor is much longer than 64 Ki characters", () 
   }
 });
 
-test("the length of a large value is not counted to its end", () => {
+test("each value of a long answer is looked at once to measure it, and once to write it", () => {
   let read = 0;
-  const items = Array.from({ length: 1_000 }, () => ({
-    get text() {
-      read += 1;
-      return "x".repeat(1_000);
-    },
-  }));
-  expect(jsonLength(items, 10_000)).toBeGreaterThanOrEqual(10_000);
-  expect(read).toBeLessThan(12);
-  expect(jsonLength(items)).toBeGreaterThan(1_000_000);
+  const counted = (value: object) =>
+    new Proxy(value, {
+      ownKeys(target) {
+        read += 1;
+        return Reflect.ownKeys(target);
+      },
+    });
+  const item = counted({ text: long("x"), inner: counted({ text: long("y") }) });
+  const answers = new LongAnswers({ clock: new FakeClock(), log: silentLog });
+  const answered = { workspaceId: 1, requestId: "req_1", request: new Request("http://127.0.0.1/") };
+  expect(answers.reply(answered, { status: 200, body: { data: [item] } })).toHaveProperty("stream");
+  expect(read).toBe(2);
+  expect(joined({ data: [item] })).toBe(JSON.stringify({ data: [item] }));
+  // Measured and written in parts, and written at once to compare.
+  expect(read).toBe(2 + 4 + 2);
 });

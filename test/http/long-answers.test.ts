@@ -120,6 +120,83 @@ test("a long answer is made as it is taken, and is whole", async () => {
   await reader?.cancel();
 });
 
+describe("a stream of several answers that nobody reads", () => {
+  const answered = { workspaceId: 1, requestId: "req_1", request: new Request("http://127.0.0.1/") };
+  /** Sends the chunks without waiting for a reader, like the SDK's transport. */
+  function source(...lengths: number[]) {
+    const seen = { cancelled: false };
+    const stream = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const length of lengths) controller.enqueue(new Uint8Array(length));
+      },
+      cancel() {
+        seen.cancelled = true;
+      },
+    });
+    return { stream, seen };
+  }
+  const settled = async () => {
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  test("counts as a whole, and gives its places back as it is read", async () => {
+    const { answers } = bench();
+    const body = answers.relay(answered, source(2 * MIB, 3 * MIB).stream);
+    await settled();
+    expect(answers.held).toBe(5 * MIB);
+    const reader = body.getReader();
+    for (let left = 5 * MIB; left > 0; ) left -= (await reader.read()).value?.length ?? 0;
+    void reader.read();
+    await settled();
+    expect(answers.held).toBe(0);
+  });
+
+  test("counts many short ones together", async () => {
+    const { answers } = bench();
+    answers.relay(answered, source(...Array.from({ length: 1_000 }, () => 1_024)).stream);
+    await settled();
+    expect(answers.held).toBe(1_000 * 1_024 - 64 * 1_024);
+  });
+
+  test("is broken off past its workspace's share, and holds nothing more", async () => {
+    const { answers } = bench();
+    const { stream, seen } = source(4 * MIB, 4 * MIB, 4 * MIB);
+    const body = answers.relay(answered, stream);
+    await settled();
+    await expect(new Response(body).text()).rejects.toThrow("newer answers needed the memory");
+    expect(seen.cancelled).toBe(true);
+    expect(answers.held).toBe(0);
+  });
+
+  test("holds nothing once its client has left", async () => {
+    const { answers } = bench();
+    const abort = new AbortController();
+    const request = { method: "POST", signal: abort.signal };
+    answers.relay({ ...answered, request }, source(4 * MIB).stream).getReader();
+    await settled();
+    expect(answers.held).toBe(4 * MIB);
+    abort.abort();
+    await settled();
+    expect(answers.held).toBe(0);
+  });
+
+  test("fails with its source, after what was sent before", async () => {
+    const { answers } = bench();
+    const broken = new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(new Uint8Array(3));
+      },
+      pull(controller) {
+        controller.error(new Error("broken source"));
+      },
+    });
+    const reader = answers.relay(answered, broken).getReader();
+    await settled();
+    expect((await reader.read()).value).toHaveLength(3);
+    await expect(reader.read()).rejects.toThrow("broken source");
+  });
+});
+
 describe("of a gateway", () => {
   let gateway: TestGateway;
   let document: string;

@@ -3,6 +3,7 @@ import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { OPEN_POLICY, type TierPolicy } from "../../src/access/tier-policy.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { Problem } from "../../src/base/errors.ts";
+import { callingWorkspace } from "../../src/models/calling-workspace.ts";
 import * as gateway from "../../src/models/gateway.ts";
 import { startFakeModel } from "../support/fake-model.ts";
 
@@ -18,12 +19,13 @@ async function open(policy: () => TierPolicy) {
     {
       providers: new Map([["up", { kind: "openai-compatible", baseUrl: upstream.url, timeoutMs: 60_000 }]]),
       tiers: new Map([[1, { tier: 1, name: "one", models: ["up/a", "up/b"] }]]),
+      aliases: new Map(),
       prices: new Map([["up/a", { input: 1, output: 2 }]]),
     },
     systemClock,
     16,
   );
-  return { made, models: made.open(policy, 1) };
+  return { made, models: made.open(policy, 1, 1) };
 }
 
 async function codeOf(asked: PromiseLike<unknown>): Promise<string> {
@@ -35,10 +37,10 @@ async function codeOf(asked: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-test("the model gateway's module exports only that, and it only tiers, prices and guarded models", async () => {
+test("the model gateway's module exports only that, and it only tiers, names, prices and guarded models", async () => {
   expect(Object.keys(gateway)).toEqual(["createModelGateway"]);
   const { made, models } = await open(() => OPEN_POLICY);
-  expect(Object.keys(made).sort()).toEqual(["enter", "open", "price", "tiers"]);
+  expect(Object.keys(made).sort()).toEqual(["enter", "names", "open", "openNative", "price", "tiers"]);
   const shape = ["doGenerate", "doStream", "modelId", "provider", "specificationVersion", "supportedUrls"];
   for (const { model } of models) expect(Object.keys(model).sort()).toEqual(shape);
 });
@@ -87,4 +89,24 @@ test("an unlisted model costs nothing", async () => {
   const { made } = await open(() => OPEN_POLICY);
   expect(made.price("up/a")).toEqual({ input: 1, output: 2 });
   for (const name of ["up/b", "up/A", "a", ""]) expect(made.price(name)).toEqual({ input: 0, output: 0 });
+});
+
+test("an answer is read in the turns of the workspace that its model was opened for", async () => {
+  const { made } = await open(() => OPEN_POLICY);
+  const { fetch } = globalThis;
+  const seen: number[] = [];
+  const watched = (...given: Parameters<typeof fetch>) => {
+    seen.push(callingWorkspace());
+    return fetch(...given);
+  };
+  globalThis.fetch = Object.assign(watched, { preconnect: fetch.preconnect });
+  try {
+    const models = [7, 8].flatMap((workspaceId) => made.open(() => OPEN_POLICY, 1, workspaceId).slice(0, 1));
+    const answers = await Promise.all(models.map(({ model }) => model.doStream(ASK)));
+    await Promise.all(answers.map(({ stream }) => stream.cancel()));
+  } finally {
+    globalThis.fetch = fetch;
+  }
+  expect(seen.sort()).toEqual([7, 8]);
+  expect(callingWorkspace()).toBe(0);
 });

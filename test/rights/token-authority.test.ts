@@ -313,6 +313,19 @@ describe("if two people have to approve", () => {
     );
   });
 
+  test("a name with characters that nobody sees is not a second person's", async () => {
+    const asked = await stage.ask();
+    const made = stage.tools.calls.length;
+    const ada = await token({ person: "Ada" });
+    expect((await stage.decide(asked.path, approve, ada)).body.status).toBe("pending");
+    for (const person of ["Ada\u200b", "A\u00adda", "Ada\ufe0f", "A\u0000da"]) {
+      const again = await token({ person, name: "another" });
+      expect((await stage.decide(asked.path, approve, again)).body.code).toBe("approval_decided");
+    }
+    expect(stage.tools.calls).toHaveLength(made);
+    await stage.decide(asked.path, { decision: "deny" }, ada);
+  });
+
   test("two tokens without a person approve nothing, but may deny", async () => {
     const asked = await stage.ask();
     for (const name of ["one", "two"]) {

@@ -62,6 +62,7 @@ describe("a start refuses, and names", () => {
         file.exec("CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger BEGIN SELECT 1; END");
       },
     ],
+    ["a missing table", 'The table "payloads" is missing', (file) => file.exec("DROP TABLE payloads")],
   ])("%s", async (_, name, edit) => {
     const { message, hint } = await refusal(edit);
     expect(message).toStartWith(name);

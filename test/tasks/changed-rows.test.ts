@@ -108,6 +108,14 @@ describe("a task that nobody has dispatched", () => {
     expect(upstream.requests.length).toBe(asked);
   });
 
+  test("with the rows of a task that failed shows again why it did", async () => {
+    upstream.script("a", { status: 401 });
+    const { id, error } = await run(gateway, { agent: "plain" });
+    const reopened = "status = 'queued', finished_at = NULL, error_code = NULL, error_message = NULL";
+    await crash((file) => file.query(`UPDATE tasks SET ${reopened} WHERE id = ?`).run(id));
+    expect(await taskOf(id)).toMatchObject({ status: "failed", error: { code: error.code } });
+  });
+
   test("with its row from before it ended, including the seal, is not run again", async () => {
     const { id, open } = await waiting();
     const file = new Database(databasePath(gateway.dataDir), { readonly: true });

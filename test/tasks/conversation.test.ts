@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector } from "../mcp/support.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
-import { run, type Stage, startStage } from "./support.ts";
+import { gate, run, type Stage, startStage } from "./support.ts";
 
 setDefaultTimeout(60_000);
 
@@ -64,4 +64,35 @@ test("the longest prompt with the longest instructions is sent", async () => {
   stage.upstream.script("a", { chunks: ["ok"] });
   const task = await run(stage.gateway, { agent: "longest", prompt: "\u0001".repeat(1_000_000) });
   expect(task).toMatchObject({ status: "succeeded", output: "ok" });
+});
+
+test("tasks whose conversations are too long together end as tool_loop_limit, and the others go on", async () => {
+  const calls = Array.from({ length: 40 }, (_, index) => ({
+    id: `c${index}`,
+    name: "up__read",
+    arguments: {},
+  }));
+  const hanging = gate();
+  stage.upstream.script("a", ({ body }) => {
+    const steps = body.messages.filter(({ role }) => role === "assistant").length;
+    return steps < 3 ? { toolCalls: calls } : { chunks: ["ok"], gate: hanging.opened };
+  });
+  // Each keeps 12 million characters, of which 128 Mi may be in memory. None succeeds before the gate is opened.
+  const tasks = Array.from({ length: 14 }, () => run(stage.gateway, { agent: "reader", tools: ["up.read"] }));
+  const full = {
+    status: "failed",
+    error: {
+      code: "tool_loop_limit",
+      message: "The workspace's conversations in progress are too long together.",
+    },
+  };
+  expect(await Promise.race(tasks)).toMatchObject(full);
+  hanging.open();
+  const all = await Promise.all(tasks);
+  const failed = all.filter(({ status }) => status === "failed");
+  for (const task of failed) expect(task).toMatchObject(full);
+  expect(failed.length).toBeLessThan(7);
+  expect(all.filter(({ status, output }) => status === "succeeded" && output === "ok")).toHaveLength(
+    14 - failed.length,
+  );
 });

@@ -11,7 +11,7 @@ import { type ModelRequest, Upstream } from "./upstream.ts";
 import { NO_USAGE, type TokenUsage } from "./usage.ts";
 
 /** A request before it is measured. */
-type Asked = Omit<ModelRequest, "sentBytes" | "contentBytes" | "exceedsText">;
+type ModelPrompt = Omit<ModelRequest, "sentBytes" | "contentBytes" | "exceedsText">;
 
 /** The result of calling one model once. */
 export type ModelCall =
@@ -35,8 +35,8 @@ export type ModelCall =
  * returned.
  * @throws RunFailure if the run is cancelled, a hook fails or a limit is exceeded
  */
-export async function* callModel(run: RunState, asked: Asked): AsyncGenerator<AgentEvent, ModelCall> {
-  const request = measured(run, asked);
+export async function* callModel(run: RunState, prompt: ModelPrompt): AsyncGenerator<AgentEvent, ModelCall> {
+  const request = measured(run, prompt);
   const { candidate, step, attempt, messages, sentBytes } = request;
   const { hooks, now } = run.options;
   const { signal } = run;
@@ -95,13 +95,13 @@ export async function* callModel(run: RunState, asked: Asked): AsyncGenerator<Ag
   }
 }
 
-function measured(run: RunState, asked: Asked): ModelRequest {
+function measured(run: RunState, prompt: ModelPrompt): ModelRequest {
   const { instructions, toolbox } = run.options;
-  const { messages } = asked;
+  const { messages } = prompt;
   const content = () => ({ instructions, messages, tools: toolbox.offered() });
   let bytes: number | undefined;
   return {
-    ...asked,
+    ...prompt,
     sentBytes() {
       bytes ??= requestBytes(content());
       return bytes;

@@ -7,6 +7,11 @@ import type { Ids } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Budgets } from "../../gate/budget.ts";
 import type { Call } from "../../gate/call.ts";
+import type { LateOutcomes } from "../../gate/direct/late-outcomes.ts";
+import { beginCall, type PaidCall } from "../../gate/direct/open-calls.ts";
+import { agentRemoved, draining, interrupted, refuseStopped } from "../../gate/direct/refusals.ts";
+import { CallInterruption, type RunningCalls } from "../../gate/direct/running-calls.ts";
+import { lateDraft, settleDirectCall, usageOf } from "../../gate/direct/settle-direct.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import { UNKNOWN_TOOL } from "../../gate/usage/record.ts";
 import type { UsageTally } from "../../gate/usage/tally.ts";
@@ -15,20 +20,18 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../../store/db.ts";
 import type { CatalogueTool } from "../catalogue.ts";
 import { type Invocation, invoke } from "../invoke.ts";
-import { agentRemoved, draining, stopped, tooMany, workspaceStopped } from "../refusals.ts";
+import { tooMany } from "../refusals.ts";
 import { isToolName, type ToolRegistry } from "../registry.ts";
 import type { ToolAnswer, ToolProgress } from "../source.ts";
 import { deny, failedAnswer, outputOf } from "./answer.ts";
-import { LateOutcomes } from "./late-outcomes.ts";
-import type { PaidCall, UnsettledCalls } from "./open-calls.ts";
-import { lateDraft, settle, usageOf } from "./outcome.ts";
-import { admitAllowed, refuseStopped, requireAllowed } from "./rights.ts";
+import { admitAllowed, requireAllowed } from "./rights.ts";
 
 export interface DirectCallParts {
   readonly db: Db;
-  readonly open: UnsettledCalls;
-  readonly budgets: Budgets;
+  readonly running: RunningCalls;
+  readonly late: LateOutcomes;
   readonly usage: UsageTally;
+  readonly budgets: Budgets;
   readonly ledger: Ledger;
   readonly agents: Agents;
   readonly workspaces: Pick<Workspaces, "isStopped">;
@@ -39,7 +42,7 @@ export interface DirectCallParts {
 }
 
 export interface DirectCallContext {
-  /** Ends this one call. The caller aborts it when it gives up, and `DirectCalls` when the call must end. */
+  /** Ends this one call. The caller aborts it when it gives up, and a stop when the call must end. */
   readonly abort: AbortController;
   readonly progress?: (progress: ToolProgress) => void;
   /** Receives what is wrong with the arguments, before the call is answered with a text for a model. */
@@ -77,46 +80,15 @@ export interface ApprovalTasks {
 const CALLS_PER_WORKSPACE = 1_000;
 
 /**
- * Why Gatehouse ended a call; the reason of its abort signal. An object, so a client's own reason cannot be mistaken
- * for it.
- */
-class DirectCallInterruption {
-  readonly reason: "agent_stopped" | "workspace_stopped" | "shutdown";
-
-  constructor(reason: DirectCallInterruption["reason"]) {
-    this.reason = reason;
-  }
-
-  /** The code of the call's outcome. The contract has one for all stops. */
-  get code(): "agent_stopped" | "shutdown" {
-    return this.reason === "shutdown" ? "shutdown" : "agent_stopped";
-  }
-}
-
-interface RunningCall {
-  readonly workspaceId: number;
-  readonly agentId: number | null;
-  readonly abort: AbortController;
-  /** Ends the wait for a budget; no effect once the wait is over. Null if the call costs nothing. */
-  readonly wait: AbortController | null;
-  /** Resolves when the outcome is written, or cannot be. */
-  readonly ended: PromiseWithResolvers<void>;
-}
-
-/**
  * Tool calls made directly by a caller, outside of tasks. As in a task, each is checked, its intent is on disk before
  * anything is sent, and its outcome is on disk before it is answered.
  */
 export class DirectCalls {
   readonly #parts: DirectCallParts;
-  readonly #running = new Set<RunningCall>();
-  readonly #late: LateOutcomes;
   #asked: ApprovalTasks | null = null;
-  #isDraining = false;
 
   constructor(parts: DirectCallParts) {
     this.#parts = parts;
-    this.#late = new LateOutcomes(parts.clock, parts.log);
   }
 
   /**
@@ -125,46 +97,6 @@ export class DirectCalls {
    */
   askThrough(asked: ApprovalTasks): void {
     this.#asked = asked;
-  }
-
-  #runningIn(workspaceId: number): number {
-    // Usually far below the limit, so no counting is needed.
-    if (this.#running.size < CALLS_PER_WORKSPACE) return 0;
-    return [...this.#running].filter((running) => running.workspaceId === workspaceId).length;
-  }
-
-  /** Ends the calls of an agent and notifies the upstreams. */
-  stopAgent(workspaceId: number, agentId: number): void {
-    for (const call of this.#running) {
-      if (call.workspaceId === workspaceId && call.agentId === agentId) {
-        call.abort.abort(new DirectCallInterruption("agent_stopped"));
-      }
-    }
-  }
-
-  /** Ends all calls of a workspace, including those made without an agent. */
-  stopWorkspace(workspaceId: number): void {
-    for (const call of this.#running) {
-      if (call.workspaceId === workspaceId) call.abort.abort(new DirectCallInterruption("workspace_stopped"));
-    }
-  }
-
-  /** Refuses new calls and calls that still wait for a budget. Resolves when none is in flight. */
-  async drain(): Promise<void> {
-    this.#isDraining = true;
-    for (const call of this.#running) call.wait?.abort(new DirectCallInterruption("shutdown"));
-    await this.#allEnded();
-  }
-
-  /** Ends every call when the process stops. Resolves when their outcomes are written, or left to the next start. */
-  async stop(): Promise<void> {
-    for (const call of this.#running) call.abort.abort(new DirectCallInterruption("shutdown"));
-    await this.#allEnded();
-    await this.#late.stop();
-  }
-
-  async #allEnded(): Promise<void> {
-    await Promise.all([...this.#running].map(({ ended }) => ended.promise));
   }
 
   /** The agent that the caller acts as. @throws Problem 404 `agent_not_found`, 409 `agent_stopped` */
@@ -221,10 +153,10 @@ export class DirectCalls {
     input: JsonObject,
     context: DirectCallContext,
   ): Promise<ToolAnswer | ApprovalTask> {
-    const { db, open, budgets, registry, clock, ids } = this.#parts;
+    const { db, running, late, budgets, registry, clock, ids } = this.#parts;
     const { workspaceId, actor, scopes } = call.caller;
     if (isToolName(name)) call.about({ tool: name });
-    if (this.#isDraining) throw draining();
+    if (running.isDraining) throw draining();
     const seen = this.#parts.agents.revision.settled;
     const agent = await this.#agentOf(call);
     const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? ["*"], scopes });
@@ -234,8 +166,8 @@ export class DirectCalls {
     if (faults.length > 0) {
       context.faulty?.(faults);
       const refused = await deny(call, text, "invalid_arguments", describeArgumentErrors(faults));
-      const used = { workspaceId, agent, tool: tool.name, durationMs: 0 };
-      this.#parts.usage.note(usageOf(used, "denied", clock.now()));
+      const denied = { kind: "tool", name: tool.name, outcome: "denied", durationMs: 0 } as const;
+      this.#parts.usage.note(usageOf({ workspaceId, agent }, denied, clock.now()));
       return refused;
     }
     if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
@@ -244,30 +176,24 @@ export class DirectCalls {
       if (price > 0) await budgets.check(db, { workspaceId, agent });
       return this.#asked.dispatch(call, { agent, tool: tool.name, input, text });
     }
-    if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany(CALLS_PER_WORKSPACE);
+    if (running.hasAtLeast(CALLS_PER_WORKSPACE, workspaceId)) throw tooMany(CALLS_PER_WORKSPACE);
     // From here on, a stop or a drain finds the call. Check for one that came while the agent was read.
-    if (this.#isDraining) throw draining();
+    if (running.isDraining) throw draining();
     refuseStopped(this.#parts, workspaceId, agent);
 
-    const running: RunningCall = {
-      workspaceId,
-      agentId: agent?.id ?? null,
-      abort: context.abort,
-      wait: price === 0 ? null : new AbortController(),
-      ended: Promise.withResolvers(),
-    };
-    this.#running.add(running);
+    const agentId = agent?.id ?? null;
+    // Only a call that costs something waits, for its budget.
+    const budgetWait = price === 0 ? null : new AbortController();
+    const end = running.add({ workspaceId, agentId, abort: context.abort, wait: budgetWait });
     const callId = ids("call");
     /** The call was sent, but its charge is not on disk. */
     let isOwed = false;
     try {
       const { signal } = context.abort;
-      const wait = running.wait ? AbortSignal.any([signal, running.wait.signal]) : signal;
-      const paid = running.wait
-        ? this.#paid(call, { tool, agent, owner: callId, price, signal: wait })
-        : null;
+      const wait = budgetWait ? AbortSignal.any([signal, budgetWait.signal]) : signal;
+      const paid = budgetWait ? this.#paid(call, { tool, agent, owner: callId, price, signal: wait }) : null;
       const free = admitAllowed(this.#parts, call.caller, { tool, agent, seen });
-      const intent = await open.begin(call, text, paid, free).catch((error: unknown) => {
+      const intent = await beginCall(call, text, paid, free).catch((error: unknown) => {
         if (!wait.aborted || error !== wait.reason) throw error;
         return null;
       });
@@ -275,13 +201,7 @@ export class DirectCalls {
       const began = clock.monotonic();
       const { progress } = context;
       const source = { signal, callId, via: call.via, ...(progress ? { progress } : {}) };
-      const invocation = await invoke(
-        tool,
-        { workspaceId, agentId: running.agentId, actor },
-        input,
-        source,
-        this.#parts.log,
-      );
+      const invocation = await invoke(tool, { workspaceId, agentId, actor }, input, source, this.#parts.log);
       const { answer, outcome, code } = outcomeOf(invocation, signal);
       const isSent = invocation.status !== "aborted" || invocation.isSent;
       const durationMs = clock.monotonic() - began;
@@ -292,20 +212,22 @@ export class DirectCalls {
         output: outputOf(answer),
         detail: { duration_ms: Math.round(durationMs) },
       };
-      const ended = { workspaceId, agent, tool: tool.name, durationMs };
+      const ended = {
+        payer: { workspaceId, agent },
+        credits: isSent ? price : 0,
+        usage: { kind: "tool", name: tool.name, outcome: countedOutcome(outcome, isSent), durationMs },
+      } as const;
       try {
-        await settle(this.#parts, ended, draft, { isSent, price });
-        open.ended(workspaceId, intent);
+        await settleDirectCall(this.#parts, { ...ended, entry: draft });
       } catch (cause) {
         // Until it is charged it stays reserved, so that others cannot spend it.
         isOwed = isSent;
         if (!(cause instanceof StoreUnavailable)) throw cause;
-        this.#late.keep({
+        late.keep({
           intent,
           write: async () => {
-            const late = lateDraft(draft, clock.monotonic() - began - durationMs);
-            await settle(this.#parts, ended, late, { isSent, price });
-            open.ended(workspaceId, intent);
+            const entry = lateDraft(draft, clock.monotonic() - began - durationMs);
+            await settleDirectCall(this.#parts, { ...ended, entry });
             budgets.release(callId);
           },
         });
@@ -314,12 +236,11 @@ export class DirectCalls {
           "The call was made, but its outcome cannot be recorded. Do not repeat it without checking its effect.";
         throw new Problem("ledger_unavailable", detail, { cause });
       }
-      if (code === "agent_stopped") throw stopProblem(signal.reason, agent);
+      if (code === "agent_stopped") throw interrupted(signal.reason, agent);
       return answer;
     } finally {
       if (!isOwed) budgets.release(callId);
-      this.#running.delete(running);
-      running.ended.resolve();
+      end();
     }
   }
 
@@ -334,16 +255,16 @@ export class DirectCalls {
       readonly signal: AbortSignal;
     },
   ): PaidCall {
-    const { agents, budgets } = this.#parts;
+    const { agents, budgets, running } = this.#parts;
     const { tool, agent: before, owner, price, signal } = made;
     const { workspaceId } = caller;
     return {
       budgets,
-      price,
       signal,
+      detail: () => ({ price }),
       claim: async (tx) => {
         // Check everything again: the call may have waited.
-        if (this.#isDraining) throw draining();
+        if (running.isDraining) throw draining();
         const agent = before && ((await agents.byId(workspaceId, before.id, tx)) ?? null);
         if (before && !agent) throw agentRemoved();
         requireAllowed(this.#parts, caller, tool, agent);
@@ -359,7 +280,7 @@ function outcomeOf(
   { reason }: AbortSignal,
 ): { readonly answer: ToolAnswer; readonly outcome: EntryDraft["outcome"]; readonly code?: string } {
   if (invocation.status !== "aborted") return { ...invocation, outcome: invocation.status };
-  if (!(reason instanceof DirectCallInterruption)) {
+  if (!(reason instanceof CallInterruption)) {
     return { answer: failedAnswer("The call was cancelled."), outcome: "cancelled" };
   }
   return { answer: failedAnswer("The call was ended."), outcome: "cancelled", code: reason.code };
@@ -372,14 +293,14 @@ async function notBegun(
   { reason }: AbortSignal,
   agent: Agent | null,
 ): Promise<ToolAnswer> {
-  if (!(reason instanceof DirectCallInterruption)) {
+  if (!(reason instanceof CallInterruption)) {
     return deny(call, input, "cancelled", "The call was cancelled before it was made.");
   }
-  throw reason.code === "agent_stopped" ? stopProblem(reason, agent) : draining();
+  throw interrupted(reason, agent);
 }
 
-/** The answer to a call that a stop has ended. */
-function stopProblem(interruption: unknown, agent: Agent | null): Problem {
-  const isAgent = interruption instanceof DirectCallInterruption && interruption.reason === "agent_stopped";
-  return isAgent && agent ? stopped(agent.name) : workspaceStopped();
+/** As for a task's calls: it is unknown what an interrupted call did. */
+function countedOutcome(outcome: EntryDraft["outcome"], isSent: boolean): string {
+  if (outcome !== "cancelled") return outcome;
+  return isSent ? "unknown" : "denied";
 }

@@ -1,10 +1,10 @@
 import type { Agent, Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
+import { agentRemoved, refuseStopped } from "../../gate/direct/refusals.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import type { Admit } from "../../ledger/ledger.ts";
 import type { CatalogueTool } from "../catalogue.ts";
-import { agentRemoved, stopped, workspaceStopped } from "../refusals.ts";
 import type { ToolRegistry } from "../registry.ts";
 
 export interface DirectRightsParts {
@@ -13,21 +13,9 @@ export interface DirectRightsParts {
   readonly registry: ToolRegistry;
 }
 
-/** @throws Problem 409 `agent_stopped` */
-export function refuseStopped(
-  { agents, workspaces }: Pick<DirectRightsParts, "agents" | "workspaces">,
-  workspaceId: number,
-  agent: Agent | null,
-): void {
-  if (agent) {
-    if (agent.status === "stopped" || agents.haltOf(workspaceId, agent.id)) throw stopped(agent.name);
-  }
-  if (workspaces.isStopped(workspaceId)) throw workspaceStopped();
-}
-
 /**
  * Checks a call once more, as it is about to be made.
- * @throws Problem if it is forbidden by now. @throws RightsChanged if it must be checked from the beginning
+ * @throws Problem if it has since been forbidden. @throws RightsChanged if it must be checked from the beginning
  */
 export function requireAllowed(
   parts: DirectRightsParts,
@@ -44,7 +32,7 @@ export function requireAllowed(
 
 /**
  * `requireAllowed` in the transaction of a call's intent. Reads the agent again only if one has changed.
- * @param made the call as checked; `seen` is the agents' revision of before its agent was read
+ * @param made the call as checked; `seen` is the agents' revision before its agent was read
  */
 export function admitAllowed(
   parts: DirectRightsParts,

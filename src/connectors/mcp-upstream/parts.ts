@@ -8,6 +8,7 @@ import type { ProgramUsers } from "./stdio/program-users.ts";
 
 /** Dependencies of an upstream MCP server's source. */
 export interface McpSourceParts {
+  readonly workspaceId: number;
   /** Checks addresses and follows redirects only within the origin. Every HTTP request goes through it. */
   readonly fetch: OutboundFetch;
   /** Masks the definition's secrets. All output of an upstream goes through it before anyone sees it. */

@@ -41,7 +41,7 @@ export function mcpSource(
     ...given,
     name: connector.name,
     handshakeMs,
-    inflow: new Inflow(given.clock),
+    inflow: new Inflow(given.clock, given.workspaceId),
   };
   return new McpSource(definition, parts, asking);
 }

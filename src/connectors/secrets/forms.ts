@@ -3,12 +3,13 @@ const MIN_INNER_CHARACTERS = 6;
 
 /**
  * The forms in which a secret may come back: unchanged; percent-encoded by several rules; form-encoded; escaped as in
- * JSON or HTML; and inside base64 or base64url, alone or as part of a longer text (`user:password`).
+ * JSON or HTML; in hexadecimal; and inside base64 or base64url, alone or as part of a longer text (`user:password`).
  */
 export function formsOf(secret: string): string[] {
   if (secret === "") return [];
   const percent = percentEncoded(secret);
   const json = JSON.stringify(secret).slice(1, -1);
+  const hexadecimal = Buffer.from(secret).toString("hex");
   const forms = [
     secret,
     ...percent.flatMap((form) => [form, form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())]),
@@ -16,6 +17,7 @@ export function formsOf(secret: string): string[] {
     json.replaceAll("/", "\\/"),
     json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`),
     ...htmlEscaped(secret),
+    ...[hexadecimal, hexadecimal.toUpperCase()],
     ...insideBase64(Buffer.from(secret)),
   ];
   return [...new Set(forms)];

@@ -19,47 +19,44 @@ const PART = 64 * 1024;
 const VALUE_FRAME = 8;
 
 /**
- * The approximate length of a value's JSON, without the escapes. Counting stops at `enough`, so a large value costs
- * little.
+ * The approximate length of a value's JSON, without the escapes.
+ * @param long receives the objects and lists in the value, itself included, that are longer than a part
  */
-export function jsonLength(value: unknown, enough = Number.POSITIVE_INFINITY): number {
+export function jsonLength(value: unknown, long?: Set<object>): number {
   if (typeof value === "string") return value.length + VALUE_FRAME;
   if (typeof value !== "object" || value === null) return VALUE_FRAME;
   let length = VALUE_FRAME;
   if (Array.isArray(value)) {
-    for (let index = 0; index < value.length && length < enough; index++) {
-      length += jsonLength(value[index], enough - length);
-    }
-    return length;
+    for (const item of value) length += jsonLength(item, long);
+  } else {
+    for (const key of Object.keys(value)) length += key.length + jsonLength(Reflect.get(value, key), long);
   }
-  for (const key of Object.keys(value)) {
-    if (length >= enough) break;
-    length += key.length + jsonLength(Reflect.get(value, key), enough - length);
-  }
+  if (length >= PART) long?.add(value);
   return length;
 }
 
-/** What `JSON.stringify` makes of a value, made part by part. */
+/** What `JSON.stringify` makes of a value, made part by part. Measures the value once. */
 export function jsonParts(value: unknown): TextParts {
-  return { length: jsonLength(value), parts: () => partsOf(value) };
+  const long = new Set<object>();
+  return { length: jsonLength(value, long), parts: () => partsOf(value, long) };
 }
 
 export function textParts(text: string): TextParts {
   return { length: text.length, parts: () => slices(text) };
 }
 
-function* partsOf(value: unknown): Generator<string, void> {
+function* partsOf(value: unknown, long: ReadonlySet<object>): Generator<string, void> {
   if (typeof value === "string" && value.length > PART) {
     yield '"';
     for (const slice of slices(value)) yield JSON.stringify(slice).slice(1, -1);
     yield '"';
-  } else if (typeof value !== "object" || value === null || isSmall(value)) {
+  } else if (typeof value !== "object" || value === null || !long.has(value) || writesItself(value)) {
     // In a list, undefined becomes null.
     yield JSON.stringify(value) ?? "null";
   } else if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
       yield index === 0 ? "[" : ",";
-      yield* partsOf(item);
+      yield* partsOf(item, long);
     }
     yield "]";
   } else {
@@ -68,15 +65,15 @@ function* partsOf(value: unknown): Generator<string, void> {
       if (item === undefined) continue;
       yield `${isFirst ? "{" : ","}${JSON.stringify(key)}:`;
       isFirst = false;
-      yield* partsOf(item);
+      yield* partsOf(item, long);
     }
     yield isFirst ? "{}" : "}";
   }
 }
 
-/** Also true of values that write themselves, such as dates. */
-function isSmall(value: object): boolean {
-  return jsonLength(value, PART) < PART || ("toJSON" in value && typeof value.toJSON === "function");
+/** Whether a value determines its own JSON, as dates do. */
+function writesItself(value: object): boolean {
+  return "toJSON" in value && typeof value.toJSON === "function";
 }
 
 function* slices(text: string): Generator<string, void> {

@@ -5,8 +5,9 @@ import { type FairPlace, FairPlaces } from "../../limits/fair-places.ts";
 import type { StreamReply } from "../endpoint.ts";
 import { IDLE_SECONDS } from "../listen.ts";
 import { headersOf, type Reply } from "./answer.ts";
+import { Backlog } from "./backlog.ts";
 import { type DownloadParts, downloadStream, StalledReader } from "./download.ts";
-import { type BodyParts, jsonLength, jsonParts, textParts } from "./json-parts.ts";
+import { type BodyParts, jsonParts, textParts } from "./json-parts.ts";
 
 /** Characters encoded at a time, and sent in one piece at most: Bun keeps a piece until the client has read it. */
 const CHUNK = 64 * 1024;
@@ -54,8 +55,8 @@ export class LongAnswers {
   }
 
   /**
-   * The same reply, streamed if it is long. What was asked for with another method than GET has been done by now, so its
-   * answer is never refused: the workspace's oldest ones are broken off instead.
+   * The same reply, streamed if it is long. A call with a method other than GET has already had its effect, so its answer
+   * is never refused: the workspace's oldest answers are broken off instead.
    * @throws Problem 429 `rate_limited` if the workspace's clients have too much left to read
    */
   reply(answered: AnsweredRequest, reply: Reply): Reply | StreamReply {
@@ -81,31 +82,24 @@ export class LongAnswers {
   }
 
   /**
-   * The same body, whose long chunks have places too and are sent in parts. None is refused, because its call has been
-   * made.
+   * The same body, read at once and sent in parts. Whatever its client has not read yet has places too. None is refused,
+   * because its calls have been made.
    */
   relay(answered: AnsweredRequest, source: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-    const reader = source.getReader();
-    const places = this.#open;
     let breakOff = (_: Error): void => {};
-    async function* chunks(): AsyncGenerator<Uint8Array, void> {
-      for (let next = await reader.read(); !next.done; next = await reader.read()) {
-        const { value } = next;
-        const place = value.length > CHUNK ? places.take(answered.workspaceId, value.length, true) : null;
-        place?.endsBy(() => breakOff(new LostPlace()));
-        try {
-          yield* slicesOf(value);
-        } finally {
-          place?.release();
-        }
-      }
+    const backlog = new Backlog(source, {
+      free: CHUNK,
+      hold: (bytes) => this.hold(answered.workspaceId, bytes),
+      lost: () => breakOff(new LostPlace()),
+    });
+    async function* slices(): AsyncGenerator<Uint8Array, void> {
+      for await (const chunk of backlog.chunks()) yield* slicesOf(chunk);
     }
-    return this.#download(answered, chunks(), {
+    return this.#download(answered, slices(), {
       breakable: (given) => {
         breakOff = given;
       },
-      // The source reports its own failures to the read that is pending.
-      stop: () => void reader.cancel().catch(() => {}),
+      stop: () => backlog.stop(),
       ended: () => {},
     });
   }
@@ -151,7 +145,8 @@ class LostPlace extends Error {
 function longParts({ text, json, body }: Reply): BodyParts | null {
   if (text !== undefined) return text.length > CHUNK ? textParts(text) : null;
   if (json !== undefined) return json.length > CHUNK ? json : null;
-  return jsonLength(body, CHUNK + 1) > CHUNK ? jsonParts(body) : null;
+  const parts = jsonParts(body);
+  return parts.length > CHUNK ? parts : null;
 }
 
 /** Other work runs between two chunks: Bun asks for megabytes ahead of a reader. */

@@ -66,8 +66,8 @@ export interface FileRequest {
 }
 
 /**
- * Serves files to anyone. Nothing is known about their readers but an address, so only so many large files are read at
- * once, part by part, with other work between the parts.
+ * Serves files to anyone. Only their readers' addresses are known, so the number of large files read at once is limited,
+ * by address and in total. They are sent part by part, with other work between the parts.
  */
 export class PublicFiles {
   readonly #clock: Clock;

@@ -46,6 +46,35 @@ export async function readJson(
   }
 }
 
+/** A JSON body that is still needed byte for byte. MUST be released. */
+export interface RawBody {
+  readonly bytes: Uint8Array;
+  /** The bytes as parsed. */
+  readonly value: unknown;
+  /** Gives back the memory that the bytes take from their workspace's share. May be called again. */
+  release(): void;
+}
+
+/**
+ * Reads a JSON body and keeps its bytes. The media type is not checked: clients' libraries send what they must.
+ * @throws Problem as `readJson`, but for the media type
+ */
+export async function readRawJson(
+  request: Request,
+  { workspaceId, shares, limit = BODY_LIMIT, members = MAX_MEMBERS }: BodyReading,
+): Promise<RawBody> {
+  const body = shares.open(workspaceId);
+  try {
+    const bytes = await readBytes(request, limit, body);
+    const value = parseBytes(bytes, members);
+    body.complete();
+    return { bytes, value, release: () => body.close() };
+  } catch (error) {
+    body.close();
+    throw error;
+  }
+}
+
 function parseBytes(bytes: Uint8Array, members: number): unknown {
   if (bytes.length === 0) throw invalidJson("The body is empty.");
   const excess = findExcess(bytes, { members });

@@ -55,7 +55,7 @@ async function collect(
       blocks.add(part.value);
       body.came(part.value.length);
       // A client may send chunks of one byte without a pause. Bun joins those that come in the meantime.
-      const wait = takeTurn({ bytes: part.value.length, messages: 1 });
+      const wait = takeTurn(body.workspaceId, { bytes: part.value.length, messages: 1 });
       if (wait) await wait;
     }
   } catch (error) {

@@ -24,6 +24,7 @@ const RETRY_SECONDS = 1;
 
 /** A body being read. MUST be closed. */
 export interface OpenBody {
+  readonly workspaceId: number;
   /**
    * Reserves room for `bytes` more, before they are kept.
    * @throws Problem 429 `rate_limited` if its workspace has used its share; the problem passed to `refused`, once
@@ -36,6 +37,8 @@ export interface OpenBody {
    * Called once if the body is given up, because it is too slow or others need the room. By then it holds no memory.
    */
   refused: (problem: Problem) => void;
+  /** Everything has arrived, and is kept until `close`. It is no longer expected to arrive, nor given up. */
+  complete(): void;
   /** Releases everything it holds. */
   close(): void;
 }
@@ -64,6 +67,10 @@ class BodyReading implements OpenBody {
 
   came(bytes: number): void {
     this.progress += bytes;
+  }
+
+  complete(): void {
+    this.#shares.complete(this);
   }
 
   close(): void {
@@ -121,8 +128,11 @@ export class BodyShares {
       const workspaces = this.#heldBy.size + (this.#heldBy.has(workspaceId) ? 0 : 1);
       if (wanted > this.#whole / workspaces)
         throw full("The server is receiving too much at once. Retry shortly.");
+      const largest = this.#largestOfMost();
+      // All of it is kept by calls that wait to be made.
+      if (!largest) throw full("The server is receiving too much at once. Retry shortly.");
       this.#giveUp(
-        this.#largestOfMost(),
+        largest,
         full("The server needed the memory for requests of other workspaces. Retry shortly."),
       );
     }
@@ -134,15 +144,14 @@ export class BodyShares {
    * The largest body of the workspace that uses most. When all memory is used, that workspace has more than an equal
    * share.
    */
-  #largestOfMost(): BodyReading {
+  #largestOfMost(): BodyReading | null {
     let most = { workspaceId: 0, held: 0 };
     for (const [workspaceId, held] of this.#heldBy) if (held > most.held) most = { workspaceId, held };
-    let largest: BodyReading | undefined;
+    let largest: BodyReading | null = null;
     for (const reading of this.#readings) {
       if (reading.workspaceId !== most.workspaceId) continue;
       if (!largest || reading.held > largest.held) largest = reading;
     }
-    if (!largest) throw new Error("no body holds the memory in use");
     return largest;
   }
 
@@ -162,11 +171,21 @@ export class BodyShares {
     reading.refused(problem);
   }
 
+  /** @see OpenBody.complete */
+  complete(reading: BodyReading): void {
+    this.#readings.delete(reading);
+    this.#endWithoutReadings();
+  }
+
   /** @see OpenBody.close */
   close(reading: BodyReading): void {
     this.#add(reading.workspaceId, -reading.held);
     reading.held = 0;
     this.#readings.delete(reading);
+    this.#endWithoutReadings();
+  }
+
+  #endWithoutReadings(): void {
     if (this.#readings.size > 0) return;
     this.#endLooks?.();
     this.#endLooks = null;

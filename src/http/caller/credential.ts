@@ -33,6 +33,24 @@ export function readCredential(headers: Headers, operatorSecret: string): Creden
 }
 
 /**
+ * Like `readCredential`, for the endpoints of existing clients, which send the secret as `x-api-key` or as a bearer.
+ * No cookies: a page cannot spend credits.
+ */
+export function readClientCredential(asked: OriginCheck, operatorSecret: string): Credential {
+  const { headers } = asked.request;
+  const given = readCredential(headers, operatorSecret);
+  const secret = headers.get("x-api-key")?.trim();
+  if (
+    secret === undefined ||
+    (given.kind === "bearer" && hasSecretForm(given.secret)) ||
+    given.kind === "operator"
+  ) {
+    return given;
+  }
+  return { kind: "bearer", secret };
+}
+
+/**
  * Like `readCredential`, for endpoints that browsers may also call. The session cookie counts if there is no
  * `Authorization` header, valid or not, and the request came from this server's own page.
  */

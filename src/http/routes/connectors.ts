@@ -124,7 +124,7 @@ export function connectorRoutes(endpoints: EndpointContext, parts: ConnectorRout
     .post("/:name/refresh", refresh.handle, refresh.hook);
 }
 
-/** The first connectors, as many as `limit` and the page's bytes allow. One alone may have tools of about 8 MiB. */
+/** The first connectors, as many as `limit` and the page's bytes allow. A single connector may have about 8 MiB of tools. */
 function page(
   found: readonly Connector[],
   limit: number,

@@ -79,7 +79,7 @@ export class CheckedTails {
 
   #keep(workspaceId: number, tail: GrowingTail): void {
     const kept = this.#tails.get(workspaceId);
-    // Another list may have gone further meanwhile.
+    // A concurrent list may have read further.
     if (kept && kept.tree.size > tail.tree.size) return;
     this.#tails.delete(workspaceId);
     this.#tails.set(workspaceId, tail);

@@ -208,7 +208,7 @@ class ListReading {
     return block === Math.floor(this.size / BLOCK);
   }
 
-  /** What is known of a block; the last one is known once it was loaded. */
+  /** The cached facts about a block. Those of the last block are there once it was loaded. */
   #known(block: number): CheckedBlock | CheckedTail | undefined {
     return this.#isTail(block) ? this.#tail : this.#checked.blocks.get(this.#workspaceId, block);
   }

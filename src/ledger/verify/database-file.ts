@@ -1,6 +1,6 @@
 import { DatabaseUnreadable, NEWEST_SCHEMA, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import type { VerificationReport } from "./report.ts";
-import { evidenceTables } from "./schema.ts";
+import { checkedTables } from "./schema.ts";
 
 /** Whether the file is a Gatehouse database with a schema that this program knows. Otherwise reports why not. */
 export function isVerifiable(database: ReadOnlyDatabase, report: VerificationReport): boolean {
@@ -20,9 +20,9 @@ export function isVerifiable(database: ReadOnlyDatabase, report: VerificationRep
   return false;
 }
 
-/** Reports damaged pages of the tables that contain evidence. */
+/** Reports damaged pages and indexes of the tables that contain evidence, or what the server acts on. */
 export function checkIntegrity(database: ReadOnlyDatabase, report: VerificationReport): void {
-  for (const table of evidenceTables(database.schemaVersion)) {
+  for (const table of checkedTables(database.schemaVersion)) {
     try {
       for (const problem of database.integrityProblems(table)) {
         report.tampered(

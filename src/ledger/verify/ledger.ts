@@ -3,6 +3,7 @@ import type { SignedCheckpoint } from "../proof/checkpoint.ts";
 import { type VerifyTools, verdictOf } from "../proof/verification.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import { IndexCheck } from "./block-index.ts";
+import { EndedTokenCheck } from "./ended-tokens.ts";
 import { expiringUpTo } from "./expiring.ts";
 import type { VerifiedEntryFields } from "./form.ts";
 import { checkSeries, readHead, reportUnsignedTail } from "./head.ts";
@@ -77,6 +78,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const expiring = await expiringUpTo({ database, workspaceId, last, now, report });
   const payloads = new PayloadCheck(database, workspaceId, expiring, report);
   const references = new ReferenceCheck(database, workspaceId, report);
+  const endedTokens = new EndedTokenCheck(report);
   const taskRows = new TaskRowCheck(database, workspaceId, report);
   const verifierKeys = keys.verifierKeys(origin);
   const head = await readHead({
@@ -98,6 +100,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
       index.take(step);
       payloads.take(step);
       references.take(step);
+      endedTokens.take(step);
       taskRows.take(step);
       const rotation = step.entry && rotationOf(step.entry, origin, tools);
       if (rotation) rotations.push(rotation);

@@ -170,8 +170,8 @@ function mayBeNamed({ phase, action, outcome }: VerifiedEntryFields): boolean {
 }
 
 /**
- * Whether an outcome costs what its intent says, if it does. A tool call costs its price. A lost model call costs what
- * was reserved for it, unless its tokens are known.
+ * Whether the cost of an outcome, if it has any, is the one that its intent says. A tool call costs its price. A lost model
+ * call costs what was reserved for it, unless its tokens are known.
  */
 function isPriceOf(
   { action, code, credits = 0, detail = {} }: VerifiedEntryFields,

@@ -1,6 +1,6 @@
-import { FIRST_WITH_NODE_HEAD, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { SEALED_NAMES } from "../../store/seals/tables.ts";
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { nameOfObject, type SchemaObject, schemaDifferences, schemaOf } from "../../store/sqlite/schema.ts";
-import { FIRST_WITH_HEADS } from "./head.ts";
 import type { VerificationReport } from "./report.ts";
 
 /** The tables that contain evidence. */
@@ -15,15 +15,14 @@ const EVIDENCE_TABLES = [
   "payloads",
 ] as const;
 
-/** The first schema with a table. Tables not listed here exist in every schema that is verified. */
-const FIRST_WITH = new Map<string, number>([
-  ["ledger_heads", FIRST_WITH_HEADS],
-  ["ledger_node_heads", FIRST_WITH_NODE_HEAD],
-]);
+/** The tables whose rows the server acts on, and those that are compared with the ledger. */
+const CHECKED_ROWS: readonly string[] = [...SEALED_NAMES, "tool_calls"];
 
-/** The tables that a version has. */
-export function evidenceTables(schemaVersion: number): readonly string[] {
-  return EVIDENCE_TABLES.filter((table) => schemaVersion >= (FIRST_WITH.get(table) ?? 0));
+/** The tables of a version whose pages and indexes are checked: a row that is in no index is hidden from the server. */
+export function checkedTables(schemaVersion: number): readonly string[] {
+  const tables = schemaOf(schemaVersion).filter(({ type }) => type === "table");
+  const named = new Set<string>([...EVIDENCE_TABLES, ...CHECKED_ROWS]);
+  return tables.map(({ name }) => name).filter((name) => named.has(name));
 }
 
 /** Other tables that are read. */
@@ -32,13 +31,14 @@ const NAMED = new RegExp(`\\b(?:${EVIDENCE_TABLES.join("|")})\\b`, "i");
 
 /**
  * Compares the evidence tables and their indexes, and every trigger and view in the file, with those that the
- * migrations create.
+ * migrations create. Of the other tables that are read, reports those that are missing.
  * @returns false if a table differs, since nothing can be read from it then
  */
 export function checkSchema(database: ReadOnlyDatabase, report: VerificationReport): boolean {
-  const expected = schemaOf(database.schemaVersion).filter(isOfEvidence);
+  const expected = schemaOf(database.schemaVersion).filter(isRead);
   let isReadable = true;
-  for (const { kind, object } of schemaDifferences(database.schema().filter(isOfEvidence), expected)) {
+  for (const { kind, object } of schemaDifferences(database.schema().filter(isRead), expected)) {
+    if (kind !== "missing" && !isOfEvidence(object)) continue;
     const name = nameOfObject(object);
     if (kind !== "foreign" && object.type === "table") isReadable = false;
     if (kind === "changed") {
@@ -53,6 +53,10 @@ export function checkSchema(database: ReadOnlyDatabase, report: VerificationRepo
     }
   }
   return isReadable;
+}
+
+function isRead(object: SchemaObject): boolean {
+  return isOfEvidence(object) || (object.type === "table" && CHECKED_ROWS.includes(object.name));
 }
 
 /** Includes all triggers and views: one on any table can write to what is read here, or hide it, under any name. */

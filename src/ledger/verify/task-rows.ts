@@ -10,21 +10,25 @@ import type { TreePosition } from "./walk.ts";
 const OPEN = 100_000;
 /** The most differences that are kept. */
 const KEPT = 1_000;
+// Reads the tables themselves, whatever their indexes contain: tables WITHOUT ROWID ignore NOT INDEXED.
 const TASK = `SELECT id, agent, tier, created_by AS "createdBy", dispatch_seq AS "dispatchSeq", model, credits,
   input_tokens AS "inputTokens", output_tokens AS "outputTokens", steps, open_model_call AS "openModelCall",
-  open_reserved AS "openReserved", status, error_code AS "errorCode", finish_seq AS "finishSeq"
-  FROM main.tasks NOT INDEXED WHERE workspace_id = $1`;
+  open_reserved AS "openReserved", status, error_code AS "errorCode", finish_seq AS "finishSeq",
+  finished_at AS "finishedAt"
+  FROM main.tasks INDEXED BY sqlite_autoindex_tasks_1 WHERE workspace_id = $1`;
 const CALLS = `SELECT id, tool, status, intent_seq AS "intentSeq", outcome_seq AS "outcomeSeq", price
   FROM main.tool_calls NOT INDEXED WHERE workspace_id = $1 AND task_id = $2`;
 const ENTRY =
   "SELECT CAST(bytes AS TEXT) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
 const LABEL = "Tasks";
+const OPEN_STATUSES = new Set(["queued", "running", "awaiting_approval"]);
 
 interface StoredTask extends Omit<ComparedTaskRow, "toolsCalled"> {
   readonly id: string;
   readonly status: string;
   readonly errorCode: string | null;
   readonly finishSeq: number | null;
+  readonly finishedAt: number | null;
 }
 
 interface Difference {
@@ -70,7 +74,7 @@ export class TaskRowCheck {
     if (!isIntact || this.#database.schemaVersion < FIRST_WITH_SEALS) return;
     for (const [id, proven] of this.#open) this.#compare(id, proven);
     const tasks = this.#database.get<{ count: number }>(
-      "SELECT COUNT(*) AS count FROM main.tasks NOT INDEXED WHERE workspace_id = $1",
+      "SELECT COUNT(*) AS count FROM main.tasks INDEXED BY sqlite_autoindex_tasks_1 WHERE workspace_id = $1",
       [this.#workspaceId],
     );
     if (tasks?.count !== this.#compared) this.#findUnproven();
@@ -97,7 +101,9 @@ export class TaskRowCheck {
   #differenceOf(row: StoredTask, proven: ProvenTask): string | null {
     const { end, calls } = proven;
     if (row.finishSeq !== (end?.seq ?? null)) return "finish_seq";
-    if (end && row.status !== end.outcome) return "status";
+    if ((row.finishedAt !== null) !== (end !== null)) return "finished_at";
+    if (end ? row.status !== end.outcome : !OPEN_STATUSES.has(row.status)) return "status";
+    if (row.errorCode !== (end?.code ?? null)) return "error_code";
     // Earlier versions did not name calls, so the rows of their tasks' calls cannot be told apart.
     const isNamed = calls.every((call) => call.id !== null);
     if (!isNamed && end) return taskDifference({ ...row, toolsCalled: rowsLike(proven) }, proven);

@@ -4,6 +4,7 @@ import { OperatorError } from "../../base/errors.ts";
 import { type RandomSource, systemRandom } from "../../base/ids.ts";
 import type { Config } from "../../config/config.ts";
 import type { FairSlots } from "../../limits/fair-slots.ts";
+import { callFor } from "../calling-workspace.ts";
 import { createEmbeddingModel } from "../providers.ts";
 import { type BatchText, nextBatch, pieceOf, shorter } from "./batch.ts";
 import { QueryCache } from "./cache.ts";
@@ -269,7 +270,7 @@ class NetworkEmbedder implements Embedder {
     const values = batch.map(({ text }) => prefix + text);
     let answer: Awaited<ReturnType<typeof askOnce>>;
     try {
-      answer = await askOnce(upstream, values, timeoutMs, clock, signal);
+      answer = await callFor(workspaceId, () => askOnce(upstream, values, timeoutMs, clock, signal));
     } catch (error) {
       signal.throwIfAborted();
       return faultOf(error, clock.now());

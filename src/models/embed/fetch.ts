@@ -2,6 +2,7 @@ import { capWhole } from "../../base/capped-body.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Inflow } from "../../base/inflow.ts";
 import { MAX_MEMBERS } from "../../base/json-limits.ts";
+import { callingWorkspace } from "../calling-workspace.ts";
 import { answerLimits, fetchWith } from "../capped-fetch.ts";
 
 /**
@@ -19,5 +20,7 @@ const JSON_LIMITS = { members: 256 * 8_192 + MAX_MEMBERS, strings: MAX_MEMBERS }
  * A `fetch` whose responses fail if they are too large, too wide or too deeply nested, instead of filling the memory.
  */
 export function boundedFetch(clock: Clock, mostBytes: number = MOST_BYTES): typeof fetch {
-  return fetchWith((response) => capWhole(response, answerLimits(mostBytes, new Inflow(clock), JSON_LIMITS)));
+  return fetchWith((response) =>
+    capWhole(response, answerLimits(mostBytes, new Inflow(clock, callingWorkspace()), JSON_LIMITS)),
+  );
 }

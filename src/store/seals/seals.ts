@@ -43,6 +43,7 @@ export class RowSeals {
   readonly #key: KeyObject | null;
   readonly #broken = new Map<string, BrokenSeal>();
   #report: (broken: BrokenSeal) => void = () => {};
+  #isOutdated: (token: SealedRow<"tokens">) => boolean = () => false;
 
   constructor(secret: KeyObject | null) {
     this.#key = secret && createSecretKey(Buffer.from(hkdfSync("sha256", secret, "", LABEL, KEY_BYTES)));
@@ -64,12 +65,23 @@ export class RowSeals {
   }
 
   /**
-   * Whether a row is as this server wrote it. If not, it is reported once. MUST be checked before a row is acted on.
+   * Whether a row is as this server wrote it, and the ledger has not outdated it since. A row that was changed is reported
+   * once. MUST be checked before a row is acted on.
    */
-  fits<Name extends SealedName>(table: Name, row: StoredRow<Name>): boolean {
-    if (this.isIntact(table, row)) return true;
+  fits<Name extends SealedName>(table: Name, row: StoredRow<Name>): boolean;
+  fits(table: SealedName, row: StoredRow<SealedName>): boolean {
+    if (this.isIntact(table, row))
+      return !(table === "tokens" && this.#isOutdated(row as SealedRow<"tokens">));
     this.report(table, row);
     return false;
+  }
+
+  /**
+   * Has every check of a token's row ask whether the token has ended since, whoever reads the row. Not reported: a row that
+   * was read a moment before the end is no change by others, and a start reports those that were put back.
+   */
+  outdateTokens(isOutdated: (token: SealedRow<"tokens">) => boolean): void {
+    this.#isOutdated = isOutdated;
   }
 
   /** As `fits`, but without reporting. */

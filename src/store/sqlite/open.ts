@@ -8,7 +8,8 @@ import { migrate } from "./migrate.ts";
 import { openSeals, type SealOptions } from "./open-seals.ts";
 import { requireOwnSchema } from "./schema.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
-import { dataVersionOf, StoreWatch } from "./watch.ts";
+import { dataVersionOf, StoreWatch, type WatchedFiles } from "./watch.ts";
+import { WatchedFile } from "./watched-file.ts";
 
 export interface SqliteOptions {
   /** The folder that sqlite-vec is written to and loaded from. Without it, sqlite-vec is not loaded. */
@@ -29,12 +30,12 @@ export interface SqliteDb extends Db {
  */
 export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb {
   const wasLeftOpen = hasLog(path);
-  const { writer, reader, seals, since } = openConnections(path, options.seals);
+  const { writer, reader, seals, files, since } = openConnections(path, options.seals);
   const vectors: VectorExtension =
     options.libraries === undefined
       ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
-  const watch = new StoreWatch(path, writer, since);
+  const watch = new StoreWatch(files, writer, since);
   const group = new GroupCommit(writer, watch, seals);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
@@ -103,13 +104,14 @@ function forget(group: GroupCommit, watch: StoreWatch): Promise<boolean> {
   return untilOthersLetGo(
     group,
     watch,
+    0,
     (connection) => connection.get<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)")?.busy === 0,
   );
 }
 
 async function rewrite(group: GroupCommit, watch: StoreWatch, most: number): Promise<boolean> {
   if ((await group.between(sizeOf)) > most) return false;
-  const isAnew = await untilOthersLetGo(group, watch, vacuum);
+  const isAnew = await untilOthersLetGo(group, watch, 1, vacuum);
   return isAnew && (await forget(group, watch));
 }
 
@@ -117,10 +119,11 @@ async function rewrite(group: GroupCommit, watch: StoreWatch, most: number): Pro
 async function untilOthersLetGo(
   group: GroupCommit,
   watch: StoreWatch,
+  commits: number,
   work: (connection: Connection) => boolean,
 ): Promise<boolean> {
   for (let attempt = 0; attempt < TRIES; attempt++) {
-    if (await group.between((connection) => watch.own(() => work(connection)))) return true;
+    if (await group.between((connection) => watch.own(commits, () => work(connection)))) return true;
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
   }
   return false;
@@ -167,11 +170,17 @@ function openConnections(
   readonly writer: Connection;
   readonly reader: Connection;
   readonly seals: RowSeals;
+  readonly files: WatchedFiles;
   readonly since: number;
 } {
-  let writer: Connection | undefined;
+  const watched: WatchedFile[] = [];
+  const connections: Connection[] = [];
   try {
-    writer = openWriter(path);
+    const database = watch(path, "database");
+    const writer = connect(openWriter);
+    const log = watch(`${path}-wal`, "log");
+    const index = watch(`${path}-shm`, "index");
+    requireOpen();
     // Before anything is compared: what somebody commits after a comparison must not pass for what was compared.
     let since = dataVersionOf(writer);
     requireOwnSchema(writer.database);
@@ -181,12 +190,33 @@ function openConnections(
     if (schemaVersionOf(writer) !== version) since = dataVersionOf(writer);
     const seals = options ? openSeals(writer, options) : new RowSeals(null);
     writer.neverWait();
-    const reader = openReader(path);
-    for (const { database } of [writer, reader]) keepTogether(database);
-    return { writer, reader, seals, since };
+    const reader = connect(openReader);
+    requireOpen();
+    for (const { database } of connections) keepTogether(database);
+    return { writer, reader, seals, files: { database, log, index }, since };
   } catch (error) {
-    writer?.close();
+    for (const connection of connections) connection.close();
+    for (const file of watched) file.close();
     throw forOperator(path, error);
+  }
+
+  function watch(file: string, name: WatchedFile["name"]): WatchedFile {
+    const opened = new WatchedFile(file, name);
+    watched.push(opened);
+    return opened;
+  }
+
+  function connect(open: (path: string) => Connection): Connection {
+    const connection = open(path);
+    connections.push(connection);
+    // SQLite opens the log only when it reads.
+    schemaVersionOf(connection);
+    return connection;
+  }
+
+  function requireOpen(): void {
+    // Connections of one process share the descriptor of the index.
+    for (const file of watched) file.requireOpenIn(file.name === "index" ? 1 : connections.length);
   }
 }
 

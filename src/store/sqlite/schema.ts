@@ -63,7 +63,7 @@ export function nameOfObject({ type, name, tbl_name: table }: SchemaObject): str
  * view or changed definition would make the server write, and seal, what somebody else wants. MUST come before the
  * migrations, whose statements would set off such a trigger.
  *
- * Missing objects are left to `gatehouse ledger verify`, since they do not change what the server writes.
+ * A missing index or trigger is left to `gatehouse ledger verify`, since it does not change what the server writes.
  * @throws OperatorError that names the object
  */
 export function requireOwnSchema(database: Database): void {
@@ -73,8 +73,11 @@ export function requireOwnSchema(database: Database): void {
   if (application !== APPLICATION_ID || version === undefined || version > MIGRATIONS.length) return;
   const found = database.query<SchemaObject, []>(SCHEMA).all();
   for (const { kind, object } of schemaDifferences(found, schemaOf(version))) {
-    if (kind === "missing" || (kind === "foreign" && isMadeByServer(object))) continue;
     const hint = "run `gatehouse ledger verify`, and restore a backup of the data directory";
+    if (kind === "missing" && object.type === "table") {
+      throw new OperatorError(`${nameOfObject(object)} is missing: somebody has changed the database`, hint);
+    }
+    if (kind === "missing" || (kind === "foreign" && isMadeByServer(object))) continue;
     if (kind === "changed") {
       throw new OperatorError(
         `${nameOfObject(object)} differs from the one that Gatehouse created: somebody has changed the database`,

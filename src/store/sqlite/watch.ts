@@ -1,8 +1,18 @@
-import { closeSync, fstatSync, openSync, statSync } from "node:fs";
-import { resolve } from "node:path";
-import type { Disturbance, FileChange } from "../db.ts";
+import type { Disturbance } from "../db.ts";
 import type { Connection } from "./connection.ts";
 import type { WriteGuard, WriteRefusal } from "./group.ts";
+import type { WatchedFile } from "./watched-file.ts";
+
+/** The files of a store, which its connections have opened. */
+export interface WatchedFiles {
+  readonly database: WatchedFile;
+  readonly log: WatchedFile;
+  /** The index of the log, in which SQLite counts commits. */
+  readonly index: WatchedFile;
+}
+
+/** Where the index has the number of commits: `iChange` in SQLite's walformat.html, section 2.2.1. */
+const COMMIT_COUNT = 8;
 
 /**
  * Notices what others do to an open database: their commits, and changes to its files. This program has only one
@@ -12,19 +22,21 @@ export class StoreWatch implements WriteGuard {
   readonly #connection: Connection;
   readonly #database: WatchedFile;
   readonly #log: WatchedFile;
+  readonly #index: WatchedFile;
   #version: number;
   #commits = 0;
   #isForeign = false;
 
   /**
-   * `connection`: the writer, whose log has already been opened. `since`: its data version (see `look`) before the
-   * store was compared with anything; commits of others since then count.
+   * `connection`: the writer. `since`: its data version (see `look`) before the store was compared with anything;
+   * commits of others since then count.
    */
-  constructor(path: string, connection: Connection, since: number = dataVersionOf(connection)) {
+  constructor({ database, log, index }: WatchedFiles, connection: Connection, since: number) {
     this.#connection = connection;
     this.#version = since;
-    this.#database = new WatchedFile(path, "database");
-    this.#log = new WatchedFile(`${path}-wal`, "log");
+    this.#database = database;
+    this.#log = log;
+    this.#index = index;
   }
 
   /**
@@ -60,13 +72,18 @@ export class StoreWatch implements WriteGuard {
 
   /**
    * Runs work of this program that looks like a foreign commit: emptying the log and rewriting the file may change
-   * the version as well. Foreign commits before it still count, and so do those during work that answers false: it
-   * did not have the file to itself.
+   * the version as well. Foreign commits before it still count, and so do those during it: the commits that SQLite counts
+   * are then more than the work's own.
+   *
+   * @param commits the number of commits that the work makes. Work that answers false has made none
    */
-  own(work: () => boolean): boolean {
+  own(commits: number, work: () => boolean): boolean {
+    const before = this.#index.readNumber(COMMIT_COUNT);
     this.look();
     const isDone = work();
-    if (isDone) this.#version = this.#dataVersion();
+    const version = this.#dataVersion();
+    const made = (this.#index.readNumber(COMMIT_COUNT) - before) >>> 0;
+    if (made === (isDone ? commits : 0)) this.#version = version;
     else this.look();
     return isDone;
   }
@@ -74,9 +91,9 @@ export class StoreWatch implements WriteGuard {
   /** Checks the files, in about 5 µs. */
   lookAtFiles(): Disturbance[] {
     const found: Disturbance[] = [];
-    for (const file of [this.#database, this.#log]) {
+    for (const [name, file] of [["database", this.#database] as const, ["log", this.#log] as const]) {
       if (!file.look()) continue;
-      found.push({ kind: "file_moved", file: file.name, change: file.change ?? "returned" });
+      found.push({ kind: "file_moved", file: name, change: file.change ?? "returned" });
     }
     return found;
   }
@@ -96,6 +113,7 @@ export class StoreWatch implements WriteGuard {
   close(): void {
     this.#database.close();
     this.#log.close();
+    this.#index.close();
   }
 
   #dataVersion(): number {
@@ -108,57 +126,4 @@ export function dataVersionOf(connection: Connection): number {
   const row = connection.get<{ data_version: number }>("PRAGMA data_version");
   if (!row) throw new Error("PRAGMA data_version returned nothing");
   return row.data_version;
-}
-
-/** A file identified by its device and inode, and by a descriptor that stays open. */
-class WatchedFile {
-  readonly name: "database" | "log";
-  readonly #path: string;
-  readonly #descriptor: number;
-  /** Some file systems report different numbers for an open file and for its path. Nothing can be detected there. */
-  readonly #isKnowable: boolean;
-  /** What the last check found. Null: it is in its place. */
-  change: FileChange | null = null;
-
-  constructor(path: string, name: WatchedFile["name"]) {
-    this.name = name;
-    this.#path = resolve(path);
-    this.#descriptor = openSync(this.#path, "r");
-    this.#isKnowable = this.#changeNow() === null;
-  }
-
-  /** No name leads to the file any more: what is written to it is lost when this process ends. */
-  get isLost(): boolean {
-    return fstatSync(this.#descriptor).nlink === 0;
-  }
-
-  /** Whether the state differs from the last check. */
-  look(): boolean {
-    const before = this.change;
-    if (this.#isKnowable) this.change = this.#changeNow();
-    return this.change !== before;
-  }
-
-  close(): void {
-    closeSync(this.#descriptor);
-  }
-
-  #changeNow(): FileChange | null {
-    let found: { readonly dev: bigint; readonly ino: bigint } | undefined;
-    try {
-      found = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
-    } catch (error) {
-      // ENOTDIR: a folder above is a file now, so there is no file. Any other error would also prevent the next start
-      // from finding it.
-      if (!isCode(error, "ENOTDIR")) return "unreachable";
-    }
-    const open = fstatSync(this.#descriptor, { bigint: true });
-    if (found?.ino === open.ino && found.dev === open.dev) return null;
-    if (found) return "replaced";
-    return open.nlink === 0n ? "deleted" : "moved";
-  }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

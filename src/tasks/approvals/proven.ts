@@ -1,7 +1,7 @@
 import { timestamp } from "../../base/clock.ts";
+import { personKey } from "../../base/person-key.ts";
 import { isHashOf } from "../../ledger/payload.ts";
 import type { ApprovalStatus, StoredApproval } from "./rows.ts";
-import { personKey } from "./votes.ts";
 
 /** A person's decision, as recorded in its entry. */
 export interface RecordedDecision {
@@ -92,7 +92,9 @@ export function compareApproval(approval: StoredApproval, entryOf: EntryOf): Pro
     );
   const approvedBy: RecordedDecision[] = [];
   const people = new Set<string>();
-  for (const { seq, person } of votes) {
+  for (const { seq, person: voter } of votes) {
+    // Earlier versions kept invisible characters in the key.
+    const person = personKey(voter);
     const entry = entryOf(seq);
     const decided = entry && decisionIn(approval, entry, "approved");
     if (!decided || personKey(decided.person) !== person) return differs("has a vote that nobody cast", seq);

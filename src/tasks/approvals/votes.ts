@@ -1,3 +1,4 @@
+import { personKey } from "../../base/person-key.ts";
 import type { Tx } from "../../store/db.ts";
 import type { Approval } from "./rows.ts";
 
@@ -23,12 +24,7 @@ export function readVotes(text: string | null): Vote[] {
   return votes.sort((a, b) => a.seq - b.seq);
 }
 
-/** Maps different spellings of one name to one key, since token issuers may spell it differently. */
-export function personKey(person: string): string {
-  return person.normalize("NFKC").trim().replace(/\s+/gu, " ").toLowerCase();
-}
-
-/** @returns how many people have approved by now; null if this person already had */
+/** @returns how many people have approved so far; null if this person already had */
 export async function addVote(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,

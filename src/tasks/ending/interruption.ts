@@ -1,5 +1,6 @@
 import type { AgentDenied } from "../../agents/index.ts";
 import type { PersonDecision } from "../../gate/call.ts";
+import { CONVERSATIONS_FULL } from "../run/conversation-room.ts";
 import type { TaskErrorCode } from "../task.ts";
 import type { TaskEnding } from "./finish.ts";
 import type { EndingRetries } from "./retries.ts";
@@ -89,6 +90,7 @@ export function failure(code: TaskErrorCode, message: string): TaskEnding {
 /** The ending of a task whose next call was refused before anything was sent. */
 export function deniedEnding({ code, message }: AgentDenied): TaskEnding {
   if (code === "agent_stopped") return stoppedEnding(message);
+  if (code === CONVERSATIONS_FULL) return failure("tool_loop_limit", message);
   return failure(code === TOKEN_ENDED ? "interrupted" : "credits_exhausted", message);
 }
 

@@ -8,7 +8,21 @@ export interface QueuedTask {
   readonly workspaceId: number;
   readonly taskId: string;
   readonly agentId: number;
+  /** Only for a call that is no task (`enter`): runs instead of a task, until its caller leaves. */
+  readonly call?: () => Promise<void>;
 }
+
+/** A model call outside of tasks, which takes a task's slot. */
+export interface SlotCall {
+  readonly workspaceId: number;
+  /** Null if it is made as no agent. */
+  readonly agentId: number | null;
+  /** Unlike any task's id. */
+  readonly id: string;
+}
+
+/** Stands for callers that act as no agent. Agents' ids begin at 1. */
+const NO_AGENT = 0;
 
 export interface SchedulerParts {
   /** The most tasks that this process runs at once, over all workspaces. */
@@ -107,6 +121,35 @@ export class Scheduler {
     this.pump();
   }
 
+  /**
+   * Waits for a slot for a call that is no task. Calls and tasks take turns as if they were all tasks.
+   * @returns a function that MUST be called when the call has ended; it may be called again
+   * @throws Problem 429 `queue_full`; the signal's reason if it aborts while the call waits
+   */
+  async enter({ workspaceId, agentId, id }: SlotCall, signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    const begun = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    const queued: QueuedTask = {
+      ...{ workspaceId, taskId: id, agentId: agentId ?? NO_AGENT },
+      call() {
+        begun.resolve();
+        return ended.promise;
+      },
+    };
+    const giveUp = () => {
+      if (this.remove(workspaceId, id)) begun.reject(signal.reason);
+    };
+    signal.addEventListener("abort", giveUp, { once: true });
+    try {
+      this.reserve(workspaceId).enqueue(queued);
+      await begun.promise;
+      return ended.resolve;
+    } finally {
+      signal.removeEventListener("abort", giveUp);
+    }
+  }
+
   /** Removes a task from the queue. Returns false if it is not waiting. */
   remove(workspaceId: number, taskId: string): boolean {
     const queue = this.#waiting.get(workspaceId);
@@ -121,19 +164,19 @@ export class Scheduler {
 
   /** The waiting tasks of all workspaces. */
   allWaiting(): QueuedTask[] {
-    return [...this.#waiting.values()].flatMap((queue) => queue.all());
+    return [...this.#waiting.values()].flatMap((queue) => queue.all()).filter(isTask);
   }
 
   waitingIn(workspaceId: number): QueuedTask[] {
-    return this.#waiting.get(workspaceId)?.all() ?? [];
+    return (this.#waiting.get(workspaceId)?.all() ?? []).filter(isTask);
   }
 
   runningIn(workspaceId: number): QueuedTask[] {
-    return [...this.#running.values()].filter((run) => run.workspaceId === workspaceId);
+    return [...this.#running.values()].filter((run) => run.workspaceId === workspaceId && isTask(run));
   }
 
   waitingOf(workspaceId: number, agentId: number): QueuedTask[] {
-    return this.#waiting.get(workspaceId)?.of(agentId) ?? [];
+    return (this.#waiting.get(workspaceId)?.of(agentId) ?? []).filter(isTask);
   }
 
   runningOf(workspaceId: number, agentId: number): QueuedTask[] {
@@ -195,11 +238,15 @@ export class Scheduler {
 
   #start(queued: QueuedTask): void {
     this.#slots.take(queued.workspaceId, queued.taskId);
-    const done = this.#parts.run(queued).finally(() => {
+    const done = (queued.call?.() ?? this.#parts.run(queued)).finally(() => {
       this.#slots.release(queued.taskId);
       this.#running.delete(queued.taskId);
       this.pump();
     });
     this.#running.set(queued.taskId, { ...queued, done });
   }
+}
+
+function isTask({ call }: QueuedTask): boolean {
+  return call === undefined;
 }

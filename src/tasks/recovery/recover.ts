@@ -1,4 +1,5 @@
 import type { Agents } from "../../access/agents.ts";
+import { OperatorError } from "../../base/errors.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
 import type { Db } from "../../store/db.ts";
@@ -106,6 +107,7 @@ async function trustedTasks(
   try {
     await openHiddenTasks(parts, workspaceId);
     stored = await openTasks(db, workspaceId);
+    await requireIndexed(db, workspaceId, stored.length);
     if (stored.length === 0) return [];
     const ids = new Set(stored.map(({ id }) => id));
     const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
@@ -133,6 +135,23 @@ async function trustedTasks(
     else await closeUnproven(parts, refused);
   }
   return trusted;
+}
+
+/**
+ * Requires that the index of open tasks has them all: lists and stops read it, and writes to a row that is missing from it
+ * fail.
+ * @throws OperatorError
+ */
+async function requireIndexed(db: Db, workspaceId: number, open: number): Promise<void> {
+  const indexed = await db.get<{ count: number }>(
+    "SELECT COUNT(*) AS count FROM tasks INDEXED BY tasks_open WHERE workspace_id = $1 AND finished_at IS NULL",
+    [workspaceId],
+  );
+  if (indexed?.count === open) return;
+  throw new OperatorError(
+    `the index tasks_open of the database has ${indexed?.count} tasks instead of ${open}: another program has changed the file, or it is damaged`,
+    "run `gatehouse ledger verify`, which names what is damaged, and restore the data directory from a backup",
+  );
 }
 
 /** In the order of their acceptance. */

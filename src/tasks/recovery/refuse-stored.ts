@@ -28,11 +28,12 @@ export async function closeUnproven(
 ): Promise<void> {
   db.seals.report("tasks", { workspace_id: workspaceId, id });
   const { end } = proven ?? {};
+  const code = end ? end.code : "internal";
   await db.tx(async (tx) => {
     await restoreRows(tx, workspaceId, id, proven ?? new ProvenTask(), null);
     await closeRow(tx, workspaceId, id, {
       status: end?.outcome === "succeeded" || end?.outcome === "cancelled" ? end.outcome : "failed",
-      error: end ? null : { code: "internal", message: CHANGED },
+      error: code === undefined ? null : { code, message: CHANGED },
       finishSeq: end?.seq ?? null,
       finishedAt: clock.now(),
     });
@@ -78,7 +79,7 @@ async function agentNamed(
 ): Promise<number | null> {
   if (name === undefined) return null;
   const row = await tx.get<{ id: number }>(
-    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 AND created_at <= $3 ORDER BY id DESC LIMIT 1",
+    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 AND created_at <= $3 ORDER BY created_at DESC LIMIT 1",
     [workspaceId, name, at],
   );
   return row?.id ?? null;

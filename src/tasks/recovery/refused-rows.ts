@@ -10,7 +10,10 @@ export async function closeRow(
   tx: Tx,
   workspaceId: number,
   id: string,
-  end: Omit<TaskEnd, "finishSeq"> & { readonly finishSeq: number | null },
+  end: Omit<TaskEnd, "finishSeq" | "error"> & {
+    readonly finishSeq: number | null;
+    readonly error: { readonly code: string; readonly message: string } | null;
+  },
 ): Promise<void> {
   await tx.run(
     `UPDATE tasks SET status = $3, error_code = $4, error_message = $5, finish_seq = $6, finished_at = $7,

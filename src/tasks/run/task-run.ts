@@ -19,6 +19,7 @@ import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 import { CallEvidence } from "./call-evidence.ts";
 import { CallGuard } from "./call-guard.ts";
+import type { OpenConversation } from "./conversation-room.ts";
 import { RunJournal } from "./journal.ts";
 import { ModelEvidence } from "./model-evidence.ts";
 import { runClientCall } from "./own-call.ts";
@@ -49,7 +50,9 @@ export class TaskRun {
   readonly #parts: TaskParts;
   readonly #task: Task;
   readonly #log: EventLog;
+  /** Aborted when the task is interrupted, or loses the memory for its conversation. */
   readonly #signal: AbortSignal;
+  readonly #lost = new AbortController();
   readonly #draining: AbortSignal;
   #models: ModelEvidence | null = null;
 
@@ -57,7 +60,7 @@ export class TaskRun {
     this.#parts = parts;
     this.#task = task;
     this.#log = log;
-    this.#signal = signal;
+    this.#signal = AbortSignal.any([signal, this.#lost.signal]);
     this.#draining = draining;
   }
 
@@ -79,7 +82,17 @@ export class TaskRun {
     const run = await this.#open(rights);
     const { own } = run.progress;
     await run.journal.prepare(own !== null);
-    return own ? this.#runOwnCall(run, own) : this.#runAgent(run, prompt);
+    if (own) return this.#runOwnCall(run, own);
+    const { conversations } = this.#parts;
+    const conversation = conversations.open(this.#task.workspaceId, (error) => this.#lost.abort(error));
+    try {
+      return await this.#runAgent(run, prompt, conversation);
+    } catch (error) {
+      if (error instanceof AgentDenied) return deniedEnding(error);
+      throw error;
+    } finally {
+      conversation.close();
+    }
   }
 
   async #open(rights: RunRights): Promise<Run> {
@@ -102,7 +115,7 @@ export class TaskRun {
     };
   }
 
-  async #runAgent(run: Run, prompt: string): Promise<TaskEnding | Pause> {
+  async #runAgent(run: Run, prompt: string, conversation: OpenConversation): Promise<TaskEnding | Pause> {
     const { clock, modelGateway, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, createdBy, eventCeiling } = this.#task;
     const { rights, journal } = run;
@@ -115,7 +128,7 @@ export class TaskRun {
     let models: ReturnType<typeof modelGateway.open>;
     let taskTools: ReturnType<typeof tools.resolve>;
     try {
-      models = modelGateway.open(() => rights.agent.tierPolicy, tier);
+      models = modelGateway.open(() => rights.agent.tierPolicy, tier, workspaceId);
       // Only a run that resumes after a decision makes approved calls.
       if (asked.size > 0) rights.offer(offered);
       const user = { tools: agent.tools, scopes: rights.scopes };
@@ -134,6 +147,8 @@ export class TaskRun {
       return { status: "succeeded", error: null, output: answer.toWellFormed() };
     }
 
+    // A run that resumes may have a long conversation before it calls a model.
+    conversation.hold([{ role: "user", text: prompt }, ...messages]);
     const events = runAgent({
       model: models,
       prompt,
@@ -149,7 +164,7 @@ export class TaskRun {
         allowModel: (model) => rights.allowsModel(model),
         allowTool: (tool) => rights.allowsTool(tool),
       },
-      hooks: hooksOf(run),
+      hooks: hooksOf(run, conversation),
       ...(agent.instructions === null ? {} : { instructions: agent.instructions }),
     });
     for await (const event of events) {
@@ -188,6 +203,9 @@ export class TaskRun {
   #failed(event: AgentFailed): TaskEnding | Pause {
     if (event.cause instanceof AwaitingApproval) return "awaiting";
     if (event.cause instanceof DrainInterrupt) return "shutdown";
+    const { reason } = this.#lost.signal;
+    if (event.code === "cancelled" && this.#signal.reason === reason && reason instanceof AgentDenied)
+      return deniedEnding(reason);
     if (event.code === "cancelled") return interrupted(this.#signal);
     if (event.cause instanceof StoreUnavailable) return unrecorded();
     if (event.cause instanceof AgentDenied) return deniedEnding(event.cause);
@@ -214,9 +232,12 @@ export class TaskRun {
   }
 }
 
-function hooksOf({ models, tools }: Run): Hooks {
+function hooksOf({ models, tools }: Run, conversation: OpenConversation): Hooks {
   return {
-    beforeModelCall: (call) => models.before(call),
+    beforeModelCall(call) {
+      conversation.hold(call.messages);
+      return models.before(call);
+    },
     afterModelCall: (call) => models.after(call),
     beforeToolCall: (call) => tools.before(call),
     afterToolCall: (call) => tools.after(call),

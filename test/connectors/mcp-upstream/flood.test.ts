@@ -46,8 +46,8 @@ async function flooded(kind: keyof typeof KINDS, clock: Clock) {
   const flood = await startFlood(EVENT, first);
   const parts = {
     ...{ name: "up", fetch: outbound.fetch, mask: createMask([]), instance: INSTANCE, clock, log: silentLog },
-    ...{ random: systemRandom, timeoutMs: 20_000, handshakeMs: 20_000, programUsers: null },
-    ...{ toolsChanged() {}, inflow: new Inflow(clock) },
+    ...{ random: systemRandom, timeoutMs: 20_000, handshakeMs: 20_000, programUsers: null, workspaceId: 1 },
+    ...{ toolsChanged() {}, inflow: new Inflow(clock, 1) },
   };
   const link: UpstreamLink = open(flood.url, parts);
   const came = { count: 0 };
@@ -90,7 +90,7 @@ test("what a program writes on standard error without an end leaves the event lo
   const outbound = testOutbound();
   const clock = fasterClock(1);
   const taken: number[] = [];
-  const inflow = new Inflow(clock);
+  const inflow = new Inflow(clock, 1);
   const take = inflow.take.bind(inflow);
   inflow.take = (arrival) => {
     taken.push(arrival.bytes);
@@ -98,7 +98,7 @@ test("what a program writes on standard error without an end leaves the event lo
   };
   const link = new StdioLink(shell("yes '' >&2 & cat; kill $!"), {
     ...{ name: "up", fetch: outbound.fetch, mask: createMask([]), instance: INSTANCE, clock, log: silentLog },
-    ...{ random: systemRandom, timeoutMs: 20_000, handshakeMs: 20_000, programUsers: null },
+    ...{ random: systemRandom, timeoutMs: 20_000, handshakeMs: 20_000, programUsers: null, workspaceId: 1 },
     ...{ toolsChanged() {}, inflow },
   });
   await link.start();

@@ -17,7 +17,7 @@ function saying() {
     debug: (_: string, fields: unknown) => void lines.push(fields),
   };
   const clock = new FakeClock();
-  const parts = { clock, inflow: new Inflow(clock), log, mask: createMask([SECRET]), name: "up" };
+  const parts = { clock, inflow: new Inflow(clock, 1), log, mask: createMask([SECRET]), name: "up" };
   return { said: new StderrLog(parts), lines };
 }
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -66,6 +66,7 @@ export function open(transport: McpDefinition["transport"], given: Given = {}): 
     { name: "up" },
     { kind: "mcp", transport },
     {
+      workspaceId: 1,
       fetch: outbound.fetch,
       instance: INSTANCE,
       mask: createMask([SECRET]),

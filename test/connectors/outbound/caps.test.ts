@@ -17,7 +17,7 @@ const capStream = (given: Response, bytes: number): Response => {
     bytes,
     tooLarge: refuse,
     jsonTooLarge: refuse,
-    inflow: new Inflow(new FakeClock()),
+    inflow: new Inflow(new FakeClock(), 1),
   });
 };
 

@@ -22,6 +22,8 @@ describe("a secret is removed", () => {
     ["in base64", Buffer.from(SECRET).toString("base64")],
     ["in base64 without padding", Buffer.from(SECRET).toString("base64").replace(/=+$/, "")],
     ["in base64url", Buffer.from(SECRET).toString("base64url")],
+    ["in hexadecimal", Buffer.from(SECRET).toString("hex")],
+    ["in hexadecimal in capitals", Buffer.from(SECRET).toString("hex").toUpperCase()],
   ])("%s", (_, form) => {
     expect(mask.text(`before ${form} after`)).toBe("before [redacted] after");
     expect(mask.text(`${form}${form}`)).toBe("[redacted]");

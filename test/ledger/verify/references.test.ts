@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
-import { systemRandom } from "../../../src/base/ids.ts";
+import { createIds, systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { EntryDraft } from "../../../src/ledger/entry.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
@@ -195,4 +195,34 @@ test("entries that fit are found by nobody, also those of versions that named le
   ];
   expect(await foundIn(entries)).toEqual([]);
   expect(await foundIn(entries, 5_000)).toEqual([]);
+});
+
+/** An id of something that began so many seconds from now. */
+const begunIn = (prefix: "req" | "task", seconds: number) =>
+  createIds({ now: () => Date.now() + seconds * 1_000 }, systemRandom)(prefix);
+const revoked: Entry = () => ({
+  ...{ action: "token.revoke", actor: "token:tok_admin", detail: { token: "tok_a" } },
+});
+
+test.each<[string, Made]>([
+  ["a read", { action: "agent.list", requestId: begunIn("req", 3_600) }],
+  ["a call", { action: "tool.call", phase: "intent", outcome: "allowed", requestId: begunIn("req", 3_600) }],
+  [
+    "a task's call",
+    { action: "model.call", phase: "intent", outcome: "allowed", task: begunIn("task", 3_600) },
+  ],
+])("%s of a token after its revocation is named", async (_, made) => {
+  expect(await foundIn([revoked, () => made])).toEqual([["reference_differs", 1]]);
+});
+
+test.each<[string, Made]>([
+  ["a read that began before", { action: "agent.list", requestId: begunIn("req", -1) }],
+  ["a read that was refused", { action: "agent.list", outcome: "denied", requestId: begunIn("req", 3_600) }],
+  [
+    "a read of another token",
+    { action: "agent.list", actor: "token:tok_b", requestId: begunIn("req", 3_600) },
+  ],
+  ["the end of a task that began before", { action: "task.cancel", task: begunIn("task", -60) }],
+])("%s does not count as done after its revocation", async (_, made) => {
+  expect(await foundIn([revoked, () => made])).toEqual([]);
 });

@@ -75,6 +75,8 @@ const CHANGES: readonly (readonly [column: string, value: string])[] = [
   ["output_tokens", "output_tokens + 1"],
   ["steps", "steps + 1"],
   ["open_model_call", "5"],
+  ["error_code", "'forged'"],
+  ["finished_at", "NULL"],
 ];
 
 test.each(CHANGES)("a finished task whose %s is %s is named", async (column, value) => {
@@ -88,6 +90,9 @@ test.each([
   ["steps", "0"],
   ["finish_seq", "5"],
   ["model", "'ceo/forged'"],
+  ["status", "'succeeded'"],
+  ["finished_at", "created_at"],
+  ["error_code", "'forged'"],
 ])("an open task whose %s is %s is named", async (column, value) => {
   expect(await foundAfter(`UPDATE tasks SET ${column} = ${value} WHERE id = '${waiting}'`)).toEqual([
     "row_changed",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { expectedCost, TokenEstimates } from "../../../src/tasks/run/expected-cost.ts";
+import { expectedCost, TokenEstimates } from "../../../src/models/expected-cost.ts";
 
 const PRICE = { input: 1_000_000, output: 2_000_000 };
 

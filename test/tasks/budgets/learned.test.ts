@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "bun:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import fc from "fast-check";
 import { type AfterModelCall, defineTool, runAgent } from "../../../src/agents/index.ts";
-import { TokenEstimates } from "../../../src/tasks/run/expected-cost.ts";
+import { TokenEstimates } from "../../../src/models/expected-cost.ts";
 import { startFakeModel } from "../../support/fake-model.ts";
 
 const upstream = startFakeModel({ record: false });

@@ -20,8 +20,8 @@ export interface OwnUsersParts {
 }
 
 /**
- * Gives each connector a user of its own, which no program of any Gatehouse on the machine runs as, and of whom there is
- * nothing before its program starts or after it has ended. Users follow the connectors' ids, which are assigned in order of creation: a connector keeps its user over
+ * Gives each connector a user of its own. No other program of any Gatehouse on the machine runs as that user, and the user
+ * owns nothing before its program starts or after it has ended. Users follow the connectors' ids, which are assigned in order of creation: a connector keeps its user over
  * restarts, and another connector gets the same user only after 478 more have been created.
  */
 export class OwnUsers {
@@ -72,7 +72,7 @@ export class OwnUsers {
     }
   }
 
-  /** Users that have an entry in `/etc/passwd`, or of whom a process, a file, a home or a kernel object is there. */
+  /** Users that have an entry in `/etc/passwd`, or own a process, a file, a home or a kernel object. */
   async #usersInUse(): Promise<ReadonlySet<number>> {
     const { homes, kernel, shared } = this.#parts;
     return new Set([

@@ -5,8 +5,8 @@ import { openFilesReserve } from "../../../base/open-files/reserve.ts";
 const PER_HELPER = 8;
 
 /**
- * Runs a command of the system as a program's user. What a program has left is removed in this way, never as root: other
- * programs could put links in its place meanwhile, and would have anything on the machine removed.
+ * Runs a system command as a program's user. Files that a program left behind are removed in this way, never as root:
+ * another program could replace them with links during the removal, and have any file on the machine removed.
  * @param ms how long it may take. The user's own processes can stop it
  * @returns its exit code; null if it was killed or could not be started, as when the user has too many processes
  */

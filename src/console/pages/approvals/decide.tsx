@@ -9,10 +9,10 @@ import { useSession } from "../../state/session.tsx";
 import { useAction } from "../../state/use-action.ts";
 import { ApproveForm, DenyForm } from "./answer-forms.tsx";
 import { ChangeForm } from "./change-form.tsx";
+import { hasApproved } from "./has-approved.ts";
 import { type Arguments, prettyJson } from "./json.ts";
 import { Outcome } from "./outcome.tsx";
 import { useKeys } from "./use-keys.ts";
-import { hasApproved } from "./votes.tsx";
 
 type DecideStage = "none" | "approve" | "change" | "deny";
 export type DecisionAnswer = AnswerOf<"POST /v1/tasks/:id/approvals/:call_id">;

@@ -9,6 +9,7 @@ import { useSession } from "../../state/session.tsx";
 import { type ApprovalName, addressOf, keyOf, nameOf, viewOf, WAITING } from "./address.ts";
 import { ChosenPane } from "./chosen-pane.tsx";
 import type { DecisionAnswer } from "./decide.tsx";
+import { hasApproved } from "./has-approved.ts";
 import { KeysDialog } from "./keys-dialog.tsx";
 import { ListPane } from "./list-pane.tsx";
 import { ApprovalNews } from "./news.ts";
@@ -17,7 +18,6 @@ import { useChosen } from "./use-chosen.ts";
 import { useDecided } from "./use-decided.ts";
 import { useKeys, useKeysSetting } from "./use-keys.ts";
 import { useWaiting } from "./use-waiting.ts";
-import { hasApproved } from "./votes.tsx";
 
 /** The list of approvals, and the chosen one. */
 export function Desk(): JSX.Element {

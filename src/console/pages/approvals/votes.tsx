@@ -24,13 +24,3 @@ export function VotesText({ approval }: { readonly approval: Approval }): JSX.El
     </>
   );
 }
-
-/** Whether a person has already approved. Names are compared as the server does, ignoring differences of spelling. */
-export function hasApproved({ approved_by }: Approval, person: string): boolean {
-  const key = keyOfPerson(person);
-  return approved_by.some((said) => keyOfPerson(said.person) === key);
-}
-
-function keyOfPerson(person: string): string {
-  return person.normalize("NFKC").trim().replace(/\s+/gu, " ").toLowerCase();
-}

@@ -1,3 +1,4 @@
+import { personKey } from "../../../base/person-key.ts";
 import { entryTest } from "../../reading/entry-filter.ts";
 import type { StoredEntry } from "../../reading/query.ts";
 import { type ReportEntryFields, readEntryFields } from "../format/entry.ts";
@@ -110,7 +111,7 @@ export class OverseerRegister {
       more: Math.max(0, sorted.length - SHOWN),
       agentTokens: acting.slice(0, SHOWN),
       moreAgentTokens: Math.max(0, acting.length - SHOWN),
-      people: new Set(deciding.flatMap(({ person }) => (person === null ? [] : [sameName(person)]))).size,
+      people: new Set(deciding.flatMap(({ person }) => (person === null ? [] : [personKey(person)]))).size,
       holders: this.#known,
       others: usable.length - deciding.length - acting.length,
       unread: this.#unread,
@@ -161,11 +162,6 @@ function succeeded(bytes: string): ReportEntryFields | null {
 
 function hasDecidingScope(scopes: readonly string[]): boolean {
   return scopes.some((scope) => DECIDING.includes(scope));
-}
-
-/** Treats different spellings of a name as one person. */
-function sameName(person: string): string {
-  return person.normalize("NFKC").trim().toLowerCase();
 }
 
 function textOf(value: unknown): string | null {

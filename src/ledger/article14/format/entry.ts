@@ -83,12 +83,16 @@ export function readEntryFields(bytes: string): ReportEntryFields | undefined {
 
 /** The same for a value that is already parsed. */
 export function entryFieldsOf(value: unknown): ReportEntryFields | undefined {
-  return hasTypes(value, FIELDS) &&
+  return isEntry(value) ? value : undefined;
+}
+
+function isEntry(value: unknown): value is ReportEntryFields {
+  return (
+    hasTypes(value, FIELDS) &&
     REQUIRED.every((field) => value[field] !== undefined) &&
     Number.isSafeInteger(value.seq) &&
     (value.oversight === undefined || hasTypes(value.oversight, OVERSIGHT_FIELDS))
-    ? (value as unknown as ReportEntryFields)
-    : undefined;
+  );
 }
 
 function hasTypes(

@@ -43,7 +43,7 @@ export class LateOutcomes {
     this.#retrySoon();
   }
 
-  /** Tries a last time. */
+  /** Tries one last time. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancel?.();

@@ -1,4 +1,4 @@
-import { cost, type Price } from "../../base/credits.ts";
+import { cost, type Price } from "../base/credits.ts";
 
 /**
  * For a model without an answer so far. More than most answers, so that the first calls of a busy start reserve

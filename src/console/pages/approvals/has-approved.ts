@@ -1,0 +1,14 @@
+import type { Approval } from "../../../http/api.ts";
+
+/** Whether a person has already approved. Names are compared as the server does, ignoring differences of spelling. */
+export function hasApproved({ approved_by }: Pick<Approval, "approved_by">, person: string): boolean {
+  const key = keyOfPerson(person);
+  return approved_by.some((said) => keyOfPerson(said.person) === key);
+}
+
+const INVISIBLE = /(?!\s)\p{Cc}|\p{Cf}|\p{Default_Ignorable_Code_Point}/gu;
+
+function keyOfPerson(person: string): string {
+  const visible = person.normalize("NFKC").replace(INVISIBLE, "").trim().replace(/\s+/gu, " ");
+  return visible.toLowerCase().normalize("NFKC");
+}

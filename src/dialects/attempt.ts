@@ -1,0 +1,212 @@
+import type { LanguageModelV4Usage } from "@ai-sdk/provider";
+import type { Agent } from "../access/agents.ts";
+import { type EndedRequest, usageOf } from "../agents/model/response-end.ts";
+import type { TokenUsage } from "../agents/model/usage.ts";
+import type { Clock } from "../base/clock.ts";
+import { cost, type Price } from "../base/credits.ts";
+import { Problem } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Signal } from "../base/signal.ts";
+import type { Budgets } from "../gate/budget.ts";
+import type { Call } from "../gate/call.ts";
+import type { DirectCallRecords } from "../gate/direct/open.ts";
+import { lateDraft, settleDirectCall } from "../gate/direct/settle-direct.ts";
+import type { EntryDraft } from "../ledger/entry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { TokenEstimates } from "../models/expected-cost.ts";
+import { type Db, StoreUnavailable } from "../store/db.ts";
+import type { DialectRequest } from "./dialect.ts";
+import type { AttemptFailure } from "./failures.ts";
+
+/** A model call that has ended. `credits` in micro-credits. */
+export interface EndedModelCall {
+  readonly model: string;
+  readonly status: "succeeded" | "failed" | "cancelled";
+  readonly durationMs: number;
+  readonly credits: number;
+}
+
+export interface AttemptParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly budgets: Budgets;
+  readonly direct: Pick<DirectCallRecords, "usage" | "late">;
+  readonly estimates: TokenEstimates;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ended: Signal<EndedModelCall>;
+}
+
+/** How an attempt ended. */
+export type AttemptEnd =
+  | { readonly status: "succeeded"; readonly output: string }
+  | { readonly status: "failed"; readonly failure: AttemptFailure; readonly output?: string }
+  | { readonly status: "cancelled"; readonly code?: string };
+
+/** A request to a model whose intent is on disk. */
+export class ModelAttempt {
+  readonly call: Call;
+  readonly model: string;
+  /** The seq of its intent. */
+  readonly intent: number;
+  /** Whether the provider has begun to answer. */
+  wasOpened = false;
+  /** The usage that the provider has reported so far. */
+  reported: LanguageModelV4Usage | null = null;
+  /** Bytes received as the answer. */
+  receivedBytes = 0;
+  readonly #parts: AttemptParts;
+  readonly #sent: Pick<DialectRequest, "bytes" | "textBytes">;
+  readonly #agent: Agent | null;
+  readonly #price: Price;
+  readonly #owner: string;
+  readonly #began: number;
+  #firstTokenMs: number | null = null;
+  #settled: Promise<Problem | null> | null = null;
+
+  constructor(
+    parts: AttemptParts,
+    begun: {
+      readonly call: Call;
+      readonly model: string;
+      readonly intent: number;
+      readonly agent: Agent | null;
+      readonly price: Price;
+      /** The owner of its reservation. */
+      readonly owner: string;
+      readonly sent: Pick<DialectRequest, "bytes" | "textBytes">;
+    },
+  ) {
+    this.#parts = parts;
+    this.call = begun.call;
+    this.model = begun.model;
+    this.intent = begun.intent;
+    this.#agent = begun.agent;
+    this.#price = begun.price;
+    this.#owner = begun.owner;
+    this.#sent = begun.sent;
+    this.#began = parts.clock.monotonic();
+  }
+
+  /** Called when the first part of the answer has arrived. */
+  begins(): void {
+    this.#firstTokenMs ??= this.#parts.clock.monotonic() - this.#began;
+  }
+
+  /**
+   * Records, charges and counts the attempt, once. Resolves when that is on disk. Never rejects.
+   * @returns null, or 503 `ledger_unavailable` if it cannot be recorded: the answer MUST then be withheld
+   */
+  settle(end: AttemptEnd): Promise<Problem | null> {
+    this.#settled ??= this.#settle(end);
+    return this.#settled;
+  }
+
+  async #settle(end: AttemptEnd): Promise<Problem | null> {
+    const { direct, budgets, clock, log, ended } = this.#parts;
+    const { call, model, intent } = this;
+    const { workspaceId } = call.caller;
+    const durationMs = clock.monotonic() - this.#began;
+    const usage = this.#usageOf(end);
+    const credits = cost(this.#price, usage.inputTokens, usage.outputTokens);
+    this.#report(end, usage);
+    ended.emit({ model, status: end.status, durationMs, credits });
+    const { inputTokens, outputTokens } = usage;
+    const settled = {
+      payer: { workspaceId, agent: this.#agent },
+      credits,
+      usage: { kind: "model", name: model, outcome: end.status, inputTokens, outputTokens, durationMs },
+    } as const;
+    const entry = this.#entryOf(end, usage, durationMs, credits);
+    const done = () => budgets.release(this.#owner);
+    try {
+      await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry });
+      done();
+      return null;
+    } catch (error) {
+      log.error("a model's answer is withheld, because its outcome cannot be recorded", {
+        model,
+        intent,
+        error,
+      });
+      if (error instanceof StoreUnavailable) {
+        direct.late.keep({
+          intent,
+          write: async () => {
+            const late = lateDraft(entry, clock.monotonic() - this.#began - durationMs);
+            await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry: late });
+            done();
+          },
+        });
+      }
+      return new Problem(
+        "ledger_unavailable",
+        "The evidence ledger cannot be written, so the answer is withheld.",
+      );
+    }
+  }
+
+  #entryOf(end: AttemptEnd, usage: TokenUsage, durationMs: number, credits: number): EntryDraft {
+    const { call, intent } = this;
+    const code =
+      end.status === "failed" ? end.failure.reason : end.status === "cancelled" ? end.code : undefined;
+    const draft = call.draft(end.status, code);
+    const output = end.status === "cancelled" ? undefined : end.output;
+    return {
+      ...draft,
+      ...{ phase: "outcome", ref: intent, credits },
+      ...(output === undefined ? {} : { output }),
+      detail: {
+        ...draft.detail,
+        duration_ms: Math.round(durationMs),
+        ...(this.#firstTokenMs === null ? {} : { first_token_ms: Math.round(this.#firstTokenMs) }),
+        input_tokens: usage.inputTokens,
+        output_tokens: usage.outputTokens,
+        usage: usage.estimated ? "estimated" : "reported",
+        ...(usage.disbelieved === undefined ? {} : { disbelieved: usage.disbelieved }),
+      },
+    };
+  }
+
+  #usageOf(end: AttemptEnd): TokenUsage {
+    const { bytes, textBytes } = this.#sent;
+    return usageOf({
+      ending: this.#endingOf(end),
+      received: { bytes: this.receivedBytes },
+      sentBytes: () => bytes,
+      contentBytes: () => textBytes,
+      exceedsText: (most) => textBytes > most,
+      wasOpened: this.wasOpened,
+    });
+  }
+
+  #endingOf(end: AttemptEnd): EndedRequest["ending"] {
+    const { reported } = this;
+    if (end.status === "cancelled") return end;
+    if (end.status === "succeeded") {
+      // Without a report, both counts are estimated.
+      return { status: "succeeded", usage: reported ?? UNREPORTED, finishReason: "stop" };
+    }
+    const { failure } = end;
+    return { status: "failed", failure, error: undefined, ...(reported ? { usage: reported } : {}) };
+  }
+
+  #report(end: AttemptEnd, usage: TokenUsage): void {
+    const { estimates, log } = this.#parts;
+    const { model } = this;
+    const { inputTokens, outputTokens, estimated, disbelieved } = usage;
+    // Upstream error texts are kept out of log and ledger, because they may contain secrets.
+    if (end.status === "failed") log.warn("a model call failed", { model, reason: end.failure.reason });
+    if (disbelieved !== undefined)
+      log.warn("a model reported usage that cannot be true", { model, disbelieved });
+    if (end.status === "succeeded" || outputTokens > estimates.output(model)) {
+      estimates.noteOutput(model, outputTokens);
+    }
+    if (!estimated) estimates.noteInput(model, { sentBytes: this.#sent.bytes, inputTokens });
+  }
+}
+
+const UNREPORTED: LanguageModelV4Usage = {
+  inputTokens: { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
+  outputTokens: { total: undefined, text: undefined, reasoning: undefined },
+};

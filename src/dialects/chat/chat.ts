@@ -1,0 +1,15 @@
+import type { DialectApi } from "../dialect.ts";
+import { field } from "../json.ts";
+import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
+import { readChatRequest } from "./request.ts";
+import { chatUsage } from "./usage.ts";
+
+/** OpenAI's Chat Completions. */
+export const CHAT: DialectApi = {
+  dialect: "chat_completions",
+  read: readChatRequest,
+  usageOf: (answer) => chatUsage(field(answer, "usage")),
+  passedHeaders: () => ({}),
+  errorBody: openAiError,
+  errorEvent: openAiErrorEvent,
+};

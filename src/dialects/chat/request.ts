@@ -1,0 +1,42 @@
+import { invalidField } from "../../base/errors.ts";
+import type { DialectRequest } from "../dialect.ts";
+import { field, textBytesOf } from "../json.ts";
+import { type Edit, edited, findMembers } from "../request-bytes.ts";
+import { ChatStreamReader } from "./stream.ts";
+
+/** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
+export function readChatRequest(bytes: Uint8Array, value: unknown): DialectRequest {
+  const { spans, close } = findMembers(bytes, ["model", "stream", "stream_options"]);
+  const model = field(value, "model");
+  const stream = field(value, "stream");
+  const options = field(value, "stream_options");
+  const named = spans.get("model");
+  if (typeof model !== "string" || !named) throw invalidField("/model", "must be the name of a model");
+  if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
+    throw invalidField("/stream", "must be true or false");
+  }
+  if (options !== undefined && (typeof options !== "object" || Array.isArray(options))) {
+    throw invalidField("/stream_options", "must be an object");
+  }
+  const isStream = stream === true;
+  const wantsUsage = field(options, "include_usage") === true;
+  return {
+    model,
+    isStream,
+    bytes: bytes.length,
+    textBytes: textBytesOf(value),
+    bytesFor(name) {
+      const edits: Edit[] = [{ ...named, text: JSON.stringify(name) }];
+      if (isStream && !wantsUsage) {
+        // Metering needs the usage. Its chunk is withheld from a client that did not ask for it.
+        const text = JSON.stringify({ ...options, include_usage: true });
+        const span = spans.get("stream_options");
+        edits.push(
+          span ? { ...span, text } : { start: close, end: close, text: `,"stream_options":${text}` },
+        );
+      }
+      return edited(bytes, edits);
+    },
+    readStream: () => new ChatStreamReader(wantsUsage),
+  };
+}

@@ -1,0 +1,90 @@
+import { describeFailure, type ModelFailure } from "../agents/model/failure.ts";
+import { Problem } from "../base/errors.ts";
+import { redact } from "../base/log.ts";
+import type { NativeAnswer } from "../models/native.ts";
+import { field } from "./json.ts";
+
+/** Why one attempt failed. */
+export interface AttemptFailure extends ModelFailure {
+  /** What the client is told if no other model is tried. */
+  readonly problem: Problem;
+}
+
+/** The most bytes of an error that are read, and the most characters of its message that are shown. */
+const ERROR_BYTES = 64 * 1024;
+const MESSAGE_LIMIT = 500;
+/** A pause that a client is told to make, in seconds or as a date. */
+const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, [0-9A-Za-z: -]{1,40})$/;
+
+/** An error that was thrown instead of an answer. */
+export function thrownFailure(error: unknown): AttemptFailure {
+  if (error instanceof Problem) return { reason: error.code, retryable: true, problem: error };
+  const failure = describeFailure(error);
+  return { ...failure, problem: failure.reason === "timeout" ? timedOut() : failed() };
+}
+
+/** An answer with an error status. Reads the error's message, in the form that all dialects share. */
+export async function refusedFailure(answer: NativeAnswer): Promise<AttemptFailure> {
+  const failure = describeFailure({ status: answer.status });
+  if (answer.status === 429) {
+    answer.end();
+    const given = answer.headers.get("retry-after")?.trim() ?? "";
+    return { ...failure, problem: busy(RETRY_AFTER.test(given) ? given : undefined) };
+  }
+  if (failure.retryable) {
+    answer.end();
+    return { ...failure, problem: failure.reason === "timeout" ? timedOut() : failed() };
+  }
+  return { ...failure, problem: refused(answer.status, await messageOf(answer)) };
+}
+
+/** The answer ended too early, or the provider reported an error in the middle of it. */
+export function brokenFailure(reason: "cut" | "error"): AttemptFailure {
+  return { reason, retryable: true, problem: failed() };
+}
+
+function failed(): Problem {
+  return new Problem("provider_failed", "The model's provider failed before the answer was complete.");
+}
+
+function timedOut(): Problem {
+  return new Problem(
+    "provider_timeout",
+    "The model's provider sent nothing for as long as its timeout allows.",
+  );
+}
+
+function busy(retryAfter: string | undefined): Problem {
+  return new Problem("provider_busy", "The model's provider accepts no more requests at the moment.", {
+    headers: retryAfter === undefined ? {} : { "Retry-After": retryAfter },
+  });
+}
+
+function refused(status: number, message: string | null): Problem {
+  const said = message === null ? "" : `: ${message}`;
+  return new Problem(
+    "provider_refused",
+    `The model's provider refused the request with status ${status}${said}`,
+  );
+}
+
+/** What the provider says is wrong, without secrets; null if it does not say. */
+async function messageOf(answer: NativeAnswer): Promise<string | null> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for (let part = await answer.read(); part && bytes < ERROR_BYTES; part = await answer.read()) {
+      parts.push(part);
+      bytes += part.length;
+    }
+    const body: unknown = JSON.parse(Buffer.concat(parts).toString());
+    const error = field(body, "error");
+    const message = field(error, "message") ?? field(body, "message") ?? error;
+    return typeof message === "string" ? redact(message).slice(0, MESSAGE_LIMIT) : null;
+  } catch {
+    // Its status has said that it failed, and an error that cannot be read has nothing more to say.
+    return null;
+  } finally {
+    answer.end();
+  }
+}

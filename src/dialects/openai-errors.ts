@@ -1,0 +1,26 @@
+import type { Problem } from "../base/errors.ts";
+import { redact } from "../base/log.ts";
+
+/** OpenAI's `type` of an error. Its SDKs decide by the status alone. */
+function typeOf({ status, code }: Problem): string {
+  if (status === 401) return "authentication_error";
+  if (status === 402) return "insufficient_quota";
+  if (status === 403) return "permission_error";
+  if (status === 409) return "conflict_error";
+  if (status === 429) return "rate_limit_error";
+  if (status >= 500 && code !== "loop_detected") return "server_error";
+  return "invalid_request_error";
+}
+
+/** The body of an error in OpenAI's form. */
+export function openAiError(problem: Problem): object {
+  const param = problem.errors?.[0]?.path.slice(1).replaceAll("/", ".") ?? null;
+  // A message may quote the request, which may have a secret in the wrong place.
+  const message = redact(problem.message);
+  return { error: { message, type: typeOf(problem), param, code: problem.code } };
+}
+
+/** The event that ends a broken stream. There is no `[DONE]` after it, so nobody takes the answer for whole. */
+export function openAiErrorEvent(problem: Problem): string {
+  return `data: ${JSON.stringify(openAiError(problem))}\n\n`;
+}

@@ -1,0 +1,183 @@
+import type { Clock } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import { takeTurn } from "../base/inflow.ts";
+import type { NativeAnswer } from "../models/native.ts";
+import { SilenceTimer } from "../models/silence.ts";
+import type { AttemptEnd, ModelAttempt } from "./attempt.ts";
+import type { DialectApi, StreamReader } from "./dialect.ts";
+import { type AttemptFailure, brokenFailure, thrownFailure } from "./failures.ts";
+import { EventSplitter, eventsIn } from "./pass/events.ts";
+
+/** How long a client may leave the part that waits for it unread. */
+const STALL_MS = 60_000;
+
+export interface PassingStreamParts {
+  readonly api: DialectApi;
+  readonly attempt: ModelAttempt;
+  readonly answer: NativeAnswer;
+  readonly reader: StreamReader;
+  readonly requestId: string;
+  readonly clock: Clock;
+  /** Aborts when the client leaves or Gatehouse ends the call. */
+  readonly abort: AbortController;
+  /** The refusal that an abort means to the client; null if it is the client that has left. */
+  interruption(): { readonly problem: Problem; readonly code: string } | null;
+  /** Called once when the stream has ended, in whatever way. */
+  ended(): void;
+}
+
+/**
+ * A streamed answer on its way to the client. Its bytes pass as they come, as fast as the client reads them, except
+ * the last event: that one waits until the outcome is on disk.
+ */
+export class PassingStream {
+  readonly #parts: PassingStreamParts;
+  readonly #events = new EventSplitter();
+  /** Everything received, for the evidence. */
+  readonly #received: Uint8Array[] = [];
+  /** Events that may be sent. */
+  #ready: Buffer = Buffer.alloc(0);
+  /** The last event. */
+  #last: Buffer | null = null;
+  #failure: AttemptFailure | null = null;
+  #isAtEnd = false;
+  #hasEnded = false;
+
+  constructor(parts: PassingStreamParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Reads until the answer has begun, so that another model can still be tried.
+   * @returns null, or why this attempt failed
+   * @throws whatever reading throws
+   */
+  async begin(): Promise<AttemptFailure | null> {
+    while (!this.#canPass) await this.#read();
+    if (this.#failure) return this.#failure;
+    if (this.#isAtEnd && this.#last === null && this.#ready.length === 0) return brokenFailure("cut");
+    this.#parts.attempt.begins();
+    return null;
+  }
+
+  /** The bytes for the client. */
+  body(): ReadableStream<Uint8Array> {
+    const stall = new SilenceTimer(STALL_MS, this.#parts.clock);
+    const { abort } = this.#parts;
+    stall
+      .begin()
+      .catch(() => abort.abort(new Problem("client_closed", "The client stopped reading the answer.")));
+    // Whether or not the client is reading just now.
+    abort.signal.addEventListener("abort", () => void this.#interrupted(), { once: true });
+    return new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          stall.pause();
+          const part = await this.#next();
+          if (part.bytes.length > 0) controller.enqueue(part.bytes);
+          if (part.isLast) {
+            stall.end();
+            controller.close();
+          } else stall.resume();
+        },
+        cancel: async () => {
+          stall.end();
+          abort.abort();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  get #canPass(): boolean {
+    return this.#ready.length > 0 || this.#last !== null || this.#failure !== null || this.#isAtEnd;
+  }
+
+  /** The next bytes for the client. Never rejects: what goes wrong becomes the event that ends the stream. */
+  async #next(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
+    try {
+      this.#parts.abort.signal.throwIfAborted();
+      while (!this.#canPass) await this.#read();
+      if (this.#ready.length > 0) {
+        const bytes = this.#ready;
+        this.#ready = Buffer.alloc(0);
+        return { bytes, isLast: false };
+      }
+      if (this.#failure) return await this.#fail(this.#failure);
+      return await this.#finish();
+    } catch (error) {
+      if (!this.#parts.abort.signal.aborted) return this.#fail(thrownFailure(error));
+      const ended = await this.#interrupted();
+      return ended ? this.#errorEvent(ended.problem) : { bytes: new Uint8Array(), isLast: true };
+    }
+  }
+
+  /** Settles the attempt as ended by whoever aborted it. */
+  async #interrupted(): Promise<ReturnType<PassingStreamParts["interruption"]>> {
+    const ended = this.#parts.interruption();
+    await this.#end({ status: "cancelled", ...(ended ? { code: ended.code } : {}) });
+    return ended;
+  }
+
+  async #read(): Promise<void> {
+    const { attempt, answer, reader, abort } = this.#parts;
+    const part = await answer.read();
+    abort.signal.throwIfAborted();
+    if (part) {
+      this.#received.push(part);
+      attempt.receivedBytes += part.length;
+    } else this.#isAtEnd = true;
+    const events = part ? this.#events.add(part) : this.#events.end();
+    if (events.length === 0) return;
+    if (!reader.matters(events)) this.#ready = events;
+    else this.#readEach(events);
+    attempt.reported = reader.usage;
+  }
+
+  #readEach(events: Buffer): void {
+    const passed: Buffer[] = [];
+    for (const event of eventsIn(events)) {
+      if (this.#last !== null || this.#failure !== null) break;
+      const fate = this.#parts.reader.read(event);
+      if (fate === "end") this.#last = event;
+      else if (fate === "error") this.#failure = brokenFailure("error");
+      else if (fate === "pass") passed.push(event);
+    }
+    this.#ready = passed.length === 1 ? (passed[0] ?? this.#ready) : Buffer.concat(passed);
+  }
+
+  async #finish(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
+    const { reader, attempt } = this.#parts;
+    const received = Buffer.concat(this.#received);
+    const output = await reader.answerOf(received, (bytes) =>
+      takeTurn(attempt.call.caller.workspaceId, { bytes }),
+    );
+    // Without its last event, an answer may be cut.
+    if (output === null && this.#last === null) return this.#fail(brokenFailure("cut"));
+    const withheld = await this.#end({ status: "succeeded", output: output ?? received.toString() });
+    if (withheld) return this.#errorEvent(withheld);
+    return { bytes: this.#last ?? new Uint8Array(), isLast: true };
+  }
+
+  async #fail(failure: AttemptFailure): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
+    const output = Buffer.concat(this.#received).toString();
+    await this.#end({ status: "failed", failure, output });
+    return this.#errorEvent(failure.problem);
+  }
+
+  #errorEvent(problem: Problem): { readonly bytes: Uint8Array; readonly isLast: boolean } {
+    const { api, requestId } = this.#parts;
+    return { bytes: Buffer.from(api.errorEvent(problem, requestId)), isLast: true };
+  }
+
+  /** @returns the refusal that replaces the end of the answer if its outcome cannot be recorded */
+  async #end(end: AttemptEnd): Promise<Problem | null> {
+    const { attempt, answer, ended } = this.#parts;
+    answer.end();
+    const withheld = await attempt.settle(end);
+    this.#received.length = 0;
+    if (!this.#hasEnded) ended();
+    this.#hasEnded = true;
+    return withheld;
+  }
+}

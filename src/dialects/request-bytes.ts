@@ -1,0 +1,137 @@
+import { Problem } from "../base/errors.ts";
+
+/** A member of a JSON object: the bytes of its value. */
+export interface Span {
+  readonly start: number;
+  /** After the last byte. */
+  readonly end: number;
+}
+
+/** The members of a request that are looked at, by name, and where the object ends. */
+export interface RequestMembers {
+  readonly spans: ReadonlyMap<string, Span>;
+  /** The position of the closing brace. */
+  readonly close: number;
+  readonly isEmpty: boolean;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const LEFT_BRACE = 0x7b;
+const RIGHT_BRACE = 0x7d;
+const RIGHT_BRACKET = 0x5d;
+/** Clears the bit in which `{` differs from `[`, and `}` from `]`. */
+const AS_BRACKET = 0xdf;
+const LEFT_BRACKET = 0x5b;
+
+/**
+ * Finds members of the outermost object by name, so that everything else of a request can pass on byte for byte. A
+ * name may be written with escapes.
+ * @param bytes valid JSON
+ * @throws Problem 400 `invalid_json` if the JSON is no object, or has one of the names twice: JSON.parse takes the last
+ *   of them, but a provider may take the first, and the policy would have been asked about another model
+ */
+export function findMembers(bytes: Uint8Array, names: readonly string[]): RequestMembers {
+  const spans = new Map<string, Span>();
+  const wanted = new Set(names);
+  let at = bytes.indexOf(LEFT_BRACE) + 1;
+  if (at === 0 || !isBlank(bytes, 0, at - 1)) throw invalid("The body is not a JSON object.");
+  let isEmpty = true;
+  for (;;) {
+    const quote = bytes.indexOf(QUOTE, at);
+    const close = bytes.indexOf(RIGHT_BRACE, at);
+    if (quote < 0 || (close >= 0 && close < quote)) return { spans, close, isEmpty };
+    isEmpty = false;
+    const nameEnd = endOfString(bytes, quote);
+    const name = JSON.parse(textOf(bytes, quote, nameEnd)) as string;
+    const start = skipBlank(bytes, skipBlank(bytes, nameEnd) + 1);
+    const end = endOfValue(bytes, start);
+    if (wanted.has(name)) {
+      if (spans.has(name)) throw invalid(`The body has ${JSON.stringify(name)} twice.`);
+      spans.set(name, { start, end });
+    }
+    at = skipBlank(bytes, end);
+    if (bytes[at] !== COMMA) return { spans, close: at, isEmpty };
+    at++;
+  }
+}
+
+/** A replacement of some bytes by a text. An empty span inserts. */
+export interface Edit extends Span {
+  readonly text: string;
+}
+
+/** The bytes with all edits made. The edits MUST NOT overlap. */
+export function edited(bytes: Uint8Array, edits: readonly Edit[]): Uint8Array<ArrayBuffer> {
+  const parts: Uint8Array[] = [];
+  let from = 0;
+  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start)) {
+    parts.push(bytes.subarray(from, start), Buffer.from(text));
+    from = end;
+  }
+  return Buffer.concat([...parts, bytes.subarray(from)]);
+}
+
+/** @param at the position of a string's first quote @returns the position after its last one */
+function endOfString(bytes: Uint8Array, at: number): number {
+  let end = bytes.indexOf(QUOTE, at + 1);
+  while (isEscaped(bytes, end)) end = bytes.indexOf(QUOTE, end + 1);
+  return end + 1;
+}
+
+/** Whether an odd number of backslashes stands before this position. */
+function isEscaped(bytes: Uint8Array, at: number): boolean {
+  let first = at;
+  while (bytes[first - 1] === BACKSLASH) first--;
+  return (at - first) % 2 === 1;
+}
+
+/** @returns the position after the value that begins here */
+function endOfValue(bytes: Uint8Array, start: number): number {
+  let depth = 0;
+  for (let at = start; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0;
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at) - 1;
+      if (depth === 0) return at + 1;
+      continue;
+    }
+    const bracket = byte & AS_BRACKET;
+    if (byte >= LEFT_BRACKET && bracket === LEFT_BRACKET) depth++;
+    else if (byte >= LEFT_BRACKET && bracket === RIGHT_BRACKET) {
+      if (depth === 0) return trimmed(bytes, start, at);
+      if (--depth === 0) return at + 1;
+    } else if (byte === COMMA && depth === 0) return trimmed(bytes, start, at);
+  }
+  return bytes.length;
+}
+
+/** The end of a number or word without the blanks behind it. */
+function trimmed(bytes: Uint8Array, start: number, end: number): number {
+  let last = end;
+  while (last > start && isBlankByte(bytes[last - 1])) last--;
+  return last;
+}
+
+function skipBlank(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (isBlankByte(bytes[at])) at++;
+  return at;
+}
+
+function isBlank(bytes: Uint8Array, from: number, to: number): boolean {
+  return skipBlank(bytes, from) >= to;
+}
+
+function isBlankByte(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
+
+function textOf(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+}
+
+function invalid(detail: string): Problem {
+  return new Problem("invalid_json", detail);
+}

@@ -1,0 +1,130 @@
+import { tokenIdOf } from "../../access/caller.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Detail, EntryDraft } from "../../ledger/entry.ts";
+import type { Admit, Ledger } from "../../ledger/ledger.ts";
+import { LedgerChanged } from "../../ledger/ledger-changed.ts";
+import type { LedgerLists } from "../../ledger/reading/lists.ts";
+import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import type { Db, Tx } from "../../store/db.ts";
+import type { Budgets, Claim } from "../budget.ts";
+import type { Call } from "../call.ts";
+import type { LedgerHistories } from "../ledger-histories.ts";
+import { type EndedCall, settleCall } from "../settle.ts";
+
+/** A call that costs something. */
+export interface PaidCall {
+  readonly budgets: Budgets;
+  /** What the call reserves, read in its transaction. */
+  claim(tx: Tx): Promise<Claim>;
+  /** The details of the intent, including what a lost call is charged. @param reserved micro-credits */
+  detail(reserved: number): Detail;
+  /** Aborts when the caller no longer waits for a budget. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Records the intent of `call`. From then on it counts as in flight until its outcome is on disk: if the process dies before,
+ * the next start finds the intent without an outcome and reports it. If the call costs something, it waits for its budgets
+ * to be reserved.
+ * @param admit called in the intent's transaction if the call is free; throws if the call must not be made after all
+ * @returns the intent's seq, once it is on disk. @throws Problem 402 `credits_exhausted`
+ */
+export function beginCall(
+  call: Call,
+  input: string | undefined,
+  paid: PaidCall | null = null,
+  admit?: Admit,
+): Promise<number> {
+  if (!paid) return call.intend(input, admit);
+  const { budgets, signal } = paid;
+  return budgets.admit(signal, (reserve) =>
+    call.commit(async (tx, record) => {
+      const reserved = await reserve(tx, await paid.claim(tx));
+      return record({ phase: "intent", outcome: "allowed", input, detail: paid.detail(reserved) });
+    }),
+  );
+}
+
+export interface LostCallsParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly lists: Pick<LedgerLists, "entry">;
+  readonly histories: Pick<LedgerHistories, "of">;
+  readonly budgets: Budgets;
+  readonly clock: Clock;
+}
+
+/**
+ * Reports the calls that were in flight when an earlier process died. It is unknown whether they were carried out,
+ * and none is repeated. Each is charged, since it may have been made: a tool its price, a model what was reserved.
+ * Called once, at the start.
+ *
+ * Which calls were open is read from entries that were verified against the signed tree: only this server can cause a call
+ * to be recorded, or charged to anyone, and nobody who can write the file can hide one.
+ *
+ * @throws LedgerChanged
+ */
+export async function reportLostCalls(
+  { db, ledger, lists, histories, budgets, clock }: LostCallsParts,
+  workspaceId: number,
+): Promise<void> {
+  for (const ref of [...histories.of(workspaceId).openCalls]) {
+    const intent = await lists.entry(workspaceId, ref);
+    if (!intent) continue;
+    const { action, actor = "system", detail, ...call } = parsedEntry(intent.bytes);
+    const { agent, tool, model, tier, request_id: requestId } = call;
+    const isModel = action === "model.call";
+    const cost = isModel ? detail?.reserved : detail?.price;
+    const credits = typeof cost === "number" ? cost : undefined;
+    const usage: EndedCall["usage"] = isModel
+      ? { kind: "model", name: model ?? "", outcome: "failed", durationMs: null }
+      : { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null };
+    await db.tx(async (tx) => {
+      const entry: EntryDraft = {
+        ...{ phase: "outcome", ref, action: isModel ? "model.call" : "tool.call", outcome: "failed" },
+        code: isModel ? "interrupted" : "unknown",
+        ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
+      };
+      const payer = { workspaceId, agent: await agentOf(tx, workspaceId, actor, agent) };
+      await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
+    });
+  }
+}
+
+/**
+ * As `reportLostCalls`. While the ledger differs from the signed tree, a later start reports the calls.
+ */
+export async function reportLost(
+  { log, ...parts }: LostCallsParts & { readonly log: Log },
+  workspaceId: number,
+): Promise<void> {
+  try {
+    await reportLostCalls(parts, workspaceId);
+  } catch (error) {
+    if (!(error instanceof LedgerChanged)) throw error;
+    log.error("calls interrupted by the last stop are not reported, because the ledger was changed", {
+      workspaceId,
+      error,
+    });
+  }
+}
+
+/**
+ * The agent that an actor's token acts as, or may act as, if it is the one that the call's entry names. The name alone
+ * may belong to another agent since, and the rows alone may name any agent.
+ */
+async function agentOf(
+  tx: Tx,
+  workspaceId: number,
+  actor: string,
+  name: string | undefined,
+): Promise<{ readonly id: number; readonly name: string } | null> {
+  const row = await tx.get<{ id: number; name: string }>(
+    `SELECT a.id, a.name FROM tokens t
+       JOIN agents a ON a.workspace_id = t.workspace_id AND a.id = COALESCE(t.agent_id, a.id)
+     WHERE t.workspace_id = $1 AND t.id = $2 AND a.name = $3 ORDER BY a.archived_at IS NULL DESC, a.created_at DESC LIMIT 1`,
+    [workspaceId, tokenIdOf({ actor }), name ?? null],
+  );
+  return row ?? null;
+}

@@ -1,0 +1,91 @@
+/**
+ * Why Gatehouse ended a call; the reason of its abort signal. An object, so a client's own reason cannot be mistaken
+ * for it.
+ */
+export class CallInterruption {
+  readonly reason: "agent_stopped" | "workspace_stopped" | "shutdown";
+
+  constructor(reason: CallInterruption["reason"]) {
+    this.reason = reason;
+  }
+
+  /** The code of the call's outcome. The contract has one for all stops. */
+  get code(): "agent_stopped" | "shutdown" {
+    return this.reason === "shutdown" ? "shutdown" : "agent_stopped";
+  }
+}
+
+/** A call made by a caller itself, outside of tasks. */
+export interface RunningCall {
+  readonly workspaceId: number;
+  /** Null if it is made as no agent. */
+  readonly agentId: number | null;
+  /** Ends the call, whatever it is doing. */
+  readonly abort: AbortController;
+  /** Ends the wait before the call is made; no effect afterwards. Null if it never waits. */
+  readonly wait: AbortController | null;
+}
+
+/** The calls of tools and models in flight outside of tasks, so that a stop finds each of them. */
+export class RunningCalls {
+  readonly #running = new Map<RunningCall, PromiseWithResolvers<void>>();
+  #isDraining = false;
+
+  /** Whether new calls are refused, since the process is about to stop. */
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Whether a workspace has at least this many calls in flight. */
+  hasAtLeast(calls: number, workspaceId: number): boolean {
+    // Usually far below the limit, so no counting is needed.
+    if (this.#running.size < calls) return false;
+    let found = 0;
+    for (const running of this.#running.keys()) if (running.workspaceId === workspaceId) found++;
+    return found >= calls;
+  }
+
+  /** @returns a function that MUST be called when the call's outcome is written, or cannot be */
+  add(call: RunningCall): () => void {
+    const ended = Promise.withResolvers<void>();
+    this.#running.set(call, ended);
+    return () => {
+      this.#running.delete(call);
+      ended.resolve();
+    };
+  }
+
+  /** Ends the calls of an agent. Their upstreams are notified. */
+  stopAgent(workspaceId: number, agentId: number): void {
+    for (const call of this.#running.keys()) {
+      if (call.workspaceId === workspaceId && call.agentId === agentId) {
+        call.abort.abort(new CallInterruption("agent_stopped"));
+      }
+    }
+  }
+
+  /** Ends all calls of a workspace, including those made as no agent. */
+  stopWorkspace(workspaceId: number): void {
+    for (const call of this.#running.keys()) {
+      if (call.workspaceId === workspaceId) call.abort.abort(new CallInterruption("workspace_stopped"));
+    }
+  }
+
+  /** Refuses new calls and those that still wait. Resolves when none is in flight. */
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    for (const { wait } of this.#running.keys()) wait?.abort(new CallInterruption("shutdown"));
+    await this.#allEnded();
+  }
+
+  /** Ends every call when the process stops. Resolves when their outcomes are written, or left to the next start. */
+  async stop(): Promise<void> {
+    this.#isDraining = true;
+    for (const { abort } of this.#running.keys()) abort.abort(new CallInterruption("shutdown"));
+    await this.#allEnded();
+  }
+
+  async #allEnded(): Promise<void> {
+    await Promise.all([...this.#running.values()].map(({ promise }) => promise));
+  }
+}

@@ -1,0 +1,52 @@
+import type { EntryDraft } from "../../ledger/entry.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Db } from "../../store/db.ts";
+import { type Payer, type SettleParts, settleCall } from "../settle.ts";
+import type { UsageRecord } from "../usage/record.ts";
+import type { UsageTally } from "../usage/tally.ts";
+
+export interface DirectSettleParts extends SettleParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly usage: UsageTally;
+}
+
+/** A call outside of tasks that has ended. */
+export interface EndedDirectCall {
+  readonly payer: Payer;
+  /** The entry of its outcome. */
+  readonly entry: EntryDraft;
+  /** Micro-credits to charge. */
+  readonly credits: number;
+  /** What the statistics count. */
+  readonly usage: Omit<UsageRecord, "workspaceId" | "agentId" | "at" | "credits">;
+}
+
+/**
+ * Records and charges the outcome of a call. If it costs nothing, it shares a transaction with other entries and is
+ * counted in memory.
+ */
+export async function settleDirectCall(parts: DirectSettleParts, call: EndedDirectCall): Promise<void> {
+  const { db, ledger, usage, clock } = parts;
+  const { payer, entry, credits } = call;
+  if (credits === 0) {
+    await ledger.record(payer.workspaceId, entry);
+    usage.note(usageOf(payer, call.usage, clock.now()));
+    return;
+  }
+  await db.tx((tx) => settleCall(tx, parts, { ...call, entry: { ...entry, credits } }));
+}
+
+/** The statistics record of a call that ended at `at`. */
+export function usageOf(
+  { workspaceId, agent }: Payer,
+  usage: EndedDirectCall["usage"],
+  at: number,
+): UsageRecord {
+  return { ...usage, workspaceId, agentId: agent?.id ?? null, at };
+}
+
+/** The outcome as it is written late. Its text is left out: nobody has received it, and it may be long. */
+export function lateDraft({ output: _, ...draft }: EntryDraft, lateMs: number): EntryDraft {
+  return { ...draft, detail: { ...draft.detail, late_ms: Math.max(0, Math.round(lateMs)) } };
+}

@@ -1,0 +1,96 @@
+import type { Tier } from "../config/config.ts";
+
+/** What a client's name for a model stands for: one model, or a tier with its route. */
+export type ModelTarget =
+  | { readonly kind: "model"; readonly id: string }
+  | { readonly kind: "tier"; readonly tier: number };
+
+export interface ModelNamesConfig {
+  /** Names of the configured providers. */
+  readonly providers: ReadonlyMap<string, unknown>;
+  readonly tiers: ReadonlyMap<number, Tier>;
+  readonly prices: ReadonlyMap<string, unknown>;
+  readonly aliases: ReadonlyMap<string, string>;
+}
+
+/** The names that need no configuration: what part of them a provider puts into its URL is up to the provider. */
+const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:@+-]*(?:\/[A-Za-z0-9][A-Za-z0-9._:@+-]*)*$/;
+const NAME_LIMIT = 200;
+const TIER = /^tier:([1-9][0-9]{0,8})$/;
+/** The prefix of the models that are part of this program. */
+const EMBEDDED = "builtin/";
+
+/**
+ * Finds out which model a client asks for. In this order: an alias without `*`, `<provider>/<model>`, `tier:2`, a
+ * tier's name, the first alias with `*` that matches, and a model's own name if exactly one provider offers it.
+ */
+export class ModelNames {
+  readonly #config: ModelNamesConfig;
+  /** Models of the tiers and of the price list. */
+  readonly #listed: ReadonlySet<string>;
+  /** The listed models, by their names without the provider. */
+  readonly #byOwnName = new Map<string, string[]>();
+
+  constructor(config: ModelNamesConfig) {
+    this.#config = config;
+    this.#listed = new Set([
+      ...[...config.tiers.values()].flatMap(({ models }) => models),
+      ...config.prices.keys(),
+    ]);
+    for (const id of this.#listed) {
+      const own = id.slice(id.indexOf("/") + 1);
+      this.#byOwnName.set(own, [...(this.#byOwnName.get(own) ?? []), id]);
+    }
+  }
+
+  /** Models of the tiers and of the price list, sorted. */
+  listed(): readonly string[] {
+    return [...this.#listed].sort();
+  }
+
+  /** The aliases that clients can send as they are, in file order. */
+  aliases(): readonly string[] {
+    return [...this.#config.aliases.keys()].filter((alias) => !alias.includes("*"));
+  }
+
+  /** Null if there is no such model. */
+  resolve(name: string): ModelTarget | null {
+    const { aliases } = this.#config;
+    const exact = name.includes("*") ? undefined : aliases.get(name);
+    if (exact !== undefined) return this.#direct(exact);
+    const direct = this.#direct(name);
+    if (direct) return direct;
+    for (const [alias, target] of aliases) {
+      const matched = matchOf(alias, name);
+      // A function, since `$&` in a replacement would be interpreted.
+      if (matched !== null) return this.#direct(target.replace("*", () => matched));
+    }
+    const [only, ...others] = this.#byOwnName.get(name) ?? [];
+    return only !== undefined && others.length === 0 ? { kind: "model", id: only } : null;
+  }
+
+  /** `<provider>/<model>`, `tier:2` or a tier's name. */
+  #direct(name: string): ModelTarget | null {
+    const { providers, tiers } = this.#config;
+    const slash = name.indexOf("/");
+    if (this.#listed.has(name)) return { kind: "model", id: name };
+    const isPossible = name.length <= NAME_LIMIT && MODEL_NAME.test(name);
+    if (slash > 0 && isPossible && !name.startsWith(EMBEDDED) && providers.has(name.slice(0, slash))) {
+      return { kind: "model", id: name };
+    }
+    const number = Number(TIER.exec(name)?.[1]);
+    if (tiers.has(number)) return { kind: "tier", tier: number };
+    for (const { tier, name: own } of tiers.values()) if (own === name) return { kind: "tier", tier };
+    return null;
+  }
+}
+
+/** What the `*` of a pattern stands for in a name; null if the pattern has none or does not match. */
+function matchOf(pattern: string, name: string): string | null {
+  const star = pattern.indexOf("*");
+  if (star < 0) return null;
+  const [before, after] = [pattern.slice(0, star), pattern.slice(star + 1)];
+  const isMatch =
+    name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after);
+  return isMatch ? name.slice(before.length, name.length - after.length) : null;
+}

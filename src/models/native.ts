@@ -1,0 +1,173 @@
+import { AnswerTooLarge } from "../agents/index.ts";
+import type { BodyShare } from "../base/capped-body.ts";
+import type { Clock } from "../base/clock.ts";
+import { Inflow } from "../base/inflow.ts";
+import { openFilesReserve } from "../base/open-files/reserve.ts";
+import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
+import type { ProviderConfig, ProviderKind } from "../config/config.ts";
+import { SHARED_ROOM } from "./answer-room.ts";
+import { SilenceTimer } from "./silence.ts";
+
+/** The APIs of models that clients know, as the ledger names them. */
+export type Dialect = "chat_completions" | "messages" | "embeddings";
+
+/** Where a provider accepts requests in a dialect, with the credentials that it wants. */
+export interface NativeEndpoint {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const PATHS: Readonly<Record<Dialect, string>> = {
+  chat_completions: "/chat/completions",
+  messages: "/messages",
+  embeddings: "/embeddings",
+};
+
+/** The dialects that each kind of provider speaks itself. */
+const SPOKEN: Readonly<Record<ProviderKind, readonly Dialect[]>> = {
+  "openai-compatible": ["chat_completions", "embeddings"],
+  openai: ["chat_completions", "embeddings"],
+  anthropic: ["messages"],
+  google: [],
+};
+
+const VENDOR_URLS: Readonly<Partial<Record<ProviderKind, string>>> = {
+  openai: "https://api.openai.com/v1",
+  anthropic: "https://api.anthropic.com/v1",
+};
+
+/** The most bytes of an answer, which is kept whole as evidence. */
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/** Sent unless the client names a version. */
+const ANTHROPIC_VERSION = "2023-06-01";
+
+/** Null if the provider does not speak the dialect. */
+export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): NativeEndpoint | null {
+  const { kind, apiKey, headers = {} } = config;
+  const base = config.baseUrl ?? VENDOR_URLS[kind];
+  if (base === undefined || !SPOKEN[kind].includes(dialect)) return null;
+  const credentials: Record<string, string> =
+    apiKey === undefined
+      ? {}
+      : kind === "anthropic"
+        ? { "x-api-key": apiKey }
+        : { authorization: `Bearer ${apiKey}` };
+  return { url: base + PATHS[dialect], headers: { ...credentials, ...lowerCased(headers) } };
+}
+
+function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** A request in a provider's own dialect. */
+export interface NativeRequest {
+  readonly body: Uint8Array<ArrayBuffer>;
+  /** The client's headers that pass on. The provider's own win. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /** In whose turns the answer is read. */
+  readonly workspaceId: number;
+}
+
+/**
+ * Sends a request and waits for the head of its answer.
+ * @throws a TimeoutError if nothing arrives for `timeoutMs`; the signal's reason; fetch's errors
+ */
+export async function sendNative(
+  endpoint: NativeEndpoint,
+  { body, headers, signal, workspaceId }: NativeRequest,
+  timeoutMs: number,
+  clock: Clock,
+): Promise<NativeAnswer> {
+  const silence = new SilenceTimer(timeoutMs, clock);
+  const either = AbortSignal.any([signal, silence.signal]);
+  const timedOut = silence.begin();
+  // Once the answer is there, `read` throws the reason.
+  timedOut.catch(() => {});
+  try {
+    const opening = request(endpoint, headers, body, either);
+    // If the timeout wins the race, the later rejection of the request must not surface as unhandled.
+    opening.catch(() => {});
+    const response = await Promise.race([opening, timedOut]);
+    silence.pause();
+    return new NativeAnswer(response, silence, new Inflow(clock, workspaceId));
+  } catch (error) {
+    silence.end();
+    throw silence.reason(error);
+  }
+}
+
+async function request(
+  { url, headers: own }: NativeEndpoint,
+  passed: Readonly<Record<string, string>>,
+  body: Uint8Array<ArrayBuffer>,
+  signal: AbortSignal,
+): Promise<Response> {
+  await openFilesReserve.untilRoom(signal);
+  const headers: Record<string, string> = { ...passed, "content-type": "application/json", ...own };
+  if (own["x-api-key"] !== undefined) headers["anthropic-version"] ??= ANTHROPIC_VERSION;
+  const options = { method: "POST", body, signal, redirect: "error" } as const;
+  return requireUncompressed(await fetch(url, { ...options, ...uncompressed(headers) }));
+}
+
+/** An answer whose body is read part by part, only as fast as its reader asks. MUST be read to its end or ended. */
+export class NativeAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly #reader:
+    | { read(): Promise<{ done: boolean; value?: Uint8Array }>; cancel(): Promise<void> }
+    | undefined;
+  readonly #silence: SilenceTimer;
+  readonly #inflow: Inflow;
+  readonly #share: BodyShare;
+  #bytes = 0;
+  #failure: Error | null = null;
+
+  constructor({ status, headers, body }: Response, silence: SilenceTimer, inflow: Inflow) {
+    this.status = status;
+    this.headers = headers;
+    this.#reader = body?.getReader();
+    this.#silence = silence;
+    this.#inflow = inflow;
+    this.#share = SHARED_ROOM.enter((error) => {
+      this.#failure = error;
+      this.end();
+    });
+  }
+
+  /**
+   * The next bytes; undefined at the end. Paced, so that an endless answer does not take the event loop from others.
+   * @throws a TimeoutError if nothing arrives for the provider's timeout; AnswerTooLarge
+   */
+  async read(): Promise<Uint8Array | undefined> {
+    this.#silence.resume();
+    try {
+      const part = await this.#reader?.read();
+      if (this.#failure) throw this.#failure;
+      if (this.#silence.signal.aborted) throw this.#silence.signal.reason;
+      this.#silence.pause();
+      if (!part?.value) {
+        this.end();
+        return undefined;
+      }
+      this.#bytes += part.value.length;
+      if (this.#bytes > MOST_BYTES) throw new AnswerTooLarge("The model's answer has too many bytes.");
+      this.#share.add(part.value.length);
+      const wait = this.#inflow.take({ bytes: part.value.length, messages: 1 });
+      if (wait) await wait;
+      return part.value;
+    } catch (error) {
+      this.end();
+      throw this.#silence.reason(error);
+    }
+  }
+
+  /** Ends the request if it is still in progress. */
+  end(): void {
+    this.#silence.end();
+    this.#share.leave();
+    // Nobody reads further, so an error of the connection no longer matters.
+    this.#reader?.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,143 @@
+/** A start opens the very files that it watches, and notices what others commit from then on, while it compares too. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { copyFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { openReader, openWriter } from "../../src/store/sqlite/connection.ts";
+import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
+import { dataVersionOf, StoreWatch } from "../../src/store/sqlite/watch.ts";
+import { WatchedFile } from "../../src/store/sqlite/watched-file.ts";
+import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
+import { outcomes } from "./support.ts";
+
+let directory: ReturnType<typeof tempDir>;
+let path: string;
+let away: string;
+let db: SqliteDb;
+
+beforeEach(async () => {
+  directory = tempDir();
+  path = join(directory.path, "gatehouse.db");
+  away = join(directory.path, "away");
+  db = openSqlite(path, { seals: SEALS });
+  await db.run("INSERT INTO meta (key, value) VALUES ('test', 'first')");
+});
+
+afterEach(async () => {
+  await db.close();
+  directory.remove();
+});
+
+const value = async () =>
+  (await db.get<{ value: string }>("SELECT value FROM meta WHERE key = 'test'"))?.value;
+
+/** Commits as another program would, with a connection of its own. @returns the error's code, or `done` */
+function commitElsewhere(): string {
+  using other = new Database(path);
+  try {
+    other.exec("UPDATE meta SET value = hex(randomblob(8)) WHERE key = 'test'");
+    return "done";
+  } catch (error) {
+    return error instanceof Error && "code" in error ? String(error.code) : "unknown";
+  }
+}
+
+describe("a start is refused if another file had the name for a moment", () => {
+  const REPLACED = /file .* was replaced while it was being opened/;
+
+  /** Gives the name to another file while `work` runs. */
+  function beneathAnother<Result>(name: string, work: () => Result): Result {
+    const other = join(directory.path, "other");
+    copyFileSync(name, other);
+    renameSync(name, away);
+    renameSync(other, name);
+    try {
+      return work();
+    } finally {
+      renameSync(name, other);
+      renameSync(away, name);
+    }
+  }
+
+  test.each(["database", "log"] as const)("in which SQLite opened its %s", async (name) => {
+    const file = new WatchedFile(name === "log" ? `${path}-wal` : path, name);
+    const opened = beneathAnother(name === "log" ? `${path}-wal` : path, () => {
+      const connection = name === "log" ? openReader(path) : openWriter(path);
+      connection.get("SELECT * FROM meta");
+      return connection;
+    });
+    // Beside this test's watch: the store's watch, its writer and its reader, but not the connection opened here.
+    expect(() => file.requireOpenIn(3)).not.toThrow();
+    expect(() => file.requireOpenIn(4)).toThrow(REPLACED);
+    opened.close();
+    await db.close();
+    file.close();
+    db = openSqlite(path, { seals: SEALS });
+  });
+
+  test.each(["", "-wal", "-shm"])("between its writer and its reader: gatehouse.db%s", async (suffix) => {
+    await db.close();
+    const name = `${path}${suffix}`;
+    const acceptRows = () => {
+      copyFileSync(name, away);
+      renameSync(away, name);
+    };
+    expect(() => openSqlite(path, { seals: { ...SEALS, acceptRows } })).toThrow(REPLACED);
+    db = openSqlite(path, { seals: SEALS });
+    expect(await value()).toBe("first");
+  });
+});
+
+test("what another program commits while a start compares the rows is noticed", async () => {
+  await db.close();
+  const committed: string[] = [];
+  const key = {
+    ...SEALS.key,
+    /** Asked for as the comparison begins. */
+    get secret() {
+      if (committed.length === 0) committed.push(commitElsewhere());
+      return SEALS.key.secret;
+    },
+  };
+  db = openSqlite(path, { seals: { key } });
+  expect(committed).toEqual(["done"]);
+  expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 1 }]);
+  expect(await outcomes([db.run("DELETE FROM meta WHERE key = 'test'")])).toEqual(["StoreUnavailable"]);
+});
+
+test("nobody writes between the operator's look at the rows and their seals", async () => {
+  await db.close();
+  const tried: string[] = [];
+  db = openSqlite(path, { seals: { ...SEALS, acceptRows: () => void tried.push(commitElsewhere()) } });
+  expect(tried).toEqual(["SQLITE_BUSY"]);
+  expect(await value()).toBe("first");
+});
+
+test("a commit during own work counts as foreign, whether or not the work had the file to itself", async () => {
+  await db.close();
+  const database = new WatchedFile(path, "database");
+  const writer = openWriter(path);
+  const files = {
+    database,
+    log: new WatchedFile(`${path}-wal`, "log"),
+    index: new WatchedFile(`${path}-shm`, "index"),
+  };
+  const watch = new StoreWatch(files, writer, dataVersionOf(writer));
+  const during = (commits: number, work: () => boolean) => {
+    watch.own(commits, work);
+    return watch.takeCommits().map(({ kind }) => kind);
+  };
+  const empty = () => writer.get<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)")?.busy === 0;
+  const vacuum = () => writer.run("VACUUM") >= 0;
+  const commit = () => commitElsewhere() === "done";
+  expect([during(0, empty), during(1, vacuum), during(0, empty)]).toEqual([[], [], []]);
+  expect(during(0, () => commit() && empty())).toEqual(["foreign_write"]);
+  expect(during(0, () => empty() && commit())).toEqual(["foreign_write"]);
+  expect(during(1, () => vacuum() && commit())).toEqual(["foreign_write"]);
+  expect(during(0, () => !commit())).toEqual(["foreign_write"]);
+  expect([commit(), during(0, empty)]).toEqual([true, ["foreign_write"]]);
+  writer.close();
+  watch.close();
+  db = openSqlite(path, { seals: SEALS });
+});
