@@ -3,7 +3,7 @@ import { loadFigures } from "../api/load-figures.ts";
 import { compared, type Figure } from "../figures.ts";
 import { requestText } from "../load/request.ts";
 import { alternate } from "../rounds.ts";
-import { CHUNKS, chunk, PASSED_CHUNKS } from "../servers/script.ts";
+import { CHUNKS, chunk, MODELS, PASSED_CHUNKS } from "../servers/script.ts";
 import { settings, upstreamRequest } from "../setup.ts";
 import { combine, type Pair } from "../statistics.ts";
 import type { HelperServer, Round, Workshop } from "../workshop.ts";
@@ -27,7 +27,7 @@ export async function completions(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
   const body = (model: "plain" | "passed" | "paced", stream: boolean, provider = "") => ({
     ...upstreamRequest(model),
-    model: `${provider}${upstreamRequest(model).model}`,
+    model: `${provider}${MODELS[model]}`,
     stream,
     ...(stream ? {} : { stream_options: undefined }),
   });
