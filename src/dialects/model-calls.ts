@@ -294,7 +294,7 @@ export class ModelCalls {
     attempt.begins();
     const body = blocks.joined();
     const output = body.toString();
-    attempt.reported = client.api.usageOf(parsedOrNull(output));
+    attempt.reported = client.api.usageOf(output);
     const withheld = await attempt.settle({ status: "succeeded", output });
     if (withheld) throw withheld;
     leave();
@@ -363,13 +363,4 @@ function unknownModel(name: string): Problem {
       errors: [{ path: "/model", message: "must be the name of a model, a tier or an alias" }],
     },
   );
-}
-
-function parsedOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Passed back as it came; its usage is estimated.
-    return null;
-  }
 }
