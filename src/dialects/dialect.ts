@@ -14,6 +14,10 @@ export interface DialectRequest {
   bytesFor(model: string): Uint8Array<ArrayBuffer>;
   /** Reads the events of a streamed answer. */
   readStream(): StreamReader;
+  /** A whole answer as the client has asked for it. Default: as received. */
+  answer?(received: Buffer<ArrayBuffer>): Buffer<ArrayBuffer>;
+  /** What is kept of a whole answer as evidence. Default: all of it. */
+  evidence?(answer: string): string;
 }
 
 /** What to do with an event of a streamed answer. */
@@ -47,6 +51,8 @@ export interface StreamReader {
 /** An API that clients know, and how its requests and answers are read. */
 export interface DialectApi {
   readonly dialect: Dialect;
+  /** Whether answers are made of tokens, which can be estimated from their length if the provider does not count. */
+  readonly answersInTokens: boolean;
   /**
    * Reads a request.
    * @param value the bytes as parsed

@@ -223,6 +223,7 @@ export class ModelCalls {
     const intent = await beginCall(call, input, paid, admit);
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
+      answersInTokens: client.api.answersInTokens,
       sent: { bytes: request.bytes, textBytes: request.textBytes },
     });
   }
@@ -281,7 +282,7 @@ export class ModelCalls {
 
   /** @throws Problem 503 `ledger_unavailable` */
   async #whole(
-    { client, leave }: CallInProgress,
+    { client, request, leave }: CallInProgress,
     attempt: ModelAttempt,
     answer: NativeAnswer,
     contentType: string,
@@ -289,13 +290,14 @@ export class ModelCalls {
     const blocks = new ByteBlocks();
     for (let part = await answer.read(); part; part = await answer.read()) {
       blocks.add(part);
-      attempt.receivedBytes += part.length;
+      if (client.api.answersInTokens) attempt.receivedBytes += part.length;
     }
     attempt.begins();
-    const body = blocks.joined();
-    const output = body.toString();
-    attempt.reported = client.api.usageOf(output);
-    const withheld = await attempt.settle({ status: "succeeded", output });
+    const received = blocks.joined();
+    const text = received.toString();
+    attempt.reported = client.api.usageOf(text);
+    const body = request.answer?.(received) ?? received;
+    const withheld = await attempt.settle({ status: "succeeded", output: request.evidence?.(text) ?? text });
     if (withheld) throw withheld;
     leave();
     const { model, intent } = attempt;

@@ -7,6 +7,7 @@ import { chatUsage } from "./usage.ts";
 /** OpenAI's Chat Completions. */
 export const CHAT: DialectApi = {
   dialect: "chat_completions",
+  answersInTokens: true,
   read: readChatRequest,
   usageOf: (answer) => chatUsage(field(parsedOrNothing(answer), "usage")),
   passedHeaders: () => ({}),

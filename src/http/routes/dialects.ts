@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { CHAT } from "../../dialects/chat/chat.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
+import { EMBEDDINGS } from "../../dialects/embeddings/embeddings.ts";
 import { AGENT_HEADER, type ModelAnswer, type ModelCalls } from "../../dialects/model-calls.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
@@ -39,7 +40,10 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: Dialec
       },
     );
   const chat = route(CHAT, "chat_completions", "OpenAI Chat Completions: any model that the caller may use");
-  return new Elysia({ prefix: "/v1" }).post("/chat/completions", chat.handle, chat.hook);
+  const embeddings = route(EMBEDDINGS, "embeddings", "OpenAI Embeddings");
+  return new Elysia({ prefix: "/v1" })
+    .post("/chat/completions", chat.handle, chat.hook)
+    .post("/embeddings", embeddings.handle, embeddings.hook);
 }
 
 /** Longer answers take a place in the memory for long answers until their client has read them. */
