@@ -15,7 +15,7 @@ import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { TokenEstimates } from "../models/expected-cost.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
-import type { DialectRequest } from "./dialect.ts";
+import type { RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
 
 /** A model call that has ended. `credits` in micro-credits. */
@@ -41,7 +41,7 @@ export interface AttemptParts {
 export type AttemptEnd =
   | { readonly status: "succeeded"; readonly output: string }
   | { readonly status: "failed"; readonly failure: AttemptFailure; readonly output?: string }
-  | { readonly status: "cancelled"; readonly code?: string };
+  | { readonly status: "cancelled"; readonly code?: string; readonly output?: string };
 
 /** A request to a model whose intent is on disk. */
 export class ModelAttempt {
@@ -56,7 +56,7 @@ export class ModelAttempt {
   /** Bytes received as the answer. */
   receivedBytes = 0;
   readonly #parts: AttemptParts;
-  readonly #sent: Pick<DialectRequest, "bytes" | "textBytes">;
+  readonly #sent: RequestSize;
   readonly #agent: Agent | null;
   readonly #price: Price;
   readonly #owner: string;
@@ -76,7 +76,7 @@ export class ModelAttempt {
       /** The owner of its reservation. */
       readonly owner: string;
       readonly answersInTokens: boolean;
-      readonly sent: Pick<DialectRequest, "bytes" | "textBytes">;
+      readonly sent: RequestSize;
     },
   ) {
     this.#parts = parts;
@@ -136,7 +136,9 @@ export class ModelAttempt {
         direct.late.keep({
           intent,
           write: async () => {
-            const late = lateDraft(entry, clock.monotonic() - this.#began - durationMs);
+            const { output } = entry;
+            // Parts of a stream have reached the client.
+            const late = { ...lateDraft(entry, clock.monotonic() - this.#began - durationMs), output };
             await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry: late });
             done();
           },
@@ -154,11 +156,10 @@ export class ModelAttempt {
     const code =
       end.status === "failed" ? end.failure.reason : end.status === "cancelled" ? end.code : undefined;
     const draft = call.draft(end.status, code);
-    const output = end.status === "cancelled" ? undefined : end.output;
     return {
       ...draft,
       ...{ phase: "outcome", ref: intent, credits },
-      ...(output === undefined ? {} : { output }),
+      ...(end.output === undefined ? {} : { output: end.output }),
       detail: {
         ...draft.detail,
         duration_ms: Math.round(durationMs),
@@ -188,13 +189,14 @@ export class ModelAttempt {
 
   #endingOf(end: AttemptEnd): EndedRequest["ending"] {
     const { reported } = this;
-    if (end.status === "cancelled") return end;
+    const usage = reported ? { usage: reported } : {};
+    if (end.status === "cancelled") return { status: "cancelled", ...usage };
     if (end.status === "succeeded") {
       // Without a report, both counts are estimated.
       return { status: "succeeded", usage: reported ?? UNREPORTED, finishReason: "stop" };
     }
     const { failure } = end;
-    return { status: "failed", failure, error: undefined, ...(reported ? { usage: reported } : {}) };
+    return { status: "failed", failure, error: undefined, ...usage };
   }
 
   #report(end: AttemptEnd, usage: TokenUsage): void {
@@ -205,10 +207,12 @@ export class ModelAttempt {
     if (end.status === "failed") log.warn("a model call failed", { model, reason: end.failure.reason });
     if (disbelieved !== undefined)
       log.warn("a model reported usage that cannot be true", { model, disbelieved });
-    if (end.status === "succeeded" || outputTokens > estimates.output(model)) {
-      estimates.noteOutput(model, outputTokens);
+    const { answers, bytes } = this.#sent;
+    const eachOutput = Math.ceil(outputTokens / answers);
+    if (end.status === "succeeded" || eachOutput > estimates.output(model)) {
+      estimates.noteOutput(model, eachOutput);
     }
-    if (!estimated) estimates.noteInput(model, { sentBytes: this.#sent.bytes, inputTokens });
+    if (!estimated) estimates.noteInput(model, { sentBytes: bytes, inputTokens });
   }
 }
 

@@ -2,14 +2,24 @@ import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { Problem } from "../base/errors.ts";
 import type { Dialect } from "../models/native.ts";
 
+/** What the cost of a request is estimated from. */
+export interface RequestSize {
+  /** Bytes of the whole request, and of the texts in it. */
+  readonly bytes: number;
+  readonly textBytes: number;
+  /** How many answers are asked for. */
+  readonly answers: number;
+  /** The most tokens that the request allows for each answer; 0 if it does not say. */
+  readonly mostTokens: number;
+}
+
 /** A client's request, as far as it is looked at. */
 export interface DialectRequest {
   /** As the client names it: a model, an alias or a tier. */
   readonly model: string;
   readonly isStream: boolean;
-  /** Bytes of the whole request, and of the texts in it. */
-  readonly bytes: number;
-  readonly textBytes: number;
+  /** What its cost is estimated from. */
+  readonly size: RequestSize;
   /** The same bytes for the provider, with the model's own name and what metering needs. */
   bytesFor(model: string): Uint8Array<ArrayBuffer>;
   /** Reads the events of a streamed answer. */
@@ -33,6 +43,13 @@ export type EventFate =
 /** Undefined if there is no need to wait. */
 export type Pause = (bytes: number) => Promise<void> | undefined;
 
+/** What was received of a streamed answer. */
+export interface ReceivedAnswer {
+  readonly text: string;
+  /** Whether the answer has ended by itself. */
+  readonly isWhole: boolean;
+}
+
 /** Reads a streamed answer while it passes. */
 export interface StreamReader {
   /** Whether these bytes may contain an event that `read` must see. All others pass unread. */
@@ -41,11 +58,11 @@ export interface StreamReader {
   /** The usage reported so far. */
   readonly usage: LanguageModelV4Usage | null;
   /**
-   * Puts the whole answer together as JSON, for the evidence. Null if it has not ended yet.
+   * Puts the answer together as JSON, for the evidence, or returns its events if they say more than that.
    * @param events all that was received
    * @param pause MUST be awaited after each part of the work: others share the event loop
    */
-  answerOf(events: Buffer, pause: Pause): Promise<string | null>;
+  answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer>;
 }
 
 /** An API that clients know, and how its requests and answers are read. */

@@ -14,6 +14,11 @@ export function field(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
+/** A whole number above 0; 0 for anything else. */
+export function countOf(value: unknown): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
+}
+
 /** Base64 and the like are no text: a model does not read them as tokens. */
 const ENCODED = /^[A-Za-z0-9+/_=-]*$/;
 const LONGEST_WORD = 4_096;

@@ -207,16 +207,18 @@ export class ModelCalls {
     // Only the first attempt keeps the request: it is the same for all of them.
     const input = number === 1 ? Buffer.from(client.bytes).toString() : undefined;
     const admit: Admit = async (tx) => void (await this.#admit(tx, workspaceId, agent, policy));
+    const { size } = request;
+    const expected = () => expectedCost(price, estimates, model, () => size.bytes, size);
     const paid =
       price === FREE
         ? null
         : {
             budgets,
             signal: wait,
-            detail: (reserved: number) => ({ ...detail, ...(reserved === 0 ? {} : { reserved }) }),
+            // Without a budget nothing is reserved, but a call that is lost has its price all the same.
+            detail: (reserved: number) => ({ ...detail, reserved: reserved || expected() }),
             claim: async (tx: Tx) => {
               const current = await this.#admit(tx, workspaceId, agent, policy);
-              const expected = () => expectedCost(price, estimates, model, () => request.bytes);
               return { spender: { workspaceId, agent: current }, owner, expected };
             },
           };
@@ -224,7 +226,7 @@ export class ModelCalls {
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
       answersInTokens: client.api.answersInTokens,
-      sent: { bytes: request.bytes, textBytes: request.textBytes },
+      sent: size,
     });
   }
 

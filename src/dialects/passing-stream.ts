@@ -5,7 +5,7 @@ import { takeTurn } from "../base/inflow.ts";
 import type { NativeAnswer } from "../models/native.ts";
 import { SilenceTimer } from "../models/silence.ts";
 import type { AttemptEnd, ModelAttempt } from "./attempt.ts";
-import type { DialectApi, StreamReader } from "./dialect.ts";
+import type { DialectApi, ReceivedAnswer, StreamReader } from "./dialect.ts";
 import { type AttemptFailure, brokenFailure, thrownFailure } from "./failures.ts";
 import { EventSplitter, eventsIn } from "./pass/events.ts";
 
@@ -116,7 +116,8 @@ export class PassingStream {
   /** Settles the attempt as ended by whoever aborted it. */
   async #interrupted(): Promise<ReturnType<PassingStreamParts["interruption"]>> {
     const ended = this.#parts.interruption();
-    await this.#end({ status: "cancelled", ...(ended ? { code: ended.code } : {}) });
+    const { text: output } = await this.#answer();
+    await this.#end({ status: "cancelled", output, ...(ended ? { code: ended.code } : {}) });
     return ended;
   }
 
@@ -154,22 +155,25 @@ export class PassingStream {
   }
 
   async #finish(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
-    const { reader, attempt } = this.#parts;
-    const received = this.#received.joined();
-    const output = await reader.answerOf(received, (bytes) =>
-      takeTurn(attempt.call.caller.workspaceId, { bytes }),
-    );
+    const { text: output, isWhole } = await this.#answer();
     // Without its last event, an answer may be cut.
-    if (output === null && this.#last === null) return this.#fail(brokenFailure("cut"));
-    const withheld = await this.#end({ status: "succeeded", output: output ?? received.toString() });
+    if (!isWhole && this.#last === null) return this.#fail(brokenFailure("cut"));
+    const withheld = await this.#end({ status: "succeeded", output });
     if (withheld) return this.#errorEvent(withheld);
     return { bytes: this.#last ?? new Uint8Array(), isLast: true };
   }
 
   async #fail(failure: AttemptFailure): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
-    const output = this.#received.joined().toString();
+    const { text: output } = await this.#answer();
     await this.#end({ status: "failed", failure, output });
     return this.#errorEvent(failure.problem);
+  }
+
+  /** What has been received, and so may have been read by the client. */
+  #answer(): Promise<ReceivedAnswer> {
+    const { attempt, reader } = this.#parts;
+    const pause = (bytes: number) => takeTurn(attempt.call.caller.workspaceId, { bytes });
+    return reader.answerOf(this.#received.joined(), pause);
   }
 
   #errorEvent(problem: Problem): { readonly bytes: Uint8Array; readonly isLast: boolean } {

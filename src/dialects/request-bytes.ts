@@ -29,12 +29,13 @@ const LEFT_BRACKET = 0x5b;
  * Finds members of the outermost object by name, so that everything else of a request can pass on byte for byte. A
  * name may be written with escapes.
  * @param bytes valid JSON
- * @throws Problem 400 `invalid_json` if the JSON is no object, or has one of the names twice: JSON.parse takes the last
- *   of them, but a provider may take the first, and the policy would have been asked about another model
+ * @throws Problem 400 `invalid_json` if the JSON is no object, or has one of the names twice or in other letter case:
+ *   JSON.parse takes the last of two, but a provider may take the first, or one that is spelled `Model`, and the policy
+ *   would have been asked about another model
  */
 export function findMembers(bytes: Uint8Array, names: readonly string[]): RequestMembers {
   const spans = new Map<string, Span>();
-  const wanted = new Set(names);
+  const wanted = new Map(names.map((name) => [folded(name), name]));
   let at = bytes.indexOf(LEFT_BRACE) + 1;
   if (at === 0 || !isBlank(bytes, 0, at - 1)) throw invalid("The body is not a JSON object.");
   let isEmpty = true;
@@ -47,7 +48,9 @@ export function findMembers(bytes: Uint8Array, names: readonly string[]): Reques
     const name = JSON.parse(textOf(bytes, quote, nameEnd)) as string;
     const start = skipBlank(bytes, skipBlank(bytes, nameEnd) + 1);
     const end = endOfValue(bytes, start);
-    if (wanted.has(name)) {
+    const meant = wanted.get(folded(name));
+    if (meant !== undefined) {
+      if (name !== meant) throw invalid(`The body has ${JSON.stringify(name)}: write it as ${meant}.`);
       if (spans.has(name)) throw invalid(`The body has ${JSON.stringify(name)} twice.`);
       spans.set(name, { start, end });
     }
@@ -55,6 +58,11 @@ export function findMembers(bytes: Uint8Array, names: readonly string[]): Reques
     if (bytes[at] !== COMMA) return { spans, close: at, isEmpty };
     at++;
   }
+}
+
+/** Case does not matter to some servers, and two characters outside of ASCII count as `s` and `k` then. */
+function folded(name: string): string {
+  return name.toUpperCase().toLowerCase();
 }
 
 /** A replacement of some bytes by a text. An empty span inserts. */

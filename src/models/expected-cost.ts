@@ -5,6 +5,8 @@ import { cost, type Price } from "../base/credits.ts";
  * enough.
  */
 const FIRST_OUTPUT_TOKENS = 1_000;
+/** More than the longest answers of present models. */
+const MOST_OUTPUT_TOKENS = 131_072;
 /** The most calls remembered for each model. */
 const REMEMBERED = 16;
 /** The most models remembered. Beyond it, the model that was called first is forgotten. */
@@ -62,10 +64,14 @@ export class TokenEstimates {
     return counts(sentBytes) + own;
   }
 
-  /** Expected tokens of the next answer. */
-  output(model: string): number {
+  /**
+   * Expected tokens of the next answer.
+   * @param limit what the request itself allows, which counts until enough answers are known; 0 if it does not say
+   */
+  output(model: string, limit = 0): number {
     const outputs = this.#models.get(model)?.outputs ?? [];
-    return outputs.length === 0 ? FIRST_OUTPUT_TOKENS : Math.max(...outputs);
+    const learned = outputs.length === 0 ? FIRST_OUTPUT_TOKENS : Math.max(...outputs);
+    return outputs.length < REMEMBERED ? Math.max(learned, Math.min(limit, MOST_OUTPUT_TOKENS)) : learned;
   }
 
   #historyOf(model: string): ModelHistory {
@@ -88,17 +94,21 @@ function push<Value>(recent: Value[], value: Value): void {
   if (recent.length > REMEMBERED) recent.shift();
 }
 
+const ONE_ANSWER = { answers: 1, mostTokens: 0 };
+
 /**
  * The expected cost of a call in micro-credits. 0 only for a free model: with any price, at least one micro-credit is
  * reserved. `sentBytes` is called only if the price depends on it.
+ * @param answers how many are asked for, and the most tokens that the request allows for each
  */
 export function expectedCost(
   price: Price,
   estimates: TokenEstimates,
   model: string,
   sentBytes: () => number,
+  { answers, mostTokens }: { readonly answers: number; readonly mostTokens: number } = ONE_ANSWER,
 ): number {
   if (price.input === 0 && price.output === 0) return 0;
   const inputTokens = price.input === 0 ? 0 : estimates.input(model, sentBytes());
-  return Math.max(1, cost(price, inputTokens, estimates.output(model)));
+  return Math.max(1, cost(price, inputTokens, answers * estimates.output(model, mostTokens)));
 }

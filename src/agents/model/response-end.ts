@@ -17,7 +17,7 @@ export type ResponseEnd =
       /** The stream broke, without an error reported by the provider. */
       readonly isBroken?: true;
     }
-  | { readonly status: "cancelled" };
+  | { readonly status: "cancelled"; readonly usage?: ProviderUsage };
 
 export const CANCELLED: ResponseEnd = { status: "cancelled" };
 
@@ -62,7 +62,7 @@ export interface EndedRequest {
  * read it.
  */
 export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest): TokenUsage {
-  const given = ending.status === "cancelled" ? undefined : ending.usage;
+  const given = ending.usage;
   if (ending.status === "failed" && given === undefined && received.bytes === 0) {
     const isLost = ending.isBroken === true || LOST.has(ending.failure.reason);
     if (!wasOpened || !isLost) return NOTHING_USED;

@@ -1,85 +1,134 @@
 import { field } from "../json.ts";
 
-type Members = Record<string, unknown>;
+/** The most choices, and tool calls of a choice, that are put together. */
+const MOST_ITEMS = 128;
+/** The texts of a delta that arrive in parts. */
+const TEXTS = ["content", "reasoning_content", "reasoning", "refusal"] as const;
+const DELTA_FIELDS: ReadonlySet<string> = new Set([...TEXTS, "role", "tool_calls"]);
 
-/** Texts that arrive in parts. Any other text replaces an earlier one: some servers repeat a role in each chunk. */
-const IN_PARTS: ReadonlySet<string> = new Set([
-  "content",
-  "reasoning_content",
-  "reasoning",
-  "refusal",
-  "arguments",
-]);
+interface ToolCall {
+  readonly index: number;
+  id: string | undefined;
+  name: string;
+  arguments: string;
+}
 
-/** A chat completion, put together from the chunks of its stream with all their fields, known or not. */
+interface Choice {
+  readonly index: number;
+  readonly texts: Map<string, string>;
+  readonly toolCalls: Map<number, ToolCall>;
+  finishReason: string | null;
+}
+
+/**
+ * A chat completion, put together from the chunks of its stream: all that a client shows. A provider decides what
+ * stands in a chunk, so only fields of a known kind are taken; `isExact` says whether that was everything.
+ */
 export class MergedCompletion {
-  readonly #head: Members = {};
-  readonly #choices = new IndexedItems();
+  readonly #choices = new Map<number, Choice>();
+  #head: { readonly id?: string; readonly model?: string } = {};
+  #usage: object | null = null;
+  #isExact = true;
 
-  add(chunk: unknown): void {
-    if (typeof chunk !== "object" || chunk === null) return;
-    Object.assign(this.#head, chunk);
-    const choices = field(chunk, "choices");
-    if (Array.isArray(choices)) for (const choice of choices) this.#choices.add(choice);
+  /** False if a chunk had something else for the client to read: the chunks themselves are then the evidence. */
+  get isExact(): boolean {
+    return this.#isExact;
   }
 
   /** Whether each choice has ended. */
   get isWhole(): boolean {
-    const choices = this.#choices.list();
-    return choices.length > 0 && choices.every(({ finish_reason: reason }) => typeof reason === "string");
+    const choices = [...this.#choices.values()];
+    return choices.length > 0 && choices.every(({ finishReason }) => finishReason !== null);
+  }
+
+  /** @param chunk undefined if it could not be read */
+  add(chunk: unknown): void {
+    const choices = field(chunk, "choices") ?? [];
+    if (typeof chunk !== "object" || chunk === null || !Array.isArray(choices)) {
+      this.#isExact = false;
+      return;
+    }
+    const [id, model, usage] = ["id", "model", "usage"].map((name) => field(chunk, name));
+    if (typeof id === "string" && typeof model === "string") this.#head = { id, model };
+    if (typeof usage === "object" && usage !== null) this.#usage = usage;
+    for (const part of choices) this.#addChoice(part);
   }
 
   toJSON(): object {
-    const choices = this.#choices.list().map(({ delta, ...choice }) => ({ ...choice, message: delta ?? {} }));
-    return { ...this.#head, object: "chat.completion", choices };
-  }
-}
-
-/** Items of a list that arrive in parts, each with the `index` of its item. */
-class IndexedItems {
-  readonly #items = new Map<unknown, Members>();
-
-  add(part: unknown): void {
-    if (typeof part !== "object" || part === null) return;
-    const index = field(part, "index") ?? 0;
-    this.#items.set(index, merged(this.#items.get(index) ?? { index }, part as Members));
-  }
-
-  list(): readonly Members[] {
-    return [...this.#items.values()];
+    const choices = [...this.#choices.values()].map(({ index, texts, toolCalls, finishReason }) => ({
+      index,
+      message: {
+        role: "assistant",
+        ...Object.fromEntries(texts),
+        ...(toolCalls.size === 0 ? {} : { tool_calls: [...toolCalls.values()].map(viewToolCall) }),
+      },
+      finish_reason: finishReason,
+    }));
+    return {
+      ...this.#head,
+      object: "chat.completion",
+      choices,
+      ...(this.#usage === null ? {} : { usage: this.#usage }),
+    };
   }
 
-  toJSON(): readonly Members[] {
-    return this.list();
-  }
-}
-
-function merged(before: Members, part: Members): Members {
-  for (const [name, value] of Object.entries(part)) before[name] = mergedValue(name, before[name], value);
-  return before;
-}
-
-function mergedValue(name: string, before: unknown, value: unknown): unknown {
-  if (typeof value === "string") {
-    return IN_PARTS.has(name) && typeof before === "string" ? before + value : value;
-  }
-  if (Array.isArray(value)) {
-    if (!value.some((item) => field(item, "index") !== undefined)) {
-      return Array.isArray(before) ? [...before, ...value] : value;
+  #addChoice(part: unknown): void {
+    const choice = itemOf(this.#choices, field(part, "index"), (index) => ({
+      ...{ index, texts: new Map(), toolCalls: new Map(), finishReason: null },
+    }));
+    const delta = field(part, "delta") ?? {};
+    if (!choice || typeof delta !== "object") {
+      this.#isExact = false;
+      return;
     }
-    const items = before instanceof IndexedItems ? before : new IndexedItems();
-    for (const item of value) items.add(item);
-    return items;
+    const reason = field(part, "finish_reason");
+    if (typeof reason === "string") choice.finishReason = reason;
+    for (const [name, value] of Object.entries(delta)) {
+      if (value === null || (DELTA_FIELDS.has(name) && this.#addField(choice, name, value))) continue;
+      this.#isExact = false;
+    }
   }
-  if (typeof value === "object" && value !== null) {
-    return merged(isMembers(before) ? before : {}, value as Members);
+
+  /** @returns whether it is of the kind that its name promises */
+  #addField(choice: Choice, name: string, value: unknown): boolean {
+    if (name === "tool_calls") {
+      return Array.isArray(value) && value.every((part) => addToolCall(choice, part));
+    }
+    if (typeof value !== "string") return false;
+    if (name !== "role") choice.texts.set(name, (choice.texts.get(name) ?? "") + value);
+    return true;
   }
-  // A field that is only null has not come yet.
-  return value ?? before ?? null;
 }
 
-function isMembers(value: unknown): value is Members {
-  return (
-    typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof IndexedItems)
-  );
+/** @returns whether it is a part of a tool call */
+function addToolCall({ toolCalls }: Choice, part: unknown): boolean {
+  const call = itemOf(toolCalls, field(part, "index"), (index) => ({
+    ...{ index, id: undefined, name: "", arguments: "" },
+  }));
+  const called = field(part, "function") ?? {};
+  const [id, name, input] = [field(part, "id"), field(called, "name"), field(called, "arguments")];
+  if (!call || ![id, name, input].every((value) => value == null || typeof value === "string")) return false;
+  if (typeof id === "string") call.id = id;
+  if (typeof name === "string") call.name += name;
+  if (typeof input === "string") call.arguments += input;
+  return true;
+}
+
+function viewToolCall({ id, name, arguments: input }: ToolCall): object {
+  return { id, type: "function", function: { name, arguments: input } };
+}
+
+/** The item with this index, made if it is new. Undefined if there is no such index, or too many items. */
+function itemOf<Item>(
+  items: Map<number, Item>,
+  index: unknown,
+  make: (index: number) => Item,
+): Item | undefined {
+  const at = index ?? 0;
+  if (typeof at !== "number") return undefined;
+  const known = items.get(at);
+  if (known || items.size >= MOST_ITEMS) return known;
+  const made = make(at);
+  items.set(at, made);
+  return made;
 }

@@ -1,6 +1,6 @@
 import { invalidField } from "../../base/errors.ts";
 import type { DialectRequest } from "../dialect.ts";
-import { field, textBytesOf } from "../json.ts";
+import { countOf, field, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers } from "../request-bytes.ts";
 import { ChatStreamReader } from "./stream.ts";
 
@@ -23,8 +23,12 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
   return {
     model,
     isStream,
-    bytes: bytes.length,
-    textBytes: textBytesOf(value),
+    size: {
+      bytes: bytes.length,
+      textBytes: textBytesOf(value),
+      answers: countOf(field(value, "n")) || 1,
+      mostTokens: countOf(field(value, "max_completion_tokens")) || countOf(field(value, "max_tokens")),
+    },
     bytesFor(name) {
       const edits: Edit[] = [{ ...named, text: JSON.stringify(name) }];
       if (isStream && !wantsUsage) {

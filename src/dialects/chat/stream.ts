@@ -1,5 +1,5 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
-import type { EventFate, Pause, StreamReader } from "../dialect.ts";
+import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
 import { field, parsedOrNothing } from "../json.ts";
 import { allData, dataOf } from "../pass/events.ts";
 import { MergedCompletion } from "./merge.ts";
@@ -8,9 +8,8 @@ import { chatUsage } from "./usage.ts";
 const USAGE = '"usage"';
 const ERROR = '"error"';
 const DONE = "[DONE]";
-/** Chunks that are put together without a pause, and the bytes that this work stands for. */
-const BATCH = 256;
-const BATCH_BYTES = 64 * 1024;
+/** Characters of the chunks that are put together without a pause. */
+const BATCH_CHARACTERS = 64 * 1024;
 const LEFT_BRACE = 0x7b;
 const COLON = 0x3a;
 
@@ -46,17 +45,32 @@ export class ChatStreamReader implements StreamReader {
     return isOnlyUsage && !this.#wantsUsage ? "drop" : "pass";
   }
 
-  async answerOf(events: Buffer, pause: Pause): Promise<string | null> {
+  async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
     const completion = new MergedCompletion();
-    const data = allData(events);
-    for (let from = 0; from < data.length; from += BATCH) {
-      const batch = data.slice(from, from + BATCH).filter((each) => each !== "" && each !== DONE);
+    for (const batch of batchesOf(allData(events))) {
       for (const chunk of parsedAll(batch)) completion.add(chunk);
-      const wait = pause(BATCH_BYTES);
+      const wait = pause(BATCH_CHARACTERS);
       if (wait) await wait;
     }
-    return completion.isWhole ? JSON.stringify(completion) : null;
+    const { isExact, isWhole } = completion;
+    return { text: isExact ? JSON.stringify(completion) : events.toString(), isWhole };
   }
+}
+
+/** Chunks that are put together without a pause. */
+function* batchesOf(data: readonly string[]): Generator<readonly string[]> {
+  let batch: string[] = [];
+  let characters = 0;
+  for (const each of data) {
+    if (each === "" || each === DONE) continue;
+    batch.push(each);
+    characters += each.length;
+    if (characters < BATCH_CHARACTERS) continue;
+    yield batch;
+    batch = [];
+    characters = 0;
+  }
+  yield batch;
 }
 
 /** Whether a chunk has its usage, and not `null` in its place as most chunks have. */

@@ -30,8 +30,7 @@ function readEmbeddingsRequest(bytes: Uint8Array, value: unknown): DialectReques
   return {
     model,
     isStream: false,
-    bytes: bytes.length,
-    textBytes: textBytesOf(value),
+    size: { bytes: bytes.length, textBytes: textBytesOf(value), answers: 1, mostTokens: 0 },
     bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }]),
     readStream: () => {
       throw new Error("embeddings are never streamed");

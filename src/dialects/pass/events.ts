@@ -62,8 +62,10 @@ export function allData(events: Buffer): string[] {
   return normalised(events.toString()).split("\n\n").map(dataOfText);
 }
 
+/** Lines end with LF, CR or both. A byte order mark at the start of a stream is no part of it. */
 function normalised(text: string): string {
-  return text.includes("\r") ? text.replaceAll("\r\n", "\n") : text;
+  const plain = text.startsWith("\uFEFF") ? text.slice(1) : text;
+  return plain.includes("\r") ? plain.replaceAll("\r\n", "\n").replaceAll("\r", "\n") : plain;
 }
 
 function dataOfText(event: string): string {
@@ -79,20 +81,36 @@ function dataOfLine(line: string): string {
 
 /** The position after the last blank line; 0 if there is none. */
 function endOfLastEvent(bytes: Buffer): number {
-  for (let at = bytes.lastIndexOf(LF); at > 0; at = bytes.lastIndexOf(LF, at - 1)) {
-    if (isBlankLine(bytes, at)) return at + 1;
+  const hasReturns = bytes.includes(CR);
+  for (let at = bytes.length - 1; at > 0; at--) {
+    at = hasReturns ? lastLineEnd(bytes, at) : bytes.lastIndexOf(LF, at);
+    if (at > 0 && isBlankLine(bytes, at)) return at + 1;
+    if (at < 0) return 0;
   }
   return 0;
 }
 
+function lastLineEnd(bytes: Buffer, from: number): number {
+  let at = from;
+  while (at >= 0 && !isLineEnd(bytes[at])) at--;
+  return at;
+}
+
 function endOfFirstEvent(bytes: Buffer, from: number): number {
-  for (let at = bytes.indexOf(LF, from + 1); at >= 0; at = bytes.indexOf(LF, at + 1)) {
-    if (isBlankLine(bytes, at)) return at + 1;
+  for (let at = from + 1; at < bytes.length; at++) {
+    if (!isLineEnd(bytes[at]) || !isBlankLine(bytes, at)) continue;
+    // Both parts of CR LF end the same line.
+    return bytes[at] === CR && bytes[at + 1] === LF ? at + 2 : at + 1;
   }
   return bytes.length;
 }
 
-/** Whether the line that ends here is empty: `\n\n` or `\n\r\n`. */
+/** Whether the line that ends here is empty. */
 function isBlankLine(bytes: Buffer, at: number): boolean {
-  return bytes[at - 1] === LF || (bytes[at - 1] === CR && bytes[at - 2] === LF);
+  const start = bytes[at] === LF && bytes[at - 1] === CR ? at - 1 : at;
+  return isLineEnd(bytes[start - 1]);
+}
+
+function isLineEnd(byte: number | undefined): boolean {
+  return byte === LF || byte === CR;
 }
