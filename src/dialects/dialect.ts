@@ -29,6 +29,14 @@ export type EventFate =
 /** Undefined if there is no need to wait. */
 export type Pause = (bytes: number) => Promise<void> | undefined;
 
+/** A streamed answer that has ended or broken off. */
+export interface StreamedAnswer {
+  /** The whole answer as JSON; null if it has not ended. */
+  readonly json: string | null;
+  /** Bytes of the texts in it. */
+  readonly textBytes: number;
+}
+
 /** Reads a streamed answer while it passes. */
 export interface StreamReader {
   /** Whether these bytes may contain an event that `read` must see. All others pass unread. */
@@ -37,11 +45,11 @@ export interface StreamReader {
   /** The usage reported so far. */
   readonly usage: LanguageModelV4Usage | null;
   /**
-   * Puts the whole answer together as JSON, for the evidence. Null if it has not ended yet.
+   * Puts the answer together, for the evidence.
    * @param events all that was received
    * @param pause MUST be awaited after each part of the work: others share the event loop
    */
-  answerOf(events: Buffer, pause: Pause): Promise<string | null>;
+  answerOf(events: Buffer, pause: Pause): Promise<StreamedAnswer>;
 }
 
 /** An API that clients know, and how its requests and answers are read. */
@@ -55,6 +63,8 @@ export interface DialectApi {
   read(bytes: Uint8Array, value: unknown): DialectRequest;
   /** The usage that a whole answer reports. */
   usageOf(answer: unknown): LanguageModelV4Usage | null;
+  /** Bytes of the texts in a whole answer that the model has written. */
+  textBytesOf(answer: unknown): number;
   /** The client's headers that pass on. */
   passedHeaders(headers: Headers): Record<string, string>;
   /** The body of an error response. */

@@ -1,3 +1,5 @@
+import { parseJson } from "../base/json-limits.ts";
+
 /** A member of a JSON value; undefined if it is no object, or has none of this name. */
 export function field(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
@@ -25,4 +27,18 @@ function isPart(value: unknown): boolean {
 
 function isFile(text: string): boolean {
   return text.startsWith("data:") || (text.length > LONGEST_WORD && ENCODED.test(text));
+}
+
+/** JSON from outside; undefined if it is none, or has too many levels or members. */
+export function parsedJson(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A number of tokens; undefined if it is none. */
+export function tokenCount(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }

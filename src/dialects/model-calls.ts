@@ -1,5 +1,4 @@
 import type { Agent, Agents } from "../access/agents.ts";
-import { hasScope } from "../access/scopes.ts";
 import { OPEN_POLICY, type TierPolicy } from "../access/tier-policy.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import { ByteBlocks } from "../base/byte-blocks.ts";
@@ -19,8 +18,10 @@ import type { NativeAnswer } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
 import type { Scheduler } from "../tasks/queue/scheduler.ts";
 import { type AttemptParts, type EndedModelCall, ModelAttempt } from "./attempt.ts";
+import { callingAgent } from "./calling-agent.ts";
 import type { DialectApi, DialectRequest } from "./dialect.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import { parsedJson } from "./json.ts";
 import { PassingStream } from "./passing-stream.ts";
 
 export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> {
@@ -39,6 +40,8 @@ export interface ClientRequest {
   /** The bytes as parsed. */
   readonly value: unknown;
   readonly headers: Headers;
+  /** What part of the client's query passes on, from its question mark; or empty. */
+  readonly query: string;
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
 }
@@ -54,8 +57,6 @@ export interface ModelAnswer {
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 }
 
-/** The header in which a client without an agent of its own names the one that it acts as. */
-export const AGENT_HEADER = "gatehouse-agent";
 const JSON_TYPE = "application/json";
 const EVENT_STREAM = /^\s*text\/event-stream\b/i;
 
@@ -98,13 +99,14 @@ export class ModelCalls {
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
     const { modelGateway, workspaces, agents, direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const agent = await this.#agentOf(call, client.headers);
+    const agent = await callingAgent(agents, call, client.headers);
     const request = client.api.read(client.bytes, client.value);
     const target = modelGateway.names.resolve(request.model);
     if (!target) throw unknownModel(request.model);
     call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });
     const policy = new CallPolicy(agent);
     const models = modelGateway.openNative(() => policy.current, target, client.api.dialect);
+    if (models.length === 0) throw unspoken();
     if (!request.isStream) await call.count();
     refuseStopped({ agents, workspaces }, workspaceId, agent);
     if (direct.running.isDraining) throw draining();
@@ -133,26 +135,6 @@ export class ModelCalls {
       if (reason instanceof CallInterruption) throw interrupted(reason, agent);
       throw new Problem("client_closed", "The client closed the connection before it was answered.");
     }
-  }
-
-  /** The agent that the call is made as. */
-  async #agentOf(call: Call, headers: Headers): Promise<Agent | null> {
-    const { caller } = call;
-    const named = headers.get(AGENT_HEADER);
-    if (named !== null) call.about({ agent: named });
-    if (caller.agent) {
-      if (named !== null && named !== caller.agent.name) {
-        throw new Problem("agent_forbidden", "The token acts as another agent than the header names.");
-      }
-      const agent = await this.#parts.agents.byId(caller.workspaceId, caller.agent.id);
-      if (!agent) throw agentRemoved();
-      return agent;
-    }
-    if (named === null) return null;
-    if (!hasScope(caller.scopes, "tasks:write")) {
-      throw new Problem("scope_missing", "To name an agent, the token needs the scope tasks:write.");
-    }
-    return this.#parts.agents.get(caller.workspaceId, named);
   }
 
   async #tryEach(
@@ -255,6 +237,7 @@ export class ModelCalls {
     };
     try {
       const answer = await model.send({
+        suffix: client.query,
         body: request.bytesFor(model.name),
         headers: client.api.passedHeaders(client.headers),
         signal: abort.signal,
@@ -294,7 +277,10 @@ export class ModelCalls {
     attempt.begins();
     const body = blocks.joined();
     const output = body.toString();
-    attempt.reported = client.api.usageOf(parsedOrNull(output));
+    const value = parsedJson(output);
+    // What is not JSON passes back as it came; its usage is estimated.
+    if (value !== undefined) attempt.receivedBytes = client.api.textBytesOf(value);
+    attempt.reported = client.api.usageOf(value);
     const withheld = await attempt.settle({ status: "succeeded", output });
     if (withheld) throw withheld;
     leave();
@@ -354,7 +340,13 @@ function exhausted(failures: readonly AttemptFailure[]): Problem {
   return new Problem("provider_failed", "Each of the tier's models failed.");
 }
 
-function unknownModel(name: string): Problem {
+function unspoken(): Problem {
+  return new Problem("unsupported_parameter", "The model's provider does not speak this API.", {
+    errors: [{ path: "/model", message: "its provider does not speak this API" }],
+  });
+}
+
+export function unknownModel(name: string): Problem {
   const shown = JSON.stringify(name.slice(0, 200));
   return new Problem(
     "model_not_found",
@@ -363,13 +355,4 @@ function unknownModel(name: string): Problem {
       errors: [{ path: "/model", message: "must be the name of a model, a tier or an alias" }],
     },
   );
-}
-
-function parsedOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Passed back as it came; its usage is estimated.
-    return null;
-  }
 }

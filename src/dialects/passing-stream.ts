@@ -55,7 +55,10 @@ export class PassingStream {
    */
   async begin(): Promise<AttemptFailure | null> {
     while (!this.#canPass) await this.#read();
-    if (this.#failure) return this.#failure;
+    if (this.#failure) {
+      await this.#answer();
+      return this.#failure;
+    }
     if (this.#isAtEnd && this.#last === null && this.#ready.length === 0) return brokenFailure("cut");
     this.#parts.attempt.begins();
     return null;
@@ -116,6 +119,7 @@ export class PassingStream {
   /** Settles the attempt as ended by whoever aborted it. */
   async #interrupted(): Promise<ReturnType<PassingStreamParts["interruption"]>> {
     const ended = this.#parts.interruption();
+    await this.#answer();
     await this.#end({ status: "cancelled", ...(ended ? { code: ended.code } : {}) });
     return ended;
   }
@@ -154,22 +158,32 @@ export class PassingStream {
   }
 
   async #finish(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
-    const { reader, attempt } = this.#parts;
-    const received = this.#received.joined();
-    const output = await reader.answerOf(received, (bytes) =>
-      takeTurn(attempt.call.caller.workspaceId, { bytes }),
-    );
+    const { received, json } = await this.#answer();
     // Without its last event, an answer may be cut.
-    if (output === null && this.#last === null) return this.#fail(brokenFailure("cut"));
-    const withheld = await this.#end({ status: "succeeded", output: output ?? received.toString() });
+    if (json === null && this.#last === null) return this.#fail(brokenFailure("cut"));
+    const withheld = await this.#end({ status: "succeeded", output: json ?? received.toString() });
     if (withheld) return this.#errorEvent(withheld);
     return { bytes: this.#last ?? new Uint8Array(), isLast: true };
   }
 
   async #fail(failure: AttemptFailure): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
-    const output = this.#received.joined().toString();
-    await this.#end({ status: "failed", failure, output });
+    const { received } = await this.#answer();
+    await this.#end({ status: "failed", failure, output: received.toString() });
     return this.#errorEvent(failure.problem);
+  }
+
+  /**
+   * Puts together what was received, and counts its texts. An estimate from all bytes would be far too high: most of a
+   * stream is the form of its events, and a token may take 200 bytes.
+   */
+  async #answer(): Promise<{ readonly received: Buffer; readonly json: string | null }> {
+    const { reader, attempt } = this.#parts;
+    const received = this.#received.joined();
+    const { json, textBytes } = await reader.answerOf(received, (bytes) =>
+      takeTurn(attempt.call.caller.workspaceId, { bytes }),
+    );
+    attempt.receivedBytes = textBytes;
+    return { received, json };
   }
 
   #errorEvent(problem: Problem): { readonly bytes: Uint8Array; readonly isLast: boolean } {

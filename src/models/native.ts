@@ -39,9 +39,6 @@ const VENDOR_URLS: Readonly<Partial<Record<ProviderKind, string>>> = {
 /** The most bytes of an answer, which is kept whole as evidence. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** Sent unless the client names a version. */
-const ANTHROPIC_VERSION = "2023-06-01";
-
 /** Null if the provider does not speak the dialect. */
 export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): NativeEndpoint | null {
   const { kind, apiKey, headers = {} } = config;
@@ -62,6 +59,8 @@ function lowerCased(headers: Readonly<Record<string, string>>): Record<string, s
 
 /** A request in a provider's own dialect. */
 export interface NativeRequest {
+  /** What follows the endpoint's URL: a path below it, or a query. */
+  readonly suffix: string;
   readonly body: Uint8Array<ArrayBuffer>;
   /** The client's headers that pass on. The provider's own win. */
   readonly headers: Readonly<Record<string, string>>;
@@ -76,7 +75,7 @@ export interface NativeRequest {
  */
 export async function sendNative(
   endpoint: NativeEndpoint,
-  { body, headers, signal, workspaceId }: NativeRequest,
+  { suffix, body, headers, signal, workspaceId }: NativeRequest,
   timeoutMs: number,
   clock: Clock,
 ): Promise<NativeAnswer> {
@@ -86,7 +85,7 @@ export async function sendNative(
   // Once the answer is there, `read` throws the reason.
   timedOut.catch(() => {});
   try {
-    const opening = request(endpoint, headers, body, either);
+    const opening = request({ ...endpoint, url: endpoint.url + suffix }, headers, body, either);
     // If the timeout wins the race, the later rejection of the request must not surface as unhandled.
     opening.catch(() => {});
     const response = await Promise.race([opening, timedOut]);
@@ -105,8 +104,7 @@ async function request(
   signal: AbortSignal,
 ): Promise<Response> {
   await openFilesReserve.untilRoom(signal);
-  const headers: Record<string, string> = { ...passed, "content-type": "application/json", ...own };
-  if (own["x-api-key"] !== undefined) headers["anthropic-version"] ??= ANTHROPIC_VERSION;
+  const headers = { ...passed, "content-type": "application/json", ...own };
   const options = { method: "POST", body, signal, redirect: "error" } as const;
   return requireUncompressed(await fetch(url, { ...options, ...uncompressed(headers) }));
 }

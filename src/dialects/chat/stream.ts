@@ -1,8 +1,9 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
-import type { EventFate, Pause, StreamReader } from "../dialect.ts";
-import { field } from "../json.ts";
+import type { EventFate, Pause, StreamedAnswer, StreamReader } from "../dialect.ts";
+import { field, parsedJson } from "../json.ts";
 import { dataOf, eventsIn } from "../pass/events.ts";
 import { MergedCompletion } from "./merge.ts";
+import { chatTextBytes } from "./text-bytes.ts";
 import { chatUsage } from "./usage.ts";
 
 const USAGE = '"usage"';
@@ -33,7 +34,7 @@ export class ChatStreamReader implements StreamReader {
   read(event: Buffer): EventFate {
     const data = dataOf(event);
     if (data === DONE) return "end";
-    const chunk = parsed(data);
+    const chunk = parsedJson(data);
     if (field(chunk, "error")) return "error";
     const usage = chatUsage(field(chunk, "usage"));
     if (!usage) return "pass";
@@ -43,14 +44,17 @@ export class ChatStreamReader implements StreamReader {
     return isOnlyUsage && !this.#wantsUsage ? "drop" : "pass";
   }
 
-  async answerOf(events: Buffer, pause: Pause): Promise<string | null> {
+  async answerOf(events: Buffer, pause: Pause): Promise<StreamedAnswer> {
     const completion = new MergedCompletion();
+    let textBytes = 0;
     for (const event of eventsIn(events)) {
-      completion.add(parsed(dataOf(event)));
+      const chunk = parsedJson(dataOf(event));
+      completion.add(chunk);
+      textBytes += chatTextBytes(chunk);
       const wait = pause(event.length);
       if (wait) await wait;
     }
-    return completion.isWhole ? JSON.stringify(completion) : null;
+    return { json: completion.isWhole ? JSON.stringify(completion) : null, textBytes };
   }
 }
 
@@ -62,13 +66,4 @@ function hasUsage(events: Buffer): boolean {
     if (events[next] === LEFT_BRACE) return true;
   }
   return false;
-}
-
-/** Undefined for what is not JSON, such as a comment. */
-function parsed(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,10 @@
 import { Elysia } from "elysia";
+import Type, { type TObject } from "typebox";
+import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { CHAT } from "../../dialects/chat/chat.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
-import { AGENT_HEADER, type ModelAnswer, type ModelCalls } from "../../dialects/model-calls.ts";
+import { MESSAGES } from "../../dialects/messages/messages.ts";
+import type { ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
 
@@ -9,9 +12,16 @@ export interface DialectRouteParts {
   readonly modelCalls: ModelCalls;
 }
 
+/** Sent by Anthropic's clients. No other part of a query is accepted or passes on. */
+const BETA_QUERY = Type.Object(
+  { beta: Type.Optional(Type.Boolean({ description: "Passes on to the provider." })) },
+  { additionalProperties: false },
+);
+const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
+
 /** Models in the APIs that existing clients know. */
 export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: DialectRouteParts) {
-  const route = (api: DialectApi, operationId: string, summary: string) =>
+  const route = (api: DialectApi, operationId: string, summary: string, query = NO_QUERY) =>
     endpoint(
       endpoints,
       {
@@ -19,23 +29,35 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: Dialec
         counted: "later",
         raw: true,
         client: clientForm(api.errorBody),
-        headers: { [AGENT_HEADER]: "The agent that a token without one acts as; needs `tasks:write` too." },
+        headers: AGENT_HEADERS,
+        query,
         slow: true,
         streams: "The dialect's own events.",
         status: 200,
       },
-      async ({ call, raw, request: { headers, signal } }) => {
+      async ({ call, raw, query: { beta }, request: { headers, signal } }) => {
         if (!raw) throw new Error("the body was not read");
         const { bytes, value, release } = raw;
         try {
-          return reply(await modelCalls.run(call, { api, bytes, value, headers, signal }));
+          return reply(
+            await modelCalls.run(call, { api, bytes, value, headers, query: queryFor(beta), signal }),
+          );
         } finally {
           release();
         }
       },
     );
   const chat = route(CHAT, "chat_completions", "OpenAI Chat Completions: any model that the caller may use");
-  return new Elysia({ prefix: "/v1" }).post("/chat/completions", chat.handle, chat.hook);
+  const messagesSummary = "Anthropic Messages: any model that the caller may use";
+  const messages = route(MESSAGES, "messages", messagesSummary, BETA_QUERY);
+  return new Elysia({ prefix: "/v1" })
+    .post("/chat/completions", chat.handle, chat.hook)
+    .post("/messages", messages.handle, messages.hook);
+}
+
+/** What passes on of a client's query. */
+function queryFor(beta: unknown): string {
+  return beta === true ? "?beta=true" : "";
 }
 
 function reply({ status, contentType, model, intent, body }: ModelAnswer): StreamReply {
