@@ -175,6 +175,7 @@ export const NAMED_SCOPES = [
   "approvals:write",
   "tokens:write",
   "settings:write",
+  "models:call",
 ] as const;
 
 export interface Prepared {

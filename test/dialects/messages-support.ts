@@ -65,9 +65,9 @@ export async function openMessagesStage(): Promise<MessagesStage> {
       return { response, bytes: Buffer.from(await response.arrayBuffer()) };
     },
     async entriesOf({ headers }, action = "model.call") {
-      const { body } = await gateway.call("GET", `/v1/ledger?action=${action}&limit=200`);
+      const { body } = await gateway.call("GET", `/v1/ledger?action=${action}&limit=200&order=desc`);
       const id = headers.get("gatehouse-request-id");
-      return body.data.filter((entry: LedgerRow) => entry.request_id === id);
+      return body.data.filter((entry: LedgerRow) => entry.request_id === id).reverse();
     },
     text(entry, kind) {
       const file = new Database(databasePath(gateway.dataDir), { readonly: true });

@@ -1,7 +1,7 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, StreamedAnswer, StreamReader } from "../dialect.ts";
-import { field, parsedJson } from "../json.ts";
-import { dataOf, eventsIn } from "../pass/events.ts";
+import { field } from "../json.ts";
+import { allData, dataOf } from "../pass/events.ts";
 import { MergedCompletion } from "./merge.ts";
 import { chatTextBytes } from "./text-bytes.ts";
 import { chatUsage } from "./usage.ts";
@@ -9,6 +9,9 @@ import { chatUsage } from "./usage.ts";
 const USAGE = '"usage"';
 const ERROR = '"error"';
 const DONE = "[DONE]";
+/** Chunks that are put together without a pause, and the bytes that this work stands for. */
+const BATCH = 256;
+const BATCH_BYTES = 64 * 1024;
 const LEFT_BRACE = 0x7b;
 const COLON = 0x3a;
 
@@ -34,7 +37,7 @@ export class ChatStreamReader implements StreamReader {
   read(event: Buffer): EventFate {
     const data = dataOf(event);
     if (data === DONE) return "end";
-    const chunk = parsedJson(data);
+    const chunk = parsed(data);
     if (field(chunk, "error")) return "error";
     const usage = chatUsage(field(chunk, "usage"));
     if (!usage) return "pass";
@@ -46,15 +49,15 @@ export class ChatStreamReader implements StreamReader {
 
   async answerOf(events: Buffer, pause: Pause): Promise<StreamedAnswer> {
     const completion = new MergedCompletion();
-    let textBytes = 0;
-    for (const event of eventsIn(events)) {
-      const chunk = parsedJson(dataOf(event));
-      completion.add(chunk);
-      textBytes += chatTextBytes(chunk);
-      const wait = pause(event.length);
+    const data = allData(events);
+    for (let from = 0; from < data.length; from += BATCH) {
+      const batch = data.slice(from, from + BATCH).filter((each) => each !== "" && each !== DONE);
+      for (const chunk of parsedAll(batch)) completion.add(chunk);
+      const wait = pause(BATCH_BYTES);
       if (wait) await wait;
     }
-    return { json: completion.isWhole ? JSON.stringify(completion) : null, textBytes };
+    const json = JSON.stringify(completion);
+    return { json: completion.isWhole ? json : null, textBytes: chatTextBytes(JSON.parse(json)) };
   }
 }
 
@@ -66,4 +69,19 @@ function hasUsage(events: Buffer): boolean {
     if (events[next] === LEFT_BRACE) return true;
   }
   return false;
+}
+
+/** All values at once, which takes a third of the time, unless one of them is not JSON. */
+function parsedAll(texts: readonly string[]): readonly unknown[] {
+  const all = parsed(`[${texts.join(",")}]`);
+  return Array.isArray(all) ? all : texts.map(parsed);
+}
+
+/** Undefined for what is not JSON, such as a comment. */
+function parsed(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,7 +1,7 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, StreamedAnswer, StreamReader } from "../dialect.ts";
 import { field, parsedJson } from "../json.ts";
-import { dataOf, eventsIn } from "../pass/events.ts";
+import { allData, dataOf } from "../pass/events.ts";
 import { MergedMessage } from "./merge.ts";
 import { addUsage, messagesUsage } from "./usage.ts";
 
@@ -36,9 +36,9 @@ export class MessagesStreamReader implements StreamReader {
 
   async answerOf(events: Buffer, pause: Pause): Promise<StreamedAnswer> {
     const message = new MergedMessage();
-    for (const event of eventsIn(events)) {
-      message.add(parsedJson(dataOf(event)));
-      const wait = pause(event.length);
+    for (const data of allData(events)) {
+      message.add(parsedJson(data));
+      const wait = pause(data.length);
       if (wait) await wait;
     }
     return { json: message.isWhole ? JSON.stringify(message) : null, textBytes: message.textBytes };

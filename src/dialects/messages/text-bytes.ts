@@ -6,7 +6,9 @@ import { field, textBytesOf } from "../json.ts";
  */
 export function messageTextBytes(content: unknown): number {
   if (!Array.isArray(content)) return 0;
-  return textBytesOf(content.filter(isWritten).map(({ signature: _, data: __, ...block }) => block));
+  return textBytesOf(
+    content.filter(isWritten).map(({ type: _, signature: __, data: ___, ...block }) => block),
+  );
 }
 
 function isWritten(block: unknown): block is Record<string, unknown> {

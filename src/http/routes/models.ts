@@ -1,15 +1,12 @@
 import { Elysia } from "elysia";
-import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import { allowsModel, allowsTier, OPEN_POLICY, type TierPolicy } from "../../access/tier-policy.ts";
 import { toCredits } from "../../base/credits.ts";
 import type { Tier } from "../../config/config.ts";
 import type { ModelGateway } from "../../models/gateway.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
+import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY, page } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-
-const LIST_QUERY = Type.Object(PAGE, { additionalProperties: false });
 
 export interface ModelRouteParts {
   readonly models: ModelGateway;
