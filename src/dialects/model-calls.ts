@@ -1,5 +1,4 @@
 import type { Agent, Agents } from "../access/agents.ts";
-import { OPEN_POLICY, type TierPolicy } from "../access/tier-policy.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import { ByteBlocks } from "../base/byte-blocks.ts";
 import { FREE } from "../base/credits.ts";
@@ -9,7 +8,7 @@ import { Signal } from "../base/signal.ts";
 import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
-import { agentRemoved, draining, interrupted, refuseStopped } from "../gate/direct/refusals.ts";
+import { interrupted } from "../gate/direct/refusals.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
 import type { Admit } from "../ledger/ledger.ts";
 import { expectedCost } from "../models/expected-cost.ts";
@@ -18,9 +17,11 @@ import type { NativeAnswer } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
 import type { Scheduler } from "../tasks/queue/scheduler.ts";
 import { type AttemptParts, type EndedModelCall, ModelAttempt } from "./attempt.ts";
-import { callingAgent } from "./calling-agent.ts";
+import type { CallPolicy } from "./call-policy.ts";
+import { ClientCall } from "./client-call.ts";
 import type { DialectApi, DialectRequest } from "./dialect.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import { findRoute } from "./find-route.ts";
 import { parsedJson } from "./json.ts";
 import { PassingStream } from "./passing-stream.ts";
 
@@ -97,43 +98,26 @@ export class ModelCalls {
    * @throws Problem; nothing was sent, or the outcome of what was sent is on disk
    */
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
-    const { modelGateway, workspaces, agents, direct, scheduler, ids } = this.#parts;
+    const { direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const agent = await callingAgent(agents, call, client.headers);
-    const request = client.api.read(client.bytes, client.value);
-    const target = modelGateway.names.resolve(request.model);
-    if (!target) throw unknownModel(request.model);
-    call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });
-    const policy = new CallPolicy(agent);
-    const models = modelGateway.openNative(() => policy.current, target, client.api.dialect);
+    const { agent, request, policy, models } = await findRoute(this.#parts, call, client);
     if (models.length === 0) throw unspoken();
     if (!request.isStream) await call.count();
-    refuseStopped({ agents, workspaces }, workspaceId, agent);
-    if (direct.running.isDraining) throw draining();
-
-    const abort = new AbortController();
-    const wait = new AbortController();
-    const leaves = () => abort.abort();
-    client.signal.addEventListener("abort", leaves, { once: true });
-    if (client.signal.aborted) leaves();
-    const unregister = direct.running.add({ workspaceId, agentId: agent?.id ?? null, abort, wait });
+    policy.refuseEnded();
+    const open = new ClientCall(direct.running, { workspaceId, agent, signal: client.signal });
+    const { abort, wait } = open;
     let release = () => {};
     const leave = () => {
-      client.signal.removeEventListener("abort", leaves);
       release();
-      unregister();
+      open.leave();
     };
-    const either = AbortSignal.any([abort.signal, wait.signal]);
-    const progress: CallInProgress = { call, client, request, agent, abort, wait: either, leave };
+    const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
     try {
-      release = await scheduler.enter({ workspaceId, agentId: agent?.id ?? null, id: ids("call") }, either);
+      release = await scheduler.enter({ workspaceId, agentId: agent?.id ?? null, id: ids("call") }, wait);
       return await this.#tryEach(progress, models, policy);
     } catch (error) {
       leave();
-      const { reason } = either;
-      if (!either.aborted || error instanceof Problem) throw error;
-      if (reason instanceof CallInterruption) throw interrupted(reason, agent);
-      throw new Problem("client_closed", "The client closed the connection before it was answered.");
+      throw open.refusal(error);
     }
   }
 
@@ -188,7 +172,7 @@ export class ModelCalls {
     const owner = ids("call");
     // Only the first attempt keeps the request: it is the same for all of them.
     const input = number === 1 ? Buffer.from(client.bytes).toString() : undefined;
-    const admit: Admit = async (tx) => void (await this.#admit(tx, workspaceId, agent, policy));
+    const admit: Admit = async (tx) => void (await policy.admit(tx));
     const paid =
       price === FREE
         ? null
@@ -197,7 +181,7 @@ export class ModelCalls {
             signal: wait,
             detail: (reserved: number) => ({ ...detail, ...(reserved === 0 ? {} : { reserved }) }),
             claim: async (tx: Tx) => {
-              const current = await this.#admit(tx, workspaceId, agent, policy);
+              const current = await policy.admit(tx);
               const expected = () => expectedCost(price, estimates, model, () => request.bytes);
               return { spender: { workspaceId, agent: current }, owner, expected };
             },
@@ -207,20 +191,6 @@ export class ModelCalls {
       ...{ call, model, intent, agent, price, owner },
       sent: { bytes: request.bytes, textBytes: request.textBytes },
     });
-  }
-
-  /**
-   * Checks in the transaction of an intent that the call may still be made, with the agent as it is now.
-   * @throws Problem 404 `agent_not_found`, 409 `agent_stopped`, 503 `draining`
-   */
-  async #admit(tx: Tx, workspaceId: number, before: Agent | null, policy: CallPolicy): Promise<Agent | null> {
-    const { agents, workspaces, direct } = this.#parts;
-    if (direct.running.isDraining) throw draining();
-    const agent = before && ((await agents.byId(workspaceId, before.id, tx)) ?? null);
-    if (before && !agent) throw agentRemoved();
-    refuseStopped({ agents, workspaces }, workspaceId, agent);
-    policy.changeTo(agent);
-    return agent;
   }
 
   async #send(
@@ -318,21 +288,8 @@ export class ModelCalls {
   }
 }
 
-/** The tier policy of a call's agent, as last read. Without an agent, every model is allowed. */
-class CallPolicy {
-  current: TierPolicy;
-
-  constructor(agent: Agent | null) {
-    this.current = agent?.tierPolicy ?? OPEN_POLICY;
-  }
-
-  changeTo(agent: Agent | null): void {
-    this.current = agent?.tierPolicy ?? OPEN_POLICY;
-  }
-}
-
 /** The refusal after the last attempt. That of the last one, unless all of them were silent for too long. */
-function exhausted(failures: readonly AttemptFailure[]): Problem {
+export function exhausted(failures: readonly AttemptFailure[]): Problem {
   const last = failures.at(-1);
   if (!last) throw new Error("a route without models was called");
   const isTimeout = last.problem.code === "provider_timeout";
@@ -344,15 +301,4 @@ function unspoken(): Problem {
   return new Problem("unsupported_parameter", "The model's provider does not speak this API.", {
     errors: [{ path: "/model", message: "its provider does not speak this API" }],
   });
-}
-
-export function unknownModel(name: string): Problem {
-  const shown = JSON.stringify(name.slice(0, 200));
-  return new Problem(
-    "model_not_found",
-    `There is no model, tier or alias ${shown}. GET /v1/models lists them.`,
-    {
-      errors: [{ path: "/model", message: "must be the name of a model, a tier or an alias" }],
-    },
-  );
 }

@@ -17,7 +17,7 @@ afterAll(() => stage.stop());
 const UNKNOWN = `gth_${"x".repeat(43)}`;
 const asked = (model: string) => JSON.stringify({ model, max_tokens: 10, messages: USER });
 
-const PATHS = ["/v1/messages"];
+const PATHS = ["/v1/messages", "/v1/messages/count_tokens"];
 
 interface Refused {
   readonly body: string;

@@ -8,7 +8,7 @@ import type { LedgerRow } from "./support.ts";
 export interface MessagesStage {
   readonly upstream: FakeMessages;
   readonly gateway: TestGateway;
-  /** A token of the agent `clerk`, which may not use `claude/never*` or tier 2. */
+  /** A token of the agent `clerk`, which may not use `claude/never*`, `up/never*` or tier 2. */
   readonly clerk: string;
   /** Anthropic's own client. */
   client(apiKey?: string): Anthropic;
@@ -48,7 +48,7 @@ drain_seconds: 1
 export async function openMessagesStage(): Promise<MessagesStage> {
   const upstream = startFakeMessages("sk-upstream");
   const gateway = await startGateway({ yaml: YAML(upstream.url) });
-  const allowed = { tiers: [1, 3], models: { allow: ["*"], deny: ["claude/never*"] } };
+  const allowed = { tiers: [1, 3], models: { allow: ["*"], deny: ["claude/never*", "up/never*"] } };
   await gateway.agent("clerk", { tier_policy: allowed });
   const clerk = await gateway.token({ agent: "clerk" });
   return {

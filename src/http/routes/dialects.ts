@@ -5,11 +5,14 @@ import { CHAT } from "../../dialects/chat/chat.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
 import { MESSAGES } from "../../dialects/messages/messages.ts";
 import type { ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
+import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
+import type { Reply } from "../answer/answer.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
 
 export interface DialectRouteParts {
   readonly modelCalls: ModelCalls;
+  readonly tokenCounts: TokenCounts;
 }
 
 /** Sent by Anthropic's clients. No other part of a query is accepted or passes on. */
@@ -20,7 +23,7 @@ const BETA_QUERY = Type.Object(
 const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
 
 /** Models in the APIs that existing clients know. */
-export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: DialectRouteParts) {
+export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCounts }: DialectRouteParts) {
   const route = (api: DialectApi, operationId: string, summary: string, query = NO_QUERY) =>
     endpoint(
       endpoints,
@@ -50,9 +53,39 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: Dialec
   const chat = route(CHAT, "chat_completions", "OpenAI Chat Completions: any model that the caller may use");
   const messagesSummary = "Anthropic Messages: any model that the caller may use";
   const messages = route(MESSAGES, "messages", messagesSummary, BETA_QUERY);
+  const count = endpoint(
+    endpoints,
+    {
+      ...{ action: "model.count", scope: "models:call", tag: "Model calls" },
+      summary: "Count the tokens of a request in Anthropic's form; free",
+      raw: true,
+      client: clientForm(MESSAGES.errorBody),
+      headers: AGENT_HEADERS,
+      query: BETA_QUERY,
+      slow: true,
+      status: 200,
+    },
+    async ({ call, raw, query: { beta }, request: { headers, signal } }) => {
+      if (!raw) throw new Error("the body was not read");
+      const { bytes, value, release } = raw;
+      try {
+        const client = { api: MESSAGES, bytes, value, headers, query: queryFor(beta), signal };
+        return countReply(await tokenCounts.run(call, client));
+      } finally {
+        release();
+      }
+    },
+  );
   return new Elysia({ prefix: "/v1" })
     .post("/chat/completions", chat.handle, chat.hook)
-    .post("/messages", messages.handle, messages.hook);
+    .post("/messages", messages.handle, messages.hook)
+    .post("/messages/count_tokens", count.handle, count.hook);
+}
+
+function countReply(count: TokenCount): StreamReply | Reply {
+  if ("answer" in count) return reply(count.answer);
+  const headers = { "gatehouse-usage": "estimated" };
+  return { status: 200, body: { input_tokens: count.estimated }, headers };
 }
 
 /** What passes on of a client's query. */
