@@ -80,7 +80,7 @@ async function messageOf(answer: NativeAnswer): Promise<string | null> {
     const body: unknown = JSON.parse(Buffer.concat(parts).toString());
     const error = field(body, "error");
     const message = field(error, "message") ?? field(body, "message") ?? error;
-    return typeof message === "string" ? redact(message).slice(0, MESSAGE_LIMIT) : null;
+    return typeof message === "string" ? redact(answer.hide(message)).slice(0, MESSAGE_LIMIT) : null;
   } catch {
     // Its status has said that it failed, and an error that cannot be read has nothing more to say.
     return null;

@@ -53,6 +53,16 @@ export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): Native
   return { url: base + PATHS[dialect], headers: { ...credentials, ...lowerCased(headers) } };
 }
 
+/** Shorter values of headers are no secrets, and may be words. */
+const LEAST_SECRET = 8;
+
+/** A text of a provider without its URL and the credentials that were sent to it. */
+function withoutSecrets({ url, headers }: NativeEndpoint, text: string): string {
+  const secrets = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
+  const hidden = [url, new URL(url).host, ...secrets].filter(({ length }) => length >= LEAST_SECRET);
+  return hidden.reduce((masked, each) => masked.replaceAll(each, "[redacted]"), text);
+}
+
 function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
@@ -90,7 +100,8 @@ export async function sendNative(
     opening.catch(() => {});
     const response = await Promise.race([opening, timedOut]);
     silence.pause();
-    return new NativeAnswer(response, silence, new Inflow(clock, workspaceId));
+    const hide = (text: string) => withoutSecrets(endpoint, text);
+    return new NativeAnswer(response, silence, new Inflow(clock, workspaceId), hide);
   } catch (error) {
     silence.end();
     throw silence.reason(error);
@@ -113,6 +124,8 @@ async function request(
 export class NativeAnswer {
   readonly status: number;
   readonly headers: Headers;
+  /** Masks the provider's URL and the credentials that were sent to it. */
+  readonly hide: (text: string) => string;
   readonly #reader:
     | { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<void> }
     | undefined;
@@ -122,7 +135,13 @@ export class NativeAnswer {
   #bytes = 0;
   #failure: Error | null = null;
 
-  constructor({ status, headers, body }: Response, silence: SilenceTimer, inflow: Inflow) {
+  constructor(
+    { status, headers, body }: Response,
+    silence: SilenceTimer,
+    inflow: Inflow,
+    hide: (text: string) => string,
+  ) {
+    this.hide = hide;
     this.status = status;
     this.headers = headers;
     this.#reader = body?.getReader();

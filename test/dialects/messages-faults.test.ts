@@ -100,6 +100,17 @@ describe("a provider that", () => {
   });
 });
 
+test("what a provider says is wrong is shown without its address and our key", async () => {
+  const { host } = new URL(stage.upstream.url);
+  const message = `x-api-key sk-upstream is not valid at ${stage.upstream.url}/messages, ${host}`;
+  stage.upstream.script("alone", { status: 400, error: { type: "invalid_request_error", message } });
+  const { bytes } = await stage.post(ask("claude/alone", false));
+  const shown = JSON.parse(bytes.toString()).error.message;
+  expect(shown).toContain("x-api-key [redacted] is not valid at [redacted]");
+  expect(shown).not.toContain("sk-upstream");
+  expect(shown).not.toContain(host);
+});
+
 test("an error before the answer has begun, also after status 200, leads to the next model of the tier", async () => {
   const whole = message([{ type: "text", text: "second" }], { input_tokens: 5, output_tokens: 1 });
   const error = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
