@@ -1,11 +1,11 @@
 import type { ResolvedValue } from "./config.ts";
 import type { VariableLookup } from "./environment.ts";
 import { interpret } from "./interpret.ts";
-import { PLACEHOLDERS } from "./kinds.ts";
 import { distance, nearest } from "./nearest.ts";
 import type { ConfigProblem } from "./problems.ts";
 import { plainName } from "./redact.ts";
 import { isPlaceholder, type Setting } from "./setting.ts";
+import { PLACEHOLDERS } from "./setting-kinds.ts";
 import { SETTINGS } from "./table.ts";
 import type { Tree } from "./tree.ts";
 

@@ -1,6 +1,6 @@
 import type { Static, TSchema } from "typebox";
 import { type Validator, validator } from "../base/schema.ts";
-import type { SettingKind } from "./kinds.ts";
+import type { SettingKind } from "./setting-kinds.ts";
 
 /** One row of the table of settings. */
 export interface Setting<Schema extends TSchema = TSchema> extends SettingKind<Schema> {

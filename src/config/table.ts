@@ -1,3 +1,4 @@
+import { type Setting, setting } from "./setting.ts";
 import {
   addressList,
   aliasTarget,
@@ -11,8 +12,7 @@ import {
   systemUser,
   text,
   wholeNumber,
-} from "./kinds.ts";
-import { type Setting, setting } from "./setting.ts";
+} from "./setting-kinds.ts";
 
 const path = text("a path");
 // Characters that HTTP cannot transmit are rejected here, because a later error would quote the key.

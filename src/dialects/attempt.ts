@@ -60,6 +60,7 @@ export class ModelAttempt {
   readonly #agent: Agent | null;
   readonly #price: Price;
   readonly #owner: string;
+  readonly #answersInTokens: boolean;
   readonly #began: number;
   #firstTokenMs: number | null = null;
   #settled: Promise<Problem | null> | null = null;
@@ -74,6 +75,7 @@ export class ModelAttempt {
       readonly price: Price;
       /** The owner of its reservation. */
       readonly owner: string;
+      readonly answersInTokens: boolean;
       readonly sent: Pick<DialectRequest, "bytes" | "textBytes">;
     },
   ) {
@@ -85,6 +87,7 @@ export class ModelAttempt {
     this.#price = begun.price;
     this.#owner = begun.owner;
     this.#sent = begun.sent;
+    this.#answersInTokens = begun.answersInTokens;
     this.#began = parts.clock.monotonic();
   }
 
@@ -170,7 +173,7 @@ export class ModelAttempt {
 
   #usageOf(end: AttemptEnd): TokenUsage {
     const { bytes, textBytes } = this.#sent;
-    return usageOf({
+    const usage = usageOf({
       ending: this.#endingOf(end),
       received: { bytes: this.receivedBytes },
       sentBytes: () => bytes,
@@ -178,6 +181,9 @@ export class ModelAttempt {
       exceedsText: (most) => textBytes > most,
       wasOpened: this.wasOpened,
     });
+    // What has no output has nothing to estimate there.
+    const isCounted = !this.#answersInTokens && usage.inputTokens === this.reported?.inputTokens.total;
+    return isCounted ? { ...usage, estimated: false } : usage;
   }
 
   #endingOf(end: AttemptEnd): EndedRequest["ending"] {

@@ -14,6 +14,10 @@ export interface DialectRequest {
   bytesFor(model: string): Uint8Array<ArrayBuffer>;
   /** Reads the events of a streamed answer. */
   readStream(): StreamReader;
+  /** A whole answer as the client has asked for it. Default: as received. */
+  answer?(received: Buffer<ArrayBuffer>): Buffer<ArrayBuffer>;
+  /** What is kept of a whole answer as evidence. Default: all of it. */
+  evidence?(answer: string): string;
 }
 
 /** What to do with an event of a streamed answer. */
@@ -52,19 +56,26 @@ export interface StreamReader {
   answerOf(events: Buffer, pause: Pause): Promise<StreamedAnswer>;
 }
 
+/** What a whole answer has used. */
+export interface AnswerUsage {
+  /** Null if it reports nothing, or is not JSON: its usage is then estimated. */
+  readonly reported: LanguageModelV4Usage | null;
+  /** Bytes of the texts that the model has written. Undefined if they are unknown, or if it writes none. */
+  readonly textBytes: number | undefined;
+}
+
 /** An API that clients know, and how its requests and answers are read. */
 export interface DialectApi {
   readonly dialect: Dialect;
+  /** Whether answers are made of tokens, which can be estimated from their length if the provider does not count. */
+  readonly answersInTokens: boolean;
   /**
    * Reads a request.
    * @param value the bytes as parsed
    * @throws Problem 400 `invalid_json`, 422 `validation_failed`
    */
   read(bytes: Uint8Array, value: unknown): DialectRequest;
-  /** The usage that a whole answer reports. */
-  usageOf(answer: unknown): LanguageModelV4Usage | null;
-  /** Bytes of the texts in a whole answer that the model has written. */
-  textBytesOf(answer: unknown): number;
+  usageOf(answer: string): AnswerUsage;
   /** The client's headers that pass on. */
   passedHeaders(headers: Headers): Record<string, string>;
   /** The body of an error response. */

@@ -29,8 +29,8 @@ function isFile(text: string): boolean {
   return text.startsWith("data:") || (text.length > LONGEST_WORD && ENCODED.test(text));
 }
 
-/** JSON from outside; undefined if it is none, or has too many levels or members. */
-export function parsedJson(text: string): unknown {
+/** What a provider has sent. Undefined if it is not JSON, or too deep or too wide to be read in reasonable time. */
+export function parsedOrNothing(text: string): unknown {
   try {
     return parseJson(text);
   } catch {

@@ -22,7 +22,6 @@ import { ClientCall } from "./client-call.ts";
 import type { DialectApi, DialectRequest } from "./dialect.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
 import { findRoute } from "./find-route.ts";
-import { parsedJson } from "./json.ts";
 import { PassingStream } from "./passing-stream.ts";
 
 export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> {
@@ -189,6 +188,7 @@ export class ModelCalls {
     const intent = await beginCall(call, input, paid, admit);
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
+      answersInTokens: client.api.answersInTokens,
       sent: { bytes: request.bytes, textBytes: request.textBytes },
     });
   }
@@ -234,7 +234,7 @@ export class ModelCalls {
 
   /** @throws Problem 503 `ledger_unavailable` */
   async #whole(
-    { client, leave }: CallInProgress,
+    { client, request, leave }: CallInProgress,
     attempt: ModelAttempt,
     answer: NativeAnswer,
     contentType: string,
@@ -242,16 +242,16 @@ export class ModelCalls {
     const blocks = new ByteBlocks();
     for (let part = await answer.read(); part; part = await answer.read()) {
       blocks.add(part);
-      attempt.receivedBytes += part.length;
+      if (client.api.answersInTokens) attempt.receivedBytes += part.length;
     }
     attempt.begins();
-    const body = blocks.joined();
-    const output = body.toString();
-    const value = parsedJson(output);
-    // What is not JSON passes back as it came; its usage is estimated.
-    if (value !== undefined) attempt.receivedBytes = client.api.textBytesOf(value);
-    attempt.reported = client.api.usageOf(value);
-    const withheld = await attempt.settle({ status: "succeeded", output });
+    const received = blocks.joined();
+    const text = received.toString();
+    const { reported, textBytes } = client.api.usageOf(text);
+    attempt.reported = reported;
+    attempt.receivedBytes = textBytes ?? attempt.receivedBytes;
+    const body = request.answer?.(received) ?? received;
+    const withheld = await attempt.settle({ status: "succeeded", output: request.evidence?.(text) ?? text });
     if (withheld) throw withheld;
     leave();
     const { model, intent } = attempt;

@@ -16,7 +16,7 @@ import type { CallPolicyParts } from "./call-policy.ts";
 import { ClientCall } from "./client-call.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
 import { type ClientRoute, findRoute } from "./find-route.ts";
-import { field, parsedJson, tokenCount } from "./json.ts";
+import { field, parsedOrNothing, tokenCount } from "./json.ts";
 import { type ClientRequest, exhausted, type ModelAnswer } from "./model-calls.ts";
 
 export interface TokenCountsParts extends CallPolicyParts {
@@ -162,7 +162,8 @@ function outcomeOf(call: Call, intent: number, durationMs: number, end: CountEnd
     end.status === "failed" ? end.failure.reason : end.status === "cancelled" ? end.code : undefined;
   const draft = call.draft(end.status, code);
   const output = end.status === "succeeded" ? end.output.toString() : undefined;
-  const counted = output === undefined ? undefined : tokenCount(field(parsedJson(output), "input_tokens"));
+  const counted =
+    output === undefined ? undefined : tokenCount(field(parsedOrNothing(output), "input_tokens"));
   return {
     ...draft,
     ...{ phase: "outcome", ref: intent, output },

@@ -82,7 +82,7 @@ const TOLD = [
 
 /** The call has to wait for a budget. Thrown out of its transaction, which is then undone. */
 class BudgetUnavailable extends Error {
-  override readonly name = "Hindered";
+  override readonly name = "BudgetUnavailable";
 }
 
 /**

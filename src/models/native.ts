@@ -15,6 +15,8 @@ export type Dialect = "chat_completions" | "messages" | "embeddings";
 export interface NativeEndpoint {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** The most bytes of an answer. */
+  readonly mostBytes: number;
 }
 
 const PATHS: Readonly<Record<Dialect, string>> = {
@@ -36,8 +38,16 @@ const VENDOR_URLS: Readonly<Partial<Record<ProviderKind, string>>> = {
   anthropic: "https://api.anthropic.com/v1",
 };
 
-/** The most bytes of an answer, which is kept whole as evidence. */
-const MOST_BYTES = 16 * 1024 * 1024;
+const MIB = 1024 * 1024;
+/**
+ * The most bytes of an answer. All but vectors are kept as evidence: 2,048 vectors, the most that OpenAI makes at
+ * once, may have 60 MB.
+ */
+const MOST_BYTES: Readonly<Record<Dialect, number>> = {
+  chat_completions: 16 * MIB,
+  messages: 16 * MIB,
+  embeddings: 64 * MIB,
+};
 
 /** Null if the provider does not speak the dialect. */
 export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): NativeEndpoint | null {
@@ -50,7 +60,11 @@ export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): Native
       : kind === "anthropic"
         ? { "x-api-key": apiKey }
         : { authorization: `Bearer ${apiKey}` };
-  return { url: base + PATHS[dialect], headers: { ...credentials, ...lowerCased(headers) } };
+  return {
+    url: base + PATHS[dialect],
+    headers: { ...credentials, ...lowerCased(headers) },
+    mostBytes: MOST_BYTES[dialect],
+  };
 }
 
 /** Shorter values of headers are no secrets, and may be words. */
@@ -100,8 +114,7 @@ export async function sendNative(
     opening.catch(() => {});
     const response = await Promise.race([opening, timedOut]);
     silence.pause();
-    const hide = (text: string) => withoutSecrets(endpoint, text);
-    return new NativeAnswer(response, silence, new Inflow(clock, workspaceId), hide);
+    return new NativeAnswer(response, endpoint, silence, new Inflow(clock, workspaceId));
   } catch (error) {
     silence.end();
     throw silence.reason(error);
@@ -135,13 +148,16 @@ export class NativeAnswer {
   #bytes = 0;
   #failure: Error | null = null;
 
+  readonly #mostBytes: number;
+
   constructor(
     { status, headers, body }: Response,
+    endpoint: NativeEndpoint,
     silence: SilenceTimer,
     inflow: Inflow,
-    hide: (text: string) => string,
   ) {
-    this.hide = hide;
+    this.hide = (text) => withoutSecrets(endpoint, text);
+    this.#mostBytes = endpoint.mostBytes;
     this.status = status;
     this.headers = headers;
     this.#reader = body?.getReader();
@@ -169,7 +185,7 @@ export class NativeAnswer {
         return undefined;
       }
       this.#bytes += part.value.length;
-      if (this.#bytes > MOST_BYTES) throw new AnswerTooLarge("The model's answer has too many bytes.");
+      if (this.#bytes > this.#mostBytes) throw new AnswerTooLarge("The model's answer has too many bytes.");
       this.#share.add(part.value.length);
       const wait = this.#inflow.take({ bytes: part.value.length, messages: 1 });
       if (wait) await wait;

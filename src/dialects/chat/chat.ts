@@ -1,5 +1,5 @@
 import type { DialectApi } from "../dialect.ts";
-import { field } from "../json.ts";
+import { field, parsedOrNothing } from "../json.ts";
 import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
 import { readChatRequest } from "./request.ts";
 import { chatTextBytes } from "./text-bytes.ts";
@@ -8,9 +8,13 @@ import { chatUsage } from "./usage.ts";
 /** OpenAI's Chat Completions. */
 export const CHAT: DialectApi = {
   dialect: "chat_completions",
+  answersInTokens: true,
   read: readChatRequest,
-  usageOf: (answer) => chatUsage(field(answer, "usage")),
-  textBytesOf: chatTextBytes,
+  usageOf(answer) {
+    const value = parsedOrNothing(answer);
+    const textBytes = value === undefined ? undefined : chatTextBytes(value);
+    return { reported: chatUsage(field(value, "usage")), textBytes };
+  },
   passedHeaders: () => ({}),
   errorBody: openAiError,
   errorEvent: openAiErrorEvent,

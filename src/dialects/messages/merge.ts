@@ -1,4 +1,4 @@
-import { field, parsedJson } from "../json.ts";
+import { field, parsedOrNothing } from "../json.ts";
 import { messageTextBytes } from "./text-bytes.ts";
 import { addUsage } from "./usage.ts";
 
@@ -81,7 +81,7 @@ class MergedBlock {
   value(): object {
     if (this.#input === "") return this.#block;
     // What is not JSON, because the model wrote it wrong or was cut short, is kept as text.
-    return { ...this.#block, input: parsedJson(this.#input) ?? this.#input };
+    return { ...this.#block, input: parsedOrNothing(this.#input) ?? this.#input };
   }
 }
 

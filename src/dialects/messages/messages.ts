@@ -1,6 +1,6 @@
 import { anthropicError } from "../anthropic-errors.ts";
 import type { DialectApi } from "../dialect.ts";
-import { field } from "../json.ts";
+import { field, parsedOrNothing } from "../json.ts";
 import { readMessagesRequest } from "./request.ts";
 import { messageTextBytes } from "./text-bytes.ts";
 import { messagesUsage } from "./usage.ts";
@@ -11,9 +11,13 @@ const DEFAULT_VERSION = "2023-06-01";
 /** Anthropic's Messages. */
 export const MESSAGES: DialectApi = {
   dialect: "messages",
+  answersInTokens: true,
   read: readMessagesRequest,
-  usageOf: (answer) => messagesUsage(field(answer, "usage")),
-  textBytesOf: (answer) => messageTextBytes(field(answer, "content")),
+  usageOf(answer) {
+    const value = parsedOrNothing(answer);
+    const textBytes = value === undefined ? undefined : messageTextBytes(field(value, "content"));
+    return { reported: messagesUsage(field(value, "usage")), textBytes };
+  },
   passedHeaders(headers) {
     const beta = headers.get("anthropic-beta");
     return {

@@ -1,6 +1,6 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, StreamedAnswer, StreamReader } from "../dialect.ts";
-import { field, parsedJson } from "../json.ts";
+import { field, parsedOrNothing } from "../json.ts";
 import { allData, dataOf } from "../pass/events.ts";
 import { MergedMessage } from "./merge.ts";
 import { addUsage, messagesUsage } from "./usage.ts";
@@ -25,7 +25,7 @@ export class MessagesStreamReader implements StreamReader {
   }
 
   read(event: Buffer): EventFate {
-    const data = parsedJson(dataOf(event));
+    const data = parsedOrNothing(dataOf(event));
     const type = field(data, "type");
     if (type === "error" || NAMED_ERROR.test(event.toString())) return "error";
     if (type === "message_stop") return "end";
@@ -37,7 +37,7 @@ export class MessagesStreamReader implements StreamReader {
   async answerOf(events: Buffer, pause: Pause): Promise<StreamedAnswer> {
     const message = new MergedMessage();
     for (const data of allData(events)) {
-      message.add(parsedJson(data));
+      message.add(parsedOrNothing(data));
       const wait = pause(data.length);
       if (wait) await wait;
     }

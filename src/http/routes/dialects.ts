@@ -3,9 +3,11 @@ import Type, { type TObject } from "typebox";
 import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { CHAT } from "../../dialects/chat/chat.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
+import { EMBEDDINGS } from "../../dialects/embeddings/embeddings.ts";
 import { MESSAGES } from "../../dialects/messages/messages.ts";
 import type { ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
 import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
+import type { Call } from "../../gate/call.ts";
 import type { Reply } from "../answer/answer.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
@@ -24,6 +26,10 @@ const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
 
 /** Models in the APIs that existing clients know. */
 export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCounts }: DialectRouteParts) {
+  const relayFor =
+    ({ caller: { workspaceId }, requestId }: Call, request: Request): Relay =>
+    (whole) =>
+      endpoints.answers.relay({ workspaceId, requestId, request }, new Blob([whole]).stream());
   const route = (api: DialectApi, operationId: string, summary: string, query = NO_QUERY) =>
     endpoint(
       endpoints,
@@ -38,13 +44,13 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
         streams: "The dialect's own events.",
         status: 200,
       },
-      async ({ call, raw, query: { beta }, request: { headers, signal } }) => {
+      async ({ call, raw, query: { beta }, request }) => {
         if (!raw) throw new Error("the body was not read");
         const { bytes, value, release } = raw;
+        const { headers, signal } = request;
         try {
-          return reply(
-            await modelCalls.run(call, { api, bytes, value, headers, query: queryFor(beta), signal }),
-          );
+          const asked = { api, bytes, value, headers, query: queryFor(beta), signal };
+          return reply(await modelCalls.run(call, asked), relayFor(call, request));
         } finally {
           release();
         }
@@ -65,25 +71,28 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
       slow: true,
       status: 200,
     },
-    async ({ call, raw, query: { beta }, request: { headers, signal } }) => {
+    async ({ call, raw, query: { beta }, request }) => {
       if (!raw) throw new Error("the body was not read");
       const { bytes, value, release } = raw;
+      const { headers, signal } = request;
       try {
         const client = { api: MESSAGES, bytes, value, headers, query: queryFor(beta), signal };
-        return countReply(await tokenCounts.run(call, client));
+        return countReply(await tokenCounts.run(call, client), relayFor(call, request));
       } finally {
         release();
       }
     },
   );
+  const embeddings = route(EMBEDDINGS, "embeddings", "OpenAI Embeddings");
   return new Elysia({ prefix: "/v1" })
     .post("/chat/completions", chat.handle, chat.hook)
+    .post("/embeddings", embeddings.handle, embeddings.hook)
     .post("/messages", messages.handle, messages.hook)
     .post("/messages/count_tokens", count.handle, count.hook);
 }
 
-function countReply(count: TokenCount): StreamReply | Reply {
-  if ("answer" in count) return reply(count.answer);
+function countReply(count: TokenCount, relay: Relay): StreamReply | Reply {
+  if ("answer" in count) return reply(count.answer, relay);
   const headers = { "gatehouse-usage": "estimated" };
   return { status: 200, body: { input_tokens: count.estimated }, headers };
 }
@@ -93,10 +102,17 @@ function queryFor(beta: unknown): string {
   return beta === true ? "?beta=true" : "";
 }
 
-function reply({ status, contentType, model, intent, body }: ModelAnswer): StreamReply {
+/** Sends a long answer as its client reads it. */
+type Relay = (whole: Uint8Array<ArrayBuffer>) => ReadableStream<Uint8Array>;
+
+/** Longer answers take a place in the memory for long answers until their client has read them. */
+const SHORT_ANSWER = 64 * 1024;
+
+function reply({ status, contentType, model, intent, body }: ModelAnswer, relay: Relay): StreamReply {
+  const isShort = body instanceof ReadableStream || body.length <= SHORT_ANSWER;
   return {
     stream: (headers) =>
-      new Response(body, {
+      new Response(isShort ? body : relay(body), {
         status,
         headers: {
           ...headers,

@@ -1,0 +1,42 @@
+import { invalidField } from "../../base/errors.ts";
+import type { DialectApi, DialectRequest } from "../dialect.ts";
+import { field, textBytesOf } from "../json.ts";
+import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
+import { edited, findMembers } from "../request-bytes.ts";
+import { describeVectors, embeddingsUsage, inFormat, type VectorFormat } from "./vectors.ts";
+
+/** OpenAI's Embeddings. */
+export const EMBEDDINGS: DialectApi = {
+  dialect: "embeddings",
+  answersInTokens: false,
+  read: readEmbeddingsRequest,
+  usageOf: (answer) => ({ reported: embeddingsUsage(answer), textBytes: undefined }),
+  passedHeaders: () => ({}),
+  errorBody: openAiError,
+  errorEvent: openAiErrorEvent,
+};
+
+/** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
+function readEmbeddingsRequest(bytes: Uint8Array, value: unknown): DialectRequest {
+  const { spans } = findMembers(bytes, ["model", "encoding_format"]);
+  const model = field(value, "model");
+  const named = spans.get("model");
+  if (typeof model !== "string" || !named) throw invalidField("/model", "must be the name of a model");
+  const given = field(value, "encoding_format") ?? "float";
+  if (given !== "float" && given !== "base64") {
+    throw invalidField("/encoding_format", "must be float or base64");
+  }
+  const format: VectorFormat = given;
+  return {
+    model,
+    isStream: false,
+    bytes: bytes.length,
+    textBytes: textBytesOf(value),
+    bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }]),
+    readStream: () => {
+      throw new Error("embeddings are never streamed");
+    },
+    answer: (received) => inFormat(received, format),
+    evidence: describeVectors,
+  };
+}

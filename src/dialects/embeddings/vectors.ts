@@ -1,0 +1,82 @@
+import type { LanguageModelV4Usage } from "@ai-sdk/provider";
+import { AnswerTooLarge } from "../../agents/index.ts";
+import { parseJson } from "../../base/json-limits.ts";
+import { chatUsage } from "../chat/usage.ts";
+import { field, parsedOrNothing } from "../json.ts";
+
+/** How a client wants its vectors: as lists of numbers, or as base64 of 32-bit floats, little-endian. */
+export type VectorFormat = "float" | "base64";
+
+const USAGE = '"usage"';
+/** Bytes at either end of an answer in which everything but its vectors stands. */
+const ENDS = 4_096;
+const FLOAT_BYTES = 4;
+/** The most bytes that are converted, which takes about 0.2 s, and the most texts in them. */
+const MOST_CONVERTED = 16 * 1024 * 1024;
+const MOST_STRINGS = 50_000;
+const FIRST_LIST = /"embedding"\s*:\s*\[/;
+const FIRST_TEXT = /"embedding"\s*:\s*"/;
+
+/**
+ * The usage of an answer. Found by searching, since the vectors before it are megabytes: parsing 60 MB of numbers
+ * would hold up everybody for more than half a second.
+ */
+export function embeddingsUsage(answer: string): LanguageModelV4Usage | null {
+  for (const end of [answer.slice(-ENDS), answer.slice(0, ENDS)]) {
+    const at = end.lastIndexOf(USAGE);
+    const open = end.indexOf("{", at);
+    const close = end.indexOf("}", open);
+    if (at < 0 || open < 0 || close < 0) continue;
+    const found = chatUsage(parsedOrNothing(end.slice(open, close + 1)));
+    if (found === null) continue;
+    // Embeddings have no output.
+    return { ...found, outputTokens: { total: 0, text: 0, reasoning: 0 } };
+  }
+  return null;
+}
+
+/**
+ * The answer as the client has asked for it: as received, unless the server has ignored the format. Most clients ask
+ * for base64, which not every server knows.
+ * @throws AnswerTooLarge, JsonTooLarge, SyntaxError if it cannot be converted
+ */
+export function inFormat(received: Buffer<ArrayBuffer>, format: VectorFormat): Buffer<ArrayBuffer> {
+  const head = received.subarray(0, ENDS).toString();
+  const isOther = format === "base64" ? FIRST_LIST.test(head) : FIRST_TEXT.test(head);
+  if (!isOther) return received;
+  if (received.length > MOST_CONVERTED) {
+    throw new AnswerTooLarge(
+      "The model's vectors came in another format than was asked for, and are too many.",
+    );
+  }
+  const answer = parseJson(received.toString(), { members: received.length, strings: MOST_STRINGS });
+  const data = field(answer, "data");
+  if (!Array.isArray(data)) return received;
+  const convert = format === "base64" ? toBase64 : toNumbers;
+  const converted = data.map((each: object) => ({ ...each, embedding: convert(field(each, "embedding")) }));
+  return Buffer.from(JSON.stringify({ ...(answer as object), data: converted }));
+}
+
+function toBase64(vector: unknown): unknown {
+  if (!Array.isArray(vector)) return vector;
+  const bytes = Buffer.alloc(vector.length * FLOAT_BYTES);
+  for (const [index, value] of vector.entries()) bytes.writeFloatLE(Number(value), index * FLOAT_BYTES);
+  return bytes.toString("base64");
+}
+
+function toNumbers(vector: unknown): unknown {
+  if (typeof vector !== "string") return vector;
+  const bytes = Buffer.from(vector, "base64");
+  const count = Math.floor(bytes.length / FLOAT_BYTES);
+  return Array.from({ length: count }, (_, index) => bytes.readFloatLE(index * FLOAT_BYTES));
+}
+
+/** The evidence of an answer: vectors are megabytes, and tell nobody anything. */
+export function describeVectors(answer: string): string {
+  let vectors = 0;
+  for (let at = answer.indexOf('"embedding"'); at >= 0; at = answer.indexOf('"embedding"', at + 1)) {
+    // Some servers also give each item the type `embedding`.
+    if (/^"embedding"\s*:/.test(answer.slice(at, at + 32))) vectors++;
+  }
+  return JSON.stringify({ vectors });
+}
