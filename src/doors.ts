@@ -12,6 +12,7 @@ import type { Config } from "./config/config.ts";
 import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
 import type { ModelCalls } from "./dialects/model-calls.ts";
+import type { TokenCounts } from "./dialects/token-counts.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
 import type { DirectCallRecords } from "./gate/direct/open.ts";
@@ -52,6 +53,7 @@ export interface Rooms {
   readonly feed: FeedHub;
   readonly modelGateway: ModelGateway;
   readonly modelCalls: ModelCalls;
+  readonly tokenCounts: TokenCounts;
   readonly vault: Vault;
   readonly direct: DirectCallRecords;
   readonly tools: OpenedConnectors;
@@ -155,7 +157,7 @@ export function openDoors(rooms: Rooms): Doors {
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
     models: { models: modelGateway, agents },
-    dialects: { modelCalls: rooms.modelCalls },
+    dialects: { modelCalls: rooms.modelCalls, tokenCounts: rooms.tokenCounts },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },
     approvals: { desk },

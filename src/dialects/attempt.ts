@@ -53,7 +53,7 @@ export class ModelAttempt {
   wasOpened = false;
   /** The usage that the provider has reported so far. */
   reported: LanguageModelV4Usage | null = null;
-  /** Bytes received as the answer. */
+  /** Bytes received as the answer; once it has ended, those of its texts. */
   receivedBytes = 0;
   readonly #parts: AttemptParts;
   readonly #sent: RequestSize;

@@ -48,6 +48,8 @@ export interface ReceivedAnswer {
   readonly text: string;
   /** Whether the answer has ended by itself. */
   readonly isWhole: boolean;
+  /** Bytes of the texts in it. */
+  readonly textBytes: number;
 }
 
 /** Reads a streamed answer while it passes. */
@@ -65,6 +67,14 @@ export interface StreamReader {
   answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer>;
 }
 
+/** What a whole answer has used. */
+export interface AnswerUsage {
+  /** Null if it reports nothing, or is not JSON: its usage is then estimated. */
+  readonly reported: LanguageModelV4Usage | null;
+  /** Bytes of the texts that the model has written. Undefined if they are unknown, or if it writes none. */
+  readonly textBytes: number | undefined;
+}
+
 /** An API that clients know, and how its requests and answers are read. */
 export interface DialectApi {
   readonly dialect: Dialect;
@@ -76,8 +86,7 @@ export interface DialectApi {
    * @throws Problem 400 `invalid_json`, 422 `validation_failed`
    */
   read(bytes: Uint8Array, value: unknown): DialectRequest;
-  /** The usage that a whole answer reports; null if it reports none, or is not JSON: its usage is then estimated. */
-  usageOf(answer: string): LanguageModelV4Usage | null;
+  usageOf(answer: string): AnswerUsage;
   /** The client's headers that pass on. */
   passedHeaders(headers: Headers): Record<string, string>;
   /** The body of an error response. */

@@ -25,6 +25,10 @@ export function thrownFailure(error: unknown): AttemptFailure {
 
 /** An answer with an error status. Reads the error's message, in the form that all dialects share. */
 export async function refusedFailure(answer: NativeAnswer): Promise<AttemptFailure> {
+  if (answer.status < 400) {
+    answer.end();
+    return brokenFailure("error");
+  }
   const failure = describeFailure({ status: answer.status });
   if (answer.status === 429) {
     answer.end();
@@ -80,7 +84,7 @@ async function messageOf(answer: NativeAnswer): Promise<string | null> {
     const body = parsedOrNothing(Buffer.concat(parts).toString());
     const error = field(body, "error");
     const message = field(error, "message") ?? field(body, "message") ?? error;
-    return typeof message === "string" ? redact(message).slice(0, MESSAGE_LIMIT) : null;
+    return typeof message === "string" ? redact(answer.hide(message)).slice(0, MESSAGE_LIMIT) : null;
   } catch {
     // Its status has said that it failed, and an error that cannot be read has nothing more to say.
     return null;

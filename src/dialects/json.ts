@@ -1,12 +1,9 @@
 import { parseJson } from "../base/json-limits.ts";
 
-/** What a provider has sent. Undefined if it is not JSON, or too deep or too wide to be read in reasonable time. */
-export function parsedOrNothing(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
+/** All values at once, which takes a third of the time, unless one of them cannot be read. */
+export function parsedAll(texts: readonly string[]): readonly unknown[] {
+  const all = parsedOrNothing(`[${texts.join(",")}]`);
+  return Array.isArray(all) && all.length === texts.length ? all : texts.map(parsedOrNothing);
 }
 
 /** A member of a JSON value; undefined if it is no object, or has none of this name. */
@@ -41,4 +38,18 @@ function isPart(value: unknown): boolean {
 
 function isFile(text: string): boolean {
   return text.startsWith("data:") || (text.length > LONGEST_WORD && ENCODED.test(text));
+}
+
+/** What a provider has sent. Undefined if it is not JSON, or too deep or too wide to be read in reasonable time. */
+export function parsedOrNothing(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A number of tokens; undefined if it is none. */
+export function tokenCount(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }

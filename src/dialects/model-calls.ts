@@ -1,16 +1,15 @@
 import type { Agent, Agents } from "../access/agents.ts";
-import { hasScope } from "../access/scopes.ts";
-import { OPEN_POLICY, type TierPolicy } from "../access/tier-policy.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import { ByteBlocks } from "../base/byte-blocks.ts";
 import { FREE } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
+import { VIA_HEADER, viaText } from "../base/via.ts";
 import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
-import { agentRemoved, draining, interrupted, refuseStopped } from "../gate/direct/refusals.ts";
+import { interrupted } from "../gate/direct/refusals.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
 import type { Admit } from "../ledger/ledger.ts";
 import { expectedCost } from "../models/expected-cost.ts";
@@ -19,8 +18,11 @@ import type { NativeAnswer } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
 import type { Scheduler } from "../tasks/queue/scheduler.ts";
 import { type AttemptParts, type EndedModelCall, ModelAttempt } from "./attempt.ts";
+import type { CallPolicy } from "./call-policy.ts";
+import { ClientCall } from "./client-call.ts";
 import type { DialectApi, DialectRequest } from "./dialect.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import { findRoute } from "./find-route.ts";
 import { PassingStream } from "./passing-stream.ts";
 
 export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> {
@@ -30,6 +32,8 @@ export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> 
   readonly scheduler: Pick<Scheduler, "enter">;
   readonly direct: Pick<DirectCallRecords, "running" | "usage" | "late">;
   readonly ids: Ids;
+  /** This Gatehouse's id, which its requests carry. */
+  readonly instance: string;
 }
 
 /** A client's request for a model. */
@@ -39,14 +43,18 @@ export interface ClientRequest {
   /** The bytes as parsed. */
   readonly value: unknown;
   readonly headers: Headers;
+  /** What part of the client's query passes on, from its question mark; or empty. */
+  readonly query: string;
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
+  /** Called with what to do if the request is given up because others need its memory. */
+  onRefused(refused: (problem: Problem) => void): void;
 }
 
 /** An answer for a client. MUST be sent, or its body cancelled. */
 export interface ModelAnswer {
-  readonly status: number;
-  readonly contentType: string;
+  /** Never the provider's own: a browser must not show an answer as a page. */
+  readonly contentType: "application/json" | "text/event-stream";
   /** The model that answers. */
   readonly model: string;
   /** The seq of the intent of the request that is answered. */
@@ -54,9 +62,6 @@ export interface ModelAnswer {
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 }
 
-/** The header in which a client without an agent of its own names the one that it acts as. */
-export const AGENT_HEADER = "gatehouse-agent";
-const JSON_TYPE = "application/json";
 const EVENT_STREAM = /^\s*text\/event-stream\b/i;
 
 /** A call on its way, with what all its attempts share. */
@@ -96,63 +101,27 @@ export class ModelCalls {
    * @throws Problem; nothing was sent, or the outcome of what was sent is on disk
    */
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
-    const { modelGateway, workspaces, agents, direct, scheduler, ids } = this.#parts;
+    const { direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const agent = await this.#agentOf(call, client.headers);
-    const request = client.api.read(client.bytes, client.value);
-    const target = modelGateway.names.resolve(request.model);
-    if (!target) throw unknownModel(request.model);
-    call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });
-    const policy = new CallPolicy(agent);
-    const models = modelGateway.openNative(() => policy.current, target, client.api.dialect);
+    const { agent, request, policy, models } = await findRoute(this.#parts, call, client);
+    if (models.length === 0) throw unspoken();
     if (!request.isStream) await call.count();
-    refuseStopped({ agents, workspaces }, workspaceId, agent);
-    if (direct.running.isDraining) throw draining();
-
-    const abort = new AbortController();
-    const wait = new AbortController();
-    const leaves = () => abort.abort();
-    client.signal.addEventListener("abort", leaves, { once: true });
-    if (client.signal.aborted) leaves();
-    const unregister = direct.running.add({ workspaceId, agentId: agent?.id ?? null, abort, wait });
+    policy.refuseEnded();
+    const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
+    const { abort, wait } = open;
     let release = () => {};
     const leave = () => {
-      client.signal.removeEventListener("abort", leaves);
       release();
-      unregister();
+      open.leave();
     };
-    const either = AbortSignal.any([abort.signal, wait.signal]);
-    const progress: CallInProgress = { call, client, request, agent, abort, wait: either, leave };
+    const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
     try {
-      release = await scheduler.enter({ workspaceId, agentId: agent?.id ?? null, id: ids("call") }, either);
+      release = await scheduler.enter({ workspaceId, agentId: agent?.id ?? null, id: ids("call") }, wait);
       return await this.#tryEach(progress, models, policy);
     } catch (error) {
       leave();
-      const { reason } = either;
-      if (!either.aborted || error instanceof Problem) throw error;
-      if (reason instanceof CallInterruption) throw interrupted(reason, agent);
-      throw new Problem("client_closed", "The client closed the connection before it was answered.");
+      throw open.refusal(error);
     }
-  }
-
-  /** The agent that the call is made as. */
-  async #agentOf(call: Call, headers: Headers): Promise<Agent | null> {
-    const { caller } = call;
-    const named = headers.get(AGENT_HEADER);
-    if (named !== null) call.about({ agent: named });
-    if (caller.agent) {
-      if (named !== null && named !== caller.agent.name) {
-        throw new Problem("agent_forbidden", "The token acts as another agent than the header names.");
-      }
-      const agent = await this.#parts.agents.byId(caller.workspaceId, caller.agent.id);
-      if (!agent) throw agentRemoved();
-      return agent;
-    }
-    if (named === null) return null;
-    if (!hasScope(caller.scopes, "tasks:write")) {
-      throw new Problem("scope_missing", "To name an agent, the token needs the scope tasks:write.");
-    }
-    return this.#parts.agents.get(caller.workspaceId, named);
   }
 
   async #tryEach(
@@ -206,7 +175,7 @@ export class ModelCalls {
     const owner = ids("call");
     // Only the first attempt keeps the request: it is the same for all of them.
     const input = number === 1 ? Buffer.from(client.bytes).toString() : undefined;
-    const admit: Admit = async (tx) => void (await this.#admit(tx, workspaceId, agent, policy));
+    const admit: Admit = async (tx) => void (await policy.admit(tx));
     const { size } = request;
     const expected = () => expectedCost(price, estimates, model, () => size.bytes, size);
     const paid =
@@ -218,7 +187,7 @@ export class ModelCalls {
             // Without a budget nothing is reserved, but a call that is lost has its price all the same.
             detail: (reserved: number) => ({ ...detail, reserved: reserved || expected() }),
             claim: async (tx: Tx) => {
-              const current = await this.#admit(tx, workspaceId, agent, policy);
+              const current = await policy.admit(tx);
               return { spender: { workspaceId, agent: current }, owner, expected };
             },
           };
@@ -228,20 +197,6 @@ export class ModelCalls {
       answersInTokens: client.api.answersInTokens,
       sent: size,
     });
-  }
-
-  /**
-   * Checks in the transaction of an intent that the call may still be made, with the agent as it is now.
-   * @throws Problem 404 `agent_not_found`, 409 `agent_stopped`, 503 `draining`
-   */
-  async #admit(tx: Tx, workspaceId: number, before: Agent | null, policy: CallPolicy): Promise<Agent | null> {
-    const { agents, workspaces, direct } = this.#parts;
-    if (direct.running.isDraining) throw draining();
-    const agent = before && ((await agents.byId(workspaceId, before.id, tx)) ?? null);
-    if (before && !agent) throw agentRemoved();
-    refuseStopped({ agents, workspaces }, workspaceId, agent);
-    policy.changeTo(agent);
-    return agent;
   }
 
   async #send(
@@ -258,17 +213,17 @@ export class ModelCalls {
     };
     try {
       const answer = await model.send({
+        suffix: client.query,
         body: request.bytesFor(model.name),
-        headers: client.api.passedHeaders(client.headers),
+        headers: sentHeaders(client, progress.call, this.#parts.instance),
         signal: abort.signal,
         workspaceId: progress.call.caller.workspaceId,
       });
-      if (answer.status >= 400) return await fail(await refusedFailure(answer));
+      if (answer.status !== 200) return await fail(await refusedFailure(answer));
       attempt.wasOpened = true;
-      const type = answer.headers.get("content-type") ?? JSON_TYPE;
-      const isStream = request.isStream && EVENT_STREAM.test(type);
-      if (!isStream) return { answer: await this.#whole(progress, attempt, answer, type) };
-      return await this.#stream(progress, attempt, answer, { type, leaveSlot }, fail);
+      const isStream = request.isStream && EVENT_STREAM.test(answer.headers.get("content-type") ?? "");
+      if (!isStream) return { answer: await this.#whole(progress, attempt, answer) };
+      return await this.#stream(progress, attempt, answer, leaveSlot, fail);
     } catch (error) {
       if (!abort.signal.aborted) {
         if (error instanceof Problem && error.code === "ledger_unavailable") throw error;
@@ -287,7 +242,6 @@ export class ModelCalls {
     { client, request, leave }: CallInProgress,
     attempt: ModelAttempt,
     answer: NativeAnswer,
-    contentType: string,
   ): Promise<ModelAnswer> {
     const blocks = new ByteBlocks();
     for (let part = await answer.read(); part; part = await answer.read()) {
@@ -297,20 +251,22 @@ export class ModelCalls {
     attempt.begins();
     const received = blocks.joined();
     const text = received.toString();
-    attempt.reported = client.api.usageOf(text);
+    const { reported, textBytes } = client.api.usageOf(text);
+    attempt.reported = reported;
+    attempt.receivedBytes = textBytes ?? attempt.receivedBytes;
     const body = request.answer?.(received) ?? received;
     const withheld = await attempt.settle({ status: "succeeded", output: request.evidence?.(text) ?? text });
     if (withheld) throw withheld;
     leave();
     const { model, intent } = attempt;
-    return { status: answer.status, contentType, model, intent, body };
+    return { contentType: "application/json", model, intent, body };
   }
 
   async #stream(
     { call, client, request, agent, abort, leave }: CallInProgress,
     attempt: ModelAttempt,
     answer: NativeAnswer,
-    { type, leaveSlot }: { readonly type: string; readonly leaveSlot: () => void },
+    leaveSlot: () => void,
     fail: (failure: AttemptFailure) => Promise<AttemptResult>,
   ): Promise<AttemptResult> {
     const stream = new PassingStream({
@@ -332,25 +288,24 @@ export class ModelCalls {
       return fail(failure);
     }
     const { model, intent } = attempt;
-    return { answer: { status: answer.status, contentType: type, model, intent, body: stream.body() } };
+    return { answer: { contentType: "text/event-stream", model, intent, body: stream.body() } };
   }
 }
 
-/** The tier policy of a call's agent, as last read. Without an agent, every model is allowed. */
-class CallPolicy {
-  current: TierPolicy;
-
-  constructor(agent: Agent | null) {
-    this.current = agent?.tierPolicy ?? OPEN_POLICY;
-  }
-
-  changeTo(agent: Agent | null): void {
-    this.current = agent?.tierPolicy ?? OPEN_POLICY;
-  }
+/**
+ * The headers of a request to a provider: those of the client's that its dialect needs, and the Gatehouses that the
+ * request has passed through, so that one that leads back here is refused.
+ */
+export function sentHeaders(
+  { api, headers }: Pick<ClientRequest, "api" | "headers">,
+  { via }: Call,
+  instance: string,
+): Record<string, string> {
+  return { ...api.passedHeaders(headers), [VIA_HEADER]: viaText([...via, instance]) };
 }
 
 /** The refusal after the last attempt. That of the last one, unless all of them were silent for too long. */
-function exhausted(failures: readonly AttemptFailure[]): Problem {
+export function exhausted(failures: readonly AttemptFailure[]): Problem {
   const last = failures.at(-1);
   if (!last) throw new Error("a route without models was called");
   const isTimeout = last.problem.code === "provider_timeout";
@@ -358,13 +313,8 @@ function exhausted(failures: readonly AttemptFailure[]): Problem {
   return new Problem("provider_failed", "Each of the tier's models failed.");
 }
 
-function unknownModel(name: string): Problem {
-  const shown = JSON.stringify(name.slice(0, 200));
-  return new Problem(
-    "model_not_found",
-    `There is no model, tier or alias ${shown}. GET /v1/models lists them.`,
-    {
-      errors: [{ path: "/model", message: "must be the name of a model, a tier or an alias" }],
-    },
-  );
+function unspoken(): Problem {
+  return new Problem("unsupported_parameter", "The model's provider does not speak this API.", {
+    errors: [{ path: "/model", message: "its provider does not speak this API" }],
+  });
 }

@@ -1,3 +1,4 @@
+import { AnswerTooLarge } from "../agents/index.ts";
 import { ByteBlocks } from "../base/byte-blocks.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
@@ -9,6 +10,8 @@ import type { DialectApi, ReceivedAnswer, StreamReader } from "./dialect.ts";
 import { type AttemptFailure, brokenFailure, thrownFailure } from "./failures.ts";
 import { EventSplitter, eventsIn } from "./pass/events.ts";
 
+/** The most bytes of an event whose end has not come. */
+const MOST_EVENT_BYTES = 4 * 1024 * 1024;
 /** How long a client may leave the part that waits for it unread. */
 const STALL_MS = 60_000;
 
@@ -55,7 +58,10 @@ export class PassingStream {
    */
   async begin(): Promise<AttemptFailure | null> {
     while (!this.#canPass) await this.#read();
-    if (this.#failure) return this.#failure;
+    if (this.#failure) {
+      await this.#answer();
+      return this.#failure;
+    }
     if (this.#isAtEnd && this.#last === null && this.#ready.length === 0) return brokenFailure("cut");
     this.#parts.attempt.begins();
     return null;
@@ -136,6 +142,9 @@ export class PassingStream {
       return;
     }
     const events = this.#events.add(part);
+    if (this.#events.waiting > MOST_EVENT_BYTES) {
+      throw new AnswerTooLarge("An event of the model's answer has too many bytes.");
+    }
     if (events.length === 0) return;
     if (!reader.matters(events)) this.#ready = events;
     else this.#readEach(events);
@@ -156,6 +165,7 @@ export class PassingStream {
 
   async #finish(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
     const { text: output, isWhole } = await this.#answer();
+    this.#parts.abort.signal.throwIfAborted();
     // Without its last event, an answer may be cut.
     if (!isWhole && this.#last === null) return this.#fail(brokenFailure("cut"));
     const withheld = await this.#end({ status: "succeeded", output });
@@ -169,11 +179,16 @@ export class PassingStream {
     return this.#errorEvent(failure.problem);
   }
 
-  /** What has been received, and so may have been read by the client. */
-  #answer(): Promise<ReceivedAnswer> {
+  /**
+   * Puts together what was received, and so may have been read by the client, and counts its texts. An estimate from
+   * all bytes would be far too high: most of a stream is the form of its events, and a token may take 200 bytes.
+   */
+  async #answer(): Promise<ReceivedAnswer> {
     const { attempt, reader } = this.#parts;
     const pause = (bytes: number) => takeTurn(attempt.call.caller.workspaceId, { bytes });
-    return reader.answerOf(this.#received.joined(), pause);
+    const answer = await reader.answerOf(this.#received.joined(), pause);
+    attempt.receivedBytes = answer.textBytes;
+    return answer;
   }
 
   #errorEvent(problem: Problem): { readonly bytes: Uint8Array; readonly isLast: boolean } {

@@ -12,14 +12,12 @@ export interface RequestMembers {
   readonly spans: ReadonlyMap<string, Span>;
   /** The position of the closing brace. */
   readonly close: number;
-  readonly isEmpty: boolean;
 }
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const LEFT_BRACE = 0x7b;
-const RIGHT_BRACE = 0x7d;
 const RIGHT_BRACKET = 0x5d;
 /** Clears the bit in which `{` differs from `[`, and `}` from `]`. */
 const AS_BRACKET = 0xdf;
@@ -38,12 +36,9 @@ export function findMembers(bytes: Uint8Array, names: readonly string[]): Reques
   const wanted = new Map(names.map((name) => [folded(name), name]));
   let at = bytes.indexOf(LEFT_BRACE) + 1;
   if (at === 0 || !isBlank(bytes, 0, at - 1)) throw invalid("The body is not a JSON object.");
-  let isEmpty = true;
   for (;;) {
-    const quote = bytes.indexOf(QUOTE, at);
-    const close = bytes.indexOf(RIGHT_BRACE, at);
-    if (quote < 0 || (close >= 0 && close < quote)) return { spans, close, isEmpty };
-    isEmpty = false;
+    const quote = skipBlank(bytes, at);
+    if (bytes[quote] !== QUOTE) return { spans, close: quote };
     const nameEnd = endOfString(bytes, quote);
     const name = JSON.parse(textOf(bytes, quote, nameEnd)) as string;
     const start = skipBlank(bytes, skipBlank(bytes, nameEnd) + 1);
@@ -55,7 +50,7 @@ export function findMembers(bytes: Uint8Array, names: readonly string[]): Reques
       spans.set(name, { start, end });
     }
     at = skipBlank(bytes, end);
-    if (bytes[at] !== COMMA) return { spans, close: at, isEmpty };
+    if (bytes[at] !== COMMA) return { spans, close: at };
     at++;
   }
 }

@@ -17,7 +17,9 @@ export interface LedgerHistoryParts {
 const STORE_AFTER = 4_096;
 /** Entries that take more than a second to read. */
 const LONG = 250_000;
-const MEANT = /"action":"(?:token\.|task\.dispatch"|tool\.call|model\.call")/;
+const MEANT = /"action":"(?:token\.|task\.dispatch"|tool\.call|model\.call|model\.count")/;
+/** What callers make outside of tasks: an intent, and an outcome that a dead process leaves open. */
+const CALLS: ReadonlySet<string | undefined> = new Set(["tool.call", "model.call", "model.count"]);
 
 /** What an entry says, as it is stored or as it was appended. */
 type HistoryEntry = {
@@ -120,7 +122,7 @@ export class LedgerHistory {
       else if (phase === "outcome" && this.#openTasks.get(task) === ref) this.#openTasks.delete(task);
       return;
     }
-    if (action === "tool.call" || action === "model.call") {
+    if (CALLS.has(action)) {
       // A task's calls are found with the task.
       if (phase === "intent" && task === undefined) this.#openCalls.add(seq);
       else if (phase === "outcome" && ref !== undefined) this.#openCalls.delete(ref);

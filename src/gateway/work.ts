@@ -1,6 +1,7 @@
 import type { Config } from "../config/config.ts";
 import { openConnectors } from "../connectors/open.ts";
 import { ModelCalls } from "../dialects/model-calls.ts";
+import { TokenCounts } from "../dialects/token-counts.ts";
 import { openDirectCalls } from "../gate/direct/open.ts";
 import type { ConnectionPlan } from "../http/connections/plan.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "../limits/request-plan.ts";
@@ -75,7 +76,10 @@ export async function openWork(
   const { tasks } = openedTasks;
   const modelCalls = new ModelCalls({
     ...{ db, ledger, budgets, workspaces, agents, modelGateway, estimates, direct, clock, ids, log },
-    scheduler: tasks.scheduler,
+    ...{ instance, scheduler: tasks.scheduler },
+  });
+  const tokenCounts = new TokenCounts({
+    ...{ ledger, workspaces, agents, modelGateway, direct, clock, log, instance },
   });
   tools.calls.askThrough(openedTasks.calls);
   const { schedules, runs } = openSchedules({
@@ -85,6 +89,7 @@ export async function openWork(
   return {
     modelGateway,
     modelCalls,
+    tokenCounts,
     forgetting,
     embedding,
     vault,

@@ -44,7 +44,7 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties>
   /** Never refused because of the request limit. */
   readonly urgent?: true;
   readonly body?: Body;
-  /** Reads the body as JSON whose bytes the handler needs too. It MUST release them. */
+  /** Reads the body as JSON whose bytes the handler needs too, until it has returned. */
   readonly raw?: true;
   /** Its clients are existing programs: they may send their secret as `x-api-key`, and get errors in this form. */
   readonly client?: ClientForm;
@@ -132,22 +132,22 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       const raw = spec.raw && (await readRawJson(request, reading));
       // The rights are checked again, because a body may take minutes to arrive.
       const asked = (body || raw) && call.requireRights();
-      if (asked)
-        await asked.catch((error: unknown) => {
-          raw?.release();
-          throw error;
+      try {
+        if (asked) await asked;
+        if (spec.slow) server?.timeout(request, 0);
+        const made = await handle({
+          call,
+          params,
+          request,
+          body: body ? body.parse(given) : (undefined as Static<Body>),
+          raw,
+          query: query.parse(readQuery(request.url, querySchema)) as Static<TObject<Query>>,
         });
-      if (spec.slow) server?.timeout(request, 0);
-      const made = await handle({
-        call,
-        params,
-        request,
-        body: body ? body.parse(given) : (undefined as Static<Body>),
-        raw,
-        query: query.parse(readQuery(request.url, querySchema)) as Static<TObject<Query>>,
-      });
-      reply = "stream" in made ? made : endpoints.answers.reply({ workspaceId, requestId, request }, made);
-      return reply;
+        reply = "stream" in made ? made : endpoints.answers.reply({ workspaceId, requestId, request }, made);
+        return reply;
+      } finally {
+        raw?.release();
+      }
     });
     const headers: Record<string, string> = callHeaders({
       requestId,

@@ -46,8 +46,8 @@ export interface ModelGateway {
   open(policy: () => TierPolicy, tier: number, workspaceId: number): readonly OpenModel[];
   /**
    * As `open`, for clients that speak a provider's dialect and name their model or tier themselves. Only models whose
-   * provider speaks the dialect, in the order to try them.
-   * @throws Problem 403 `model_forbidden`, `tier_forbidden`, 400 `unsupported_parameter` if none of them speaks it
+   * provider speaks the dialect, in the order to try them; empty if none does.
+   * @throws Problem 403 `model_forbidden`, `tier_forbidden`
    */
   openNative(policy: () => TierPolicy, target: ModelTarget, dialect: Dialect): readonly NativeModel[];
   /**
@@ -112,11 +112,6 @@ export async function createModelGateway(
         const endpoint = providerOf(id).native(dialect);
         return endpoint ? [{ id, endpoint }] : [];
       });
-      if (spoken.length === 0) {
-        throw new Problem("unsupported_parameter", "The model's provider does not speak this API.", {
-          errors: [{ path: "/model", message: "its provider does not speak this API" }],
-        });
-      }
       return spoken.map(({ id, endpoint }) => ({
         id,
         name: ownName(id),

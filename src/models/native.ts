@@ -49,9 +49,6 @@ const MOST_BYTES: Readonly<Record<Dialect, number>> = {
   embeddings: 64 * MIB,
 };
 
-/** Sent unless the client names a version. */
-const ANTHROPIC_VERSION = "2023-06-01";
-
 /** Null if the provider does not speak the dialect. */
 export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): NativeEndpoint | null {
   const { kind, apiKey, headers = {} } = config;
@@ -70,12 +67,24 @@ export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): Native
   };
 }
 
+/** Shorter values of headers are no secrets, and may be words. */
+const LEAST_SECRET = 8;
+
+/** A text of a provider without its URL and the credentials that were sent to it. */
+function withoutSecrets({ url, headers }: NativeEndpoint, text: string): string {
+  const secrets = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
+  const hidden = [url, new URL(url).host, ...secrets].filter(({ length }) => length >= LEAST_SECRET);
+  return hidden.reduce((masked, each) => masked.replaceAll(each, "[redacted]"), text);
+}
+
 function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** A request in a provider's own dialect. */
 export interface NativeRequest {
+  /** What follows the endpoint's URL: a path below it, or a query. */
+  readonly suffix: string;
   readonly body: Uint8Array<ArrayBuffer>;
   /** The client's headers that pass on. The provider's own win. */
   readonly headers: Readonly<Record<string, string>>;
@@ -90,7 +99,7 @@ export interface NativeRequest {
  */
 export async function sendNative(
   endpoint: NativeEndpoint,
-  { body, headers, signal, workspaceId }: NativeRequest,
+  { suffix, body, headers, signal, workspaceId }: NativeRequest,
   timeoutMs: number,
   clock: Clock,
 ): Promise<NativeAnswer> {
@@ -100,12 +109,12 @@ export async function sendNative(
   // Once the answer is there, `read` throws the reason.
   timedOut.catch(() => {});
   try {
-    const opening = request(endpoint, headers, body, either);
+    const opening = request({ ...endpoint, url: endpoint.url + suffix }, headers, body, either);
     // If the timeout wins the race, the later rejection of the request must not surface as unhandled.
     opening.catch(() => {});
     const response = await Promise.race([opening, timedOut]);
     silence.pause();
-    return new NativeAnswer(response, silence, new Inflow(clock, workspaceId), endpoint.mostBytes);
+    return new NativeAnswer(response, endpoint, silence, new Inflow(clock, workspaceId));
   } catch (error) {
     silence.end();
     throw silence.reason(error);
@@ -119,8 +128,7 @@ async function request(
   signal: AbortSignal,
 ): Promise<Response> {
   await openFilesReserve.untilRoom(signal);
-  const headers: Record<string, string> = { ...passed, "content-type": "application/json", ...own };
-  if (own["x-api-key"] !== undefined) headers["anthropic-version"] ??= ANTHROPIC_VERSION;
+  const headers = { ...passed, "content-type": "application/json", ...own };
   const options = { method: "POST", body, signal, redirect: "error" } as const;
   return requireUncompressed(await fetch(url, { ...options, ...uncompressed(headers) }));
 }
@@ -129,6 +137,8 @@ async function request(
 export class NativeAnswer {
   readonly status: number;
   readonly headers: Headers;
+  /** Masks the provider's URL and the credentials that were sent to it. */
+  readonly hide: (text: string) => string;
   readonly #reader:
     | { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<void> }
     | undefined;
@@ -140,8 +150,14 @@ export class NativeAnswer {
 
   readonly #mostBytes: number;
 
-  constructor({ status, headers, body }: Response, silence: SilenceTimer, inflow: Inflow, mostBytes: number) {
-    this.#mostBytes = mostBytes;
+  constructor(
+    { status, headers, body }: Response,
+    endpoint: NativeEndpoint,
+    silence: SilenceTimer,
+    inflow: Inflow,
+  ) {
+    this.hide = (text) => withoutSecrets(endpoint, text);
+    this.#mostBytes = endpoint.mostBytes;
     this.status = status;
     this.headers = headers;
     this.#reader = body?.getReader();

@@ -5,7 +5,7 @@ import { dataOf, EventSplitter, eventsIn } from "../../src/dialects/pass/events.
 const event = fc
   .tuple(
     fc.array(fc.stringMatching(/^[ -~é]{0,20}$/), { minLength: 1, maxLength: 3 }),
-    fc.constantFrom("\n", "\r\n"),
+    fc.constantFrom("\n", "\r\n", "\r"),
   )
   .map(([lines, newline]) => ({
     text: `${lines.map((line) => `data: ${line}`).join(newline)}${newline}${newline}`,
@@ -26,9 +26,9 @@ test("events come out as they came in, wherever the stream is cut", () => {
         const whole = splitter.add(bytes.subarray(from, places[index + 1] ?? from));
         for (const each of eventsIn(whole)) found.push(each.toString());
       }
-      expect(found).toEqual(events.map(({ text }) => text));
+      expect(found.join("") + splitter.end().toString()).toBe(bytes.toString());
+      // A stream that is cut between CR and LF has the LF at the start of the next event.
       expect(found.map((each) => dataOf(Buffer.from(each)))).toEqual(events.map(({ data }) => data));
-      expect(splitter.end().toString()).toBe(unfinished);
     }),
   );
 });

@@ -2,6 +2,7 @@ import type { DialectApi } from "../dialect.ts";
 import { field, parsedOrNothing } from "../json.ts";
 import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
 import { readChatRequest } from "./request.ts";
+import { chatTextBytes } from "./text-bytes.ts";
 import { chatUsage } from "./usage.ts";
 
 /** OpenAI's Chat Completions. */
@@ -9,7 +10,11 @@ export const CHAT: DialectApi = {
   dialect: "chat_completions",
   answersInTokens: true,
   read: readChatRequest,
-  usageOf: (answer) => chatUsage(field(parsedOrNothing(answer), "usage")),
+  usageOf(answer) {
+    const value = parsedOrNothing(answer);
+    const textBytes = value === undefined ? undefined : chatTextBytes(value);
+    return { reported: chatUsage(field(value, "usage")), textBytes };
+  },
   passedHeaders: () => ({}),
   errorBody: openAiError,
   errorEvent: openAiErrorEvent,

@@ -41,6 +41,16 @@ export class MergedCompletion {
     return choices.length > 0 && choices.every(({ finishReason }) => finishReason !== null);
   }
 
+  /** Bytes of the texts that the model has written. */
+  get textBytes(): number {
+    let bytes = 0;
+    for (const { texts, toolCalls } of this.#choices.values()) {
+      for (const text of texts.values()) bytes += Buffer.byteLength(text);
+      for (const { name, arguments: input } of toolCalls.values()) bytes += Buffer.byteLength(name + input);
+    }
+    return bytes;
+  }
+
   /** @param chunk undefined if it could not be read */
   add(chunk: unknown): void {
     const choices = field(chunk, "choices") ?? [];

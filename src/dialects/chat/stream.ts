@@ -1,15 +1,13 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
-import { field, parsedOrNothing } from "../json.ts";
-import { allData, dataOf } from "../pass/events.ts";
+import { field, parsedAll, parsedOrNothing } from "../json.ts";
+import { BATCH_CHARACTERS, dataBatches, dataOf } from "../pass/events.ts";
 import { MergedCompletion } from "./merge.ts";
 import { chatUsage } from "./usage.ts";
 
 const USAGE = '"usage"';
 const ERROR = '"error"';
 const DONE = "[DONE]";
-/** Characters of the chunks that are put together without a pause. */
-const BATCH_CHARACTERS = 64 * 1024;
 const LEFT_BRACE = 0x7b;
 const COLON = 0x3a;
 
@@ -34,7 +32,7 @@ export class ChatStreamReader implements StreamReader {
 
   read(event: Buffer): EventFate {
     const data = dataOf(event);
-    if (data === DONE) return "end";
+    if (isDone(data)) return "end";
     const chunk = parsedOrNothing(data);
     if (field(chunk, "error")) return "error";
     const usage = chatUsage(field(chunk, "usage"));
@@ -47,30 +45,15 @@ export class ChatStreamReader implements StreamReader {
 
   async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
     const completion = new MergedCompletion();
-    for (const batch of batchesOf(allData(events))) {
-      for (const chunk of parsedAll(batch)) completion.add(chunk);
+    for (const batch of dataBatches(events)) {
+      const chunks = batch.filter((data) => data !== "" && !isDone(data));
+      for (const chunk of parsedAll(chunks)) completion.add(chunk);
       const wait = pause(BATCH_CHARACTERS);
       if (wait) await wait;
     }
-    const { isExact, isWhole } = completion;
-    return { text: isExact ? JSON.stringify(completion) : events.toString(), isWhole };
+    const { isExact, isWhole, textBytes } = completion;
+    return { text: isExact ? JSON.stringify(completion) : events.toString(), isWhole, textBytes };
   }
-}
-
-/** Chunks that are put together without a pause. */
-function* batchesOf(data: readonly string[]): Generator<readonly string[]> {
-  let batch: string[] = [];
-  let characters = 0;
-  for (const each of data) {
-    if (each === "" || each === DONE) continue;
-    batch.push(each);
-    characters += each.length;
-    if (characters < BATCH_CHARACTERS) continue;
-    yield batch;
-    batch = [];
-    characters = 0;
-  }
-  yield batch;
 }
 
 /** Whether a chunk has its usage, and not `null` in its place as most chunks have. */
@@ -83,8 +66,6 @@ function hasUsage(events: Buffer): boolean {
   return false;
 }
 
-/** All values at once, which takes a third of the time, unless one of them is not JSON. */
-function parsedAll(texts: readonly string[]): readonly unknown[] {
-  const all = parsedOrNothing(`[${texts.join(",")}]`);
-  return Array.isArray(all) ? all : texts.map(parsedOrNothing);
+function isDone(data: string): boolean {
+  return data.trim() === DONE;
 }

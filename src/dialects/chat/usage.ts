@@ -1,22 +1,18 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
-import { field } from "../json.ts";
+import { field, tokenCount } from "../json.ts";
 
 /** The usage of a chat completion or chunk; null if there is none. */
 export function chatUsage(usage: unknown): LanguageModelV4Usage | null {
   if (typeof usage !== "object" || usage === null) return null;
-  const total = tokens(field(usage, "prompt_tokens"));
-  const cacheRead = tokens(field(field(usage, "prompt_tokens_details"), "cached_tokens"));
-  const output = tokens(field(usage, "completion_tokens"));
-  const reasoning = tokens(field(field(usage, "completion_tokens_details"), "reasoning_tokens"));
+  const total = tokenCount(field(usage, "prompt_tokens"));
+  const cacheRead = tokenCount(field(field(usage, "prompt_tokens_details"), "cached_tokens"));
+  const output = tokenCount(field(usage, "completion_tokens"));
+  const reasoning = tokenCount(field(field(usage, "completion_tokens_details"), "reasoning_tokens"));
   return {
     inputTokens: { total, cacheRead, cacheWrite: undefined, noCache: without(total, cacheRead) },
     outputTokens: { total: output, reasoning, text: without(output, reasoning) },
     raw: usage as NonNullable<LanguageModelV4Usage["raw"]>,
   };
-}
-
-function tokens(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
 function without(total: number | undefined, part: number | undefined): number | undefined {

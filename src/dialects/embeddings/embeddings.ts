@@ -10,7 +10,7 @@ export const EMBEDDINGS: DialectApi = {
   dialect: "embeddings",
   answersInTokens: false,
   read: readEmbeddingsRequest,
-  usageOf: embeddingsUsage,
+  usageOf: (answer) => ({ reported: embeddingsUsage(answer), textBytes: undefined }),
   passedHeaders: () => ({}),
   errorBody: openAiError,
   errorEvent: openAiErrorEvent,

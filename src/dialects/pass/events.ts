@@ -13,6 +13,11 @@ export class EventSplitter {
   /** Its last bytes. */
   #tail: Buffer = Buffer.alloc(0);
 
+  /** Bytes of the event that has not ended yet. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   /** @returns the events that have ended with this part, as they came; empty if none has */
   add(part: Uint8Array): Buffer {
     const bytes = Buffer.from(part.buffer, part.byteOffset, part.length);
@@ -57,9 +62,28 @@ export function dataOf(event: Buffer): string {
   return dataOfText(normalised(event.toString()).replace(/\n+$/, ""));
 }
 
-/** The data of each event, of which there may be many: 200 events in 25 µs, where one by one they took 700 µs. */
-export function allData(events: Buffer): string[] {
-  return normalised(events.toString()).split("\n\n").map(dataOfText);
+/** Characters of the events that are put together without a pause. */
+export const BATCH_CHARACTERS = 64 * 1024;
+
+/**
+ * The data of all events, in batches. For many events this takes a fraction of the time that `dataOf` takes for each:
+ * 25 µs instead of 700 µs for 200.
+ */
+export function* dataBatches(events: Buffer): Generator<readonly string[]> {
+  const text = normalised(events.toString());
+  let batch: string[] = [];
+  let batchStart = 0;
+  for (let from = 0; from < text.length; ) {
+    const blank = text.indexOf("\n\n", from);
+    const end = blank < 0 ? text.length : blank;
+    if (end > from) batch.push(dataOfText(text.slice(from, end)));
+    from = end + 2;
+    if (from - batchStart < BATCH_CHARACTERS) continue;
+    yield batch;
+    batch = [];
+    batchStart = from;
+  }
+  yield batch;
 }
 
 /** Lines end with LF, CR or both. A byte order mark at the start of a stream is no part of it. */
@@ -71,8 +95,14 @@ function normalised(text: string): string {
 function dataOfText(event: string): string {
   // Nearly every event is one line of data.
   if (event.startsWith("data:") && !event.includes("\n")) return dataOfLine(event);
-  const lines = event.split("\n").filter((line) => line.startsWith("data:"));
-  return lines.map(dataOfLine).join("\n");
+  const data: string[] = [];
+  for (let from = 0; from < event.length; ) {
+    const line = event.indexOf("\n", from);
+    const end = line < 0 ? event.length : line;
+    if (event.startsWith("data:", from)) data.push(dataOfLine(event.slice(from, end)));
+    from = end + 1;
+  }
+  return data.join("\n");
 }
 
 function dataOfLine(line: string): string {

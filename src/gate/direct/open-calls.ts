@@ -57,8 +57,8 @@ export interface LostCallsParts {
 
 /**
  * Reports the calls that were in flight when an earlier process died. It is unknown whether they were carried out,
- * and none is repeated. Each is charged, since it may have been made: a tool its price, a model what was reserved.
- * Called once, at the start.
+ * and none is repeated. Each is charged, since it may have been made: a tool its price, a model what was reserved. Only
+ * counting tokens is free. Called once, at the start.
  *
  * Which calls were open is read from entries that were verified against the signed tree: only this server can cause a call
  * to be recorded, or charged to anyone, and nobody who can write the file can hide one.
@@ -72,7 +72,7 @@ export async function reportLostCalls(
   for (const ref of [...histories.of(workspaceId).openCalls]) {
     const intent = await lists.entry(workspaceId, ref);
     if (!intent) continue;
-    const { action, actor = "system", detail, ...call } = parsedEntry(intent.bytes);
+    const { action = "tool.call", actor = "system", detail, ...call } = parsedEntry(intent.bytes);
     const { agent, tool, model, tier, request_id: requestId } = call;
     const isModel = action === "model.call";
     const cost = isModel ? detail?.reserved : detail?.price;
@@ -82,10 +82,11 @@ export async function reportLostCalls(
       : { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null };
     await db.tx(async (tx) => {
       const entry: EntryDraft = {
-        ...{ phase: "outcome", ref, action: isModel ? "model.call" : "tool.call", outcome: "failed" },
-        code: isModel ? "interrupted" : "unknown",
+        ...{ phase: "outcome", ref, action, outcome: "failed" },
+        code: action === "tool.call" ? "unknown" : "interrupted",
         ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
       };
+      if (action === "model.count") return void (await ledger.append(tx, workspaceId, entry));
       const payer = { workspaceId, agent: await agentOf(tx, workspaceId, actor, agent) };
       await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
     });

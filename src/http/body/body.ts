@@ -51,6 +51,8 @@ export interface RawBody {
   readonly bytes: Uint8Array;
   /** The bytes as parsed. */
   readonly value: unknown;
+  /** Called once if the bytes are given up because others need the room: the call MUST then end. */
+  onRefused(refused: (problem: Problem) => void): void;
   /** Gives back the memory that the bytes take from their workspace's share. May be called again. */
   release(): void;
 }
@@ -68,7 +70,12 @@ export async function readRawJson(
     const bytes = await readBytes(request, limit, body);
     const value = parseBytes(bytes, members);
     body.complete();
-    return { bytes, value, release: () => body.close() };
+    return {
+      ...{ bytes, value, release: () => body.close() },
+      onRefused(refused) {
+        body.refused = refused;
+      },
+    };
   } catch (error) {
     body.close();
     throw error;

@@ -37,7 +37,7 @@ export interface OpenBody {
    * Called once if the body is given up, because it is too slow or others need the room. By then it holds no memory.
    */
   refused: (problem: Problem) => void;
-  /** Everything has arrived, and is kept until `close`. It is no longer expected to arrive, nor given up. */
+  /** Everything has arrived, and is kept until `close`. It may still be given up when others need the room. */
   complete(): void;
   /** Releases everything it holds. */
   close(): void;
@@ -54,6 +54,7 @@ class BodyReading implements OpenBody {
   /** Bytes received since the window began. */
   progress = 0;
   refusal: Problem | null = null;
+  isComplete = false;
   refused: (problem: Problem) => void = NOBODY_TOLD;
 
   constructor(shares: BodyShares, workspaceId: number) {
@@ -70,7 +71,7 @@ class BodyReading implements OpenBody {
   }
 
   complete(): void {
-    this.#shares.complete(this);
+    this.isComplete = true;
   }
 
   close(): void {
@@ -128,11 +129,8 @@ export class BodyShares {
       const workspaces = this.#heldBy.size + (this.#heldBy.has(workspaceId) ? 0 : 1);
       if (wanted > this.#whole / workspaces)
         throw full("The server is receiving too much at once. Retry shortly.");
-      const largest = this.#largestOfMost();
-      // All of it is kept by calls that wait to be made.
-      if (!largest) throw full("The server is receiving too much at once. Retry shortly.");
       this.#giveUp(
-        largest,
+        this.#largestOfMost(),
         full("The server needed the memory for requests of other workspaces. Retry shortly."),
       );
     }
@@ -144,21 +142,22 @@ export class BodyShares {
    * The largest body of the workspace that uses most. When all memory is used, that workspace has more than an equal
    * share.
    */
-  #largestOfMost(): BodyReading | null {
+  #largestOfMost(): BodyReading {
     let most = { workspaceId: 0, held: 0 };
     for (const [workspaceId, held] of this.#heldBy) if (held > most.held) most = { workspaceId, held };
-    let largest: BodyReading | null = null;
+    let largest: BodyReading | undefined;
     for (const reading of this.#readings) {
       if (reading.workspaceId !== most.workspaceId) continue;
       if (!largest || reading.held > largest.held) largest = reading;
     }
+    if (!largest) throw new Error("no body holds the memory in use");
     return largest;
   }
 
   #look(): void {
     for (const reading of [...this.#readings]) {
       reading.looks += 1;
-      if (reading.looks < LOOKS) continue;
+      if (reading.looks < LOOKS || reading.isComplete) continue;
       if (reading.progress < LEAST_BYTES) this.#giveUp(reading, tooSlow());
       reading.looks = 0;
       reading.progress = 0;
@@ -171,21 +170,11 @@ export class BodyShares {
     reading.refused(problem);
   }
 
-  /** @see OpenBody.complete */
-  complete(reading: BodyReading): void {
-    this.#readings.delete(reading);
-    this.#endWithoutReadings();
-  }
-
   /** @see OpenBody.close */
   close(reading: BodyReading): void {
     this.#add(reading.workspaceId, -reading.held);
     reading.held = 0;
     this.#readings.delete(reading);
-    this.#endWithoutReadings();
-  }
-
-  #endWithoutReadings(): void {
     if (this.#readings.size > 0) return;
     this.#endLooks?.();
     this.#endLooks = null;

@@ -1,18 +1,36 @@
 import { Elysia } from "elysia";
+import Type, { type TObject } from "typebox";
+import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { CHAT } from "../../dialects/chat/chat.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
 import { EMBEDDINGS } from "../../dialects/embeddings/embeddings.ts";
-import { AGENT_HEADER, type ModelAnswer, type ModelCalls } from "../../dialects/model-calls.ts";
+import { MESSAGES } from "../../dialects/messages/messages.ts";
+import type { ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
+import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
+import type { Call } from "../../gate/call.ts";
+import type { Reply } from "../answer/answer.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
 
 export interface DialectRouteParts {
   readonly modelCalls: ModelCalls;
+  readonly tokenCounts: TokenCounts;
 }
 
+/** Sent by Anthropic's clients. No other part of a query is accepted or passes on. */
+const BETA_QUERY = Type.Object(
+  { beta: Type.Optional(Type.Boolean({ description: "Passes on to the provider." })) },
+  { additionalProperties: false },
+);
+const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
+
 /** Models in the APIs that existing clients know. */
-export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: DialectRouteParts) {
-  const route = (api: DialectApi, operationId: string, summary: string) =>
+export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCounts }: DialectRouteParts) {
+  const relayFor =
+    ({ caller: { workspaceId }, requestId }: Call, request: Request): Relay =>
+    (whole) =>
+      endpoints.answers.relay({ workspaceId, requestId, request }, new Blob([whole]).stream());
+  const route = (api: DialectApi, operationId: string, summary: string, query = NO_QUERY) =>
     endpoint(
       endpoints,
       {
@@ -20,45 +38,71 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: Dialec
         counted: "later",
         raw: true,
         client: clientForm(api.errorBody),
-        headers: { [AGENT_HEADER]: "The agent that a token without one acts as; needs `tasks:write` too." },
+        headers: AGENT_HEADERS,
+        query,
         slow: true,
         streams: "The dialect's own events.",
         status: 200,
       },
-      async ({ call, raw, request }) => {
+      async ({ call, raw, query: { beta }, request }) => {
         if (!raw) throw new Error("the body was not read");
-        const { bytes, value, release } = raw;
         const { headers, signal } = request;
-        try {
-          const answer = await modelCalls.run(call, { api, bytes, value, headers, signal });
-          const { requestId, caller } = call;
-          const answered = { workspaceId: caller.workspaceId, requestId, request };
-          return reply(answer, (whole) => endpoints.answers.relay(answered, new Blob([whole]).stream()));
-        } finally {
-          release();
-        }
+        const client = { api, ...raw, headers, query: queryFor(beta), signal };
+        return reply(await modelCalls.run(call, client), relayFor(call, request));
       },
     );
   const chat = route(CHAT, "chat_completions", "OpenAI Chat Completions: any model that the caller may use");
+  const messagesSummary = "Anthropic Messages: any model that the caller may use";
+  const messages = route(MESSAGES, "messages", messagesSummary, BETA_QUERY);
+  const count = endpoint(
+    endpoints,
+    {
+      ...{ action: "model.count", scope: "models:call", tag: "Model calls" },
+      summary: "Count the tokens of a request in Anthropic's form; free",
+      raw: true,
+      client: clientForm(MESSAGES.errorBody),
+      headers: AGENT_HEADERS,
+      query: BETA_QUERY,
+      slow: true,
+      status: 200,
+    },
+    async ({ call, raw, query: { beta }, request }) => {
+      if (!raw) throw new Error("the body was not read");
+      const { headers, signal } = request;
+      const client = { api: MESSAGES, ...raw, headers, query: queryFor(beta), signal };
+      return countReply(await tokenCounts.run(call, client), relayFor(call, request));
+    },
+  );
   const embeddings = route(EMBEDDINGS, "embeddings", "OpenAI Embeddings");
   return new Elysia({ prefix: "/v1" })
     .post("/chat/completions", chat.handle, chat.hook)
-    .post("/embeddings", embeddings.handle, embeddings.hook);
+    .post("/embeddings", embeddings.handle, embeddings.hook)
+    .post("/messages", messages.handle, messages.hook)
+    .post("/messages/count_tokens", count.handle, count.hook);
 }
+
+function countReply(count: TokenCount, relay: Relay): StreamReply | Reply {
+  if ("answer" in count) return reply(count.answer, relay);
+  const headers = { "gatehouse-usage": "estimated" };
+  return { status: 200, body: { input_tokens: count.estimated }, headers };
+}
+
+/** What passes on of a client's query. */
+function queryFor(beta: unknown): string {
+  return beta === true ? "?beta=true" : "";
+}
+
+/** Sends a long answer as its client reads it. */
+type Relay = (whole: Uint8Array<ArrayBuffer>) => ReadableStream<Uint8Array>;
 
 /** Longer answers take a place in the memory for long answers until their client has read them. */
 const SHORT_ANSWER = 64 * 1024;
 
-/** @param relay sends a long answer as its client reads it */
-function reply(
-  { status, contentType, model, intent, body }: ModelAnswer,
-  relay: (whole: Uint8Array<ArrayBuffer>) => ReadableStream<Uint8Array>,
-): StreamReply {
+function reply({ contentType, model, intent, body }: ModelAnswer, relay: Relay): StreamReply {
   const isShort = body instanceof ReadableStream || body.length <= SHORT_ANSWER;
   return {
     stream: (headers) =>
       new Response(isShort ? body : relay(body), {
-        status,
         headers: {
           ...headers,
           "content-type": contentType,

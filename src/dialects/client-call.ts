@@ -1,0 +1,53 @@
+import type { Agent } from "../access/agents.ts";
+import { Problem } from "../base/errors.ts";
+import { interrupted } from "../gate/direct/refusals.ts";
+import { CallInterruption, type RunningCalls } from "../gate/direct/running-calls.ts";
+
+export interface ClientCallParts {
+  readonly workspaceId: number;
+  readonly agent: Agent | null;
+  /** Aborts when the client leaves. */
+  readonly signal: AbortSignal;
+  /** Called with what to do if the request is given up because others need its memory. */
+  onRefused(refused: (problem: Problem) => void): void;
+}
+
+/** A client's call in progress, which ends when the client leaves or Gatehouse stops it. MUST be left. */
+export class ClientCall {
+  /** Ends the call, whatever it is doing. */
+  readonly abort = new AbortController();
+  /** Aborts when the call must not begin any more; includes `abort`. */
+  readonly wait: AbortSignal;
+  readonly #agent: Agent | null;
+  readonly #leave: () => void;
+
+  constructor(running: RunningCalls, { workspaceId, agent, signal, onRefused }: ClientCallParts) {
+    const { abort } = this;
+    const wait = new AbortController();
+    this.wait = AbortSignal.any([abort.signal, wait.signal]);
+    this.#agent = agent;
+    const leaves = () => abort.abort();
+    signal.addEventListener("abort", leaves, { once: true });
+    if (signal.aborted) leaves();
+    onRefused((problem) => abort.abort(problem));
+    const unregister = running.add({ workspaceId, agentId: agent?.id ?? null, abort, wait });
+    this.#leave = () => {
+      signal.removeEventListener("abort", leaves);
+      unregister();
+    };
+  }
+
+  /** May be called again. */
+  leave(): void {
+    this.#leave();
+  }
+
+  /** What to throw for an error: the refusal, if the error comes from the call having been ended. */
+  refusal(error: unknown): unknown {
+    const { aborted, reason } = this.wait;
+    if (!aborted || error instanceof Problem) return error;
+    if (reason instanceof Problem) return reason;
+    if (reason instanceof CallInterruption) return interrupted(reason, this.#agent);
+    return new Problem("client_closed", "The client closed the connection before it was answered.");
+  }
+}

@@ -1,0 +1,48 @@
+import type { Agent } from "../access/agents.ts";
+import { Problem } from "../base/errors.ts";
+import type { Call } from "../gate/call.ts";
+import type { ModelGateway, NativeModel } from "../models/gateway.ts";
+import { CallPolicy, type CallPolicyParts } from "./call-policy.ts";
+import { callingAgent } from "./calling-agent.ts";
+import type { DialectRequest } from "./dialect.ts";
+import type { ClientRequest } from "./model-calls.ts";
+
+/** What a client's request leads to. */
+export interface ClientRoute {
+  readonly agent: Agent | null;
+  readonly request: DialectRequest;
+  readonly policy: CallPolicy;
+  /** The models that speak the client's dialect, in the order to try them. */
+  readonly models: readonly NativeModel[];
+}
+
+/**
+ * Reads a client's request and finds the models that it may call.
+ * @throws Problem 400, 403, 404 or 422: nothing may be sent
+ */
+export async function findRoute(
+  parts: CallPolicyParts & { readonly modelGateway: ModelGateway },
+  call: Call,
+  client: ClientRequest,
+): Promise<ClientRoute> {
+  const { modelGateway, agents } = parts;
+  const agent = await callingAgent(agents, call, client.headers);
+  const request = client.api.read(client.bytes, client.value);
+  const target = modelGateway.names.resolve(request.model);
+  if (!target) throw unknownModel(request.model);
+  call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });
+  const policy = new CallPolicy(parts, call.caller.workspaceId, agent);
+  const models = modelGateway.openNative(() => policy.current, target, client.api.dialect);
+  return { agent, request, policy, models };
+}
+
+function unknownModel(name: string): Problem {
+  const shown = JSON.stringify(name.slice(0, 200));
+  return new Problem(
+    "model_not_found",
+    `There is no model, tier or alias ${shown}. GET /v1/models lists them.`,
+    {
+      errors: [{ path: "/model", message: "must be the name of a model, a tier or an alias" }],
+    },
+  );
+}

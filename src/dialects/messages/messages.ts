@@ -1,0 +1,32 @@
+import { anthropicError } from "../anthropic-errors.ts";
+import type { DialectApi } from "../dialect.ts";
+import { field, parsedOrNothing } from "../json.ts";
+import { readMessagesRequest } from "./request.ts";
+import { messageTextBytes } from "./text-bytes.ts";
+import { messagesUsage } from "./usage.ts";
+
+/** Sent unless the client names a version. Without one, Anthropic refuses every request. */
+const DEFAULT_VERSION = "2023-06-01";
+
+/** Anthropic's Messages. */
+export const MESSAGES: DialectApi = {
+  dialect: "messages",
+  answersInTokens: true,
+  read: readMessagesRequest,
+  usageOf(answer) {
+    const value = parsedOrNothing(answer);
+    const textBytes = value === undefined ? undefined : messageTextBytes(field(value, "content"));
+    return { reported: messagesUsage(field(value, "usage")), textBytes };
+  },
+  passedHeaders(headers) {
+    const beta = headers.get("anthropic-beta");
+    return {
+      "anthropic-version": headers.get("anthropic-version") ?? DEFAULT_VERSION,
+      ...(beta === null ? {} : { "anthropic-beta": beta }),
+    };
+  },
+  errorBody: anthropicError,
+  // There is no `message_stop` after it, so the answer is not taken for whole.
+  errorEvent: (problem, requestId) =>
+    `event: error\ndata: ${JSON.stringify(anthropicError(problem, requestId))}\n\n`,
+};

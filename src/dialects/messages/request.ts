@@ -1,0 +1,29 @@
+import { invalidField } from "../../base/errors.ts";
+import type { DialectRequest } from "../dialect.ts";
+import { countOf, field, textBytesOf } from "../json.ts";
+import { edited, findMembers } from "../request-bytes.ts";
+import { MessagesStreamReader } from "./stream.ts";
+
+/** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
+export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectRequest {
+  const { spans } = findMembers(bytes, ["model", "stream"]);
+  const model = field(value, "model");
+  const stream = field(value, "stream");
+  const named = spans.get("model");
+  if (typeof model !== "string" || !named) throw invalidField("/model", "must be the name of a model");
+  if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
+    throw invalidField("/stream", "must be true or false");
+  }
+  return {
+    model,
+    isStream: stream === true,
+    size: {
+      bytes: bytes.length,
+      textBytes: textBytesOf(value),
+      answers: 1,
+      mostTokens: countOf(field(value, "max_tokens")),
+    },
+    bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }]),
+    readStream: () => new MessagesStreamReader(),
+  };
+}

@@ -1,0 +1,63 @@
+import type { LanguageModelV4Usage } from "@ai-sdk/provider";
+import { field, tokenCount } from "../json.ts";
+
+/** The usage of a message; null if there is none. `input_tokens` excludes what was written to the cache or read from it. */
+export function messagesUsage(usage: unknown): LanguageModelV4Usage | null {
+  if (typeof usage !== "object" || usage === null) return null;
+  const { input: noCache, output } = countsOf(usage);
+  const cacheRead = tokenCount(field(usage, "cache_read_input_tokens"));
+  const cacheWrite = tokenCount(field(usage, "cache_creation_input_tokens"));
+  const total = noCache === undefined ? undefined : noCache + (cacheRead ?? 0) + (cacheWrite ?? 0);
+  const reasoning = tokenCount(field(field(usage, "output_tokens_details"), "thinking_tokens"));
+  const text = output === undefined ? undefined : Math.max(0, output - (reasoning ?? 0));
+  return {
+    inputTokens: { total, noCache, cacheRead, cacheWrite },
+    outputTokens: { total: output, reasoning, text },
+    raw: usage as NonNullable<LanguageModelV4Usage["raw"]>,
+  };
+}
+
+/** Adds a later report to an earlier one. Counts are cumulative: each that is present replaces the one before. */
+export function addUsage(before: Record<string, unknown>, usage: unknown): void {
+  if (typeof usage !== "object" || usage === null) return;
+  for (const [name, value] of Object.entries(usage)) if (value !== null) before[name] = value;
+}
+
+interface Counts {
+  readonly input: number | undefined;
+  readonly output: number | undefined;
+}
+
+/**
+ * The tokens of the model itself. Where a message took several requests (`iterations`), the counts at the top leave
+ * out those that compacted the conversation, unless another model answered in its place.
+ */
+function countsOf(usage: object): Counts {
+  const given = field(usage, "iterations");
+  const iterations: readonly unknown[] = Array.isArray(given) ? given : [];
+  const isFallback = iterations.some((each) => field(each, "type") === "fallback_message");
+  const own = iterations.filter((each) => OWN.has(field(each, "type")));
+  if (isFallback || own.length === 0) return countsIn(usage);
+  const counts = own.map(countsIn);
+  return {
+    input: sumOf(counts.map(({ input }) => input)),
+    output: sumOf(counts.map(({ output }) => output)),
+  };
+}
+
+const OWN: ReadonlySet<unknown> = new Set(["compaction", "message"]);
+
+function countsIn(usage: unknown): Counts {
+  return {
+    input: tokenCount(field(usage, "input_tokens")),
+    output: tokenCount(field(usage, "output_tokens")),
+  };
+}
+
+/** Undefined if one of the counts is. */
+function sumOf(counts: readonly (number | undefined)[]): number | undefined {
+  return counts.reduce(
+    (sum, count) => (sum === undefined || count === undefined ? undefined : sum + count),
+    0,
+  );
+}

@@ -1,0 +1,175 @@
+import { estimateTokens } from "../agents/model/usage.ts";
+import { ByteBlocks } from "../base/byte-blocks.ts";
+import type { Clock } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Call } from "../gate/call.ts";
+import type { DirectCallRecords } from "../gate/direct/open.ts";
+import { beginCall } from "../gate/direct/open-calls.ts";
+import { CallInterruption } from "../gate/direct/running-calls.ts";
+import { lateDraft } from "../gate/direct/settle-direct.ts";
+import type { EntryDraft } from "../ledger/entry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { ModelGateway, NativeModel } from "../models/gateway.ts";
+import type { NativeRequest } from "../models/native.ts";
+import { StoreUnavailable } from "../store/db.ts";
+import type { CallPolicyParts } from "./call-policy.ts";
+import { ClientCall } from "./client-call.ts";
+import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import { type ClientRoute, findRoute } from "./find-route.ts";
+import { field, parsedOrNothing, tokenCount } from "./json.ts";
+import { type ClientRequest, exhausted, type ModelAnswer, sentHeaders } from "./model-calls.ts";
+
+export interface TokenCountsParts extends CallPolicyParts {
+  readonly modelGateway: ModelGateway;
+  readonly direct: Pick<DirectCallRecords, "running" | "late">;
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** This Gatehouse's id, which its requests carry. */
+  readonly instance: string;
+}
+
+/** The tokens of a request: as its provider counts them, or estimated if the provider's API cannot count. */
+export type TokenCount = { readonly answer: ModelAnswer } | { readonly estimated: number };
+
+type CountEnd =
+  | { readonly status: "succeeded"; readonly output: Buffer<ArrayBuffer> }
+  | { readonly status: "failed"; readonly failure: AttemptFailure }
+  | { readonly status: "cancelled"; readonly code: string | undefined; readonly error: unknown };
+
+/** The path below an endpoint of Messages. */
+const PATH = "/count_tokens";
+
+/**
+ * Counts the tokens of requests that clients do not send yet. The prompt leaves the house as it does with a call, so the
+ * same policy counts, and intent and outcome are recorded. Nothing is charged.
+ */
+export class TokenCounts {
+  readonly #parts: TokenCountsParts;
+
+  constructor(parts: TokenCountsParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws Problem; nothing was sent, or the outcome of what was sent is on disk */
+  async run(call: Call, client: ClientRequest): Promise<TokenCount> {
+    const route = await findRoute(this.#parts, call, client);
+    route.policy.refuseEnded();
+    if (route.models.length === 0) return { estimated: estimateTokens(route.request.size.textBytes) };
+    const { workspaceId } = call.caller;
+    const { agent } = route;
+    const open = new ClientCall(this.#parts.direct.running, { workspaceId, agent, ...client });
+    try {
+      return { answer: await this.#tryEach(call, client, route, open) };
+    } catch (error) {
+      throw open.refusal(error);
+    } finally {
+      open.leave();
+    }
+  }
+
+  async #tryEach(
+    call: Call,
+    client: ClientRequest,
+    route: ClientRoute,
+    open: ClientCall,
+  ): Promise<ModelAnswer> {
+    const failures: AttemptFailure[] = [];
+    for (const [index, model] of route.models.entries()) {
+      const next = index === 0 ? call : call.again();
+      const result = await this.#try(next, client, route, open, model, index + 1);
+      if (!("reason" in result)) return result;
+      open.wait.throwIfAborted();
+      failures.push(result);
+      if (!result.retryable) break;
+    }
+    throw exhausted(failures);
+  }
+
+  async #try(
+    call: Call,
+    client: ClientRequest,
+    { request, policy }: ClientRoute,
+    open: ClientCall,
+    model: NativeModel,
+    attempt: number,
+  ): Promise<ModelAnswer | AttemptFailure> {
+    const { modelGateway, clock } = this.#parts;
+    const { workspaceId } = call.caller;
+    const leaveSlot = await modelGateway.enter(model.id, workspaceId, open.wait);
+    try {
+      call.about({ model: model.id, detail: { dialect: client.api.dialect, attempt } });
+      // Only the first attempt keeps the request: it is the same for all of them.
+      const input = attempt === 1 ? Buffer.from(client.bytes).toString() : undefined;
+      const intent = await beginCall(call, input, null, async (tx) => void (await policy.admit(tx)));
+      const began = clock.monotonic();
+      const headers = sentHeaders(client, call, this.#parts.instance);
+      const end = await this.#send(client, open, model, {
+        ...{ body: request.bytesFor(model.name), workspaceId, headers },
+      });
+      await this.#settle(call, intent, began, end);
+      if (end.status === "failed") return end.failure;
+      if (end.status === "cancelled") throw end.error;
+      return { contentType: "application/json", model: model.id, intent, body: end.output };
+    } finally {
+      leaveSlot();
+    }
+  }
+
+  /** Never rejects. */
+  async #send(
+    { query }: ClientRequest,
+    { abort: { signal } }: ClientCall,
+    model: NativeModel,
+    sent: Pick<NativeRequest, "body" | "workspaceId" | "headers">,
+  ): Promise<CountEnd> {
+    try {
+      const answer = await model.send({ ...sent, suffix: PATH + query, signal });
+      if (answer.status !== 200) return { status: "failed", failure: await refusedFailure(answer) };
+      const blocks = new ByteBlocks();
+      for (let part = await answer.read(); part; part = await answer.read()) blocks.add(part);
+      return { status: "succeeded", output: blocks.joined() };
+    } catch (error) {
+      if (!signal.aborted) return { status: "failed", failure: thrownFailure(error) };
+      const { reason } = signal;
+      const code = reason instanceof CallInterruption ? reason.code : undefined;
+      return { status: "cancelled", code, error };
+    }
+  }
+
+  /** @throws Problem 503 `ledger_unavailable` if the outcome cannot be recorded: the answer is withheld */
+  async #settle(call: Call, intent: number, began: number, end: CountEnd): Promise<void> {
+    const { ledger, clock, log, direct } = this.#parts;
+    const { workspaceId } = call.caller;
+    const ended = clock.monotonic();
+    const entry = outcomeOf(call, intent, Math.round(ended - began), end);
+    try {
+      await ledger.record(workspaceId, entry);
+    } catch (error) {
+      log.error("a count of tokens is withheld, because its outcome cannot be recorded", { intent, error });
+      if (error instanceof StoreUnavailable) {
+        const write = () => ledger.record(workspaceId, lateDraft(entry, clock.monotonic() - ended));
+        direct.late.keep({ intent, write: async () => void (await write()) });
+      }
+      throw new Problem(
+        "ledger_unavailable",
+        "The evidence ledger cannot be written, so the answer is withheld.",
+      );
+    }
+  }
+}
+
+function outcomeOf(call: Call, intent: number, durationMs: number, end: CountEnd): EntryDraft {
+  const code =
+    end.status === "failed" ? end.failure.reason : end.status === "cancelled" ? end.code : undefined;
+  const draft = call.draft(end.status, code);
+  const output = end.status === "succeeded" ? end.output.toString() : undefined;
+  const counted =
+    output === undefined ? undefined : tokenCount(field(parsedOrNothing(output), "input_tokens"));
+  return {
+    ...draft,
+    ...{ phase: "outcome", ref: intent, output },
+    detail: { ...draft.detail, duration_ms: durationMs, counted_tokens: counted },
+  };
+}

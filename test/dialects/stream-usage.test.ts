@@ -1,0 +1,35 @@
+/** The usage of streams whose events are much longer than the texts in them. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type DialectStage, openDialectStage } from "./support.ts";
+
+let stage: DialectStage;
+beforeAll(async () => {
+  stage = await openDialectStage();
+});
+afterAll(() => stage.stop());
+
+const WORDS = Array.from({ length: 200 }, () => "a ");
+
+async function lastDetail() {
+  const response = await fetch(`${stage.gateway.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${stage.clerk}` },
+    body: JSON.stringify({ model: "up/any", stream: true, messages: [{ role: "user", content: "hi" }] }),
+  });
+  await response.text();
+  return (await stage.entries()).at(-1)?.detail;
+}
+
+test("a stream of one token an event is charged by what the provider reports", async () => {
+  stage.upstream.script("any", { chunks: WORDS, usage: { prompt_tokens: 4, completion_tokens: 200 } });
+  const detail = await lastDetail();
+  expect(detail).toMatchObject({ input_tokens: 4, output_tokens: 200, usage: "reported" });
+  expect(detail?.disbelieved).toBeUndefined();
+});
+
+test("a stream that breaks off is estimated by its texts, not by its bytes", async () => {
+  stage.upstream.script("any", { chunks: WORDS, cutAfter: 180 });
+  // Two bytes a word, and the role: four bytes a token.
+  expect(await lastDetail()).toMatchObject({ output_tokens: expect.any(Number), usage: "estimated" });
+  expect((await lastDetail())?.output_tokens).toBeLessThan(120);
+});
