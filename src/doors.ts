@@ -154,7 +154,7 @@ export function openDoors(rooms: Rooms): Doors {
     tokens: { tokens, agents, clock },
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
-    models: { models: modelGateway, agents },
+    models: { models: modelGateway, agents, clock },
     dialects: { modelCalls: rooms.modelCalls },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },

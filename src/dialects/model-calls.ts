@@ -1,5 +1,4 @@
 import type { Agent, Agents } from "../access/agents.ts";
-import { hasScope } from "../access/scopes.ts";
 import { OPEN_POLICY, type TierPolicy } from "../access/tier-policy.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import { FREE } from "../base/credits.ts";
@@ -18,6 +17,7 @@ import type { NativeAnswer } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
 import type { Scheduler } from "../tasks/queue/scheduler.ts";
 import { type AttemptParts, type EndedModelCall, ModelAttempt } from "./attempt.ts";
+import { callingAgent } from "./calling-agent.ts";
 import type { DialectApi, DialectRequest } from "./dialect.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
 import { PassingStream } from "./passing-stream.ts";
@@ -53,8 +53,6 @@ export interface ModelAnswer {
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 }
 
-/** The header in which a client without an agent of its own names the one that it acts as. */
-export const AGENT_HEADER = "gatehouse-agent";
 const JSON_TYPE = "application/json";
 const EVENT_STREAM = /^\s*text\/event-stream\b/i;
 
@@ -97,7 +95,7 @@ export class ModelCalls {
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
     const { modelGateway, workspaces, agents, direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const agent = await this.#agentOf(call, client.headers);
+    const agent = await callingAgent(agents, call, client.headers);
     const request = client.api.read(client.bytes, client.value);
     const target = modelGateway.names.resolve(request.model);
     if (!target) throw unknownModel(request.model);
@@ -132,26 +130,6 @@ export class ModelCalls {
       if (reason instanceof CallInterruption) throw interrupted(reason, agent);
       throw new Problem("client_closed", "The client closed the connection before it was answered.");
     }
-  }
-
-  /** The agent that the call is made as. */
-  async #agentOf(call: Call, headers: Headers): Promise<Agent | null> {
-    const { caller } = call;
-    const named = headers.get(AGENT_HEADER);
-    if (named !== null) call.about({ agent: named });
-    if (caller.agent) {
-      if (named !== null && named !== caller.agent.name) {
-        throw new Problem("agent_forbidden", "The token acts as another agent than the header names.");
-      }
-      const agent = await this.#parts.agents.byId(caller.workspaceId, caller.agent.id);
-      if (!agent) throw agentRemoved();
-      return agent;
-    }
-    if (named === null) return null;
-    if (!hasScope(caller.scopes, "tasks:write")) {
-      throw new Problem("scope_missing", "To name an agent, the token needs the scope tasks:write.");
-    }
-    return this.#parts.agents.get(caller.workspaceId, named);
   }
 
   async #tryEach(

@@ -25,13 +25,13 @@ export interface LedgerRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-const YAML = (url: string) => `
+const YAML = (url: string, prices: string) => `
 providers:
   up: { kind: openai-compatible, base_url: ${url}, api_key: sk-upstream }
   other: { kind: anthropic, base_url: ${url}, api_key: sk-upstream }
 models:
   up/priced: { input: 1, output: 2 }
-tiers:
+${prices}tiers:
   1: { name: small, models: [up/first, up/second] }
   2: { name: large, models: [up/large, up/priced] }
   3: { name: foreign, models: [other/claude] }
@@ -42,10 +42,10 @@ aliases:
 drain_seconds: 1
 `;
 
-/** A gateway in front of a scripted upstream. */
-export async function openDialectStage(extra = ""): Promise<DialectStage> {
+/** A gateway in front of a scripted upstream. `prices` are more lines of the price list. */
+export async function openDialectStage(extra = "", prices = ""): Promise<DialectStage> {
   const upstream = startFakeModel({ apiKey: "sk-upstream" });
-  const gateway = await startGateway({ yaml: YAML(upstream.url) + extra });
+  const gateway = await startGateway({ yaml: YAML(upstream.url, prices) + extra });
   await gateway.agent("clerk", {
     tier_policy: { tiers: [1], models: { allow: ["*"], deny: ["up/never*"] } },
   });

@@ -1,7 +1,8 @@
 import { Elysia } from "elysia";
+import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { CHAT } from "../../dialects/chat/chat.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
-import { AGENT_HEADER, type ModelAnswer, type ModelCalls } from "../../dialects/model-calls.ts";
+import type { ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
 
@@ -19,7 +20,7 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: Dialec
         counted: "later",
         raw: true,
         client: clientForm(api.errorBody),
-        headers: { [AGENT_HEADER]: "The agent that a token without one acts as; needs `tasks:write` too." },
+        headers: AGENT_HEADERS,
         slow: true,
         streams: "The dialect's own events.",
         status: 200,

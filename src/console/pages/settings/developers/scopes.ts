@@ -4,6 +4,7 @@ import type { NamedScope } from "../../../../http/api.ts";
 export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
   "tasks:read": "See tasks, their steps and their results",
   "tasks:write": "Run tasks, and cancel them",
+  "models:call": "Call models in the APIs of OpenAI and Anthropic",
   "agents:read": "See agents, models and tiers",
   "agents:write": "Create, change and archive agents",
   "vault:read": "Search and read documents",
@@ -26,5 +27,6 @@ export const AGENT_DEFAULT = [
   "tasks:write",
   "vault:read",
   "connectors:read",
+  "models:call",
   "tools:*",
 ] as const;

@@ -1,0 +1,35 @@
+import type { Agent, Agents } from "../access/agents.ts";
+import { hasScope } from "../access/scopes.ts";
+import { Problem } from "../base/errors.ts";
+import type { Call } from "../gate/call.ts";
+import { agentRemoved } from "../gate/direct/refusals.ts";
+
+/** The header in which a client without an agent of its own names the one that it acts as. */
+const AGENT_HEADER = "gatehouse-agent";
+/** The headers that `callingAgent` reads, each with a description. */
+export const AGENT_HEADERS = {
+  [AGENT_HEADER]: "The agent that a token without one acts as; needs `tasks:write` too.",
+};
+
+/**
+ * The agent that a client's call is made as; null if none.
+ * @throws Problem 403 `agent_forbidden`, `scope_missing`, 404 `agent_not_found`
+ */
+export async function callingAgent(agents: Agents, call: Call, headers: Headers): Promise<Agent | null> {
+  const { caller } = call;
+  const named = headers.get(AGENT_HEADER);
+  if (named !== null) call.about({ agent: named });
+  if (caller.agent) {
+    if (named !== null && named !== caller.agent.name) {
+      throw new Problem("agent_forbidden", "The token acts as another agent than the header names.");
+    }
+    const agent = await agents.byId(caller.workspaceId, caller.agent.id);
+    if (!agent) throw agentRemoved();
+    return agent;
+  }
+  if (named === null) return null;
+  if (!hasScope(caller.scopes, "tasks:write")) {
+    throw new Problem("scope_missing", "To name an agent, the token needs the scope tasks:write.");
+  }
+  return agents.get(caller.workspaceId, named);
+}
