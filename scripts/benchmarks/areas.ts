@@ -14,6 +14,7 @@ import { callTool } from "./mcp/call-tool.ts";
 import { callUpstream } from "./mcp/call-upstream.ts";
 import { listTools } from "./mcp/list-tools.ts";
 import { sessions } from "./mcp/sessions.ts";
+import { completions } from "./models/completions.ts";
 import { cancelling } from "./oversight/cancelling.ts";
 import { stopping } from "./oversight/stopping.ts";
 import { crowd } from "./stream/crowd.ts";
@@ -42,6 +43,9 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "one task, many readers": fanOut,
     "quiet streams": quiet,
     "many tasks, slow readers": crowd,
+  },
+  models: {
+    "chat completions": completions,
   },
   mcp: {
     "calling a tool": callTool,

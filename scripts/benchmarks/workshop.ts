@@ -5,7 +5,7 @@ import { Gatehouse, type GatehouseOptions, programOf } from "./processes/gatehou
 import type { Household } from "./processes/household.ts";
 import { cpuMicros } from "./processes/usage.ts";
 import { Worker } from "./processes/worker.ts";
-import { type bareConfig, type bareMcpConfig, listening } from "./servers/config.ts";
+import { type bareConfig, type bareMcpConfig, listening, type proxyConfig } from "./servers/config.ts";
 import type { FilledVault } from "./vault/searchers.ts";
 
 export interface WorkshopOptions {
@@ -110,6 +110,10 @@ export class Workshop {
 
   bareMcp(config: Static<typeof bareMcpConfig.schema>): Promise<HelperServer> {
     return HelperServer.start(this.#household, "servers/bare-mcp.ts", config);
+  }
+
+  proxy(config: Static<typeof proxyConfig.schema>): Promise<HelperServer> {
+    return HelperServer.start(this.#household, "servers/proxy.ts", config);
   }
 
   ceiling(): Promise<HelperServer> {

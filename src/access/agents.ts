@@ -107,13 +107,9 @@ export interface AgentPage {
   readonly more: boolean;
 }
 
-interface AgentRow {
-  readonly id: number;
+interface AgentRow
+  extends Pick<Agent, "id" | "name" | "owner" | "description" | "instructions" | "status" | "version"> {
   readonly workspace_id: number;
-  readonly name: string;
-  readonly owner: string;
-  readonly description: string | null;
-  readonly instructions: string | null;
   readonly memory_scope: string;
   readonly tier_policy: string;
   readonly tools: string;
@@ -121,8 +117,6 @@ interface AgentRow {
   readonly approvals_required: number;
   readonly max_steps: number;
   readonly credits_per_day: number | null;
-  readonly status: AgentStatus;
-  readonly version: number;
   readonly created_at: number;
   readonly updated_at: number;
   readonly seal: Uint8Array | null;

@@ -9,6 +9,7 @@ import { Grant } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import { createSecret, hashSecret, hashSecretHex, SESSION_PREFIX } from "./secret.ts";
 import { SESSION_COLUMNS, type SessionRow } from "./session-rows.ts";
+import { type LastUse, saveLastUses } from "./token-rows.ts";
 import type { Tokens } from "./tokens.ts";
 
 /**
@@ -120,11 +121,6 @@ interface CachedSession {
   readonly id: string;
   readonly tokenId: string;
   readonly expiresAt: number;
-}
-
-interface LastUse {
-  readonly workspaceId: number;
-  readonly at: number;
 }
 
 export function createSessions(parts: SessionParts): Sessions {
@@ -285,19 +281,7 @@ export function createSessions(parts: SessionParts): Sessions {
     halt: (id) => ending.halt(id),
 
     async keepHouse() {
-      const batch = [...used];
-      if (batch.length > 0) {
-        await db.tx(async (tx) => {
-          for (const [id, { workspaceId, at }] of batch) {
-            await tx.run("UPDATE sessions SET last_used_at = $3 WHERE workspace_id = $1 AND id = $2", [
-              workspaceId,
-              id,
-              at,
-            ]);
-          }
-        });
-        for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);
-      }
+      await saveLastUses(db, "sessions", used);
       // For all workspaces: only age matters.
       await db.run(
         "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at <= $1 LIMIT $2)",

@@ -1,4 +1,4 @@
-import type { Sql } from "../store/db.ts";
+import type { Db, Sql } from "../store/db.ts";
 import type { RowSeals } from "../store/seals/seals.ts";
 import { type Caller, type ToolsMode, tokenIdOf } from "./caller.ts";
 import type { Token } from "./tokens.ts";
@@ -32,10 +32,27 @@ export const SELECT_TOKEN = `SELECT t.id, t.workspace_id, w.name AS workspace, t
   t.secret_hash, t.previous_hash, t.previous_until, t.rotations, t.seal
   FROM tokens t JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN agents a ON a.id = t.agent_id`;
 
-/** When a token was last used, until it is written. */
+/** When a token or session was last used, until it is written. */
 export interface LastUse {
   readonly workspaceId: number;
   readonly at: number;
+}
+
+/** Writes these uses, by id, and forgets those that have not changed since. */
+export async function saveLastUses(
+  db: Pick<Db, "tx">,
+  table: "tokens" | "sessions",
+  used: Map<string, LastUse>,
+): Promise<void> {
+  if (used.size === 0) return;
+  const batch = [...used];
+  await db.tx(async (tx) => {
+    for (const [id, { workspaceId, at }] of batch) {
+      const change = `UPDATE ${table} SET last_used_at = $3 WHERE workspace_id = $1 AND id = $2`;
+      await tx.run(change, [workspaceId, id, at]);
+    }
+  });
+  for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);
 }
 
 /** When a token ends, whichever of its secrets is used. Undefined if it has ended for good. May be in the past. */

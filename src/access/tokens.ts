@@ -11,6 +11,7 @@ import {
   callerFrom,
   type LastUse,
   SELECT_TOKEN,
+  saveLastUses,
   secretEnd,
   type TokenRow,
   tokenEnd,
@@ -353,20 +354,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
     },
 
-    async saveLastUsed() {
-      if (used.size === 0) return;
-      const batch = [...used];
-      await db.tx(async (tx) => {
-        for (const [id, { workspaceId, at }] of batch) {
-          await tx.run("UPDATE tokens SET last_used_at = $3 WHERE workspace_id = $1 AND id = $2", [
-            workspaceId,
-            id,
-            at,
-          ]);
-        }
-      });
-      for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);
-    },
+    saveLastUsed: () => saveLastUses(db, "tokens", used),
   };
 }
 

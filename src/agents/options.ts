@@ -67,9 +67,14 @@ export type RunOptions = ReturnType<typeof runOptions>;
  */
 export function runOptions({ model, tools, messages, ...options }: AgentOptions) {
   if (typeof options.prompt !== "string") throw new TypeError("prompt: must be a string");
+  const models = isList(model) ? model : [model];
+  if (models.length === 0) throw new TypeError("model: at least one model is needed");
   return {
     ...options,
-    models: namedModels(model),
+    models: models.map(
+      (each): NamedModel =>
+        "doStream" in each ? { id: `${each.provider}/${each.modelId}`, model: each } : each,
+    ),
     toolbox: createToolbox(tools ?? [], options.policy),
     progress: progressOf(messages ?? []),
     hooks: options.hooks ?? {},
@@ -87,18 +92,6 @@ export function runOptions({ model, tools, messages, ...options }: AgentOptions)
 function positive(name: string, value: number): number {
   if (!Number.isSafeInteger(value) || value < 1) throw new TypeError(`${name}: must be a positive integer`);
   return value;
-}
-
-/**
- * The models to try, in order.
- * @throws TypeError if there is none
- */
-function namedModels(option: ModelOption | readonly ModelOption[]): readonly NamedModel[] {
-  const models = isList(option) ? option : [option];
-  if (models.length === 0) throw new TypeError("model: at least one model is needed");
-  return models.map((entry) =>
-    "doStream" in entry ? { id: `${entry.provider}/${entry.modelId}`, model: entry } : entry,
-  );
 }
 
 /** `Array.isArray` cannot narrow a readonly array out of a union. */

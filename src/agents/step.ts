@@ -27,10 +27,12 @@ export async function* answer(
   step: number,
   messages: readonly Message[],
 ): AsyncGenerator<AgentEvent, StepAnswer> {
+  const { models, policy } = run.options;
+  const isAllowed = ({ id }: NamedModel): boolean => policy.allowModel?.(id) ?? true;
   const failed: FailedAttempt[] = [];
-  for (const candidate of run.options.models) {
+  for (const candidate of models) {
     if (run.signal.aborted) throw cancelled(run.signal);
-    if (!isAllowed(run, candidate)) continue;
+    if (!isAllowed(candidate)) continue;
     const previous = failed.at(-1);
     if (previous) {
       if (previous.hasText) yield { type: "output.reset" };
@@ -48,17 +50,14 @@ export async function* answer(
     if (!call.failure.retryable) break;
   }
   const last = failed.at(-1);
-  if (last && (await mayAskAgain(run, last))) {
+  // The policy may change during the wait.
+  if (last && (await waitForRetry(run, last)) && isAllowed(last.candidate)) {
     const { candidate } = last;
     const call = yield* callModel(run, { candidate, step, attempt: failed.length + 1, messages });
     if (call.status === "succeeded") return { ...call, model: candidate.id };
     failed.push(failedAttempt(candidate, call));
   }
   throw noAnswer(failed);
-}
-
-function isAllowed({ options }: RunState, { id }: NamedModel): boolean {
-  return options.policy.allowModel?.(id) ?? true;
 }
 
 function failedAttempt(
@@ -69,10 +68,11 @@ function failedAttempt(
 }
 
 /**
- * Waits as long as the provider asks, if that is short, and tells whether it may be called again.
+ * Waits as long as the provider asks, if that is short.
+ * @returns false if it is not, or if the provider did not ask for it
  * @throws RunFailure if the run is cancelled in the meantime
  */
-async function mayAskAgain(run: RunState, { candidate, error }: FailedAttempt): Promise<boolean> {
+async function waitForRetry(run: RunState, { candidate, error }: FailedAttempt): Promise<boolean> {
   const ms = retryAfter(error);
   if (ms === undefined || ms > (candidate.patienceMs ?? Number.POSITIVE_INFINITY)) return false;
   try {
@@ -81,8 +81,7 @@ async function mayAskAgain(run: RunState, { candidate, error }: FailedAttempt): 
     if (run.signal.aborted) throw cancelled(run.signal);
     throw cause;
   }
-  // The policy may have changed while waiting.
-  return isAllowed(run, candidate);
+  return true;
 }
 
 function noAnswer(failed: readonly FailedAttempt[]): RunFailure {

@@ -21,7 +21,6 @@ export const MAX_MEMBERS = 50_000;
  */
 const FOR_INTEGER_NAME = 3;
 
-/** Limits of JSON. */
 export interface JsonLimits {
   /** Default: MAX_NESTING. */
   readonly levels?: number;

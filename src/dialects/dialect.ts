@@ -53,8 +53,8 @@ export interface DialectApi {
    * @throws Problem 400 `invalid_json`, 422 `validation_failed`
    */
   read(bytes: Uint8Array, value: unknown): DialectRequest;
-  /** The usage that a whole answer reports. */
-  usageOf(answer: unknown): LanguageModelV4Usage | null;
+  /** The usage that a whole answer reports; null if it reports none, or is not JSON: its usage is then estimated. */
+  usageOf(answer: string): LanguageModelV4Usage | null;
   /** The client's headers that pass on. */
   passedHeaders(headers: Headers): Record<string, string>;
   /** The body of an error response. */

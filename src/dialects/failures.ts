@@ -2,7 +2,7 @@ import { describeFailure, type ModelFailure } from "../agents/model/failure.ts";
 import { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 import type { NativeAnswer } from "../models/native.ts";
-import { field } from "./json.ts";
+import { field, parsedOrNothing } from "./json.ts";
 
 /** Why one attempt failed. */
 export interface AttemptFailure extends ModelFailure {
@@ -77,7 +77,7 @@ async function messageOf(answer: NativeAnswer): Promise<string | null> {
       parts.push(part);
       bytes += part.length;
     }
-    const body: unknown = JSON.parse(Buffer.concat(parts).toString());
+    const body = parsedOrNothing(Buffer.concat(parts).toString());
     const error = field(body, "error");
     const message = field(error, "message") ?? field(body, "message") ?? error;
     return typeof message === "string" ? redact(message).slice(0, MESSAGE_LIMIT) : null;

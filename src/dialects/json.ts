@@ -1,3 +1,14 @@
+import { parseJson } from "../base/json-limits.ts";
+
+/** What a provider has sent. Undefined if it is not JSON, or too deep or too wide to be read in reasonable time. */
+export function parsedOrNothing(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** A member of a JSON value; undefined if it is no object, or has none of this name. */
 export function field(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;

@@ -1,6 +1,7 @@
 import type { Agent, Agents } from "../access/agents.ts";
 import { OPEN_POLICY, type TierPolicy } from "../access/tier-policy.ts";
 import type { Workspaces } from "../access/workspaces.ts";
+import { ByteBlocks } from "../base/byte-blocks.ts";
 import { FREE } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
@@ -263,15 +264,15 @@ export class ModelCalls {
     answer: NativeAnswer,
     contentType: string,
   ): Promise<ModelAnswer> {
-    const parts: Uint8Array[] = [];
+    const blocks = new ByteBlocks();
     for (let part = await answer.read(); part; part = await answer.read()) {
-      parts.push(part);
+      blocks.add(part);
       attempt.receivedBytes += part.length;
     }
     attempt.begins();
-    const body = Buffer.concat(parts);
+    const body = blocks.joined();
     const output = body.toString();
-    attempt.reported = client.api.usageOf(parsedOrNull(output));
+    attempt.reported = client.api.usageOf(output);
     const withheld = await attempt.settle({ status: "succeeded", output });
     if (withheld) throw withheld;
     leave();
@@ -340,13 +341,4 @@ function unknownModel(name: string): Problem {
       errors: [{ path: "/model", message: "must be the name of a model, a tier or an alias" }],
     },
   );
-}
-
-function parsedOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Passed back as it came; its usage is estimated.
-    return null;
-  }
 }

@@ -1,3 +1,4 @@
+import { ByteBlocks } from "../base/byte-blocks.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { takeTurn } from "../base/inflow.ts";
@@ -34,7 +35,7 @@ export class PassingStream {
   readonly #parts: PassingStreamParts;
   readonly #events = new EventSplitter();
   /** Everything received, for the evidence. */
-  readonly #received: Uint8Array[] = [];
+  readonly #received = new ByteBlocks();
   /** Events that may be sent. */
   #ready: Buffer = Buffer.alloc(0);
   /** The last event. */
@@ -124,10 +125,16 @@ export class PassingStream {
     const part = await answer.read();
     abort.signal.throwIfAborted();
     if (part) {
-      this.#received.push(part);
+      this.#received.add(part);
       attempt.receivedBytes += part.length;
-    } else this.#isAtEnd = true;
-    const events = part ? this.#events.add(part) : this.#events.end();
+    } else {
+      this.#isAtEnd = true;
+      // An event without the blank line that ends it counts only as the last one: any other is incomplete.
+      const rest = this.#events.end();
+      if (rest.length > 0 && this.#last === null && reader.read(rest) === "end") this.#last = rest;
+      return;
+    }
+    const events = this.#events.add(part);
     if (events.length === 0) return;
     if (!reader.matters(events)) this.#ready = events;
     else this.#readEach(events);
@@ -148,7 +155,7 @@ export class PassingStream {
 
   async #finish(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
     const { reader, attempt } = this.#parts;
-    const received = Buffer.concat(this.#received);
+    const received = this.#received.joined();
     const output = await reader.answerOf(received, (bytes) =>
       takeTurn(attempt.call.caller.workspaceId, { bytes }),
     );
@@ -160,7 +167,7 @@ export class PassingStream {
   }
 
   async #fail(failure: AttemptFailure): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
-    const output = Buffer.concat(this.#received).toString();
+    const output = this.#received.joined().toString();
     await this.#end({ status: "failed", failure, output });
     return this.#errorEvent(failure.problem);
   }
@@ -175,7 +182,7 @@ export class PassingStream {
     const { attempt, answer, ended } = this.#parts;
     answer.end();
     const withheld = await attempt.settle(end);
-    this.#received.length = 0;
+    this.#received.clear();
     if (!this.#hasEnded) ended();
     this.#hasEnded = true;
     return withheld;

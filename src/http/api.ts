@@ -41,7 +41,6 @@ export type Approval = ReturnType<typeof viewApproval>;
 export type { FeedEvents, NamedScope, TaskStatus };
 export type FeedEventName = keyof FeedEvents;
 export type UsageReport = ReturnType<typeof viewUsage>;
-/** A signed-in browser. */
 export type SignedInBrowser = ReturnType<typeof viewSession>;
 export type Webhook = ReturnType<typeof viewWebhook>;
 export type Delivery = ReturnType<typeof viewDelivery>;

@@ -1,7 +1,6 @@
 import type { Server } from "bun";
 import type { DocumentDecoration } from "elysia";
 import Type, { type Static, type TObject, type TProperties, type TSchema } from "typebox";
-import type { NamedScope } from "../access/scopes.ts";
 import type { Ids } from "../base/ids.ts";
 import { type Validator, validator } from "../base/schema.ts";
 import { readVia } from "../base/via.ts";
@@ -20,7 +19,7 @@ import {
 } from "./caller/credential.ts";
 import type { OpenCalls } from "./connections/open-calls.ts";
 import type { Metrics } from "./metrics.ts";
-import { operationDetail } from "./operation.ts";
+import { type DescribedOperation, operationDetail } from "./operation.ts";
 import { readQuery } from "./query.ts";
 
 /** The dependencies that all endpoints share. */
@@ -40,16 +39,8 @@ export interface EndpointContext {
   readonly publicUrl: string | null;
 }
 
-export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
-  /** The ledger's `noun.verb`. */
-  readonly action: string;
-  /** Needed if another operation has the same action. Default: the action, with `_` for the dot. */
-  readonly operationId?: string;
-  /** One of several is enough. Null if any caller may call it and each resource is checked inside the handler. */
-  readonly scope: NamedScope | readonly NamedScope[] | null;
-  /** One line for the OpenAPI document. */
-  readonly summary: string;
-  readonly tag: string;
+export interface EndpointSpec<Body extends TSchema, Query extends TProperties>
+  extends Omit<DescribedOperation, "body" | "query"> {
   /**
    * Whether the call counts against the request limit. False for streams; a function if it depends on the request.
    * Default true. `later`: see `Operation`.
@@ -64,8 +55,6 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   readonly client?: ClientForm;
   /** Signs a browser in: ignores cookies and accepts one-time links as well as tokens. */
   readonly signsIn?: true;
-  /** Treats a missing body as `{}`. */
-  readonly bodyOptional?: boolean;
   /** Maximum bytes of a body, if not the default. */
   readonly bodyLimit?: number;
   /** Maximum members of a JSON body, if not the default. */
@@ -73,16 +62,6 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   /** The response may take minutes, so the connection has no idle timeout. */
   readonly slow?: true;
   readonly query?: TObject<Query>;
-  /** The request headers it reads, each with a description. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /**
-   * Answers 200 with server-sent events, always or if the query asks for them. True: a task's events; otherwise a
-   * description of the events.
-   */
-  readonly streams?: true | string;
-  /** The media types of its responses, if not only JSON. The first is the default. */
-  readonly formats?: readonly string[];
-  readonly status: number;
 }
 
 export interface EndpointInput<Body extends TSchema, Query extends TProperties> {

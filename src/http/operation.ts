@@ -3,13 +3,20 @@ import type { TObject, TSchema } from "typebox";
 import type { NamedScope } from "../access/scopes.ts";
 
 export interface DescribedOperation {
+  /** The ledger's `noun.verb`. */
   readonly action: string;
-  /** The operation's name in generated clients. Default: its action, with `_` for the dot. */
+  /**
+   * The operation's name in generated clients. Needed if another operation has the same action. Default: the action,
+   * with `_` for the dot.
+   */
   readonly operationId?: string;
+  /** One of several is enough. Null if any caller may call it and each resource is checked inside the handler. */
   readonly scope: NamedScope | readonly NamedScope[] | null;
+  /** One line. */
   readonly summary: string;
   readonly tag: string;
   readonly body?: TSchema;
+  /** Treats a missing body as `{}`. */
   readonly bodyOptional?: boolean;
   readonly query?: TObject;
   /** The request headers it reads, each with a description. */

@@ -170,12 +170,8 @@ export class McpDoor {
     const id = asked.request.headers.get("mcp-session-id");
     if (id === null) return this.#initialize(asked, body, visit);
     const session = this.#reach(id, visit, "streamable");
-    if (this.#isTwice(session, body)) {
-      return answered(
-        rpcResponse(400, RPC.invalidRequest, "Another request with this id is still pending."),
-        visit,
-      );
-    }
+    const refusal = this.#refuseTwice(session, body, visit);
+    if (refusal) return refusal;
     const request = this.#plain(asked, body);
     if (request) {
       asked.keepOpen();
@@ -188,9 +184,13 @@ export class McpDoor {
   }
 
   /** Two pending requests with the same id could not be told apart. */
-  #isTwice({ requests }: McpSession, body: unknown): boolean {
+  #refuseTwice({ requests }: McpSession, body: unknown, visit: RequestVisit): McpAnswer | undefined {
     const ids = requestIdsOf(body);
-    return new Set(ids).size < ids.length || ids.some((id) => requests.has(id));
+    if (new Set(ids).size === ids.length && !ids.some((id) => requests.has(id))) return undefined;
+    return answered(
+      rpcResponse(400, RPC.invalidRequest, "Another request with this id is still pending."),
+      visit,
+    );
   }
 
   /** The request, if it can be answered immediately to a client that accepts JSON. */
@@ -300,12 +300,8 @@ export class McpDoor {
     const session = this.#reach(id, visit, "sse");
     const { by } = session;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
-    if (this.#isTwice(session, body)) {
-      return answered(
-        rpcResponse(400, RPC.invalidRequest, "Another request with this id is still pending."),
-        visit,
-      );
-    }
+    const refusal = this.#refuseTwice(session, body, visit);
+    if (refusal) return refusal;
     cancelRequests(session, body);
     try {
       by.transport.receive(body, { authInfo: authInfo(visit) });

@@ -34,7 +34,6 @@ export function cancelledBy(body: unknown): RequestId[] {
     .filter(isRequestId);
 }
 
-/** The ids of the requests in a body. */
 export function requestIdsOf(body: unknown): RequestId[] {
   return messagesOf(body)
     .filter((message) => typeof field(message, "method") === "string")

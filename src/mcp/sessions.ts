@@ -53,7 +53,6 @@ export class McpSessions {
     return this.#byId.size;
   }
 
-  /** The sessions of one workspace. */
   of(workspaceId: number): McpSession[] {
     return [...this.#byId.values()].filter((session) => session.workspaceId === workspaceId);
   }

@@ -61,18 +61,25 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
  * itself would buffer an endless event, or an error of 2 GB.
  */
 export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom = SHARED_ROOM): typeof fetch {
-  const capped = async (
+  return fetchWith((response) =>
+    capBody(response, {
+      ...answerLimits(MOST_BYTES, new Inflow(clock, callingWorkspace()), LIMITS_BY_KIND[kind]),
+      streamBytes: MOST_STREAM_BYTES,
+      room,
+    }),
+  );
+}
+
+/** A `fetch` that waits for a free descriptor, refuses compressed responses, and limits the others with `cap`. */
+export function fetchWith(cap: (response: Response) => Response): typeof fetch {
+  const limited = async (
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
     await openFilesReserve.untilRoom(init?.signal);
     const response = await fetch(input, { ...init, ...uncompressed(init?.headers) });
     requireUncompressed(response);
-    return capBody(response, {
-      ...answerLimits(MOST_BYTES, new Inflow(clock, callingWorkspace()), LIMITS_BY_KIND[kind]),
-      streamBytes: MOST_STREAM_BYTES,
-      room,
-    });
+    return cap(response);
   };
-  return Object.assign(capped, { preconnect: fetch.preconnect });
+  return Object.assign(limited, { preconnect: fetch.preconnect });
 }

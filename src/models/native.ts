@@ -116,7 +116,7 @@ export class NativeAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly #reader:
-    | { read(): Promise<{ done: boolean; value?: Uint8Array }>; cancel(): Promise<void> }
+    | { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<void> }
     | undefined;
   readonly #silence: SilenceTimer;
   readonly #inflow: Inflow;

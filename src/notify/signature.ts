@@ -17,7 +17,6 @@ export function encodeSecret(bytes: Uint8Array): string {
   return PREFIX + Buffer.from(bytes).toString("base64");
 }
 
-/** A post to be signed. */
 export interface SignedPost {
   /** Constant over retries, so that receivers can detect duplicates. */
   readonly id: string;

@@ -1,7 +1,25 @@
+import Type from "typebox";
 import type { JobFailure } from "./job-errors.ts";
 
 /** `isOverLimit`: reading exceeded the memory limit. */
 export type ReadingFailure = JobFailure & { readonly isOverLimit: boolean };
+
+/** A failure in an answer. */
+export const FAILURE = Type.Object(
+  {
+    failure: Type.Object(
+      {
+        message: Type.String(),
+        field: Type.Union([Type.String(), Type.Null()]),
+        isStore: Type.Boolean(),
+        isOverLimit: Type.Boolean(),
+      },
+      { additionalProperties: false },
+    ),
+    isLast: Type.Boolean(),
+  },
+  { additionalProperties: false },
+);
 
 /** `isLast`: the answering process ends now. */
 export type ReadingAnswer<Result> = { readonly isLast: boolean } & (

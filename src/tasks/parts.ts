@@ -11,6 +11,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerLists } from "../ledger/reading/lists.ts";
 import type { TokenEstimates } from "../models/expected-cost.ts";
 import type { ModelGateway } from "../models/gateway.ts";
+import type { WaitingCall } from "../notify/announce.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
@@ -50,14 +51,5 @@ export interface TaskHooks {
   /** Called in the transaction of a task's end. */
   ending(tx: Tx, task: Pick<Task, "workspaceId" | "id" | "agent" | "status" | "error">): Promise<void>;
   /** Called in the transaction that makes a call wait for a person. */
-  approvalRequired(
-    tx: Tx,
-    call: {
-      readonly workspaceId: number;
-      readonly task: string;
-      readonly callId: string;
-      readonly agent: string;
-      readonly tool: string;
-    },
-  ): Promise<void>;
+  approvalRequired(tx: Tx, call: WaitingCall): Promise<void>;
 }

@@ -17,7 +17,6 @@ export interface PassageToEmbed {
   readonly hash: Uint8Array;
 }
 
-/** The location of passages. */
 export interface PassageLocation {
   readonly workspaceId: number;
   readonly scope: string;

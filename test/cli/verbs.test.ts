@@ -53,7 +53,7 @@ describe.each([
     const listed = (await tokens()).find((token) => token.name === "ci");
     expect(listed).toMatchObject({
       agent: "helper",
-      scopes: ["tasks:read", "tasks:write", "vault:read", "connectors:read", "tools:*"],
+      scopes: ["tasks:read", "tasks:write", "vault:read", "connectors:read", "models:call", "tools:*"],
     });
     expect(JSON.stringify(listed)).not.toContain("gth_");
   });

@@ -71,3 +71,25 @@ test("the chunk with the usage reaches a client that asks for it", async () => {
   for await (const chunk of stream) if (chunk.usage) usages.push(chunk.usage);
   expect(usages).toEqual([expect.objectContaining({ prompt_tokens: 4, completion_tokens: 1 })]);
 });
+
+test("a long whole answer comes back byte for byte", async () => {
+  const text = "word ".repeat(100_000);
+  stage.upstream.script("first", { chunks: [text] });
+  const answer = await client().chat.completions.create({ model: "tier:1", messages: MESSAGES });
+  expect(answer.choices[0]?.message.content).toBe(text);
+});
+
+test("a tool call comes back, whole and streamed", async () => {
+  stage.upstream.script("first", { chunks: [], toolCalls: [{ name: "look_up", arguments: { id: 7 } }] });
+  const tools = [
+    { type: "function" as const, function: { name: "look_up", parameters: { type: "object" } } },
+  ];
+  const asked = { model: "tier:1", messages: MESSAGES, tools };
+  const whole = await client().chat.completions.create(asked);
+  expect(whole.choices[0]?.message.tool_calls?.[0]).toMatchObject({
+    function: { name: "look_up", arguments: '{"id":7}' },
+  });
+  const streamed = await client().chat.completions.stream(asked).finalChatCompletion();
+  expect(streamed.choices[0]?.message.tool_calls?.[0]).toMatchObject({ function: { name: "look_up" } });
+  expect(streamed.choices[0]?.finish_reason).toBe("tool_calls");
+});

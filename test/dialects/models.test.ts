@@ -15,7 +15,7 @@ let stage: DialectStage;
 /** A token without an agent that may call models. */
 let caller: string;
 beforeAll(async () => {
-  stage = await openDialectStage("", "  up/meta/llama: { input: 3, output: 4 }\n");
+  stage = await openDialectStage({ prices: "  up/meta/llama: { input: 3, output: 4 }\n" });
   caller = await stage.gateway.token({ scopes: ["models:call"] });
 });
 afterAll(() => stage.stop());

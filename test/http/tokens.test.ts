@@ -86,7 +86,14 @@ test("issuing returns every field of the contract and the secret, with its Locat
 test("a token with an agent gets the contract's scopes when none are named", async () => {
   const { body } = await issue({ name: "n", agent: "agent" });
   expect(body).toMatchObject({ agent: "agent", person: null, role: null, expires_at: null });
-  expect(body.scopes).toEqual(["tasks:read", "tasks:write", "vault:read", "connectors:read", "tools:*"]);
+  expect(body.scopes).toEqual([
+    "tasks:read",
+    "tasks:write",
+    "vault:read",
+    "connectors:read",
+    "models:call",
+    "tools:*",
+  ]);
 });
 
 test("every scope of the contract can be given", async () => {

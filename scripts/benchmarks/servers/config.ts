@@ -16,6 +16,11 @@ export const bareConfig = validator(
   }),
 );
 
+/** The proxy's upstream, and its ledger's file if it has one. */
+export const proxyConfig = validator(
+  Type.Object({ upstream: Type.Integer(), ledger: Type.Optional(Type.String()) }),
+);
+
 /** The tools that the bare MCP server lists. A call of any of them returns the time. */
 export const bareMcpConfig = validator(
   Type.Object({

@@ -6,6 +6,8 @@ export const MODELS = {
   plain: "plain",
   /** The same chunks, `PACE_MS` apart. */
   paced: "paced",
+  /** `PASSED_CHUNKS` chunks, all written at once. */
+  passed: "passed",
   /** `BURST_CHUNKS` chunks, all at once, after `BURST_WAIT_MS` in which the readers arrive. */
   burst: "burst",
   /** `STEADY_CHUNKS` chunks, `PACE_MS` apart, for about ten seconds. */
@@ -17,6 +19,7 @@ export const MODELS = {
 } as const;
 
 export const CHUNKS = 50;
+export const PASSED_CHUNKS = 200;
 export const PACE_MS = 5;
 export const STEADY_CHUNKS = 2_000;
 export const BURST_CHUNKS = 5_000;

@@ -11,12 +11,14 @@ import {
   LONG_PACE_MS,
   MODELS,
   PACE_MS,
+  PASSED_CHUNKS,
   STEADY_CHUNKS,
 } from "./script.ts";
 
 await answerLines(async () => {
   const upstream = startFakeModel({ record: false });
   upstream.script(MODELS.plain, { chunks: chunks(CHUNKS) });
+  upstream.script(MODELS.passed, { chunks: chunks(PASSED_CHUNKS) });
   upstream.script(MODELS.paced, { chunks: chunks(CHUNKS), delayMs: PACE_MS });
   upstream.script(MODELS.burst, { chunks: chunks(BURST_CHUNKS), firstDelayMs: BURST_WAIT_MS });
   upstream.script(MODELS.steady, { chunks: chunks(STEADY_CHUNKS), delayMs: PACE_MS });

@@ -4,7 +4,6 @@ import type { NamedModel } from "./model.ts";
 import { toProviderRequest } from "./prompt.ts";
 import type { StreamPart } from "./response.ts";
 
-/** One request to one model. */
 export interface ModelRequest {
   readonly candidate: NamedModel;
   readonly step: number;

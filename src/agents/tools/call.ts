@@ -2,20 +2,13 @@ import { describeArgumentErrors } from "../../base/errors.ts";
 import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../../base/json-limits.ts";
 import { cancelled, ToolError } from "../errors.ts";
 import type { AgentEvent } from "../events.ts";
-import { callAfter, callBefore, type RefusalCode } from "../hooks.ts";
+import { type AfterToolCall, callAfter, callBefore, type RefusalCode } from "../hooks.ts";
 import type { JsonObject, JsonValue, ToolCall, ToolResult, ToolStatus } from "../message.ts";
 import { isJsonObject } from "../model/prompt.ts";
 import type { RunState } from "../run.ts";
 import type { Tool } from "./tool.ts";
 
-interface ToolCallOutcome {
-  readonly status: ToolStatus;
-  readonly output: JsonValue;
-  readonly dispatched: boolean;
-  readonly code?: RefusalCode;
-  readonly durationMs: number;
-  readonly error?: unknown;
-}
+type ToolCallOutcome = Omit<AfterToolCall, "id" | "tool" | "arguments">;
 
 /**
  * Makes one call: validates it, asks the hook, calls the tool, reports to the hook. Whatever the tool does, the model

@@ -1,8 +1,9 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { FeedEventName } from "../../http/api.ts";
 import { type AnswerOf, type CallOptions, call, type RouteName } from "../api/client.ts";
-import { type ApiProblem, asProblem } from "../api/problem.ts";
+import type { ApiProblem } from "../api/problem.ts";
 import { useSession } from "./session.tsx";
+import { startRead } from "./start-read.ts";
 
 /** Data of a route, kept up to date. */
 export interface Loaded<Value> {
@@ -18,7 +19,6 @@ export interface Loaded<Value> {
 
 /** Each read is a call and a ledger entry: events that come closer together than this share one read. */
 const SHORTEST_MS = 1_500;
-const RETRY_MS = 5_000;
 
 /**
  * Reads a route, and reads it again after an event in `on` or a gap in the feed. With `options` null, nothing is
@@ -46,29 +46,19 @@ export function useData<Name extends RouteName>(
     if (shown.current !== key) setData(undefined);
     shown.current = key;
     setLoading(true);
-    const abort = new AbortController();
-    let retry: ReturnType<typeof setTimeout> | undefined;
     const asked = given.current;
-    feed.ready
-      .then(() => call(name, { ...asked, signal: abort.signal }))
-      .then((answer) => {
-        if (abort.signal.aborted) return;
+    return startRead(feed, (signal) => call(name, { ...asked, signal }), {
+      show(answer) {
         setData(answer);
         setProblem(null);
-      })
-      .catch((error: unknown) => {
-        if (abort.signal.aborted) return;
-        const failed = asProblem(error);
+        setLoading(false);
+      },
+      fail(failed) {
         setProblem(failed);
-        if (failed.status === 0 || failed.status >= 500) retry = setTimeout(reload, RETRY_MS);
-      })
-      .finally(() => {
-        if (!abort.signal.aborted) setLoading(false);
-      });
-    return () => {
-      abort.abort();
-      clearTimeout(retry);
-    };
+        setLoading(false);
+      },
+      retry: reload,
+    });
   }, [feed, name, key, round, reload]);
 
   const events = on.join();

@@ -1,5 +1,5 @@
 import type { DialectApi } from "../dialect.ts";
-import { field } from "../json.ts";
+import { field, parsedOrNothing } from "../json.ts";
 import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
 import { readChatRequest } from "./request.ts";
 import { chatUsage } from "./usage.ts";
@@ -8,7 +8,7 @@ import { chatUsage } from "./usage.ts";
 export const CHAT: DialectApi = {
   dialect: "chat_completions",
   read: readChatRequest,
-  usageOf: (answer) => chatUsage(field(answer, "usage")),
+  usageOf: (answer) => chatUsage(field(parsedOrNothing(answer), "usage")),
   passedHeaders: () => ({}),
   errorBody: openAiError,
   errorEvent: openAiErrorEvent,

@@ -13,13 +13,13 @@ const IN_PARTS: ReadonlySet<string> = new Set([
 
 /** A chat completion, put together from the chunks of its stream with all their fields, known or not. */
 export class MergedCompletion {
-  #head: Members = {};
+  readonly #head: Members = {};
   readonly #choices = new IndexedItems();
 
   add(chunk: unknown): void {
     if (typeof chunk !== "object" || chunk === null) return;
-    const { choices, ...rest } = chunk as Members;
-    this.#head = { ...this.#head, ...rest };
+    Object.assign(this.#head, chunk);
+    const choices = field(chunk, "choices");
     if (Array.isArray(choices)) for (const choice of choices) this.#choices.add(choice);
   }
 

@@ -1,13 +1,16 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, StreamReader } from "../dialect.ts";
-import { field } from "../json.ts";
-import { dataOf, eventsIn } from "../pass/events.ts";
+import { field, parsedOrNothing } from "../json.ts";
+import { allData, dataOf } from "../pass/events.ts";
 import { MergedCompletion } from "./merge.ts";
 import { chatUsage } from "./usage.ts";
 
 const USAGE = '"usage"';
 const ERROR = '"error"';
 const DONE = "[DONE]";
+/** Chunks that are put together without a pause, and the bytes that this work stands for. */
+const BATCH = 256;
+const BATCH_BYTES = 64 * 1024;
 const LEFT_BRACE = 0x7b;
 const COLON = 0x3a;
 
@@ -33,7 +36,7 @@ export class ChatStreamReader implements StreamReader {
   read(event: Buffer): EventFate {
     const data = dataOf(event);
     if (data === DONE) return "end";
-    const chunk = parsed(data);
+    const chunk = parsedOrNothing(data);
     if (field(chunk, "error")) return "error";
     const usage = chatUsage(field(chunk, "usage"));
     if (!usage) return "pass";
@@ -45,9 +48,11 @@ export class ChatStreamReader implements StreamReader {
 
   async answerOf(events: Buffer, pause: Pause): Promise<string | null> {
     const completion = new MergedCompletion();
-    for (const event of eventsIn(events)) {
-      completion.add(parsed(dataOf(event)));
-      const wait = pause(event.length);
+    const data = allData(events);
+    for (let from = 0; from < data.length; from += BATCH) {
+      const batch = data.slice(from, from + BATCH).filter((each) => each !== "" && each !== DONE);
+      for (const chunk of parsedAll(batch)) completion.add(chunk);
+      const wait = pause(BATCH_BYTES);
       if (wait) await wait;
     }
     return completion.isWhole ? JSON.stringify(completion) : null;
@@ -64,11 +69,8 @@ function hasUsage(events: Buffer): boolean {
   return false;
 }
 
-/** Undefined for what is not JSON, such as a comment. */
-function parsed(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    return undefined;
-  }
+/** All values at once, which takes a third of the time, unless one of them is not JSON. */
+function parsedAll(texts: readonly string[]): readonly unknown[] {
+  const all = parsedOrNothing(`[${texts.join(",")}]`);
+  return Array.isArray(all) ? all : texts.map(parsedOrNothing);
 }

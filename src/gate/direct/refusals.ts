@@ -3,11 +3,11 @@ import type { Workspaces } from "../../access/workspaces.ts";
 import { Problem } from "../../base/errors.ts";
 import { CallInterruption } from "./running-calls.ts";
 
-export function agentStopped(agent: string): Problem {
+function agentStopped(agent: string): Problem {
   return new Problem("agent_stopped", `The agent ${agent} is stopped.`);
 }
 
-export function workspaceStopped(): Problem {
+function workspaceStopped(): Problem {
   return new Problem("agent_stopped", "The workspace is stopped: it makes no calls of tools or models.");
 }
 

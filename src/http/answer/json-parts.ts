@@ -41,7 +41,6 @@ export function jsonParts(value: unknown): TextParts {
   return { length: jsonLength(value, long), parts: () => partsOf(value, long) };
 }
 
-/** A text in parts. */
 export function textParts(text: string): TextParts {
   return { length: text.length, parts: () => slices(text) };
 }

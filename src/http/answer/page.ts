@@ -18,6 +18,9 @@ export const PAGE = {
   ),
 };
 
+/** The query of a list without filters. */
+export const LIST_QUERY = Type.Object(PAGE, { additionalProperties: false });
+
 export const DEFAULT_LIMIT = 50;
 
 /** A cursor is the last item's key in an opaque form. */

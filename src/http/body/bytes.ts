@@ -1,11 +1,10 @@
+import { ByteBlocks } from "../../base/byte-blocks.ts";
 import { Problem } from "../../base/errors.ts";
 import { takeTurn } from "../../base/inflow.ts";
 import type { OpenBody } from "./shares.ts";
 
 /** A body declared no longer than this is read in one go. Its whole length is counted from the start. */
 const SMALL_BODY = 64 * 1024;
-const FIRST_BLOCK = 4 * 1024;
-const LARGEST_BLOCK = 256 * 1024;
 
 /**
  * Reads the bytes of a body. Memory is counted as it is allocated while the bytes arrive. Joining them at the end
@@ -48,7 +47,7 @@ async function collect(
     refusal = problem;
     letGo();
   };
-  const blocks = new Blocks(body);
+  const blocks = new ByteBlocks((bytes) => body.take(bytes));
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       if (blocks.length + part.value.length > limit) throw tooLarge(limit);
@@ -65,45 +64,6 @@ async function collect(
   // A cancelled reader reports the end of the body.
   if (refusal) throw refusal;
   return blocks.joined();
-}
-
-/** Collects bytes in blocks. Keeping one-byte parts separately would take hundreds of times their size. */
-class Blocks {
-  readonly #body: OpenBody;
-  readonly #blocks: Uint8Array[] = [];
-  #open = new Uint8Array();
-  /** Bytes used in the open block. */
-  #used = 0;
-  length = 0;
-
-  constructor(body: OpenBody) {
-    this.#body = body;
-  }
-
-  /** @throws Problem that the body's share refuses with */
-  add(part: Uint8Array): void {
-    for (let from = 0; from < part.length; ) {
-      if (this.#used === this.#open.length) this.#begin(part.length - from);
-      const piece = part.subarray(from, from + this.#open.length - this.#used);
-      this.#open.set(piece, this.#used);
-      this.#used += piece.length;
-      from += piece.length;
-    }
-    this.length += part.length;
-  }
-
-  joined(): Uint8Array {
-    return Buffer.concat(this.#blocks, this.length);
-  }
-
-  /** Blocks grow with the body, so it takes at most twice its size. */
-  #begin(wanted: number): void {
-    const size = Math.min(LARGEST_BLOCK, Math.max(FIRST_BLOCK, this.length, wanted));
-    this.#body.take(size);
-    this.#open = new Uint8Array(size);
-    this.#blocks.push(this.#open);
-    this.#used = 0;
-  }
 }
 
 function tooLarge(limit: number): Problem {

@@ -17,7 +17,7 @@ import {
   viewAgent,
 } from "../agent-body.ts";
 import { agentChange, agentVersion } from "../agent-change.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
+import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY, pageOf } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 
 export interface AgentRouteParts {
@@ -50,7 +50,7 @@ export function agentRoutes(
       scope: "agents:read",
       summary: "List agents by name",
       tag,
-      query: Type.Object(PAGE, { additionalProperties: false }),
+      query: LIST_QUERY,
       status: 200,
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {

@@ -1,5 +1,4 @@
 import { Elysia } from "elysia";
-import Type from "typebox";
 import type { Agent, Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
@@ -10,7 +9,7 @@ import { ConnectorCreate } from "../../connectors/definition/request.ts";
 import type { ProgramRules } from "../../connectors/programs.ts";
 import { fitting } from "../../store/page-bytes.ts";
 import type { TextParts } from "../answer/json-parts.ts";
-import { DEFAULT_LIMIT, decodeCursor, encodeCursor, PAGE } from "../answer/page.ts";
+import { DEFAULT_LIMIT, decodeCursor, encodeCursor, LIST_QUERY } from "../answer/page.ts";
 import { connectorJson, pageJson } from "../connector-view.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 
@@ -38,7 +37,7 @@ export function connectorRoutes(endpoints: EndpointContext, parts: ConnectorRout
       scope: "connectors:read",
       summary: "List connectors with their tools, by name",
       tag,
-      query: Type.Object(PAGE, { additionalProperties: false }),
+      query: LIST_QUERY,
       status: 200,
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {

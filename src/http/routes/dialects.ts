@@ -25,11 +25,15 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: Dialec
         streams: "The dialect's own events.",
         status: 200,
       },
-      async ({ call, raw, request: { headers, signal } }) => {
+      async ({ call, raw, request }) => {
         if (!raw) throw new Error("the body was not read");
         const { bytes, value, release } = raw;
+        const { headers, signal } = request;
         try {
-          return reply(await modelCalls.run(call, { api, bytes, value, headers, signal }));
+          const answer = await modelCalls.run(call, { api, bytes, value, headers, signal });
+          const { requestId, caller } = call;
+          const answered = { workspaceId: caller.workspaceId, requestId, request };
+          return reply(answer, (whole) => endpoints.answers.relay(answered, new Blob([whole]).stream()));
         } finally {
           release();
         }
@@ -39,10 +43,18 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls }: Dialec
   return new Elysia({ prefix: "/v1" }).post("/chat/completions", chat.handle, chat.hook);
 }
 
-function reply({ status, contentType, model, intent, body }: ModelAnswer): StreamReply {
+/** Longer answers take a place in the memory for long answers until their client has read them. */
+const SHORT_ANSWER = 64 * 1024;
+
+/** @param relay sends a long answer as its client reads it */
+function reply(
+  { status, contentType, model, intent, body }: ModelAnswer,
+  relay: (whole: Uint8Array<ArrayBuffer>) => ReadableStream<Uint8Array>,
+): StreamReply {
+  const isShort = body instanceof ReadableStream || body.length <= SHORT_ANSWER;
   return {
     stream: (headers) =>
-      new Response(body, {
+      new Response(isShort ? body : relay(body), {
         status,
         headers: {
           ...headers,

@@ -9,11 +9,10 @@ import { AGENT_HEADERS, callingAgent } from "../../dialects/calling-agent.ts";
 import type { Call } from "../../gate/call.ts";
 import type { ModelGateway } from "../../models/gateway.ts";
 import { ANY_CLIENT } from "../answer/client-errors.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
+import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY, PAGE, page } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { ModelCatalog, type ModelView } from "./model-catalog.ts";
 
-const LIST_QUERY = Type.Object(PAGE, { additionalProperties: false });
 const MODEL_ID = Type.String({ minLength: 1, maxLength: 300 });
 /** Sent by Anthropic's clients. */
 const BETA = { beta: Type.Optional(Type.Boolean({ description: "Has no effect." })) };

@@ -4,7 +4,7 @@ import { optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { isId } from "../../base/ids.ts";
 import type { Schedule } from "../../tasks/schedules/schedule.ts";
 import type { Schedules } from "../../tasks/schedules/schedules.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
+import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY, pageOf } from "../answer/page.ts";
 import { refuseTwice } from "../body/body.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 
@@ -105,7 +105,7 @@ export function scheduleRoutes(endpoints: EndpointContext, { schedules }: { read
       scope: "tasks:read",
       summary: "List schedules, newest first",
       tag,
-      query: Type.Object(PAGE, { additionalProperties: false }),
+      query: LIST_QUERY,
       status: 200,
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {

@@ -12,7 +12,7 @@ import { isId } from "../../base/ids.ts";
 import { applyStop } from "../../gate/apply-stop.ts";
 import type { Call } from "../../gate/call.ts";
 import { unauthenticated } from "../../gate/rights.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
+import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY, page } from "../answer/page.ts";
 import { readBrowserCredential, readSignIn } from "../caller/credential.ts";
 import { dropsSecureCookies } from "../caller/own-origin.ts";
 import { endedCookie, sessionCookie } from "../caller/session-cookie.ts";
@@ -170,7 +170,7 @@ export function sessionRoutes(
       scope: "tokens:write",
       summary: "List signed-in browsers, newest first",
       tag,
-      query: Type.Object(PAGE, { additionalProperties: false }),
+      query: LIST_QUERY,
       status: 200,
     },
     async ({ call: { caller }, query: { limit = DEFAULT_LIMIT, cursor } }) => {

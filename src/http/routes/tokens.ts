@@ -11,7 +11,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import { redact } from "../../base/log.ts";
 import type { Detail } from "../../ledger/entry.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
+import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY, page } from "../answer/page.ts";
 import { holderOf, requireHeld, requireIssuable, requireRotatable } from "../caller/token-authority.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 
@@ -60,7 +60,7 @@ export function tokenRoutes(endpoints: EndpointContext, { tokens, agents, clock 
       scope: "tokens:write",
       summary: "List tokens, newest first, without their secrets",
       tag,
-      query: Type.Object(PAGE, { additionalProperties: false }),
+      query: LIST_QUERY,
       status: 200,
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {

@@ -5,7 +5,7 @@ import { isId } from "../../base/ids.ts";
 import { type Delivery, listDeliveries, redeliver } from "../../notify/deliveries.ts";
 import { NOTICE_TYPES } from "../../notify/webhook.ts";
 import type { Db } from "../../store/db.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../answer/page.ts";
+import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY, page } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 
 export interface WebhookRouteParts {
@@ -40,7 +40,7 @@ export function webhookRoutes(endpoints: EndpointContext, { db, clock, url, wake
       scope: "settings:write",
       summary: "List past and pending deliveries to the webhook, newest first",
       tag,
-      query: Type.Object(PAGE, { additionalProperties: false }),
+      query: LIST_QUERY,
       status: 200,
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {

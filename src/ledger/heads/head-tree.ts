@@ -29,7 +29,6 @@ export class HeadTree {
     this.#put(place, leaf);
   }
 
-  /** Removes the last workspace. */
   removeLast(workspaceId: number): void {
     const place = this.#places.get(workspaceId);
     if (place === undefined || place !== this.#leaves.length - 1) {

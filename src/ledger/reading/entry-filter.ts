@@ -1,20 +1,12 @@
 import { isAboutAgentSince } from "../agent-identity.ts";
 import { INDEXED } from "./block-index.ts";
 import { parsedEntry } from "./parsed-entry.ts";
-import type { StoredEntry } from "./query.ts";
+import type { EntryFilter, StoredEntry } from "./query.ts";
 
 /** Conditions on entries; all that are given must hold. Only an entry's own bytes decide. */
-export interface EvidenceFilter {
-  readonly agent?: string | undefined;
-  /** RFC 3339 time at which the agent was created. Entries about earlier agents of the same name do not match. */
-  readonly agentSince?: string | undefined;
-  readonly actor?: string | undefined;
-  readonly action?: string | undefined;
-  readonly tier?: number | undefined;
+export interface EvidenceFilter extends Omit<EntryFilter, "from" | "to" | "task"> {
   /** A task's id. */
   readonly task?: string | undefined;
-  /** Only entries that involved a person. */
-  readonly oversight?: true | undefined;
 }
 
 const FIELDS = [...INDEXED, "task"] as const;

@@ -38,7 +38,6 @@ const TOOL_NAME_LIMIT = 128;
 export class ProvenTask {
   /** The intent that dispatched it. */
   dispatch: SeqEntry | null = null;
-  /** Its end. */
   end: SeqEntry | null = null;
   /** Intents of calls without an outcome, by seq. */
   readonly open = new Map<number, ParsedEntry>();

@@ -2,10 +2,8 @@ import { capWhole } from "../../base/capped-body.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Inflow } from "../../base/inflow.ts";
 import { MAX_MEMBERS } from "../../base/json-limits.ts";
-import { openFilesReserve } from "../../base/open-files/reserve.ts";
-import { requireUncompressed, uncompressed } from "../../base/uncompressed.ts";
 import { callingWorkspace } from "../calling-workspace.ts";
-import { answerLimits } from "../capped-fetch.ts";
+import { answerLimits, fetchWith } from "../capped-fetch.ts";
 
 /**
  * The most bytes in a response: 256 vectors of 8,192 numbers of 22 characters are 46 MB. The SDK by itself would read
@@ -22,14 +20,7 @@ const JSON_LIMITS = { members: 256 * 8_192 + MAX_MEMBERS, strings: MAX_MEMBERS }
  * A `fetch` whose responses fail if they are too large, too wide or too deeply nested, instead of filling the memory.
  */
 export function boundedFetch(clock: Clock, mostBytes: number = MOST_BYTES): typeof fetch {
-  const bounded = async (
-    input: string | URL | Request,
-    init?: RequestInit | BunFetchRequestInit,
-  ): Promise<Response> => {
-    await openFilesReserve.untilRoom(init?.signal);
-    const response = await fetch(input, { ...init, ...uncompressed(init?.headers) });
-    requireUncompressed(response);
-    return capWhole(response, answerLimits(mostBytes, new Inflow(clock, callingWorkspace()), JSON_LIMITS));
-  };
-  return Object.assign(bounded, { preconnect: fetch.preconnect });
+  return fetchWith((response) =>
+    capWhole(response, answerLimits(mostBytes, new Inflow(clock, callingWorkspace()), JSON_LIMITS)),
+  );
 }

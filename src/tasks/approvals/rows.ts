@@ -198,7 +198,6 @@ export async function presentAgain(
   await tx.run("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
 }
 
-/** Settles an approval. */
 export async function settleApproval(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,

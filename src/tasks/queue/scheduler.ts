@@ -167,22 +167,18 @@ export class Scheduler {
     return [...this.#waiting.values()].flatMap((queue) => queue.all()).filter(isTask);
   }
 
-  /** The waiting tasks of a workspace. */
   waitingIn(workspaceId: number): QueuedTask[] {
     return (this.#waiting.get(workspaceId)?.all() ?? []).filter(isTask);
   }
 
-  /** The running tasks of a workspace. */
   runningIn(workspaceId: number): QueuedTask[] {
     return [...this.#running.values()].filter((run) => run.workspaceId === workspaceId && isTask(run));
   }
 
-  /** The waiting tasks of an agent. */
   waitingOf(workspaceId: number, agentId: number): QueuedTask[] {
     return (this.#waiting.get(workspaceId)?.of(agentId) ?? []).filter(isTask);
   }
 
-  /** The running tasks of an agent. */
   runningOf(workspaceId: number, agentId: number): QueuedTask[] {
     return this.runningIn(workspaceId).filter((run) => run.agentId === agentId);
   }

@@ -1,24 +1,18 @@
 import type { ToolStatus } from "../../agents/index.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
-import type { Task, TaskErrorCode, TaskStatus, ToolCallRecord } from "../task.ts";
+import type { Task, TaskErrorCode, ToolCallRecord } from "../task.ts";
 import { chooseTasks, type TaskFilter } from "./task-ids.ts";
 
-interface TaskRow {
-  readonly id: string;
+interface TaskRow
+  extends Pick<
+    Task,
+    "id" | "agent" | "tier" | "prompt" | "status" | "attempts" | "output" | "model" | "credits" | "steps"
+  > {
   readonly agent_id: number;
-  readonly agent: string;
-  readonly tier: number;
-  readonly prompt: string | null;
   readonly tools: string;
   readonly metadata: string;
-  readonly status: TaskStatus;
-  readonly attempts: number;
-  readonly output: string | null;
-  readonly model: string | null;
-  readonly credits: number;
   readonly input_tokens: number;
   readonly output_tokens: number;
-  readonly steps: number;
   readonly error_code: TaskErrorCode | null;
   readonly error_message: string | null;
   readonly dispatch_seq: number;

@@ -1,22 +1,16 @@
 import { isId } from "../../base/ids.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import { fitting } from "../../store/page-bytes.ts";
-import type { Missed, Schedule, ScheduleRunResult, ScheduleStatus } from "./schedule.ts";
+import type { Schedule, ScheduleRunResult, ScheduleStatus } from "./schedule.ts";
 
-interface ScheduleRow {
+interface ScheduleRow
+  extends Pick<
+    Schedule,
+    "id" | "name" | "agent" | "prompt" | "cron" | "timezone" | "tier" | "missed" | "status" | "version"
+  > {
   readonly workspace_id: number;
-  readonly id: string;
-  readonly name: string;
-  readonly agent: string;
-  readonly prompt: string;
-  readonly cron: string;
-  readonly timezone: string;
-  readonly tier: number | null;
   readonly tools: string;
   readonly metadata: string;
-  readonly missed: Missed;
-  readonly status: ScheduleStatus;
-  readonly version: number;
   readonly created_by: string;
   readonly runs_as: string;
   readonly created_at: number;

@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { validator } from "../../base/schema.ts";
 import { BrokenFrame } from "../../reading/frames.ts";
-import type { ReadingAnswer } from "../../reading/protocol.ts";
+import { FAILURE, type ReadingAnswer } from "../../reading/protocol.ts";
 import type { PreparedDocument, PreparedPassage } from "../messages.ts";
 
 /**
@@ -21,23 +21,8 @@ const Head = Type.Object(
   },
   { additionalProperties: false },
 );
-const Failure = Type.Object(
-  {
-    failure: Type.Object(
-      {
-        message: Type.String(),
-        field: Type.Union([Type.String(), Type.Null()]),
-        isStore: Type.Boolean(),
-        isOverLimit: Type.Boolean(),
-      },
-      { additionalProperties: false },
-    ),
-    isLast: Type.Boolean(),
-  },
-  { additionalProperties: false },
-);
 const head = validator(Head);
-const failure = validator(Failure);
+const failure = validator(FAILURE);
 
 /** A passage has a start, an end and its hash. */
 const HASH_BYTES = 16;

@@ -7,23 +7,19 @@ import { cutPages, pageKeys, type TextPage } from "./pages.ts";
 
 /** The vault's rows. Every query that produces an answer names its workspace, and its boundary if there is one. */
 
-interface DocumentRow {
-  readonly key: number;
-  readonly id: string;
-  readonly title: string;
+interface DocumentRow
+  extends Pick<
+    VaultDocument,
+    "key" | "id" | "title" | "scope" | "characters" | "chunks" | "pages" | "pending"
+  > {
   readonly scope_id: number;
-  readonly scope: string;
   readonly source_uri: string | null;
   readonly metadata: string;
   readonly content_type: string;
   readonly content_hash: Uint8Array;
-  readonly characters: number;
-  readonly chunks: number;
-  readonly pages: number;
   readonly created_by: string;
   readonly created_at: number;
   readonly updated_at: number;
-  readonly pending: number;
 }
 
 const DOCUMENT = `SELECT d.key, d.id, d.title, d.scope_id, s.path AS scope, d.source_uri, d.metadata, d.content_type,
@@ -131,25 +127,12 @@ export async function scopeIdOf(tx: Tx, workspaceId: number, path: string): Prom
   return row.id;
 }
 
-export interface NewDocument {
-  readonly key: number;
+export interface NewDocument extends Omit<VaultDocument, "scope" | "contentHash" | "pending"> {
   readonly workspaceId: number;
-  readonly id: string;
-  readonly scopeId: number;
-  readonly title: string;
-  readonly sourceUri: string | null;
   readonly sourceHash: Uint8Array | null;
-  readonly metadata: Metadata;
   /** One hash for each name and value. */
   readonly metadataHashes: readonly Uint8Array[];
-  readonly contentType: string;
   readonly contentHash: Uint8Array;
-  readonly characters: number;
-  readonly chunks: number;
-  readonly pages: number;
-  readonly createdBy: string;
-  readonly createdAt: number;
-  readonly updatedAt: number;
 }
 
 /** Inserts the row, invisible to everybody so far. */

@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { validator } from "../../../base/schema.ts";
 import { BrokenFrame, frameOf, textFrame } from "../../../reading/frames.ts";
-import type { ReadingAnswer, ReadingProtocol } from "../../../reading/protocol.ts";
+import { FAILURE, type ReadingAnswer, type ReadingProtocol } from "../../../reading/protocol.ts";
 import type { ApiDocumentRequest, ApiReading } from "./messages.ts";
 
 /**
@@ -52,19 +52,10 @@ const Listing = Type.Object(
   },
   closed,
 );
-const Failure = Type.Object(
-  {
-    message: Type.String(),
-    field: Type.Union([Type.String(), Type.Null()]),
-    isStore: Type.Boolean(),
-    isOverLimit: Type.Boolean(),
-  },
-  closed,
-);
 const Answer = Type.Union([
   Type.Object({ result: Listing, isLast: Type.Boolean() }, closed),
   Type.Object({ result: Type.Object({ fault: Type.String() }, closed), isLast: Type.Boolean() }, closed),
-  Type.Object({ failure: Failure, isLast: Type.Boolean() }, closed),
+  FAILURE,
 ]);
 const head = validator(Head);
 const answer = validator(Answer);

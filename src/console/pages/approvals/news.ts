@@ -81,7 +81,6 @@ export class ApprovalNews {
   }
 }
 
-/** All approvals of a task. */
 export async function approvalsOf(task: string, signal?: AbortSignal): Promise<readonly Approval[]> {
   return allPages({ status: "all", task }, signal);
 }

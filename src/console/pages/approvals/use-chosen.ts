@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Approval } from "../../../http/api.ts";
-import { type ApiProblem, asProblem } from "../../api/problem.ts";
+import type { ApiProblem } from "../../api/problem.ts";
 import { useSession } from "../../state/session.tsx";
+import { startRead } from "../../state/start-read.ts";
 import { type ApprovalName, keyOf } from "./address.ts";
 import { type ApprovalNews, approvalsOf } from "./news.ts";
 
@@ -19,8 +20,6 @@ interface LoadedApproval {
   /** Null if there is none. */
   readonly approval: Approval | null;
 }
-
-const RETRY_MS = 5_000;
 
 /**
  * The approval named in the address: taken from a list if one contains it, otherwise read. `areListsRead`: the lists
@@ -45,28 +44,18 @@ export function useChosen(
   const approval = own?.approval ?? inList ?? last.current;
   last.current = approval;
 
-  const reading = useRef<AbortController | null>(null);
+  const stopReading = useRef<(() => void) | null>(null);
   const reload = useCallback(() => {
-    reading.current?.abort();
+    stopReading.current?.();
     if (task === null || key === null) return;
-    const abort = new AbortController();
-    reading.current = abort;
-    feed.ready
-      .then(() => approvalsOf(task, abort.signal))
-      .then((approvals) => {
-        if (abort.signal.aborted) return;
+    stopReading.current = startRead(feed, (signal) => approvalsOf(task, signal), {
+      show(approvals) {
         setRead({ key, approval: approvals.find((one) => keyOf(one) === key) ?? null });
         setProblem(null);
-      })
-      .catch((error: unknown) => {
-        if (abort.signal.aborted) return;
-        const failed = asProblem(error);
-        setProblem(failed);
-        if (failed.status !== 0 && failed.status < 500) return;
-        setTimeout(() => {
-          if (!abort.signal.aborted) reload();
-        }, RETRY_MS);
-      });
+      },
+      fail: setProblem,
+      retry: reload,
+    });
   }, [feed, task, key]);
 
   const isUnknown = key !== null && approval === undefined && own === null && areListsRead;
@@ -89,7 +78,7 @@ export function useChosen(
     ];
     return () => {
       for (const end of ends) end();
-      reading.current?.abort();
+      stopReading.current?.();
       setProblem(null);
     };
   }, [feed, news, key, reload]);

@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Approval } from "../../../http/api.ts";
-import { type ApiProblem, asProblem } from "../../api/problem.ts";
+import type { ApiProblem } from "../../api/problem.ts";
 import { useSession } from "../../state/session.tsx";
+import { startRead } from "../../state/start-read.ts";
 import { keyOf } from "./address.ts";
 import { type ApprovalNews, allPages } from "./news.ts";
 
@@ -13,8 +14,6 @@ export interface PendingApprovals {
   readonly arrived: readonly Approval[];
   reload(): void;
 }
-
-const RETRY_MS = 5_000;
 
 /** All waiting approvals, updated from the feed. REST returns the newest first, so the most urgent come last. */
 export function useWaiting(news: ApprovalNews): PendingApprovals {
@@ -39,13 +38,9 @@ export function useWaiting(news: ApprovalNews): PendingApprovals {
   }, []);
 
   useEffect(() => {
-    const abort = new AbortController();
-    let retry: ReturnType<typeof setTimeout> | undefined;
     heard.current.clear();
-    feed.ready
-      .then(() => allPages({ status: "pending" }, abort.signal))
-      .then((found) => {
-        if (abort.signal.aborted) return;
+    return startRead(feed, (signal) => allPages({ status: "pending" }, signal), {
+      show(found) {
         const next = new Map(found.map((approval) => [keyOf(approval), approval]));
         for (const [key, approval] of heard.current) {
           if (approval) next.set(key, approval);
@@ -53,17 +48,10 @@ export function useWaiting(news: ApprovalNews): PendingApprovals {
         }
         show(next);
         setProblem(null);
-      })
-      .catch((error: unknown) => {
-        if (abort.signal.aborted) return;
-        const failed = asProblem(error);
-        setProblem(failed);
-        if (failed.status === 0 || failed.status >= 500) retry = setTimeout(reload, RETRY_MS);
-      });
-    return () => {
-      abort.abort();
-      clearTimeout(retry);
-    };
+      },
+      fail: setProblem,
+      retry: reload,
+    });
   }, [feed, round, reload, show]);
 
   const shown = useRef(items);

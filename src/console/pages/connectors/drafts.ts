@@ -1,6 +1,5 @@
 import type { Api } from "../../../http/api.ts";
 
-/** The body of `POST /v1/connectors`. */
 export type ConnectorBody = Api["POST /v1/connectors"]["body"];
 
 /** A variable or header as typed. `key` only identifies the row. */

@@ -116,7 +116,6 @@ export class Calls {
   }
 }
 
-/** The key of a model and a tier. */
 function modelKey(model: string, tier: number | undefined): string {
   return JSON.stringify([model, tier ?? null]);
 }

@@ -20,7 +20,6 @@ export interface BundleKeys {
   readonly inside: readonly VerifierKey[];
   /** Trusted keys: those that the auditor supplied, otherwise the current one; and all keys they vouch for. */
   readonly trusted: readonly VerifierKey[];
-  /** Key changes that the bundle proves. */
   readonly changes: readonly BundleKeyChange[];
 }
 

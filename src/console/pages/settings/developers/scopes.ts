@@ -4,7 +4,6 @@ import type { NamedScope } from "../../../../http/api.ts";
 export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
   "tasks:read": "See tasks, their steps and their results",
   "tasks:write": "Run tasks, and cancel them",
-  "models:call": "Call models in the APIs of OpenAI and Anthropic",
   "agents:read": "See agents, models and tiers",
   "agents:write": "Create, change and archive agents",
   "vault:read": "Search and read documents",
@@ -14,6 +13,7 @@ export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
   "approvals:write": "Decide on approvals; stop and resume",
   "ledger:read": "Read, verify and export the ledger; see statistics",
   "tokens:write": "Issue, rotate and revoke tokens; end sessions",
+  "models:call": "Call models, with the APIs of OpenAI and Anthropic",
   "settings:write": "Change limits and the budget; see the webhook; erase texts",
 };
 

@@ -1,8 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 import type { VaultScope } from "../../../../http/api.ts";
 import { call } from "../../../api/client.ts";
-import { type ApiProblem, asProblem } from "../../../api/problem.ts";
+import type { ApiProblem } from "../../../api/problem.ts";
 import { useSession } from "../../../state/session.tsx";
+import { startRead } from "../../../state/start-read.ts";
 import { useSoon } from "../../../state/use-soon.ts";
 
 export interface Scopes {
@@ -13,7 +14,6 @@ export interface Scopes {
 }
 
 const PAGE = 200;
-const RETRY_MS = 5_000;
 
 /** The scopes with documents that the reader, or `agent`, can see. Updated when documents change. */
 export function useScopes(agent: string): Scopes {
@@ -23,27 +23,18 @@ export function useScopes(agent: string): Scopes {
   const [round, setRound] = useState(0);
   const reload = useSoon(() => setRound((before) => before + 1));
 
-  useEffect(() => {
-    const abort = new AbortController();
-    let retry: ReturnType<typeof setTimeout> | undefined;
-    feed.ready
-      .then(() => readAll(agent, abort.signal))
-      .then((scopes) => {
-        if (abort.signal.aborted) return;
-        setRead({ agent, scopes });
-        setProblem(null);
-      })
-      .catch((error: unknown) => {
-        if (abort.signal.aborted) return;
-        const failed = asProblem(error);
-        setProblem(failed);
-        if (failed.status === 0 || failed.status >= 500) retry = setTimeout(reload, RETRY_MS);
-      });
-    return () => {
-      abort.abort();
-      clearTimeout(retry);
-    };
-  }, [feed, agent, round, reload]);
+  useEffect(
+    () =>
+      startRead(feed, (signal) => readAll(agent, signal), {
+        show(scopes) {
+          setRead({ agent, scopes });
+          setProblem(null);
+        },
+        fail: setProblem,
+        retry: reload,
+      }),
+    [feed, agent, round, reload],
+  );
 
   useEffect(() => {
     const ends = [feed.listen("document.changed", reload), feed.onGap(reload)];

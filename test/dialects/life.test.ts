@@ -1,0 +1,127 @@
+/** A call of a model and the server's own life: kills, stops, places, and a store that cannot be written. */
+import { Database } from "bun:sqlite";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createSecret } from "../../src/access/secret.ts";
+import { systemRandom } from "../../src/base/ids.ts";
+import { databasePath } from "../../src/store/directory.ts";
+import { readFile, unsettled } from "../faults/support.ts";
+import { startFakeModel } from "../support/fake-model.ts";
+import { serve, tempDir } from "../support/process.ts";
+import { until } from "../support/until.ts";
+import { type DialectStage, openDialectStage } from "./support.ts";
+
+/** Known before the server starts. */
+const ADMIN = createSecret(systemRandom);
+
+const ask = (model: string, stream: boolean) => ({
+  method: "POST",
+  body: JSON.stringify({ model, stream, messages: [{ role: "user", content: "hi there" }] }),
+});
+
+describe("a server that is killed in the middle of calls", () => {
+  let directory: ReturnType<typeof tempDir>;
+  beforeEach(() => {
+    directory = tempDir();
+  });
+  afterEach(() => directory.remove());
+
+  test("charges each at its next start what was reserved for it, once", async () => {
+    const upstream = startFakeModel();
+    upstream.script("slow", { chunks: ["one ", "two "], hangAfter: 1 });
+    const data = join(directory.path, "gatehouse-data");
+    const yaml = `
+providers: { up: { kind: openai-compatible, base_url: ${upstream.url} } }
+models: { up/slow: { input: 1, output: 2 } }
+tiers: { 1: { models: [up/slow] } }
+`;
+    const config = join(directory.path, "gatehouse.yaml");
+    writeFileSync(config, yaml);
+    const options = { cwd: directory.path, env: { GATEHOUSE_ADMIN_TOKEN: ADMIN } };
+    const server = await serve(["--config", config], options);
+    const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
+    await fetch(`${server.url}/v1/workspace`, {
+      ...{ method: "PATCH", headers },
+      body: JSON.stringify({ budget: { credits_per_month: 1_000 } }),
+    });
+    const streams = await Promise.all(
+      [1, 2, 3].map(() => fetch(`${server.url}/v1/chat/completions`, { headers, ...ask("up/slow", true) })),
+    );
+    for (const stream of streams) await stream.body?.getReader().read();
+    await server.end("SIGKILL");
+    await upstream.close();
+    for (const _ of [1, 2]) await (await serve(["--config", config], options)).end("SIGTERM");
+    const { entries } = readFile(databasePath(data));
+    expect(unsettled(entries)).toEqual([]);
+    const calls = entries.filter(({ action }) => action === "model.call");
+    const outcomes = calls.filter(({ phase }) => phase === "outcome");
+    expect(outcomes.map(({ outcome, code }) => [outcome, code])).toEqual(
+      Array(3).fill(["failed", "interrupted"]),
+    );
+    for (const { credits, ref } of outcomes) {
+      expect(credits).toBe(calls.find(({ seq }) => seq === ref)?.detail?.reserved as number);
+      expect(credits).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe("in one gateway", () => {
+  let stage: DialectStage;
+  beforeAll(async () => {
+    stage = await openDialectStage({ settings: "limits: { queued_tasks: 1 }\n" });
+  });
+  afterAll(() => stage.stop());
+
+  const post = (model: string, stream: boolean, signal?: AbortSignal) =>
+    fetch(`${stage.gateway.url}/v1/chat/completions`, {
+      headers: { authorization: `Bearer ${stage.gateway.admin}`, "content-type": "application/json" },
+      ...ask(model, stream),
+      ...(signal ? { signal } : {}),
+    });
+
+  test("open calls take the concurrent places: the next one waits, and past the queue it is refused", async () => {
+    const limits = { concurrent_tasks: 1, enforcement: "enforced" };
+    await stage.gateway.call("PATCH", "/v1/workspace", { body: { limits } });
+    stage.upstream.script("slow", { chunks: ["one ", "two "], hangAfter: 1 });
+    stage.upstream.script("quick", { chunks: ["done"] });
+    const leave = new AbortController();
+    const first = await post("up/slow", true, leave.signal);
+    await first.body?.getReader().read();
+    const asked = stage.upstream.requests.length;
+    const waiting = post("up/quick", false);
+    await until(async () => {
+      const { body } = await stage.gateway.call("GET", "/v1/workspace");
+      return body.usage.tasks_queued === 1;
+    });
+    const refused = await post("up/quick", false);
+    expect([refused.status, refused.headers.get("gatehouse-code")]).toEqual([429, "queue_full"]);
+    expect(refused.headers.get("retry-after")).not.toBeNull();
+    expect(stage.upstream.requests.length).toBe(asked);
+    leave.abort();
+    expect((await waiting).status).toBe(200);
+    await stage.gateway.call("PATCH", "/v1/workspace", { body: { limits: { concurrent_tasks: 60 } } });
+  });
+
+  test("an answer whose outcome cannot be written is withheld, and recorded as soon as it can be", async () => {
+    const held = Promise.withResolvers<void>();
+    stage.upstream.script("held", { chunks: ["almost "], gate: held.promise });
+    const stream = await post("up/held", true);
+    const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = (await reader?.read())?.value ?? "";
+    const file = new Database(databasePath(stage.gateway.dataDir));
+    file.run("BEGIN IMMEDIATE");
+    held.resolve();
+    try {
+      for (let part = await reader?.read(); part && !part.done; part = await reader?.read())
+        text += part.value;
+    } finally {
+      file.run("ROLLBACK");
+      file.close();
+    }
+    expect(text).not.toContain("[DONE]");
+    expect(text.trimEnd().split("\n\n").at(-1)).toContain('"code":"ledger_unavailable"');
+    await until(async () => (await stage.entries()).at(-1)?.phase === "outcome");
+    expect((await stage.entries()).at(-1)).toMatchObject({ outcome: "succeeded", model: "up/held" });
+  });
+});

@@ -1,0 +1,83 @@
+/** What is looked at in a request, and what passes on byte for byte. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { readChatRequest } from "../../src/dialects/chat/request.ts";
+import { edited, findMembers } from "../../src/dialects/request-bytes.ts";
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+const read = (text: string) => readChatRequest(bytesOf(text), JSON.parse(text));
+
+/** JSON as somebody might write it: with blanks, and names with escapes. */
+const written = fc
+  .tuple(
+    fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }),
+    fc.nat({ max: 4 }),
+    fc.boolean(),
+  )
+  .map(([members, indent, isEscaped]) => {
+    const text = JSON.stringify(members, null, indent);
+    // A letter that occurs only in strings, and in no escape.
+    return isEscaped ? text.replaceAll("m", "\\u006d") : text;
+  });
+
+test("each member is found where JSON.parse finds it", () => {
+  fc.assert(
+    fc.property(written, (text) => {
+      const value = JSON.parse(text) as Record<string, unknown>;
+      const names = Object.keys(value);
+      const bytes = bytesOf(text);
+      const { spans, close } = findMembers(bytes, names);
+      expect([...spans.keys()].sort()).toEqual([...names].sort());
+      for (const [name, { start, end }] of spans) {
+        expect(JSON.parse(Buffer.from(bytes.subarray(start, end)).toString())).toEqual(value[name]);
+      }
+      expect(bytes[close]).toBe("}".charCodeAt(0));
+    }),
+  );
+});
+
+test("only the model and the request for usage change", () => {
+  const messages = fc.array(fc.record({ role: fc.constant("user"), content: fc.string() }));
+  fc.assert(
+    fc.property(written, messages, fc.boolean(), fc.string({ minLength: 1 }), (other, list, stream, name) => {
+      const rest = JSON.parse(other) as object;
+      const value = { ...rest, messages: list, model: "tier:1", stream };
+      const text = JSON.stringify(value);
+      const sent = Buffer.from(read(text).bytesFor(name)).toString();
+      expect(JSON.parse(sent)).toEqual({
+        ...value,
+        model: name,
+        ...(stream ? { stream_options: { ...JSON.parse(text).stream_options, include_usage: true } } : {}),
+      });
+      if (!stream) expect(sent).toBe(text.replace('"tier:1"', () => JSON.stringify(name)));
+    }),
+  );
+});
+
+describe("a request is refused that", () => {
+  test.each([
+    ["names the model twice", '{"model":"a","model":"b"}'],
+    ["names it twice, once with escapes", '{"model":"a","mod\\u0065l":"b"}'],
+    ["says twice whether it streams", '{"model":"a","stream":false,"stream":true}'],
+    ["is a list", '[{"model":"a"}]'],
+    ["is a text", '"{}"'],
+  ])("%s", (_, text) => {
+    expect(() => read(text)).toThrow(expect.objectContaining({ code: "invalid_json" }));
+  });
+});
+
+test("a member inside another one is not looked at", () => {
+  const text = '{"a":{"model":"x"},"b":["model"],"model" : "y" , "c":"}"}';
+  expect(read(text).model).toBe("y");
+  expect(Buffer.from(read(text).bytesFor("z")).toString()).toBe(text.replace('"y"', '"z"'));
+});
+
+test("edits are made in any order", () => {
+  const bytes = bytesOf("abcdef");
+  const edits = [
+    { start: 4, end: 6, text: "Z" },
+    { start: 0, end: 1, text: "" },
+    { start: 2, end: 2, text: "-" },
+  ];
+  expect(Buffer.from(edited(bytes, edits)).toString()).toBe("b-cdZ");
+});
