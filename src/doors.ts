@@ -156,7 +156,7 @@ export function openDoors(rooms: Rooms): Doors {
     tokens: { tokens, agents, clock },
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
-    models: { models: modelGateway, agents },
+    models: { models: modelGateway, agents, clock },
     dialects: { modelCalls: rooms.modelCalls, tokenCounts: rooms.tokenCounts },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },

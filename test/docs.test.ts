@@ -12,11 +12,13 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SECRET } from "./cli/support.ts";
+import { type FakeModel, startFakeModel } from "./support/fake-model.ts";
 
 setDefaultTimeout(120_000);
 
@@ -36,6 +38,7 @@ const PASTED = [
   "docs/operating.md",
   "docs/schedules-and-webhooks.md",
   "docs/command-line.md",
+  "docs/models.md",
 ] as const;
 /** Blocks that are run elsewhere: their page, how they begin, and where. */
 const ELSEWHERE = [
@@ -51,6 +54,8 @@ const ELSEWHERE = [
 let folder = "";
 let server: Bun.Subprocess | undefined;
 let url = "";
+/** In place of OpenAI. */
+let upstream: FakeModel;
 
 function page(path: string): string {
   return readFileSync(join(root, path), "utf8");
@@ -88,6 +93,13 @@ beforeAll(async () => {
   // The folder that docs/vault.md adds.
   mkdirSync(join(folder, "docs"));
   writeFileSync(join(folder, "docs/shipping.md"), "# Shipping\n\nParcels take three days.\n");
+  upstream = startFakeModel({ apiKey: "sk-test", fallback: { chunks: ["Good ", "evening"] } });
+  const [yaml = ""] = blocks("docs/models.md", "yaml");
+  const provider = `base_url: "${upstream.url}", api_key: sk-test`;
+  mkdirSync(join(folder, "gatehouse-data"), { mode: 0o700 });
+  writeFileSync(join(folder, "gatehouse-data/gatehouse.yaml"), yaml.replace(/api_key: "[^"]*"/, provider));
+  // Programs run outside the repository, as their readers run them, with its packages beside them.
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   server = Bun.spawn(["bun", main, "serve", "--listen", "127.0.0.1:0"], {
     cwd: folder,
     stdout: "ignore",
@@ -101,6 +113,7 @@ beforeAll(async () => {
 afterAll(async () => {
   server?.kill("SIGTERM");
   await server?.exited;
+  await upstream.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -197,8 +210,35 @@ test("every line for a shell works, pasted one after another", async () => {
   expect(everything).toContain("default\tactive");
   expect(lookedUp).toContain("Shipping");
 
+  const [writer = "", fleet = "", models = "", forbidden = "", recorded = ""] =
+    printed.get("docs/models.md") ?? [];
+  expect(JSON.parse(writer)).toMatchObject({ name: "writer", tier_policy: { tiers: [2] } });
+  expect(JSON.parse(fleet)).toMatchObject({ choices: [{ message: { content: "Good evening" } }] });
+  const [list = "", model = ""] = models.split("\n");
+  const usable = JSON.parse(list).data.filter((each: { allowed: boolean }) => each.allowed);
+  expect(usable.map((each: { id: string }) => each.id)).toEqual(["gpt-5", "openai/gpt-5-mini", "tier:2"]);
+  expect(JSON.parse(model)).toMatchObject({ id: "openai/gpt-5-mini", object: "model", allowed: true });
+  expect(forbidden).toMatch(/^HTTP\/1\.1 403/);
+  expect(forbidden.toLowerCase()).toContain("gatehouse-code: tier_forbidden");
+  expect(forbidden).toContain('{"error":{"message"');
+  expect(JSON.parse(recorded).data).toMatchObject([
+    { phase: "intent", agent: "writer", detail: { dialect: "chat_completions" } },
+    { phase: "outcome", outcome: "succeeded", model: "openai/gpt-5-mini" },
+    { outcome: "denied", code: "tier_forbidden" },
+  ]);
+
   const others = [...printed].filter(([path]) => path !== "docs/security-model.md");
   expect(errorsIn(others.flatMap(([, outputs]) => outputs))).toEqual([]);
+});
+
+test("the program of docs/models.md with OpenAI's client works as it is written", async () => {
+  const [program = ""] = blocks("docs/models.md", "ts").filter((block) => block.includes('from "openai"'));
+  writeFileSync(join(folder, "chat.ts"), program.replaceAll(ADDRESS, url));
+  const { code, printed, problems } = await shell(
+    `export GATEHOUSE_TOKEN=$(gatehouse token create --name program --agent writer)\n'${process.execPath}' chat.ts`,
+  );
+  expect([code, printed, problems]).toEqual([0, "Good evening", expect.any(String)]);
+  expect(upstream.requests.at(-1)).toMatchObject({ model: "gpt-5-mini" });
 });
 
 test("docs/schedules-and-webhooks.md shows how to listen to a workspace", async () => {

@@ -106,7 +106,7 @@ export const TABLE = {
   }),
   alias: setting("aliases.<alias>", aliasTarget, {
     defaultText: "none",
-    help: "A name under which clients may ask for a model, and what it stands for: `<provider>/<model>`, `tier:2`, or a tier's name. One `*` stands for any characters, and repeats them on the right: `claude-*: anthropic/claude-*`. Exact names win over those with `*`, of which the first that matches counts.",
+    help: "A name under which clients may ask for a model, and what it stands for: `<provider>/<model>`, `tier:2`, or a tier's name. One `*` stands for any characters, and repeats them on the right: `claude-*: anthropic/claude-*`. Exact names win over those with `*`, of which the first that matches counts. An alias never leads to another one. `GET /v1/models` lists aliases without `*`.",
   }),
   tierName: setting("tiers.<tier>.name", text("text of at most 100 characters", undefined, 100), {
     defaultText: "`tier` and its number",

@@ -10,7 +10,8 @@ import type { viewDocument, viewScope } from "../vault/view.ts";
 import type { AgentChange, AgentCreate, viewAgent } from "./agent-body.ts";
 import type { ConnectorView } from "./connector-view.ts";
 import type { DecisionBody, OverrideBody, viewApproval } from "./routes/approvals.ts";
-import type { viewModel, viewTier } from "./routes/models.ts";
+import type { ModelView } from "./routes/model-catalog.ts";
+import type { viewTier } from "./routes/models.ts";
 import type { viewSession, viewSignedIn } from "./routes/sessions.ts";
 import type { TaskCreate } from "./routes/tasks.ts";
 import type { TokenCreate, TokenRotate, viewIssued, viewToken } from "./routes/tokens.ts";
@@ -49,7 +50,7 @@ export type Workspace = ReturnType<typeof viewWorkspace>;
 export type WorkspaceState = ReturnType<typeof viewName>;
 export type Connector = ConnectorView;
 export type Tool = Connector["tools"][number];
-export type Model = ReturnType<typeof viewModel>;
+export type { ModelView };
 export type Tier = ReturnType<typeof viewTier>;
 export type VaultDocument = ReturnType<typeof viewDocument>;
 export type SearchAnswer = ReturnType<typeof viewAnswer>;
@@ -180,7 +181,8 @@ export interface Api {
 
   "GET /v1/usage": { query: Partial<Static<typeof UsageQuery>>; answer: UsageReport };
 
-  "GET /v1/models": { query: PageQuery; answer: List<Model> };
+  "GET /v1/models": { query: PageQuery; answer: List<ModelView> };
+  "GET /v1/models/:id": { answer: ModelView };
   "GET /v1/tiers": { query: PageQuery; answer: List<Tier> };
 
   "GET /v1/tokens": { query: PageQuery; answer: List<Token> };

@@ -11,7 +11,12 @@ import { type ClientForm, clientHeaders } from "./answer/client-errors.ts";
 import type { LongAnswers } from "./answer/long-answers.ts";
 import { type BodyReading, isEmpty, type RawBody, readJson, readRawJson } from "./body/body.ts";
 import type { BodyShares } from "./body/shares.ts";
-import { readBrowserCredential, readClientCredential, readSignIn } from "./caller/credential.ts";
+import {
+  readAnyCredential,
+  readBrowserCredential,
+  readClientCredential,
+  readSignIn,
+} from "./caller/credential.ts";
 import type { OpenCalls } from "./connections/open-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import { type DescribedOperation, operationDetail } from "./operation.ts";
@@ -98,7 +103,8 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
   const querySchema: TObject = spec.query ?? NOTHING;
   const query = validator(querySchema);
   const { counted = true, client } = spec;
-  const readCaller = spec.signsIn ? readSignIn : client ? readClientCredential : readBrowserCredential;
+  const readClient = client?.browsers ? readAnyCredential : readClientCredential;
+  const readCaller = spec.signsIn ? readSignIn : client ? readClient : readBrowserCredential;
 
   async function answer({ request, params, server }: RouteContext): Promise<Response> {
     const requestId = endpoints.ids("req");
@@ -162,7 +168,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       if (reply && "stream" in reply) reply.abandon();
       endpoints.metrics.answered[result.problem.status < 500 ? "4xx" : "5xx"].inc();
       const respond = client?.problemResponse ?? problemResponse;
-      return respond(result.problem, headers, requestId);
+      return respond(result.problem, headers, requestId, request);
     }
     endpoints.metrics.answered["2xx"].inc();
     if (!("stream" in result.value)) return shortResponse(result.value, headers);

@@ -43,14 +43,21 @@ export class ModelNames {
     }
   }
 
-  /** Models of the tiers and of the price list, sorted. */
+  /** The names to list: models of the tiers and of the price list, tiers, and aliases without `*`. Sorted. */
   listed(): readonly string[] {
-    return [...this.#listed].sort();
+    const { tiers, aliases } = this.#config;
+    return [
+      ...new Set([
+        ...this.#listed,
+        ...[...tiers.keys()].map((tier) => `tier:${tier}`),
+        ...[...aliases.keys()].filter((alias) => !alias.includes("*")),
+      ]),
+    ].sort();
   }
 
-  /** The aliases that clients can send as they are, in file order. */
-  aliases(): readonly string[] {
-    return [...this.#config.aliases.keys()].filter((alias) => !alias.includes("*"));
+  /** Whether this is the name of a model of the tiers or of the price list. */
+  isConfigured(name: string): boolean {
+    return this.#listed.has(name);
   }
 
   /** Null if there is no such model. */

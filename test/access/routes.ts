@@ -8,7 +8,7 @@ export interface ContractRoute {
    * `:connector` and `:schedule` refer to.
    */
   readonly path: string;
-  /** Null if any token may call it; see `UNSCOPED`. */
+  /** Null if any token may call it (see `UNSCOPED`), or any of several scopes is enough. */
   readonly scope: string | null;
   readonly body?: object;
   readonly status: number;
@@ -113,7 +113,8 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "POST", path: "/v1/connectors/:connector/refresh", scope: "connectors:write", status: 200 },
   { method: "DELETE", path: "/v1/connectors/:connector", scope: "connectors:write", status: 204 },
   { method: "POST", path: "/v1/tools/time.now/call", scope: null, body: { arguments: {} }, status: 200 },
-  { method: "GET", path: "/v1/models", scope: "agents:read", status: 200 },
+  { method: "GET", path: "/v1/models", scope: null, status: 200 },
+  { method: "GET", path: "/v1/models/builtin%2Fextractive", scope: null, status: 200 },
   { method: "GET", path: "/v1/tiers", scope: "agents:read", status: 200 },
   { method: "GET", path: "/v1/ledger", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/ledger/1", scope: "ledger:read", status: 200 },

@@ -25,14 +25,14 @@ export interface LedgerRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-const YAML = (url: string, providers: string) => `
+const YAML = (url: string, providers: string, prices: string) => `
 providers:
   up: { kind: openai-compatible, base_url: ${url}, api_key: sk-upstream }
   other: { kind: anthropic, base_url: ${url}, api_key: sk-upstream }
 ${providers}
 models:
   up/priced: { input: 1, output: 2 }
-tiers:
+${prices}tiers:
   1: { name: small, models: [up/first, up/second] }
   2: { name: large, models: [up/large, up/priced] }
   3: { name: foreign, models: [other/claude] }
@@ -43,16 +43,18 @@ aliases:
 drain_seconds: 1
 `;
 
-/** A gateway in front of a scripted upstream. `providers` and `settings`: lines of further configuration. */
+/** A gateway in front of a scripted upstream. `providers`, `prices` and `settings`: lines of further configuration. */
 export async function openDialectStage({
   providers = "",
+  prices = "",
   settings = "",
 }: {
   readonly providers?: string;
+  readonly prices?: string;
   readonly settings?: string;
 } = {}): Promise<DialectStage> {
   const upstream = startFakeModel({ apiKey: "sk-upstream" });
-  const gateway = await startGateway({ yaml: YAML(upstream.url, providers) + settings });
+  const gateway = await startGateway({ yaml: YAML(upstream.url, providers, prices) + settings });
   await gateway.agent("clerk", {
     tier_policy: { tiers: [1], models: { allow: ["*"], deny: ["up/never*"] } },
   });

@@ -102,6 +102,7 @@ const PATHS = [
   "/v1/tokens/x",
   "/v1/tokens/x/rotate",
   "/v1/models",
+  "/v1/models/x/y",
   "/v1/tiers",
   "/v1/workspace",
   "/v1/ledger",

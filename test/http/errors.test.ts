@@ -93,6 +93,8 @@ describe("405 lists the path's methods in Allow", () => {
     ["DELETE", "/v1/workspace", "GET, HEAD, PATCH"],
     ["POST", "/v1/ledger", "GET, HEAD"],
     ["POST", "/v1/models", "GET, HEAD"],
+    ["DELETE", "/v1/models/openai/gpt-5", "GET, HEAD"],
+    ["DELETE", "/v1/models/openai%2Fgpt-5", "GET, HEAD"],
     ["POST", "/livez", "GET, HEAD"],
     ["POST", "/openapi.json", "GET, HEAD"],
     ["PUT", "/v1/agents/", "GET, HEAD, POST"],

@@ -135,6 +135,8 @@ const ROWS: readonly Row[] = [
   { call: ["DELETE", "/v1/tokens/:token"], action: "token.revoke", shown: { detail: { token: ":token" } } },
   { call: ["DELETE", "/v1/tokens/:token"], action: "token.revoke", shown: denied("not_found") },
   { call: ["GET", "/v1/models"], action: "model.list" },
+  { call: ["GET", "/v1/models/tier:1"], action: "model.read" },
+  { call: ["GET", "/v1/models/none/such"], action: "model.read", shown: denied("model_not_found") },
   { call: ["GET", "/v1/tiers"], action: "tier.list" },
   { call: ["GET", "/v1/workspace"], action: "workspace.read" },
   {

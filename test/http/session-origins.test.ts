@@ -114,6 +114,22 @@ describe("a request with the cookie is refused, and nothing is done,", () => {
     expect(body.data).toMatchObject([{ actor: "anonymous", outcome: "denied", code: "origin_forbidden" }]);
   });
 
+  test.each(["/v1/models", "/v1/models/builtin/extractive"])(
+    "also for %s, which existing clients call as well, and whose x-api-key counts instead",
+    async (path) => {
+      const foreign = named("cross-site", "https://evil.example");
+      for (const headers of [foreign, { ...foreign, "anthropic-version": "2023-06-01" }]) {
+        const refused = await browser.ask("GET", path, { headers });
+        expect([refused.status, refused.headers.get("gatehouse-code")]).toEqual([403, "origin_forbidden"]);
+      }
+      expect((await browser.ask("GET", path)).status).toBe(200);
+      const keyed = (key: string) =>
+        browser.ask("GET", path, { headers: { ...named("same-origin", null), "x-api-key": key } });
+      expect((await keyed(gateway.admin)).status).toBe(200);
+      expect((await keyed("gth_none")).status).toBe(401);
+    },
+  );
+
   test("no preflight is granted", async () => {
     const headers = {
       ...named("cross-site", "https://evil.example"),

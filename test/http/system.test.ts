@@ -118,6 +118,7 @@ describe("/openapi.json", () => {
         .replace("call_none", "{call_id}")
         .replace("msg_none", "{id}")
         .replace("time.now", "{name}")
+        .replace("builtin%2Fextractive", "{id}")
         .replace(/:\w+|(?<=ledger\/)1(?=$|\/)/, path.startsWith("/v1/ledger") ? "{seq}" : "{id}");
       const operation = document.paths[place]?.[method.toLowerCase()];
       expect(operation).toBeDefined();

@@ -1,8 +1,18 @@
 import type { Problem } from "../../base/errors.ts";
+import { anthropicError } from "../../dialects/anthropic-errors.ts";
+import { openAiError } from "../../dialects/openai-errors.ts";
+import { problemResponse } from "./answer.ts";
 
 /** The form in which existing clients expect errors. */
 export interface ClientForm {
-  problemResponse(problem: Problem, headers: Record<string, string>, requestId: string): Response;
+  /** Browsers call it too, so that a session's cookie counts as well. */
+  readonly browsers?: true;
+  problemResponse(
+    problem: Problem,
+    headers: Record<string, string>,
+    requestId: string,
+    request: Request,
+  ): Response;
 }
 
 /** The statuses that the SDKs of OpenAI and Anthropic would otherwise repeat, although nothing will have changed. */
@@ -26,6 +36,24 @@ export function clientForm(bodyOf: (problem: Problem, requestId: string) => obje
     },
   };
 }
+
+const ANTHROPIC = clientForm(anthropicError);
+const OPENAI = clientForm(openAiError);
+
+/**
+ * For endpoints that all clients call. Each gets errors in the form that it reads, by the headers that it sends: all
+ * SDKs of Anthropic send `anthropic-version`, all of OpenAI `x-stainless-lang`. Any other client may be one of the
+ * REST API, which reads problem details (RFC 9457).
+ */
+export const ANY_CLIENT: ClientForm = {
+  browsers: true,
+  problemResponse(problem, headers, requestId, request) {
+    const isAnthropic = request.headers.has("anthropic-version");
+    const form = isAnthropic ? ANTHROPIC : request.headers.has("x-stainless-lang") ? OPENAI : null;
+    if (form) return form.problemResponse(problem, headers, requestId, request);
+    return problemResponse(problem, { ...headers, "gatehouse-code": problem.code }, requestId);
+  },
+};
 
 /** The request's id under the names that the SDKs of OpenAI and Anthropic read. */
 export function clientHeaders(requestId: string): Record<string, string> {

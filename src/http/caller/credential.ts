@@ -62,6 +62,12 @@ export function readBrowserCredential(asked: OriginCheck, operatorSecret: string
   return isFromOwnPage(asked) ? { kind: "session", secret } : { kind: "foreign_page" };
 }
 
+/** Like `readCredential`, for endpoints that browsers and existing clients call. */
+export function readAnyCredential(asked: OriginCheck, operatorSecret: string): Credential {
+  const isClient = asked.request.headers.has("x-api-key");
+  return (isClient ? readClientCredential : readBrowserCredential)(asked, operatorSecret);
+}
+
 /**
  * Like `readCredential`, for signing in. Cookies do not count, but the secret of a one-time link does. A page of
  * another origin must not sign a browser in as somebody else (login CSRF).

@@ -1,6 +1,6 @@
 /** Issuing a token in the console: the snippets shown once work as they are, and no trace of the secret remains. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -28,10 +28,10 @@ afterAll(async () => {
 });
 
 /** Issues a token for the agent on the page and leaves its secret visible. */
-async function issue(page: Page, name: string): Promise<string> {
+async function issue(page: Page, name: string, agent = "clerk"): Promise<string> {
   await page.getByRole("link", { name: "Issue token" }).click();
   await page.getByLabel("Name", { exact: true }).fill(name);
-  await page.getByLabel("Acts as", { exact: true }).selectOption("clerk");
+  await page.getByLabel("Acts as", { exact: true }).selectOption(agent);
   await page.getByRole("button", { name: "Issue token", exact: true }).click();
   const secret = (await page.getByRole("region", { name: "Secret", exact: true }).textContent()) ?? "";
   expect(secret).toMatch(/^gth_[0-9A-Za-z]{49}$/);
@@ -113,6 +113,71 @@ test("each snippet for a new token works as written", async () => {
   expect(await runTypeScript(await copied(page, "TypeScript"))).toBe("twenty days\nsucceeded\n");
   expect(await runTypeScript(await copied(page, "TypeScript, MCP"))).toContain("vault__search");
   expect(complaints).toEqual([]);
+  await close();
+});
+
+test("the snippets for clients of models name a tier that the token may use, and the right base URL", async () => {
+  await stage.gateway.agent("large", { tier_policy: { tiers: [2] } });
+  stage.model.script("large", { chunks: ["Good ", "evening"] });
+  const { page, complaints, close } = await openTokens();
+  const secret = await issue(page, "library", "large");
+  const url = stage.gateway.url;
+
+  expect(await runTypeScript(await copied(page, "OpenAI SDK"))).toBe("Good evening");
+  // The packages of these two are not installed here.
+  for (const name of ["AI SDK", "LangChain"]) {
+    const text = await copied(page, name);
+    expect(text).toContain(`baseURL: "${url}/v1"`);
+    for (const part of ['"tier:2"', `apiKey: "${secret}"`]) expect(text).toContain(part);
+  }
+  expect(await copied(page, "AI SDK")).toContain('gatehouse.chat("tier:2")');
+
+  // A stand-in for the server: it shows which address and key the client makes of the snippet.
+  const asked: unknown[] = [];
+  const recorder = Bun.serve({
+    port: 0,
+    async fetch(request) {
+      asked.push([new URL(request.url).pathname, request.headers.get("authorization"), await request.json()]);
+      return Response.json({
+        type: "message",
+        role: "assistant",
+        content: [{ type: "text", text: "Hello" }],
+      });
+    },
+  });
+  const text = await copied(page, "Anthropic SDK");
+  expect(text).toContain(`baseURL: "${url}"`);
+  const answer = await runTypeScript(text.replace(url, `http://127.0.0.1:${recorder.port}`));
+  await recorder.stop(true);
+  expect(answer).toContain("Hello");
+  expect(asked).toEqual([["/v1/messages", `Bearer ${secret}`, expect.objectContaining({ model: "tier:2" })]]);
+
+  await Bun.write(
+    join(folder, "bin/claude"),
+    '#!/bin/sh\necho "$ANTHROPIC_BASE_URL $ANTHROPIC_AUTH_TOKEN" "$@"\n',
+  );
+  chmodSync(join(folder, "bin/claude"), 0o755);
+  const started = await output([
+    "sh",
+    "-c",
+    `PATH='${join(folder, "bin")}':$PATH\n${await copied(page, "Claude Code")}`,
+  ]);
+  expect(started).toBe(`${url} ${secret} --model tier:2\n`);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("a token without models:call gets no snippets for clients of models", async () => {
+  const { page, close } = await openTokens();
+  await page.getByRole("link", { name: "Issue token" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("no models");
+  await page.getByLabel("tasks:read").check();
+  await page.getByRole("button", { name: "Issue token", exact: true }).click();
+  const uses = page.getByRole("group", { name: "For", exact: true }).getByRole("button");
+  await uses.first().waitFor();
+  expect(await uses.allTextContents()).toEqual([
+    ...["Shell", "MCP client", "MCP over stdio", "TypeScript", "TypeScript, MCP"],
+  ]);
   await close();
 });
 

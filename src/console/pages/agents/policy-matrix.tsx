@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
-import type { Model, Tier } from "../../../http/api.ts";
+import type { Tier } from "../../../http/api.ts";
 import { creditsText } from "../../parts/text.tsx";
+import type { Model } from "../../state/model.ts";
 import { type ModelVerdict, modelsOf, type Policy, routeOf, verdictOn } from "./policy.ts";
 
 /** Lets the reader tick tiers. */

@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
-import type { Connector, FeedEventName, List, Model, Tier } from "../../../http/api.ts";
+import type { Connector, FeedEventName, List, Tier } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
+import { isModel, type Model } from "../../state/model.ts";
 import { useSession } from "../../state/session.tsx";
 import { type Pages, usePages } from "../../state/use-pages.ts";
 import { useSoon } from "../../state/use-soon.ts";
@@ -33,7 +34,11 @@ export function useTiers(): Pages<Tier> {
 }
 
 export function useModels(): Pages<Model> {
-  return useWhole("models", (query, signal) => call("GET /v1/models", { query, signal }));
+  return useWhole("models", async ({ cursor }, signal) => {
+    const query = cursor === undefined ? {} : { cursor };
+    const { data, next_cursor } = await call("GET /v1/models", { query, signal });
+    return { data: data.filter(isModel), next_cursor };
+  });
 }
 
 const NONE: List<Connector> = { data: [], next_cursor: null };

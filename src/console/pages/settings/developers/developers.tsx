@@ -14,6 +14,7 @@ import { usePages } from "../../../state/use-pages.ts";
 import { useReadAgain } from "../read-again.ts";
 import { IssueDialog } from "./issue.tsx";
 import { issuerOf } from "./issuer.ts";
+import { usableTier } from "./model-snippets.ts";
 import { RotateDialog } from "./rotate.tsx";
 import { SecretDialog } from "./secret.tsx";
 import { TokenRow } from "./token-row.tsx";
@@ -44,8 +45,15 @@ export function Developers(): JSX.Element {
   const agents = useData("GET /v1/agents", can("agents:read") ? { query: { limit: 200 } } : null, [
     "agent.changed",
   ]);
+  const tiers = useData("GET /v1/tiers", can("agents:read") ? { query: { limit: 200 } } : null);
   const names = agents.data?.data.map(({ name }) => name);
   const active = agents.data?.data.find(({ status }) => status === "active")?.name;
+
+  /** A tier for the examples. Unknown if the token's agent is: its policy may allow another one. */
+  function tierFor({ agent }: IssuedToken): string | null {
+    const found = agents.data?.data.find(({ name }) => name === agent);
+    return tiers.data && (agent === null || found) ? usableTier(tiers.data.data, found) : null;
+  }
 
   function show(token: IssuedToken, former?: string | null): void {
     setShown(former === undefined ? { token } : { token, former });
@@ -95,6 +103,7 @@ export function Developers(): JSX.Element {
         <SecretDialog
           {...shown}
           agent={shown.token.agent ?? session.agent ?? active ?? null}
+          model={tierFor(shown.token)}
           close={() => setShown(null)}
         />
       )}

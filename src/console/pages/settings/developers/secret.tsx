@@ -9,12 +9,15 @@ import { snippetsOf } from "./snippets.ts";
 export function SecretDialog({
   token,
   agent,
+  model,
   former,
   close,
 }: {
   readonly token: IssuedToken;
   /** The agent used in the examples. */
   readonly agent: string | null;
+  /** The model used in the examples. */
+  readonly model: string | null;
   /** How long the previous secret stays valid; null if it is invalid already; undefined if there was none. */
   readonly former?: string | null;
   readonly close: () => void;
@@ -48,7 +51,7 @@ export function SecretDialog({
                 : `The previous secret stays valid for ${former}.`}
             </p>
           )}
-          <Snippets token={token} agent={agent} />
+          <Snippets token={token} agent={agent} model={model} />
           <div class="dialog-end">
             <button type="button" class="button-main" onClick={() => setLeaving(true)}>
               Done
@@ -81,11 +84,13 @@ function Leaving({ back, close }: { readonly back: () => void; readonly close: (
 function Snippets({
   token,
   agent,
+  model,
 }: {
   readonly token: IssuedToken;
   readonly agent: string | null;
+  readonly model: string | null;
 }): JSX.Element | null {
-  const snippets = snippetsOf({ token, origin: location.origin, agent });
+  const snippets = snippetsOf({ token, origin: location.origin, agent, model });
   const [chosen, choose] = useState(snippets[0]?.id);
   const snippet = snippets.find(({ id }) => id === chosen);
   if (!snippet) return null;

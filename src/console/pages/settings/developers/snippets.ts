@@ -1,8 +1,9 @@
 import type { IssuedToken } from "../../../../http/api.ts";
+import { modelSnippetsOf } from "./model-snippets.ts";
 
 /** An example that works as it is. */
 export interface Snippet {
-  readonly id: "shell" | "mcp" | "stdio" | "typescript" | "mcp-client";
+  readonly id: string;
   readonly name: string;
   /** Where to paste it. */
   readonly hint: string;
@@ -15,15 +16,18 @@ export interface SnippetOf {
   readonly origin: string;
   /** The agent for the example task; null if none is known. */
   readonly agent: string | null;
+  /** The name of a model or tier that the token may use; null if none is known. */
+  readonly model: string | null;
 }
 
 const NO_AGENT = "my-agent";
 const PROMPT = "What do you know about refunds?";
 
 /** Examples with the new token's secret, limited to what the token may do. */
-export function snippetsOf({ token, origin, agent }: SnippetOf): readonly Snippet[] {
+export function snippetsOf({ token, origin, agent, model }: SnippetOf): readonly Snippet[] {
   const { secret, scopes } = token;
-  const canRun = scopes.includes("admin") || scopes.includes("tasks:write");
+  const may = (scope: string) => scopes.includes("admin") || scopes.includes(scope);
+  const canRun = may("tasks:write");
   const task = { agent: agent ?? NO_AGENT, prompt: PROMPT };
   const fill = agent === null && canRun ? ` Replace ${NO_AGENT} with an agent's name.` : "";
   return [
@@ -77,6 +81,7 @@ export function snippetsOf({ token, origin, agent }: SnippetOf): readonly Snippe
       hint: "Lists the tools that the token may call. Needs the package @modelcontextprotocol/sdk.",
       text: listByMcp(origin, secret),
     },
+    ...(may("models:call") ? modelSnippetsOf({ secret, origin, model }) : []),
   ];
 }
 

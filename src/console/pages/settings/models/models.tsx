@@ -1,10 +1,11 @@
 import type { JSX } from "preact";
-import type { Model, Tier } from "../../../../http/api.ts";
+import type { Tier } from "../../../../http/api.ts";
 import { Badge } from "../../../parts/badge.tsx";
 import { Code } from "../../../parts/code.tsx";
 import { Card } from "../../../parts/page.tsx";
 import { Show } from "../../../parts/problem.tsx";
 import { creditsText } from "../../../parts/text.tsx";
+import { isModel, type Model } from "../../../state/model.ts";
 import { useSession } from "../../../state/session.tsx";
 import { useData } from "../../../state/use-data.ts";
 import { yamlOf } from "./yaml.ts";
@@ -13,7 +14,7 @@ import { yamlOf } from "./yaml.ts";
 export function Models(): JSX.Element {
   const { session } = useSession();
   const tiers = useData("GET /v1/tiers", { query: { limit: 200 } });
-  const models = useData("GET /v1/models", { query: { limit: 200 } });
+  const models = useData("GET /v1/models", { query: {} });
   return (
     <>
       <p class="muted">
@@ -23,15 +24,15 @@ export function Models(): JSX.Element {
       <Show of={tiers}>{({ data }) => <Tiers tiers={data} />}</Show>
       <Card title="Models">
         <p class="muted small">Prices are in credits per 1,000 input tokens and per 1,000 output tokens.</p>
-        <Show of={models}>{({ data }) => <ModelTable models={data} />}</Show>
+        <Show of={models}>{({ data }) => <ModelTable models={data.filter(isModel)} />}</Show>
       </Card>
       {tiers.data && models.data && (
         <Card title="How to change them">
           <p class="muted">
             In <code>gatehouse.yaml</code> in the server's data directory, which is read when the server
-            starts. This is its current content, without providers and their keys.
+            starts. This is its current content, without aliases, and without providers and their keys.
           </p>
-          <Code label="gatehouse.yaml" text={yamlOf(tiers.data.data, models.data.data)} />
+          <Code label="gatehouse.yaml" text={yamlOf(tiers.data.data, models.data.data.filter(isModel))} />
           <p class="muted small">
             <code>gatehouse config check</code> checks the file before the server is started again.
           </p>

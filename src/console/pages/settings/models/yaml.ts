@@ -1,4 +1,5 @@
-import type { Model, Tier } from "../../../../http/api.ts";
+import type { Tier } from "../../../../http/api.ts";
+import type { Model } from "../../../state/model.ts";
 
 /** Tiers and prices in the format of `gatehouse.yaml`. Models that are not listed are free. */
 export function yamlOf(tiers: readonly Tier[], models: readonly Model[]): string {
