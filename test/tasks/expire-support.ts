@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { readFile } from "../faults/support.ts";
@@ -20,9 +20,9 @@ const ARGUMENT = "Antarctica/Troll";
 
 export const TIME = { name: "time__now", arguments: { time_zone: ARGUMENT } };
 
-export const clock = new FakeClock();
+export let clock: FakeClock;
 
-export const upstream = startFakeModel();
+export let upstream: FakeModel;
 
 export let directory: ReturnType<typeof tempDir>;
 
@@ -83,8 +83,13 @@ export function newDirectory(): ReturnType<typeof tempDir> {
   return before;
 }
 
-/** A directory for each test of a file. */
+/** A clock and an upstream for the tests of a file, and a directory for each of them. */
 export function useDirectory(): void {
+  // Files share this module.
+  beforeAll(() => {
+    clock = new FakeClock();
+    upstream = startFakeModel();
+  });
   beforeEach(() => {
     directory = tempDir();
   });
