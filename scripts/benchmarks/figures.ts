@@ -2,7 +2,7 @@ import { type Pair, type Spread, spread } from "./statistics.ts";
 
 /** What a figure should be, according to the project's design. A missed aim is not a failure of the benchmark. */
 export interface Aim {
-  /** Which of the figure's spreads the aim applies to, by its median. */
+  /** The spread whose median the aim applies to. */
   readonly of: "gatehouse" | "ratio";
   readonly relation: ">=" | ">" | "<";
   readonly value: number;
@@ -14,8 +14,8 @@ export interface Figure {
   readonly id: string;
   readonly label: string;
   /**
-   * The unit of `baseline` and `gatehouse`. A score is between 0 and 1, and more is better; or it is the difference
-   * of two scores.
+   * The unit of `baseline` and `gatehouse`. A score is between 0 and 1 (higher is better), or the
+   * difference between two such scores.
    */
   readonly unit: "1/s" | "ms" | "µs" | "kB" | "MB" | "×" | "score";
   /** Null if there is nothing to compare with. */
@@ -50,7 +50,7 @@ export function alone(heading: Heading, values: readonly (number | null)[], aim?
   return withAim({ ...heading, baseline: null, gatehouse: spread(values), ratio: null }, aim);
 }
 
-/** A figure of what Gatehouse is compared with, or of the measurement itself. */
+/** A figure for the baseline, or for the measurement itself. */
 export function ofBaseline(heading: Heading, values: readonly (number | null)[]): Figure {
   return withAim({ ...heading, baseline: spread(values), gatehouse: null, ratio: null }, undefined);
 }

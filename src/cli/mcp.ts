@@ -34,7 +34,7 @@ export function mcpCommand(): Command {
   return command("mcp", "serve MCP on standard input and output, for clients that start their servers")
     .option(
       "--url <url>",
-      "the server to connect to (default: the one on the data directory, or GATEHOUSE_URL)",
+      "the server to connect to (default: the one that uses the data directory, or GATEHOUSE_URL)",
     )
     .addHelpText("after", HELP)
     .action(mcp);

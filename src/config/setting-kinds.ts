@@ -65,8 +65,8 @@ export function httpUrl(use: "endpoint" | "public" | "hook") {
     use === "hook"
       ? ""
       : use === "public"
-        ? " without user, query and fragment"
-        : " without query and fragment";
+        ? " without user, query or fragment"
+        : " without query or fragment";
   const schema = Type.Refine(Type.String({ maxLength: 4096 }), (value) => isHttpUrl(value, use));
   return { form: "url", schema, expects: `an http:// or https:// URL${without}` } as const;
 }

@@ -47,7 +47,10 @@ export const TABLE = {
   }),
   adminToken: setting(
     "admin_token",
-    text("gth_ and 49 letters and digits, as `gatehouse token secret` prints", "^gth_[0-9A-Za-z]{49}$"),
+    text(
+      "gth_ followed by 49 letters and digits, as `gatehouse token secret` prints",
+      "^gth_[0-9A-Za-z]{49}$",
+    ),
     {
       inFile: false,
       secret: true,
@@ -106,11 +109,11 @@ export const TABLE = {
   }),
   alias: setting("aliases.<alias>", aliasTarget, {
     defaultText: "none",
-    help: "A name under which clients may ask for a model, and what it stands for: `<provider>/<model>`, `tier:2`, or a tier's name. One `*` stands for any characters, and repeats them on the right: `claude-*: anthropic/claude-*`. Exact names win over those with `*`, of which the first that matches counts. An alias never leads to another one. `GET /v1/models` lists aliases without `*`.",
+    help: "A name under which clients may ask for a model, and what it stands for: `<provider>/<model>`, `tier:2`, or a tier's name. One `*` stands for any characters, and repeats them on the right: `claude-*: anthropic/claude-*`. Exact names win over those with `*`; among those, the first match wins. An alias never leads to another one. `GET /v1/models` lists aliases without `*`.",
   }),
   tierName: setting("tiers.<tier>.name", text("text of at most 100 characters", undefined, 100), {
     defaultText: "`tier` and its number",
-    help: "The tier's name for people.",
+    help: "The tier's display name.",
   }),
   tierModels: setting("tiers.<tier>.models", modelList, {
     required: true,
@@ -152,7 +155,7 @@ export const TABLE = {
   }),
   allowAddresses: setting("connectors.allow_addresses", addressList, {
     defaultText: "none",
-    help: "Addresses that connectors may reach even if they are link-local, multicast or cloud metadata addresses. Loopback and private networks are always allowed. In the variable, separate them by commas.",
+    help: "Addresses that connectors may reach even if they are link-local, multicast or cloud metadata addresses. Loopback and private networks are always allowed. In the variable, separate them with commas.",
   }),
   requestsPerMinute: setting("limits.requests_per_minute", wholeNumber(1, 1_000_000), {
     default: 600,
@@ -182,7 +185,7 @@ export const TABLE = {
   webhookSecret: setting(
     "notify.secret",
     text(
-      "whsec_ and 24 to 64 bytes in base64, in the form of Standard Webhooks",
+      "whsec_ followed by 24 to 64 bytes in base64, as Standard Webhooks defines",
       "^whsec_(?:(?:[A-Za-z0-9+/]{4}){8,20}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?|(?:[A-Za-z0-9+/]{4}){21}(?:[A-Za-z0-9+/]{2}==)?)$",
     ),
     {
@@ -213,7 +216,7 @@ export const TABLE = {
   }),
   checkpointFile: setting("ledger.checkpoint_file", path, {
     defaultText: "none",
-    help: "A file that checkpoints are appended to, best on another disk that cannot be rewritten. Each start compares the ledgers with the end of the file.",
+    help: "A file that checkpoints are appended to, preferably on a separate write-once disk. Each start compares the ledgers with the end of the file.",
   }),
   payloadDays: setting("ledger.payload_days", wholeNumber(1, 36_500), {
     default: 180,
@@ -227,5 +230,8 @@ export const SETTINGS: readonly Setting[] = Object.values(TABLE);
 /** `GATEHOUSE_` variables that are not settings: other commands read them. */
 export const OTHER_VARIABLES: ReadonlyMap<string, string> = new Map([
   ["GATEHOUSE_TOKEN", "The token that `gatehouse mcp` uses."],
-  ["GATEHOUSE_URL", "The server that `gatehouse mcp` connects to, instead of the one on the data directory."],
+  [
+    "GATEHOUSE_URL",
+    "The server that `gatehouse mcp` connects to, instead of the one that uses the data directory.",
+  ],
 ]);

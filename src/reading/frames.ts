@@ -21,7 +21,7 @@ export function frameOf(body: Uint8Array): Uint8Array {
 /** UTF-16 code units encoded at a time, before other work gets its turn. */
 const SLICE = 256 * 1024;
 
-/** Yields a frame whose body is a text in UTF-8, in pieces created on demand. */
+/** Yields a frame containing the text as UTF-8, in pieces encoded on demand. */
 export function* textFrame(text: string): Generator<Uint8Array> {
   yield frameHead(Buffer.byteLength(text));
   for (let from = 0; from < text.length; ) {

@@ -33,7 +33,7 @@ afterAll(async () => {
   await upstream.close();
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
 async function call(method: string, path: string, body?: object): Promise<any> {
   return (await desk.call(server, token, method, path, body)).json();
 }

@@ -15,7 +15,7 @@ const OUTSIDE_CASES: [name: string, given: Given, ...problems: string[]][] = [
   [
     "a bad secret",
     { env: { GATEHOUSE_ADMIN_TOKEN: "hunter2" } },
-    "admin_token (GATEHOUSE_ADMIN_TOKEN): is [redacted]; expected gth_ and 49 letters and digits, as `gatehouse token secret` prints",
+    "admin_token (GATEHOUSE_ADMIN_TOKEN): is [redacted]; expected gth_ followed by 49 letters and digits, as `gatehouse token secret` prints",
   ],
   [
     "control characters",

@@ -82,7 +82,7 @@ test("an approval survives a killed process: the next process takes the decision
     method: string,
     path: string,
     body?: object,
-    // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+    // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   ): Promise<{ status: number; body: any }> => {
     const headers = { authorization: `Bearer ${admin}`, "content-type": "application/json" };
     const answer = await fetch(server.url + path, {

@@ -49,7 +49,7 @@ async function restart(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
 
 interface Answer {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly body: any;
 }
 

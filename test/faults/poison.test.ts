@@ -38,7 +38,7 @@ async function call(method: string, path: string, body?: object) {
     headers: { authorization: `Bearer ${admin}`, "content-type": "application/json" },
     ...(body ? { body: JSON.stringify(body) } : {}),
   });
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   return { status: answer.status, body: (await answer.json()) as any };
 }
 

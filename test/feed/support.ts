@@ -11,7 +11,7 @@ export const EVERYTHING: FeedRights = { scopes: ["admin"], agent: null, boundary
 export interface Told {
   readonly id: number;
   readonly name: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly data: any;
 }
 

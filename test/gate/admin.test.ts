@@ -34,7 +34,7 @@ async function open(
   return handed;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
 type Caller = (secret: string, method: string, path: string) => Promise<{ status: number; body: any }>;
 
 test("the first start hands over one working secret, and later starts none", async () => {

@@ -1,4 +1,4 @@
-/** What a start knows about ended tokens does not depend on rows that somebody can change, and costs little. */
+/** At startup, the history of ended tokens does not depend on rows that somebody can change, and is cheap to read. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { LedgerHistory } from "../../src/gate/ledger-history.ts";
@@ -14,7 +14,7 @@ afterEach(() => bench.close());
 
 const KEY = "ledger_history:1";
 
-/** Appends entries about something else. */
+/** Appends unrelated entries. */
 async function append(count: number): Promise<void> {
   await bench.db.tx(async (tx) => {
     for (let n = 0; n < count; n++) {
@@ -32,7 +32,7 @@ async function end(action: "token.revoke" | "token.rotate", token: string, rotat
   });
 }
 
-/** The history as the next start reads it, and the number of entries that it read for it. */
+/** Reads the history as the next start would, and counts the ledger entries read. */
 async function start(acceptChanged = false): Promise<{ history: LedgerHistory; entries: number }> {
   let entries = 0;
   const db: Db = Object.create(bench.db, {
@@ -68,7 +68,7 @@ describe("a start", () => {
     expect(history.isOutdated({ id: "tok_c", rotations: 0 })).toBe(false);
   });
 
-  test("has little to read after a server that recorded much, and was killed", async () => {
+  test("has little to read after a busy server was killed", async () => {
     const { history } = await start();
     for (let n = 0; n < 3; n++) {
       await end("token.revoke", `tok_${n}`);
@@ -88,7 +88,7 @@ describe("a start", () => {
       () => bench.db.run(`UPDATE meta SET value = replace(value, 'tok_b', 'tok_x') WHERE key = $1`, [KEY]),
     ],
     [
-      "an earlier one",
+      "an earlier version",
       ({ value, seal }) =>
         bench.db.run("UPDATE meta SET value = $2, seal = $3 WHERE key = $1", [KEY, value, seal]),
     ],
@@ -111,10 +111,10 @@ describe("a start", () => {
     for (const id of ["tok_a", "tok_b"]) expect(history.isOutdated({ id, rotations: 0 })).toBe(true);
   });
 
-  test("is not misled by the stored history of another course of the ledger", async () => {
+  test("is not misled by the stored history of a diverged ledger", async () => {
     const other = await openLedger();
     try {
-      // The same key seals both, as after a backup was restored.
+      // The same key seals both, as happens after a backup is restored.
       const mine = bench;
       bench = other;
       await append(9_000);

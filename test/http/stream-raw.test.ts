@@ -56,7 +56,7 @@ test("a queued task's stream opens at once: headers, a comment and task.created"
   expect((await ended(gateway, id)).status).toBe("succeeded");
 });
 
-test("the bytes of a stream are exactly the frames, in order, and then the server closes", async () => {
+test("a stream consists of exactly the frames, in order, and then the server closes the connection", async () => {
   const { gateway, upstream } = stage;
   upstream.script("a", (_request, call) =>
     call === 0
@@ -97,7 +97,7 @@ test("the bytes of a stream are exactly the frames, in order, and then the serve
   }
 });
 
-test("a client that leaves affects neither the task nor others", async () => {
+test("a client that disconnects affects neither the task nor other clients", async () => {
   const { gateway, upstream } = stage;
   const hold = held({ chunks: ["one ", "two"] });
   upstream.script("a", hold.script);

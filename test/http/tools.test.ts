@@ -227,7 +227,7 @@ describe("a call that needs a person's approval", () => {
     ]);
     const { task } = answer.body;
     expect(answer.headers.get("location")).toBe(`/v1/tasks/${task}`);
-    // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+    // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
     let found: any;
     await until(async () => {
       [found] = (await gateway.call("GET", "/v1/approvals")).body.data;

@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-// biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
 async function usage(query = "", token?: string): Promise<any> {
   const answer = await stage.gateway.call("GET", `/v1/usage${query}`, token === undefined ? {} : { token });
   if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
@@ -121,7 +121,7 @@ test("without use every count is 0, and no latency is known", async () => {
 });
 
 describe("with tasks across slot boundaries", () => {
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   const tasks: any[] = [];
 
   beforeAll(async () => {
@@ -190,11 +190,11 @@ describe("with tasks across slot boundaries", () => {
     const { credits } = await usage();
     const of = (agent: string) => tasks.filter((task) => task.agent === agent);
     const spent = (agent: string) => sum(of(agent).map((task) => micros(task.credits_consumed)));
-    // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+    // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
     const told = ({ top, other }: any) => {
       expect(other).toBeNull();
       for (const { credits: whole, values } of top) expect(micros(whole)).toBe(sum(values.map(micros)));
-      // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+      // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
       return top.map(({ name, credits: whole }: any) => [name, micros(whole)]);
     };
     expect(told(credits.by_agent)).toEqual([

@@ -27,7 +27,7 @@ interface Called {
   readonly status: string;
   /** The result that the model got. */
   readonly told: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly answer: any;
   readonly task: string;
 }

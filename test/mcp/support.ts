@@ -6,7 +6,7 @@ export const VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 export const BOTH = "application/json, text/event-stream";
 
 /** A JSON-RPC message as received. */
-// biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
 export type Message = any;
 
 export interface Posted {

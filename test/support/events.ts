@@ -1,7 +1,7 @@
 export interface ReadEvent {
   readonly id: number;
   readonly event: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly data: any;
 }
 

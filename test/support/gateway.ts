@@ -21,7 +21,7 @@ export interface Answered {
   readonly status: number;
   readonly headers: Headers;
   /** Parsed JSON; null for an empty body. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly body: any;
 }
 

@@ -33,7 +33,7 @@ export interface Found {
   };
 }
 
-/** A search's answer. */
+/** The response to a search. */
 export interface Answer {
   readonly results: readonly Found[];
   readonly mode: string;
@@ -69,7 +69,7 @@ export async function must(
   path: string,
   body?: object,
   token?: string,
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
 ): Promise<any> {
   const answer = await gateway.call(method, path, {
     ...(body === undefined ? {} : { body }),
@@ -83,7 +83,7 @@ export async function must(
 
 export const idsOf = (results: readonly Found[]): string[] => results.map(({ document_id }) => document_id);
 
-/** A text of this many paragraphs, each made of words that occur nowhere else. */
+/** Text of the given number of paragraphs, each made of words that occur nowhere else. */
 export function longText(name: string, paragraphs: number): string {
   return Array.from(
     { length: paragraphs },

@@ -90,14 +90,14 @@ export function openEvents(
 }
 
 /** Waits for the end of a task without polling, and returns the task. */
-// biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
 export async function ended(gateway: TestGateway, id: string, token?: string): Promise<any> {
   await (await openEvents(gateway, id)).text();
   return (await gateway.call("GET", `/v1/tasks/${id}`, token === undefined ? {} : { token })).body;
 }
 
 /** Dispatches a task, waits for its end and returns it. */
-// biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
 export async function run(gateway: TestGateway, request: object): Promise<any> {
   return ended(gateway, await dispatch(gateway, request));
 }

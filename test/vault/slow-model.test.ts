@@ -1,4 +1,4 @@
-/** A search never waits long for a model, and leaves a model alone that has just failed. */
+/** A search never waits long for a model, and does not call a model that has just failed. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import {
@@ -61,13 +61,13 @@ const FAILURES: readonly (readonly [string, EmbeddingsBehaviour])[] = [
 describe.each(FAILURES)("if the model %s", (_, behaviour) => {
   beforeEach(() => embeddings.always(behaviour));
 
-  test.each(["hybrid", "vector"])("a %s search answers by words once two seconds are over", async (mode) => {
+  test.each(["hybrid", "vector"])("a %s search falls back to keywords after two seconds", async (mode) => {
     const { results, mode: done } = await searchInVain(mode);
     expect(done).toBe("keyword");
     expect(results.map(({ document_id }) => document_id)).toEqual([id]);
   });
 
-  test("the next searches do not ask it until it has rested", async () => {
+  test("later searches do not call it until its back-off ends", async () => {
     await searchInVain();
     embeddings.always({});
     expect(await searchAtOnce()).toEqual({ mode: "keyword", asked: 0 });
@@ -78,7 +78,7 @@ describe.each(FAILURES)("if the model %s", (_, behaviour) => {
     expect(await searchAtOnce()).toEqual({ mode: "hybrid", asked: 1 });
   });
 
-  test("it rests longer each time it fails again", async () => {
+  test("its back-off grows each time it fails again", async () => {
     await searchInVain();
     clock.advance(1_000);
     expect((await searchInVain()).mode).toBe("keyword");
@@ -89,7 +89,7 @@ describe.each(FAILURES)("if the model %s", (_, behaviour) => {
     expect(await searchAtOnce()).toEqual({ mode: "hybrid", asked: 1 });
   });
 
-  test("a document written in the meantime waits for it as little as a search does", async () => {
+  test("a document written during the back-off does not wait for it either", async () => {
     await searchInVain();
     const before = embeddings.requests.length;
     const { vectors } = await write(gateway, { title: "Yawls", text: "A yawl has two masts." });
@@ -97,7 +97,7 @@ describe.each(FAILURES)("if the model %s", (_, behaviour) => {
   });
 });
 
-test("a question is given up when its time is up, not before", async () => {
+test("a question is abandoned when its own timeout expires, not before", async () => {
   embeddings.always({ hang: true });
   const searching = search();
   await embeddings.arrived(2);
@@ -111,7 +111,7 @@ test("a question is given up when its time is up, not before", async () => {
   expect((await other).mode).toBe("keyword");
 });
 
-test("a model that says for how long is left alone for that long", async () => {
+test("a model that sends Retry-After is not called for that long", async () => {
   embeddings.always({ status: 429, headers: { "retry-after": "90" } });
   expect((await search()).mode).toBe("keyword");
   embeddings.always({});
@@ -121,7 +121,7 @@ test("a model that says for how long is left alone for that long", async () => {
   expect(await searchAtOnce()).toEqual({ mode: "hybrid", asked: 1 });
 });
 
-test("a search by words works without it", async () => {
+test("a keyword search works without the model", async () => {
   embeddings.always({ hang: true });
   const before = embeddings.requests.length;
   expect((await search("keyword")).mode).toBe("keyword");

@@ -32,7 +32,7 @@ export function loadFigures(
     ),
     compared({ id: `${id}.tail`, label: "  p99 / p50", unit: "×" }, pairs(tail), LONGEST_TAIL),
     compared(
-      { id: `${id}.cpu`, label: "  server's CPU each", unit: "µs" },
+      { id: `${id}.cpu`, label: "  server CPU per operation", unit: "µs" },
       pairs((round) => round.cpuMicros),
     ),
   ];

@@ -36,7 +36,7 @@ export async function runTasks(workshop: Workshop): Promise<Figure[]> {
       results.map((round) => round.p99),
     ),
     alone(
-      { id: "api.run_tasks.cpu", label: "  server's CPU each", unit: "µs" },
+      { id: "api.run_tasks.cpu", label: "  server CPU per operation", unit: "µs" },
       results.map((round) => round.cpuMicros),
     ),
   ];

@@ -41,9 +41,9 @@ export async function start(workshop: Workshop): Promise<Figure[]> {
     1,
   );
   return [
-    compared({ id: "api.start.first", label: "ready, the first start of all", unit: "ms" }, first, READY),
+    compared({ id: "api.start.first", label: "ready, very first start", unit: "ms" }, first, READY),
     compared({ id: "api.start.again", label: "ready, a later start", unit: "ms" }, again, READY),
-    compared({ id: "api.start.idle", label: "resident, 2 s after the start", unit: "MB" }, idle, IDLE),
+    compared({ id: "api.start.idle", label: "resident memory, 2 s after the start", unit: "MB" }, idle, IDLE),
   ];
 }
 

@@ -4,7 +4,7 @@ import { findChromium } from "../../../test/support/chromium.ts";
 import type { Gatehouse } from "../processes/gatehouse.ts";
 import { Skipped } from "../report.ts";
 
-/** The baseline: an answer of the same server that the browser shows without loading or running anything. */
+/** The baseline: a response from the same server that the browser shows without loading or running anything else. */
 export const PLAIN = "/livez";
 
 /** A person signed in to a gateway's console, in a real browser. */

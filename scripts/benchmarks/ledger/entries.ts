@@ -10,7 +10,7 @@ const AGENTS = 20;
 /** Time between two entries of a filled ledger. */
 export const STEP_MS = 50;
 
-/** Roughly what a task's model call leaves: about 550 bytes. */
+/** Roughly what a task's model call records: about 550 bytes. */
 export function modelCallOutcome(index: number): EntryDraft {
   return {
     phase: "outcome",
@@ -95,7 +95,7 @@ function idOf(index: number): string {
   return index.toString(32).padStart(26, "0");
 }
 
-/** A clock that is set, for writing entries faster than their times suggest. */
+/** A manually set clock, for writing entries faster than their timestamps suggest. */
 export class SetClock implements Clock {
   #now = 0;
 

@@ -7,7 +7,7 @@ import { type FilledLedger, filledLedger, sizeText } from "./filled.ts";
 
 const FORMATS = ["ndjson", "csv", "article14"] as const;
 const RATE: Aim = { of: "gatehouse", relation: ">=", value: 50_000 };
-/** Each takes seconds, and more rounds would not add information. */
+/** Each round takes seconds, and more rounds would add no information. */
 const MOST_ROUNDS = 3;
 const IDLE_MS = 2_000;
 const SAMPLE_MS = 20;
@@ -17,7 +17,7 @@ const NEWLINE = 10;
 
 interface Export {
   readonly perSecond: number;
-  /** The most resident memory above that before the first export, in MB. */
+  /** Peak resident memory minus that before the first export, in MB. */
   readonly grown: number | null;
 }
 
@@ -28,7 +28,7 @@ export async function exports(workshop: Workshop): Promise<Figure[]> {
   const ledger = await filledLedger(workshop);
   const figures: Figure[] = [];
   for (const format of FORMATS) {
-    // A tenth and the whole are each measured in a new process, because a process does not soon give memory back.
+    // A tenth and the whole are each measured in a new process, because a process is slow to return memory.
     const [part] = await measured(workshop, ledger, format, 1, PART);
     const whole = await measured(workshop, ledger, format, Math.min(workshop.rounds, MOST_ROUNDS), 1);
     const id = `ledger.export.${format}`;
@@ -40,7 +40,7 @@ export async function exports(workshop: Workshop): Promise<Figure[]> {
         RATE,
       ),
       alone(
-        { id: `${id}.memory`, label: "  memory above idle, at most", unit: "MB" },
+        { id: `${id}.memory`, label: "  peak memory above idle", unit: "MB" },
         whole.map(({ grown }) => grown),
       ),
       alone({ id: `${id}.memory_part`, label: "  with a tenth of the entries", unit: "MB" }, [
@@ -102,7 +102,7 @@ async function download(
   const seconds = (performance.now() - begun) / 1_000;
   clearInterval(timer);
   look();
-  // Entries of one transaction share a time, so a part ends only near the requested place.
+  // Entries of one transaction share a timestamp, so a partial export ends only near the requested entry.
   if (format === "article14" ? bytes < entries : lines < entries * 0.9) {
     throw new Error(`${path}: ${lines} lines, ${bytes} bytes for ${entries} entries`);
   }

@@ -5,11 +5,11 @@ import { validator } from "../../../src/base/schema.ts";
 const seconds = Type.Number({ minimum: 0, maximum: 60 });
 const Appends = Type.Object({
   kind: Type.Literal("appends"),
-  /** Through the ledger, or into a plain SQLite table as fast as one caller can. */
+  /** Append through the ledger, or into a plain SQLite table as fast as one caller can write. */
   into: Type.Enum(["ledger", "table"]),
   /** The folder for the files, which are opened once and kept open. */
   folder: Type.String({ minLength: 1 }),
-  /** Rows per transaction, if it goes into a table. */
+  /** Rows per transaction when appending to a table. */
   rows: Type.Integer({ minimum: 1, maximum: 1024 }),
   callers: Type.Integer({ minimum: 1, maximum: 1024 }),
   seconds,

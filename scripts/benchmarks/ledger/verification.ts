@@ -3,7 +3,7 @@ import type { Workshop } from "../workshop.ts";
 import { AIMED, filledLedger, sizeText } from "./filled.ts";
 
 const LONGEST: Aim = { of: "gatehouse", relation: "<", value: 15_000 };
-/** Each takes seconds, and more rounds would not add information. */
+/** Each round takes seconds, and more rounds would add no information. */
 const MOST_ROUNDS = 3;
 const BYTES_PER_MB = 1_000_000;
 
@@ -16,13 +16,13 @@ export async function verification(workshop: Workshop): Promise<Figure[]> {
   const peaks: number[] = [];
   for (let round = 0; round < Math.min(workshop.rounds, MOST_ROUNDS); round++) {
     const { code, output, ms, mostBytes } = await workshop.verb("ledger", "verify", "--data", ledger.dataDir);
-    if (code !== 0) throw new Error(`the ledger does not hold (exit code ${code}): ${output}`);
+    if (code !== 0) throw new Error(`ledger verification failed (exit code ${code}): ${output}`);
     times.push(ms);
     peaks.push(mostBytes / BYTES_PER_MB);
   }
   const aim = ledger.size >= AIMED ? LONGEST : undefined;
   return [
     alone({ id: "ledger.verify", label: `ledger verify, ${sizeText(ledger)}`, unit: "ms" }, times, aim),
-    alone({ id: "ledger.verify.memory", label: "  resident at most", unit: "MB" }, peaks),
+    alone({ id: "ledger.verify.memory", label: "  peak resident memory", unit: "MB" }, peaks),
   ];
 }

@@ -42,12 +42,12 @@ export async function readTogether({
 
   const bodies = await Promise.all(Array.from({ length: readers }, readOne));
   const endedAt = performance.now();
-  if (firstAt === null) throw new Error("no reader got the frame that starts the watch");
+  if (firstAt === null) throw new Error("no reader received the frame that starts the measurement");
   if (openedAtFirst < readers) throw new Error(`only ${openedAtFirst} readers were there from the start`);
   // Keep-alive comments may come between any two frames.
   const texts = bodies.map((body) => body.toString("latin1").replace(COMMENT, ""));
   const [text = ""] = texts;
-  if (!text.includes(expected)) throw new Error("a stream is not as expected");
+  if (!text.includes(expected)) throw new Error("a stream does not contain the expected text");
   return {
     bodies: new Set(texts).size,
     seconds: (endedAt - firstAt) / 1000,

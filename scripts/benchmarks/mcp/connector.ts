@@ -9,7 +9,7 @@ const created = validator(Type.Object({ status: Type.String(), tools: Type.Array
 
 /**
  * Connects the upstream over stdio.
- * @throws Error if not all of its tools are there
+ * @throws Error if any of its tools is missing
  */
 export async function connectUpstream(gatehouse: Gatehouse): Promise<void> {
   const { status, tools } = created.parse(

@@ -2,7 +2,7 @@ import { type Aim, compared, type Figure } from "../figures.ts";
 import type { Pair } from "../statistics.ts";
 import type { Round } from "../workshop.ts";
 
-/** The number of connections for which the rates hold. */
+/** The number of connections at which the rates are measured. */
 export const CONNECTIONS = 64;
 
 /** The lines of two servers under the same load. The aim applies to the rate. */
@@ -28,7 +28,7 @@ export function loadFigures(
       pairs((round) => round.p99),
     ),
     compared(
-      { id: `${id}.cpu`, label: "  server's CPU each", unit: "µs" },
+      { id: `${id}.cpu`, label: "  server CPU per operation", unit: "µs" },
       pairs((round) => round.cpuMicros),
     ),
   ];

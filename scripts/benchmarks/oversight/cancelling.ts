@@ -16,29 +16,29 @@ interface Case {
 
 const TALKING: Case = {
   id: "oversight.cancel",
-  label: "a cancel, until the model's connection is closed",
+  label: "cancelling, until the model's connection is closed",
   task: {},
 };
 const CASES: readonly Case[] = [
   TALKING,
   {
     id: "oversight.cancel_http",
-    label: "a cancel, until a tool's is (MCP over HTTP)",
+    label: "cancelling, until a tool's request is closed (MCP over HTTP)",
     task: callingTool("http"),
   },
   {
     id: "oversight.cancel_stdio",
-    label: "a cancel, until a tool is told (MCP over stdio)",
+    label: "cancelling, until a tool is notified (MCP over stdio)",
     task: callingTool("stdio"),
   },
 ];
 const BUSY: Case = {
   ...TALKING,
   id: "oversight.cancel_busy",
-  label: `a cancel, ${OTHERS} other tasks streaming`,
+  label: `cancelling with ${OTHERS} other tasks streaming`,
 };
 
-/** `POST /v1/tasks/:id/cancel`, measured from the request to what the upstream notices. */
+/** `POST /v1/tasks/:id/cancel`, measured from the request until the upstream notices. */
 export async function cancelling(workshop: Workshop): Promise<Figure[]> {
   const overseen = await Overseen.start(workshop);
   const figures: Figure[] = [];

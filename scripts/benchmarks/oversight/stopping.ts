@@ -9,7 +9,7 @@ const OF_WORKSPACE = 250;
 const AGENT_AIM = { of: "gatehouse", relation: "<", value: 100 } as const;
 const WORKSPACE_AIM = { of: "gatehouse", relation: "<", value: 1_000 } as const;
 
-/** Stop buttons, measured from the request to what the last upstream call notices. */
+/** Stop buttons, measured from the request until the last upstream call is closed. */
 export async function stopping(workshop: Workshop): Promise<Figure[]> {
   const dataDir = workshop.folder();
   const overseen = await Overseen.start(workshop, dataDir);
@@ -40,14 +40,14 @@ export async function stopping(workshop: Workshop): Promise<Figure[]> {
   }
   await overseen.stop();
   return [
-    ...figures("oversight.agent", `an agent's stop, ${OF_AGENT} tasks streaming`, ofAgent, AGENT_AIM),
+    ...figures("oversight.agent", `stopping an agent with ${OF_AGENT} streaming tasks`, ofAgent, AGENT_AIM),
     ...figures(
       "oversight.workspace",
-      `a workspace's stop, ${OF_WORKSPACE} tasks streaming`,
+      `stopping a workspace with ${OF_WORKSPACE} streaming tasks`,
       ofWorkspace,
       WORKSPACE_AIM,
     ),
-    ...figures("oversight.node", "gatehouse stop-all, its process included", ofNode, WORKSPACE_AIM),
+    ...figures("oversight.node", "gatehouse stop-all, including its process", ofNode, WORKSPACE_AIM),
   ];
 }
 

@@ -57,7 +57,7 @@ export async function fanOut(workshop: Workshop): Promise<Figure[]> {
       pairs((delivery) => delivery.perSecond),
     ),
     compared(
-      { id: "stream.fan_out.cpu", label: "  server's CPU each", unit: "µs" },
+      { id: "stream.fan_out.cpu", label: "  server CPU per operation", unit: "µs" },
       pairs((delivery) => delivery.cpuMicros),
     ),
   ];

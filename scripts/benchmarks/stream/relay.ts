@@ -85,7 +85,7 @@ function figuresOf({ id, label }: Case, rounds: readonly Pair<Round>[]): Figure[
     compared({ id: `${id}.first99`, label: "  first token p99", unit: "ms" }, first99),
     alone({ id: `${id}.added`, label: "  added to the first token", unit: "ms" }, added, ADDED),
     compared(
-      { id: `${id}.cpu`, label: "  server's CPU each (upstream's own)", unit: "µs" },
+      { id: `${id}.cpu`, label: "  server CPU per operation (upstream's own)", unit: "µs" },
       pairs((round) => round.cpuMicros),
     ),
   ];

@@ -97,7 +97,7 @@ function searchFigures(id: string, label: string, rounds: readonly Round[], p50?
       values((round) => round.p99),
     ),
     alone(
-      { id: `${id}.cpu`, label: "  server's CPU each", unit: "µs" },
+      { id: `${id}.cpu`, label: "  server CPU per operation", unit: "µs" },
       values((round) => round.cpuMicros),
     ),
   ];

@@ -23,7 +23,7 @@ export function ChartTable({
         As a table<span class="unseen">: {label}</span>
       </summary>
       {isOpen && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1).
         <section class="table-frame" tabIndex={0} aria-label={`${label}, as a table`}>
           <table class="small">
             <thead>

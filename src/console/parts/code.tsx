@@ -51,7 +51,7 @@ export function Code({
 }): JSX.Element {
   return (
     <div class={canCopy ? "code code-copied" : "code"}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
       <section class="code-text" tabIndex={0} aria-label={label}>
         <pre>{text}</pre>
       </section>

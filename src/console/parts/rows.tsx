@@ -63,7 +63,7 @@ export function Rows<Item>({
     // Runs again after each page, in case the page did not fill the view.
   }, [isNearEnd, items.length, more]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1).
     <section class="rows" ref={frame} style={{ height }} tabIndex={0} aria-label={label}>
       <ul class="rows-space" style={{ height: `${virtualizer.getTotalSize()}px` }}>
         {seen.map(({ index, start }) => {

@@ -41,7 +41,7 @@ const OPTIONAL = {
   missed: Type.Optional(
     Type.Enum(["skip", "once"], {
       description:
-        "What happens to runs missed while the server was down: `skip` (the default) drops them, `once` makes up for one.",
+        "What happens to runs missed while the server was down: `skip` (the default) drops them; `once` runs the task once to catch up.",
     }),
   ),
   status: Type.Optional(Type.Enum(["active", "paused"])),

@@ -32,7 +32,7 @@ export async function askPeople(
     const tool = tools.catalogue.find(workspaceId, call.tool);
     if (!tool) return `The tool ${call.tool} no longer exists.`;
     if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) {
-      return "Too many calls of this workspace are already waiting for a person.";
+      return "Too many calls in this workspace are already waiting for a person.";
     }
     const presentation = {
       ...{ task, callId: call.id, arguments: JSON.stringify(call.arguments), tool, agent: name, required },

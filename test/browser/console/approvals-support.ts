@@ -52,9 +52,9 @@ export interface ApprovalConsole extends TestConsole {
   ask(told: Told): Promise<Asked>;
   decide(asked: Asked, body: object, token?: string): Promise<Answered>;
   /** The approval's current state, from REST. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   now(asked: Asked): Promise<any>;
-  /** The secret of a new token for a person, by default with every right. */
+  /** The secret of a new token for a person, by default with all rights. */
   person(name: string, scopes?: readonly string[]): Promise<string>;
 }
 
@@ -96,7 +96,7 @@ export async function openApprovals(options: StageOptions = {}): Promise<Approva
         [found] = await list(`status=pending&task=${task}`);
         return found !== undefined;
       });
-      if (!found) throw new Error("nobody was asked");
+      if (!found) throw new Error("the task did not ask for approval");
       const { call_id } = found;
       const path = `/v1/tasks/${task}/approvals/${call_id}`;
       return { ...found, page: `/approvals/${task}/${call_id}`, path };
@@ -117,7 +117,7 @@ export async function openApprovals(options: StageOptions = {}): Promise<Approva
 
 /** The rows of the list of approvals. */
 export function rows(page: Page): Locator {
-  return page.getByRole("region", { name: "Calls that wait" }).getByRole("listitem");
+  return page.getByRole("region", { name: "Pending calls" }).getByRole("listitem");
 }
 
 /** The bar with the buttons for a decision. */

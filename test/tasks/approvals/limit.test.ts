@@ -1,4 +1,4 @@
-/** How many calls of a workspace may wait for people. The next call is not made, and its model is told why. */
+/** The limit on calls in a workspace that wait for a person. The next call is not made, and its model is told why. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { PENDING_LIMIT } from "../../../src/tasks/approvals/rows.ts";
 import { ownConnection } from "../../support/own-connection.ts";
@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.stop());
 
-test("past 10,000 nobody is asked, until one of them is decided", async () => {
+test("beyond 10,000 pending calls, nobody is asked until one of them is decided", async () => {
   ownConnection(stage.gateway.dataDir).run(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
      INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash,
@@ -26,7 +26,7 @@ test("past 10,000 nobody is asked, until one of them is decided", async () => {
   const refused = await dispatch(stage.gateway, { agent: "careful", tools: ["up.send"] });
   const task = await ended(stage.gateway, refused);
   expect(task).toMatchObject({ status: "succeeded", tools_called: [{ tool: "up.send", status: "denied" }] });
-  expect(task.output).toContain("Too many calls of this workspace are already waiting for a person.");
+  expect(task.output).toContain("Too many calls in this workspace are already waiting for a person.");
   expect(stage.tools.calls).toEqual([]);
 
   expect((await stage.decide(last.path, { decision: "deny" })).status).toBe(200);

@@ -1,4 +1,4 @@
-/** Who may not decide, and what can no longer be decided. */
+/** Decisions that are refused: by callers without the right, or on calls that do not match. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { finishedTask } from "../../access/routes.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -19,7 +19,7 @@ const approve = { decision: "approve" };
 const lastDenied = async () =>
   (await ledger(stage.gateway)).filter(({ outcome }) => outcome === "denied").at(-1);
 
-describe("a call that waits stays as it is after", () => {
+describe("a pending call is unaffected by", () => {
   test("a token without the scope", async () => {
     const token = await stage.gateway.token({ scopes: ["tasks:write", "tasks:read", "agents:write"] });
     const answer = await stage.decide(asked.path, approve, token);
@@ -68,7 +68,7 @@ describe("a call that waits stays as it is after", () => {
     [{ decision: "approve", arguments: { to: "a", more: 1 } }, "/arguments"],
     [{ decision: "deny", arguments: { to: "a" } }, "/arguments"],
     [{ decision: "approve", arguments_hash: "abc" }, "/arguments_hash"],
-  ])("the body %j, whose answer names %s", async (body, path) => {
+  ])("the body %j, refused with an error at %s", async (body, path) => {
     const answer = await stage.decide(asked.path, body);
     expect([answer.status, answer.body.code]).toEqual([422, "validation_failed"]);
     expect(answer.body.errors[0].path).toStartWith(path);
@@ -84,7 +84,7 @@ describe("a call that waits stays as it is after", () => {
     });
   });
 
-  test("an override before its end", async () => {
+  test("an override before the task has ended", async () => {
     const body = { decision: "override", reason: "wrong" };
     const answer = await stage.decide(`/v1/tasks/${asked.task}/override`, body);
     expect([answer.status, answer.body.code]).toEqual([409, "task_unfinished"]);
@@ -123,7 +123,7 @@ describe("an override", () => {
     expect([answer.status, answer.body.errors?.[0].path]).toEqual([422, path]);
   });
 
-  test("is an entry that says who, in what role, when and why, by a hash", async () => {
+  test("is recorded with the person, the role, the time and a hash of the reason", async () => {
     const token = await stage.gateway.token({
       scopes: ["approvals:write"],
       person: "Ann Lee",

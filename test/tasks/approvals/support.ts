@@ -71,7 +71,7 @@ export async function startApprovals(
         found = (await pending(`?task=${id}`)).find(({ task }) => task === id);
         return found !== undefined;
       });
-      if (!found) throw new Error("nobody was asked");
+      if (!found) throw new Error("the task did not ask for approval");
       return found;
     },
     decide: (path, body, token) => call("POST", path, { body, ...(token === undefined ? {} : { token }) }),

@@ -50,7 +50,7 @@ async function crash(): Promise<void> {
   gateway = await startGateway({ yaml, dataDir: copy });
 }
 
-test("a model's call is charged its reservation, or nothing without one", async () => {
+test("a model call interrupted by a crash is charged its reservation, or nothing if it had none", async () => {
   await gateway.agent("budgeted", { budget: { credits_per_day: 3 } });
   await gateway.agent("free");
   const holds = [held(), held()];
@@ -78,7 +78,7 @@ test("a model's call is charged its reservation, or nothing without one", async 
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("charges after a crash count against the budget: a continuing task is refused if it is spent", async () => {
+test("charges made after a crash count against the budget: a resumed task is refused once the budget is spent", async () => {
   await gateway.agent("budgeted", { budget: { credits_per_day: 1 } });
   const hold = held();
   model.script("a", hold.script);
@@ -93,7 +93,7 @@ test("charges after a crash count against the budget: a continuing task is refus
   expect(told).toHaveLength(1);
 });
 
-test("a tool call in flight is charged its price once, in a task and over MCP, whatever crashes follow", async () => {
+test("a tool call in flight is charged its price once, in a task and over MCP, no matter how many crashes follow", async () => {
   await gateway.agent("clerk", { budget: { credits_per_day: 10 } });
   model.script("free", ({ body }) =>
     body.messages.at(-1)?.role === "tool"
@@ -116,7 +116,7 @@ test("a tool call in flight is charged its price once, in a task and over MCP, w
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("an approved call that waits for its budget when the gateway is stopped is made by the next one", async () => {
+test("an approved call that is waiting for budget when the gateway stops is made after the restart", async () => {
   await gateway.agent("clerk", { approvals: ["up.paid"], budget: { credits_per_day: 1 } });
   const client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
   void client.call("up__paid").catch(() => {});

@@ -6,7 +6,7 @@ export function base64Bytes(value: unknown, what: string): Uint8Array<ArrayBuffe
     try {
       return Uint8Array.fromBase64(value);
     } catch {
-      // Reported below, as for a value that is not a text.
+      // Reported below, like a value that is not a string.
     }
   }
   throw new ArgumentFault(`${what} must be base64`);

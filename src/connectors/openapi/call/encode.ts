@@ -1,9 +1,9 @@
 import { ArgumentFault, quote } from "../fault.ts";
 
 /**
- * Percent-encodes every character that is not unreserved (RFC 3986, 2.3), so that a text cannot break out of its
+ * Percent-encodes every character that is not unreserved (RFC 3986, 2.3), so that text cannot break out of its
  * place in the URL.
- * @param reserved leaves `: / ? @ ! $ ' ( ) * , ;` unencoded: the reserved characters that end nothing in a query
+ * @param reserved leaves `: / ? @ ! $ ' ( ) * , ;` unencoded: the reserved characters that are not delimiters in a query
  * @throws ArgumentFault for half of a surrogate pair, which has no UTF-8 encoding
  */
 export function percentEncode(text: string, reserved = false): string {
@@ -16,7 +16,7 @@ export function percentEncode(text: string, reserved = false): string {
   );
 }
 
-/** The value as text. Objects and lists become JSON, since no style has a form for them here. */
+/** The value as text. Objects and lists become JSON, since no parameter style defines a form for them here. */
 export function scalarText(value: unknown): string {
   if (typeof value === "string") return value;
   return typeof value === "object" ? JSON.stringify(value) : String(value);

@@ -27,7 +27,7 @@ export function PolicyMatrix({
   const prices = new Map(models.map(({ name, price }) => [name, price]));
   return (
     <div class="stack-small">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
       <section class="table-frame" tabIndex={0} aria-label="Tiers and models">
         <table class="matrix">
           <thead>

@@ -54,7 +54,7 @@ function ToolRows({
   readonly label: string;
 }): JSX.Element {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1).
     <section class="tool-rows" tabIndex={0} aria-label={label}>
       <ul>
         {tools.map((tool) => (

@@ -17,7 +17,7 @@ export function JsonDiff({
 }): JSX.Element {
   return (
     <div class="code">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
       <section class="code-text code-short" tabIndex={0} aria-label={label}>
         {diffLines(prettyJson(before), prettyJson(after)).map((line, index) => (
           <Line key={index} line={line} />

@@ -43,7 +43,7 @@ export function ExactJson({
     <div class="stack-small">
       {hidden > 0 && <HiddenNote count={hidden} />}
       <div class="code code-copied">
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
         <section class={isShort ? "code-text code-short" : "code-text"} tabIndex={0} aria-label={label}>
           <pre>
             <JsonPieces text={text} />
@@ -94,7 +94,7 @@ export function ExactText({ text, label }: { readonly text: string; readonly lab
   return (
     <div class="stack-small">
       {hidden > 0 && <HiddenNote count={hidden} />}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
       <section class="written" tabIndex={0} aria-label={label}>
         <bdi>
           <Exact text={isLong && !isWhole ? `${text.slice(0, SHOWN_LENGTH)} …` : text} />

@@ -50,7 +50,7 @@ function WaitingList({
       {items === undefined && !problem && <Loading />}
       {items?.length === 0 && <NothingWaits />}
       {items !== undefined && items.length > 0 && (
-        <ApprovalList label="Calls that wait" items={items} view={WAITING} chosenKey={chosenKey} />
+        <ApprovalList label="Pending calls" items={items} view={WAITING} chosenKey={chosenKey} />
       )}
     </>
   );

@@ -7,19 +7,21 @@ export function ArgumentTable({ schema }: { readonly schema: FormSchema }): JSX.
   if (rows.length === 0) {
     return (
       <p class="muted">
-        {schema.additionalProperties === false ? "It takes none." : "It declares none, but accepts any."}
+        {schema.additionalProperties === false
+          ? "This tool takes no arguments."
+          : "This tool declares no arguments, but accepts any."}
       </p>
     );
   }
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1).
     <section class="table-frame" tabIndex={0} aria-label="Arguments">
       <table class="arguments">
         <thead>
           <tr>
             <th scope="col">Name</th>
             <th scope="col">Type</th>
-            <th scope="col">Needed</th>
+            <th scope="col">Required</th>
             <th scope="col">Description</th>
           </tr>
         </thead>

@@ -48,7 +48,7 @@ function what({
     ["Phase", <Hinted hint={phaseWords(phase)}>{phase}</Hinted>],
     ref === null ? null : ["Intent", <EntryLink seq={ref} />],
     ["Actor", <ActorRow actor={actor} />],
-    ["Came over", channelWords(channel)],
+    ["Channel", channelWords(channel)],
     request === null
       ? null
       : [
@@ -145,7 +145,7 @@ function oversightRows(oversight: NonNullable<LedgerEntry["oversight"]>): FieldR
   ];
 }
 
-/** The actor's current name, and the actor as hashed. */
+/** The actor's current name, followed by the actor as recorded in the entry. */
 function ActorRow({ actor }: { readonly actor: string }): JSX.Element {
   return (
     <>

@@ -1,4 +1,4 @@
-/* Times of `<input type="datetime-local">` are in the reader's zone without naming it. REST expects UTC. */
+/* Values of `<input type="datetime-local">` are in the reader's time zone but do not name it. REST expects UTC. */
 
 /** `2026-03-01T09:30`, with seconds if there are any; empty for an invalid time. */
 export function localOf(time: string): string {

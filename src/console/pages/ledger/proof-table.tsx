@@ -9,7 +9,7 @@ export function ProofTable({ check }: { readonly check: EntryCheck }): JSX.Eleme
   if (root === null) return null;
   return (
     <Card title="All hashes">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
       <section class="table-frame" tabIndex={0} aria-label="All hashes of the proof">
         <table class="proof-table">
           <caption class="unseen">The path from the leaf to the root</caption>

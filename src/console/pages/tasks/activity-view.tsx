@@ -52,7 +52,7 @@ export function ActivityCard({
           The connection was lost. The page reconnects by itself.
         </p>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
       <section class="activity" ref={frame} tabIndex={0} aria-label="What happens">
         <ol>
           {watched.pieces.map((piece) => (

@@ -11,7 +11,7 @@ const LISTED = 200;
 /** Pairs of a name and the token that used it; any workspace has few. */
 const PEOPLE = 2_000;
 
-/** Upper bounds of the time a decision took, in seconds. Longer ones are counted in one more class at the end. */
+/** Upper bounds of the time a decision took, in seconds. Longer decisions are counted in a final bucket. */
 export const DELAY_BOUNDS = [5, 30, 120, 600, 3_600] as const;
 
 export interface PersonTally {

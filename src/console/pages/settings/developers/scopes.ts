@@ -13,7 +13,7 @@ export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
   "approvals:write": "Decide on approvals; stop and resume",
   "ledger:read": "Read, verify and export the ledger; see statistics",
   "tokens:write": "Issue, rotate and revoke tokens; end sessions",
-  "models:call": "Call models, with the APIs of OpenAI and Anthropic",
+  "models:call": "Call models through the OpenAI and Anthropic APIs",
   "settings:write": "Change limits and the budget; see the webhook; erase texts",
 };
 

@@ -64,7 +64,7 @@ function Tiers({ tiers }: { readonly tiers: readonly Tier[] }): JSX.Element {
 
 function ModelTable({ models }: { readonly models: readonly Model[] }): JSX.Element {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1).
     <section class="table-frame" tabIndex={0} aria-label="Models and their prices">
       <table>
         <thead>

@@ -62,7 +62,7 @@ function DeliveryTable({
   readonly changed: (delivery: Delivery) => void;
 }): JSX.Element {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1).
     <section class="table-frame" tabIndex={0} aria-label="Deliveries">
       <table>
         <thead>

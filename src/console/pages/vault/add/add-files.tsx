@@ -38,7 +38,7 @@ export function AddFiles({
         }}
       >
         <ScopeField value={scope} change={setScope} known={known} error={error} />
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
         <section class="vault-files" aria-label="Files" tabIndex={0}>
           <ul>
             {files.map((file, index) => (

@@ -28,7 +28,7 @@ export function DocumentText({
   }, [text, start]);
 
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1).
     <section class="vault-text" tabIndex={0} aria-label="Text of the document">
       {slices.map((slice) => (
         <div
