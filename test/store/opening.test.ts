@@ -3,7 +3,9 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { copyFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
+import { OperatorError } from "../../src/base/errors.ts";
 import { openReader, openWriter } from "../../src/store/sqlite/connection.ts";
+import { SCHEMA_VERSION } from "../../src/store/sqlite/migrate.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { dataVersionOf, StoreWatch } from "../../src/store/sqlite/watch.ts";
 import { WatchedFile } from "../../src/store/sqlite/watched-file.ts";
@@ -104,6 +106,73 @@ test("what another program commits while a start compares the rows is noticed", 
   expect(committed).toEqual(["done"]);
   expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 1 }]);
   expect(await outcomes([db.run("DELETE FROM meta WHERE key = 'test'")])).toEqual(["StoreUnavailable"]);
+});
+
+describe("what another program commits while a start waits for the write lock", () => {
+  /** Holds the lock until the process has opened the log's index, and for a while after. Bun's SQLite refuses `writable_schema`. */
+  const HOLD = `
+import json, os, sqlite3, sys, time
+path, process, statements = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+file = sqlite3.connect(path, isolation_level=None)
+file.execute("BEGIN IMMEDIATE")
+for statement in statements: file.execute(statement)
+print("held", flush=True)
+def is_open():
+    for name in os.listdir(f"/proc/{process}/fd"):
+        try:
+            if os.readlink(f"/proc/{process}/fd/{name}").endswith("-shm"): return True
+        except OSError: pass
+latest = time.time() + 10
+while not is_open() and time.time() < latest: time.sleep(0.01)
+time.sleep(0.5)
+file.execute("COMMIT")
+file.close()`;
+  const TRIGGER = `CREATE TRIGGER zz AFTER UPDATE OF value ON meta WHEN NEW.key = 'test' AND NEW.value <> 'theirs'
+    BEGIN UPDATE meta SET value = 'theirs' WHERE key = 'test'; END`;
+
+  /** Starts while another program holds the lock, after these statements. */
+  async function startBeside(statements: readonly string[]): Promise<SqliteDb> {
+    const command = ["python3", "-c", HOLD, path, String(process.pid), JSON.stringify(statements)];
+    const holder = Bun.spawn(command, { stdout: "pipe", stderr: "inherit" });
+    try {
+      let printed = "";
+      for await (const bytes of holder.stdout) {
+        printed += Buffer.from(bytes).toString();
+        if (printed.endsWith("\n")) break;
+      }
+      expect(printed).toBe("held\n");
+      return openSqlite(path, { seals: SEALS });
+    } finally {
+      expect(await holder.exited).toBe(0);
+    }
+  }
+
+  const edit = (sql: string) => {
+    using file = new Database(path);
+    file.exec(sql);
+  };
+
+  test.each([
+    ["of this version", SCHEMA_VERSION],
+    ["that has to be upgraded", SCHEMA_VERSION - 1],
+  ])("is checked: a trigger is refused, in a file %s", async (_, version) => {
+    await db.close();
+    edit(`PRAGMA user_version = ${version}`);
+    const refused = await startBeside([TRIGGER]).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(OperatorError);
+    expect(String(refused)).toContain('The trigger "zz" of the table meta');
+    edit(`DROP TRIGGER zz; PRAGMA user_version = ${SCHEMA_VERSION}`);
+    db = openSqlite(path, { seals: SEALS });
+  });
+
+  test("leaves nothing in memory: a trigger that was removed without a trace in the header does not run", async () => {
+    await db.close();
+    edit(TRIGGER);
+    db = await startBeside(["PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE name = 'zz'"]);
+    await db.run("UPDATE meta SET value = 'ours' WHERE key = 'test'");
+    expect(await value()).toBe("ours");
+    expect(await db.disturbances()).toEqual([]);
+  });
 });
 
 test("nobody writes between the operator's look at the rows and their seals", async () => {

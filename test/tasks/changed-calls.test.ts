@@ -215,18 +215,44 @@ describe("what is recorded and charged after a restart is what the ledger says, 
   });
 });
 
-test("a call outside of tasks that was in flight is charged to nobody whom only a row names", async () => {
-  upstream.answer(() => new Promise(() => {}));
-  const client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
-  void client.call("up__pay").catch(() => {});
-  await until(() => upstream.calls.length === 1);
-  await crash((file) =>
-    file.exec("UPDATE tokens SET agent_id = (SELECT id FROM agents WHERE name = 'boss')"),
-  );
-  const lost = (await ledger(gateway)).filter(({ code, phase }) => code === "unknown" && phase === "outcome");
-  expect(lost).toMatchObject([{ agent: "clerk", tool: "up.pay", credits: CREDIT / 4 }]);
-  // The workspace pays.
-  expect(payers()).toEqual([null]);
+describe("a lost call is charged to the agent that its signed entry names, or only to the workspace, if somebody has", () => {
+  const SWAPPED = `UPDATE agents SET name = 'between' WHERE name = 'clerk';
+    UPDATE agents SET name = 'clerk' WHERE name = 'boss'; UPDATE agents SET name = 'boss' WHERE name = 'between'`;
+  const TOKEN_MOVED = "UPDATE tokens SET agent_id = (SELECT id FROM agents WHERE name = 'boss')";
+
+  test.each<[string, string, string | null]>([
+    ["changed nothing", "SELECT 1", "clerk"],
+    ["given the token to another agent", TOKEN_MOVED, "clerk"],
+    ["deleted the token", "DELETE FROM tokens WHERE agent_id IS NOT NULL", "clerk"],
+    ["swapped the agents' names", SWAPPED, null],
+    ["swapped the agents' names, and given away the token", `${TOKEN_MOVED}; ${SWAPPED}`, null],
+    ["deleted the agent", "DELETE FROM agents WHERE name = 'clerk'", null],
+    [
+      "put another agent under its name",
+      "DELETE FROM agents WHERE name = 'clerk'; UPDATE agents SET name = 'clerk' WHERE name = 'boss'",
+      null,
+    ],
+  ])("%s", async (_, sql, payer) => {
+    upstream.answer(() => new Promise(() => {}));
+    const client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
+    void client.call("up__pay").catch(() => {});
+    await until(() => upstream.calls.length === 1);
+    await crash((file) => file.exec(sql));
+    const lost = (await ledger(gateway)).filter(
+      ({ code, phase }) => code === "unknown" && phase === "outcome",
+    );
+    expect(lost).toMatchObject([{ agent: "clerk", tool: "up.pay", credits: CREDIT / 4 }]);
+    expect(payers()).toEqual([payer]);
+  });
+
+  test("swapped the agents' names and changed the task that made it", async () => {
+    model.script("a", held().script);
+    const id = await dispatch(gateway, { agent: "clerk" });
+    await until(() => model.requests.length === 1);
+    await crash((file) => file.exec(`UPDATE tasks SET agent_id = 1; ${SWAPPED}`));
+    await ended(gateway, id);
+    expect(payers()).toEqual([null]);
+  });
 });
 
 test("a task that nobody has touched goes on after several crashes, and costs what its entries say", async () => {

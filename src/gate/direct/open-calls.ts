@@ -1,4 +1,4 @@
-import { tokenIdOf } from "../../access/caller.ts";
+import { agentAt } from "../../access/agent-at.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Detail, EntryDraft } from "../../ledger/entry.ts";
@@ -61,7 +61,8 @@ export interface LostCallsParts {
  * counting tokens is free. Called once, at the start.
  *
  * Which calls were open is read from entries that were verified against the signed tree: only this server can cause a call
- * to be recorded, or charged to anyone, and nobody who can write the file can hide one.
+ * to be recorded, or charged to anyone, and nobody who can write the file can hide one. The agent that an entry names pays,
+ * or nobody but the workspace: see `agentAt`.
  *
  * @throws LedgerChanged
  */
@@ -72,7 +73,7 @@ export async function reportLostCalls(
   for (const ref of [...histories.of(workspaceId).openCalls]) {
     const intent = await lists.entry(workspaceId, ref);
     if (!intent) continue;
-    const { action = "tool.call", actor = "system", detail, ...call } = parsedEntry(intent.bytes);
+    const { action = "tool.call", actor = "system", detail, ts = "", ...call } = parsedEntry(intent.bytes);
     const { agent, tool, model, tier, request_id: requestId } = call;
     const isModel = action === "model.call";
     const cost = isModel ? detail?.reserved : detail?.price;
@@ -87,7 +88,7 @@ export async function reportLostCalls(
         ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
       };
       if (action === "model.count") return void (await ledger.append(tx, workspaceId, entry));
-      const payer = { workspaceId, agent: await agentOf(tx, workspaceId, actor, agent) };
+      const payer = { workspaceId, agent: await agentAt(tx, workspaceId, agent, Date.parse(ts)) };
       await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
     });
   }
@@ -109,23 +110,4 @@ export async function reportLost(
       error,
     });
   }
-}
-
-/**
- * The agent that an actor's token acts as, or may act as, if it is the one that the call's entry names. The name alone
- * may belong to another agent since, and the rows alone may name any agent.
- */
-async function agentOf(
-  tx: Tx,
-  workspaceId: number,
-  actor: string,
-  name: string | undefined,
-): Promise<{ readonly id: number; readonly name: string } | null> {
-  const row = await tx.get<{ id: number; name: string }>(
-    `SELECT a.id, a.name FROM tokens t
-       JOIN agents a ON a.workspace_id = t.workspace_id AND a.id = COALESCE(t.agent_id, a.id)
-     WHERE t.workspace_id = $1 AND t.id = $2 AND a.name = $3 ORDER BY a.archived_at IS NULL DESC, a.created_at DESC LIMIT 1`,
-    [workspaceId, tokenIdOf({ actor }), name ?? null],
-  );
-  return row ?? null;
 }

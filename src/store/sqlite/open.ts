@@ -163,6 +163,26 @@ function schemaVersionOf(connection: Connection): number {
   return connection.get<{ user_version: number }>("PRAGMA user_version")?.user_version ?? 0;
 }
 
+/**
+ * Requires that the schema is this program's own, and upgrades it, under one write lock: nobody can add a trigger between
+ * the check and a migration, whose statements would set it off.
+ *
+ * @returns the data version when the lock was taken, which the upgrade does not change. Everything is compared after it:
+ *   what somebody commits after a comparison must not pass for what was compared
+ */
+function upgrade(writer: Connection): number {
+  const upgradeLocked = writer.database.transaction(() => {
+    const since = dataVersionOf(writer);
+    // The connection read the schema before it had the lock. If somebody has since removed a trigger without increasing
+    // the file's schema version, the connection would still run it, and no check of the file would find it.
+    writer.database.exec("PRAGMA writable_schema = RESET");
+    requireOwnSchema(writer.database);
+    migrate(writer.database);
+    return since;
+  });
+  return upgradeLocked.immediate();
+}
+
 function openConnections(
   path: string,
   options: SealOptions | undefined,
@@ -181,13 +201,7 @@ function openConnections(
     const log = watch(`${path}-wal`, "log");
     const index = watch(`${path}-shm`, "index");
     requireOpen();
-    // Before anything is compared: what somebody commits after a comparison must not pass for what was compared.
-    let since = dataVersionOf(writer);
-    requireOwnSchema(writer.database);
-    const version = schemaVersionOf(writer);
-    migrate(writer.database);
-    // A migration may rewrite the file, which looks like a foreign commit.
-    if (schemaVersionOf(writer) !== version) since = dataVersionOf(writer);
+    const since = upgrade(writer);
     const seals = options ? openSeals(writer, options) : new RowSeals(null);
     writer.neverWait();
     const reader = connect(openReader);

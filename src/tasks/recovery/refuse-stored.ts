@@ -1,5 +1,5 @@
+import { agentAt } from "../../access/agent-at.ts";
 import { ProvenTask } from "../../ledger/reading/proven-task.ts";
-import type { Tx } from "../../store/db.ts";
 import { withdrawApprovals } from "../approvals/rows.ts";
 import { type EndingSignals, failure } from "../ending/interruption.ts";
 import { openCallsIn, recordLost } from "../ending/lost-calls.ts";
@@ -56,31 +56,15 @@ export async function endChanged(
   const { agent: name, ts = "" } = proven.dispatch;
   db.seals.report("tasks", { workspace_id: workspaceId, id });
   await db.tx(async (tx) => {
-    const agentId = await agentNamed(tx, workspaceId, name, Date.parse(ts));
-    await restoreRows(tx, workspaceId, id, proven, agentId);
+    const agent = await agentAt(tx, workspaceId, name, Date.parse(ts));
+    await restoreRows(tx, workspaceId, id, proven, agent?.id ?? null);
     const restored = await findTask(tx, workspaceId, id);
     if (!restored) return;
-    const payer = { workspaceId, agent: agentId === null ? null : { id: agentId, name: restored.agent } };
-    await recordLost(parts, tx, restored, openCallsIn(proven), null, payer);
+    await recordLost(parts, tx, restored, openCallsIn(proven), null, { workspaceId, agent });
     await forgetAnswers(tx, workspaceId, id);
   });
   const task = await findTask(db, workspaceId, id);
   if (!task) return;
   const log = hub.open(id, task.eventCeiling + 1);
   await endTask(parts, task, log, failure("internal", CHANGED), signals);
-}
-
-/** The agent that had this name at a time, in milliseconds; null if it is unknown. */
-async function agentNamed(
-  tx: Tx,
-  workspaceId: number,
-  name: string | undefined,
-  at: number,
-): Promise<number | null> {
-  if (name === undefined) return null;
-  const row = await tx.get<{ id: number }>(
-    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 AND created_at <= $3 ORDER BY created_at DESC LIMIT 1",
-    [workspaceId, name, at],
-  );
-  return row?.id ?? null;
 }

@@ -42,22 +42,21 @@ export async function restoreRows(
   agentId: number | null,
 ): Promise<void> {
   await tx.run(
-    `UPDATE tasks SET agent = COALESCE($3, agent), agent_id = COALESCE($4, agent_id), tier = $5, created_by = $6,
-       dispatch_seq = $7, credits = $8, input_tokens = $9, output_tokens = $10, steps = $11, model = $12,
+    `UPDATE tasks SET agent = COALESCE($3, agent), tier = $4, created_by = $5,
+       dispatch_seq = $6, credits = $7, input_tokens = $8, output_tokens = $9, steps = $10, model = $11,
        open_model_call = NULL, open_reserved = 0, status = 'queued', seal = NULL
      WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
     [
-      ...[
-        workspaceId,
-        id,
-        dispatch?.agent ?? null,
-        agentId,
-        dispatch?.tier ?? 1,
-        dispatch?.actor ?? "system",
-      ],
+      ...[workspaceId, id, dispatch?.agent ?? null, dispatch?.tier ?? 1, dispatch?.actor ?? "system"],
       ...[dispatch?.seq ?? 0, usage.credits, usage.inputTokens, usage.outputTokens, usage.steps, model],
     ],
   );
+  // Not written as it is: the agent that it names may not exist, which a foreign key refuses.
+  if (agentId !== null) {
+    const change =
+      "UPDATE tasks SET agent_id = $3 WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL";
+    await tx.run(change, [workspaceId, id, agentId]);
+  }
   await tx.run("DELETE FROM tool_calls WHERE workspace_id = $1 AND task_id = $2", [workspaceId, id]);
   for (const [position, call] of calls.entries()) {
     const { seq, outcomeSeq, status, price, tool = "", at = "" } = call;
