@@ -64,7 +64,7 @@ const HURRIED_STOP_MS = 5_000;
  */
 async function endAfterForeignWrite(gateway: Gateway): Promise<never> {
   const error = new OperatorError(
-    "another program has written to the database while the server was running, so the server has stopped; a row that was changed could have reached a model",
+    "another program has written to the database while the server was running, or may have, so the server has stopped; a row that was changed could have reached a model",
     "stop that program, then start the server again: the start compares what is stored with its seals and the ledger, and resumes the tasks",
   );
   setTimeout(() => process.exit(error.exitCode), HURRIED_STOP_MS).unref();

@@ -22,7 +22,7 @@ export interface LedgerWatchParts {
   workspaceIds(): readonly number[];
   /** Called once for each event, for the metrics. */
   noticed(kind: Disturbance["kind"] | "foreign_entry"): void;
-  /** Called after a foreign write, once the ledgers that accept entries have recorded it. */
+  /** Called after what may have been a foreign write (`Db.mustReopen`), once the ledgers that accept entries have recorded it. */
   foreignWrite(): void;
 }
 
@@ -93,8 +93,9 @@ export class LedgerWatch {
       else if (found.length > 0)
         log.warn("a change to the store will be recorded as soon as the store can be written", { error });
     }
-    if (found.some(({ kind }) => kind === "foreign_write")) this.#parts.foreignWrite();
-    if (!found.some(({ kind }) => kind === "file_moved")) return;
+    if (found.length > 0 && db.mustReopen) this.#parts.foreignWrite();
+    // If only the index was moved, another program may use the log with an index of its own.
+    if (!found.some((each) => each.kind === "file_moved" && each.file !== "index")) return;
     try {
       // Without this, a file moved without its write-ahead log would lack the latest writes.
       await db.forget();
@@ -104,12 +105,17 @@ export class LedgerWatch {
   }
 
   #notice(disturbance: Disturbance): void {
-    const { clock, log, noticed, workspaceIds } = this.#parts;
+    const { clock, db, log, noticed, workspaceIds } = this.#parts;
     const { kind, ...rest } = disturbance;
     noticed(kind);
     if (disturbance.kind === "foreign_write") {
       log.error(
         "another program has written to the database; calls are refused until the next start, which compares what is stored",
+        rest,
+      );
+    } else if (db.mustReopen) {
+      log.error(
+        "a file of the store is or was not in its place, and another program may have written to the database; calls are refused until the next start, which compares what is stored",
         rest,
       );
     } else if (disturbance.change === "returned") {

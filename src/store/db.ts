@@ -42,14 +42,17 @@ export interface TxOptions {
  */
 export type FileChange = "moved" | "replaced" | "deleted" | "unreachable";
 
+/** `log`: the newest commits, which are not in the database file yet. `index`: the log's, in which commits are counted. */
+export type StoreFile = "database" | "log" | "index";
+
 /** Something that another process did to the store. */
 export type Disturbance =
   /** `commits`: commits by others, at least this many (several between two looks count as one). */
   | { readonly kind: "foreign_write"; readonly commits: number }
-  /** `log`: the newest commits, which are not in the database file yet. `returned`: the file is back in its place. */
+  /** `returned`: the file is back in its place. */
   | {
       readonly kind: "file_moved";
-      readonly file: "database" | "log";
+      readonly file: StoreFile;
       readonly change: FileChange | "returned";
     };
 
@@ -89,11 +92,16 @@ export interface Db extends Sql {
   /**
    * Checks whether others have written to the store or moved, replaced or deleted its files, and returns what is new
    * since the last check. While a file is out of place, all writes are refused with `StoreUnavailable`, since the
-   * next start would not find them. After a foreign commit, all writes are refused until the store is opened again,
-   * since only a start compares what is stored; each transaction checks for one before it writes. If the store cannot
-   * be read now, foreign commits are reported by a later check.
+   * next start would not find them. After a foreign commit, or once the index was not beside the database, all writes are
+   * refused until the store is opened again, since only a start compares what is stored; each transaction checks for both
+   * before it writes. If the store cannot be read now, foreign commits are reported by a later check.
    */
   disturbances(): Promise<readonly Disturbance[]>;
+  /**
+   * Whether writes are refused until the store is opened again. False while the database is not in its place, where a start
+   * would look for it.
+   */
+  readonly mustReopen: boolean;
   close(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 /** Another program's commit while the gateway runs: nothing is done with what it has changed, and a start compares everything. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath } from "../../src/store/directory.ts";
@@ -32,6 +32,21 @@ function edit(dataDir: string, sql: string): void {
   foreign.exec("PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = OFF");
   foreign.exec(sql);
   foreign.close();
+}
+
+/** As `edit`, but with an index of its own, which counts no commits for the server: SQLite makes one if it finds none. */
+async function editWithOwnIndex(dataDir: string, sql: string): Promise<void> {
+  const path = databasePath(dataDir);
+  unlinkSync(`${path}-shm`);
+  // Another process: connections of one process share the index, also one that was deleted.
+  const program = `
+    const { Database } = require("bun:sqlite");
+    const foreign = new Database(process.argv[1]);
+    foreign.exec("PRAGMA foreign_keys = OFF");
+    foreign.exec(process.argv[2]);
+    foreign.exec("PRAGMA wal_checkpoint(PASSIVE)");`;
+  const child = Bun.spawn([process.execPath, "-e", program, "--", path, sql], { stderr: "inherit" });
+  expect(await child.exited).toBe(0);
 }
 
 describe("a gateway in this process", () => {
@@ -78,6 +93,36 @@ describe("a gateway in this process", () => {
     expect(await ended(gateway, first)).toMatchObject({ status: "succeeded", output: "ok" });
     expect(sent()).toContain("first");
     expect(sent()).not.toContain("attacker");
+  });
+
+  test("sends no prompt that was changed with another index of the log, and stops, since it cannot tell", async () => {
+    const long = "z".repeat(3_600);
+    const hold = held();
+    model.script("a", hold.script);
+    await dispatch(gateway, { agent: "plain", prompt: `first ${long}` });
+    await hold.asked;
+    const second = await dispatch(gateway, { agent: "plain", prompt: `second ${long}` });
+    const again = held();
+    model.script("a", again.script);
+    await restart();
+    await again.asked;
+    await editWithOwnIndex(
+      dataDir,
+      "UPDATE payloads SET body = replace(body, 'second', 'attack') WHERE body LIKE 'second %'",
+    );
+    const refused = await gateway.call("GET", "/v1/agents");
+    expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
+    model.script("a", { chunks: ["ok"] });
+    again.open();
+    clock.advance(1_000);
+    await gateway.gateway.foreignWrite;
+    await restart();
+    // The file is whole, and has the other program's change: the server has added nothing to the log, and has not written it back.
+    expect((await ended(gateway, second)).status).toBe("failed");
+    expect(sent()).toContain("first");
+    expect(sent()).not.toContain("attack");
+    using file = new Database(databasePath(dataDir), { readonly: true });
+    expect(file.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
   });
 
   test("sends no changed tool result of a waiting task to a model, even after the next start", async () => {

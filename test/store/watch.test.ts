@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { StoreUnavailable } from "../../src/store/db.ts";
+import { type StoreFile, StoreUnavailable } from "../../src/store/db.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
@@ -200,14 +200,17 @@ const moved = (file: string, change: string) => ({ kind: "file_moved", file, cha
 /** A change to the files, and how to undo it if that is possible. */
 interface Move {
   readonly name: string;
-  readonly file: "database" | "log";
+  readonly file: StoreFile;
   readonly change: string;
   readonly isLost?: true;
+  /** Another program may have written unnoticed, so only a start may write again. */
+  readonly isFinal?: true;
   do(): void;
   undo?(): void;
 }
 
 const there = () => `${path}-wal`;
+const index = () => `${path}-shm`;
 const MOVES: readonly Move[] = [
   {
     name: "moved",
@@ -280,15 +283,42 @@ const MOVES: readonly Move[] = [
     change: "deleted",
     do: () => unlinkSync(there()),
   },
+  {
+    name: "left without its log's index, moved",
+    file: "index",
+    change: "moved",
+    isFinal: true,
+    do: () => renameSync(index(), away()),
+    undo: () => renameSync(away(), index()),
+  },
+  {
+    name: "left without its log's index, replaced",
+    file: "index",
+    change: "replaced",
+    isFinal: true,
+    do() {
+      renameSync(index(), away());
+      copyFileSync(away(), index());
+    },
+    undo: () => renameSync(away(), index()),
+  },
+  {
+    name: "left without its log's index, deleted",
+    file: "index",
+    change: "deleted",
+    isFinal: true,
+    do: () => unlinkSync(index()),
+  },
 ];
 
-describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: move, undo }) => {
+describe.each(MOVES)("a database that was $name", ({ file, change, isLost, isFinal, do: move, undo }) => {
   test("accepts nothing more, still answers, and reports it once", async () => {
     move();
     const [first, ...others] = await db.disturbances();
     expect(first).toEqual(moved(file, change) as never);
-    // Moving the folder moves both files.
-    for (const other of others) expect(other).toMatchObject({ kind: "file_moved", file: "log" });
+    // Moving the folder moves all files.
+    for (const other of others)
+      expect(other).toMatchObject({ kind: "file_moved", file: expect.stringMatching(/^(?:log|index)$/) });
     expect(await db.disturbances()).toEqual([]);
     expect(await outcomes([write("second"), db.tx(async () => 1)])).toEqual([
       "StoreUnavailable",
@@ -297,17 +327,37 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: m
     expect(await value()).toBe("first");
   });
 
-  test(`takes what is evidence of it${isLost ? " no more: nobody would find it" : ""}`, async () => {
+  test("is refused by the first transaction after it, before anybody looks", async () => {
+    move();
+    expect(await outcomes([write("second")])).toEqual(["StoreUnavailable"]);
+    expect(await db.disturbances()).toContainEqual(moved(file, change) as never);
+    expect(db.mustReopen).toBe(isFinal === true);
+  });
+
+  test(`takes what is evidence of it${isLost || isFinal ? " no more: nobody would find it, or the file would be damaged" : ""}`, async () => {
     move();
     await db.disturbances();
     const evidence = db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
       whileRefused: true,
     });
-    expect(await outcomes([evidence])).toEqual([isLost ? "StoreUnavailable" : 1]);
-    expect(await value()).toBe(isLost ? "first" : "last words");
+    const isRefused = isLost || isFinal;
+    expect(await outcomes([evidence])).toEqual([isRefused ? "StoreUnavailable" : 1]);
+    expect(await value()).toBe(isRefused ? "first" : "last words");
   });
 
-  if (undo) {
+  if (undo && isFinal) {
+    test("accepts nothing when it is back in its place, until it is opened again", async () => {
+      move();
+      await db.disturbances();
+      undo();
+      expect(await db.disturbances()).toContainEqual(moved(file, "returned") as never);
+      await expect(write("second")).rejects.toThrow("another program may have written to the database");
+      expect(db.mustReopen).toBe(true);
+      await db.close();
+      db = openSqlite(path, { seals: SEALS });
+      expect(await write("third")).toBe(1);
+    });
+  } else if (undo) {
     test("continues when it is back in its place", async () => {
       move();
       await db.disturbances();

@@ -136,6 +136,7 @@ test("a task that cannot be read at its start is read again after a pause, until
     forget: async () => true,
     rewrite: async () => true,
     wasLeftOpen: false,
+    mustReopen: false,
     disturbances: async () => [],
     close: async () => {},
   };

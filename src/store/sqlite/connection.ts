@@ -10,6 +10,9 @@ const READ_TIMEOUT_MS = 20;
 /** How long opening waits for another process's lock. Once open, the writer never waits inside SQLite. */
 const OPEN_TIMEOUT_MS = 5_000;
 
+/** `SQLITE_FCNTL_NULL_IO` of SQLite's "Standard File Control Opcodes", which Bun does not name. */
+const FCNTL_NULL_IO = 43;
+
 /** A connection with its prepared statements. Everything here is synchronous. */
 export class Connection {
   readonly database: Database;
@@ -34,6 +37,12 @@ export class Connection {
   /** From now on, another process's lock is an immediate error: waiting inside SQLite would block the event loop. */
   neverWait(): void {
     this.database.exec("PRAGMA busy_timeout = 0");
+  }
+
+  /** Reads and writes nothing more. Otherwise SQLite would write the log back when the connection closes. */
+  abandon(): void {
+    const code = this.database.fileControl(FCNTL_NULL_IO, null);
+    if (code !== 0) throw new Error(`SQLite does not give up the file (${code})`);
   }
 
   close(): void {

@@ -19,7 +19,7 @@ type TransactionOutcome =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown };
 
-/** Why writes are refused. `isLost`: even evidence of the refusal would be lost. */
+/** Why writes are refused. `isLost`: even evidence of the refusal would be lost, or would damage the file. */
 export interface WriteRefusal {
   readonly reason: string;
   readonly isLost: boolean;

@@ -50,19 +50,24 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     seals,
     vectors,
     wasLeftOpen,
+    get mustReopen() {
+      return watch.mustReopen;
+    },
     forget: () => forget(group, watch),
     rewrite: (most) => rewrite(group, watch, most),
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
     tx: (work, options = {}) => group.submit(work, options),
     beforeCommit: (work) => group.beforeCommit(work),
     async disturbances() {
-      const moved = watch.lookAtFiles();
+      const moved = watch.takeMoves();
       return [...moved, ...(await commitsOfOthers(group, watch))];
     },
     async close() {
       await group.end();
       reader.close();
-      writeBack(writer);
+      watch.takeMoves();
+      if (watch.mustNotWrite) writer.abandon();
+      else writeBack(writer);
       writer.close();
       watch.close();
     },

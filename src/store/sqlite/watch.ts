@@ -17,6 +17,9 @@ const COMMIT_COUNT = 8;
 /**
  * Notices what others do to an open database: their commits, and changes to its files. This program has only one
  * writing connection, so every commit by another one is foreign.
+ *
+ * Commits are counted in the log's index. A program that finds no index beside the database makes one of its own, and commits
+ * uncounted. So once the index was not beside the database, only a start, which compares what is stored, may write again.
  */
 export class StoreWatch implements WriteGuard {
   readonly #connection: Connection;
@@ -26,6 +29,9 @@ export class StoreWatch implements WriteGuard {
   #version: number;
   #commits = 0;
   #isForeign = false;
+  /** Others may have made commits that are not counted here. */
+  #isUncounted = false;
+  readonly #moves: Disturbance[] = [];
 
   /**
    * `connection`: the writer. `since`: its data version (see `look`) before the store was compared with anything;
@@ -42,27 +48,43 @@ export class StoreWatch implements WriteGuard {
   /**
    * Refuses writes while a file is not in its place, since the next start would not find them. After a foreign commit,
    * refuses them for good: rows are compared with their seals and the ledger mostly at a start, so a changed row could
-   * otherwise reach a model, and what is written now would vouch for it.
+   * otherwise reach a model, and what is written now would vouch for it. Likewise if there may have been one.
    */
   get refusal(): WriteRefusal | null {
-    for (const file of [this.#database, this.#log]) {
+    for (const file of [this.#database, this.#log, this.#index]) {
       if (file.change === null) continue;
       const reason = `the ${file.name} file is not in its place (${file.change})`;
-      return { reason, isLost: this.#database.isLost };
+      return { reason, isLost: this.#isUncounted || this.#database.isLost };
     }
-    if (!this.#isForeign) return null;
-    return { reason: "another program has written to the database", isLost: false };
+    if (this.#isForeign) return { reason: "another program has written to the database", isLost: false };
+    if (!this.#isUncounted) return null;
+    return {
+      reason: "another program may have written to the database while the index was not in its place",
+      isLost: true,
+    };
+  }
+
+  /** Others may use the log with another index. Each side overwrites what the other has added to the log, which damages the file. */
+  get mustNotWrite(): boolean {
+    return this.#isUncounted;
+  }
+
+  /** See `Db.mustReopen`. */
+  get mustReopen(): boolean {
+    return (this.#isForeign || this.#isUncounted) && this.#database.change === null;
   }
 
   /**
-   * Notices commits by others. Costs 0.1 to 1.3 µs within a transaction of the writer (the shortest takes 12 µs
-   * without a disk), and 2 µs outside of one, since SQLite then takes its locks.
+   * Notices commits by others, and files that are not in their place. Costs 6 µs for the files; for the commits 0.1 to
+   * 1.3 µs within a transaction of the writer (the shortest takes 12 µs without a disk), and 2 µs outside of one, since
+   * SQLite then takes its locks.
    *
    * `PRAGMA data_version` does not change with commits of this connection, but with each foreign commit once this
    * connection sees it. It stays the same if a write of this connection fails, such as on a full disk. Emptying the
    * log counts too, such as by a foreign `wal_checkpoint(TRUNCATE)`.
    */
   look(): void {
+    this.#lookAtFiles();
     const version = this.#dataVersion();
     if (version === this.#version) return;
     this.#version = version;
@@ -80,6 +102,7 @@ export class StoreWatch implements WriteGuard {
   own(commits: number, work: () => boolean): boolean {
     const before = this.#index.readNumber(COMMIT_COUNT);
     this.look();
+    if (this.mustNotWrite) return false;
     const isDone = work();
     const version = this.#dataVersion();
     const made = (this.#index.readNumber(COMMIT_COUNT) - before) >>> 0;
@@ -88,14 +111,10 @@ export class StoreWatch implements WriteGuard {
     return isDone;
   }
 
-  /** Checks the files, in about 5 µs. */
-  lookAtFiles(): Disturbance[] {
-    const found: Disturbance[] = [];
-    for (const [name, file] of [["database", this.#database] as const, ["log", this.#log] as const]) {
-      if (!file.look()) continue;
-      found.push({ kind: "file_moved", file: name, change: file.change ?? "returned" });
-    }
-    return found;
+  /** Checks the files. Returns and resets what was noticed since the last time. */
+  takeMoves(): Disturbance[] {
+    this.#lookAtFiles();
+    return this.#moves.splice(0);
   }
 
   /** Returns and resets the count of foreign commits. */
@@ -114,6 +133,15 @@ export class StoreWatch implements WriteGuard {
     this.#database.close();
     this.#log.close();
     this.#index.close();
+  }
+
+  #lookAtFiles(): void {
+    for (const file of [this.#database, this.#log, this.#index]) {
+      if (!file.look()) continue;
+      this.#moves.push({ kind: "file_moved", file: file.name, change: file.change ?? "returned" });
+    }
+    // Both are away if the folder was moved: others then share the index there.
+    if (this.#index.change !== null && this.#database.change === null) this.#isUncounted = true;
   }
 
   #dataVersion(): number {

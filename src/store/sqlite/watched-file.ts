@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "n
 import { resolve } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { listOpenFiles } from "../../base/open-files/count.ts";
-import type { FileChange } from "../db.ts";
+import type { FileChange, StoreFile } from "../db.ts";
 
 /** For writing as well, as SQLite opens it: on an overlay file system, the first open for writing makes another file. */
 const FLAGS = constants.O_RDWR | constants.O_CREAT;
@@ -14,16 +14,18 @@ const TRIES = 3;
  * The database MUST be watched before SQLite opens it, and its log and the log's index once the writer has opened them.
  */
 export class WatchedFile {
-  readonly name: "database" | "log" | "index";
+  readonly name: StoreFile;
   readonly #path: string;
   #descriptor: number;
+  /** The device and inode of the descriptor. */
+  #opened: { readonly dev: bigint; readonly ino: bigint } | null = null;
   /** Some file systems report different numbers for an open file and for its path. Nothing can be detected there. */
   readonly #isKnowable: boolean;
   /** What the last check found. Null: it is in its place. */
   change: FileChange | null = null;
 
   /** @throws OperatorError if the file cannot be opened */
-  constructor(path: string, name: WatchedFile["name"]) {
+  constructor(path: string, name: StoreFile) {
     this.name = name;
     this.#path = resolve(path);
     this.#descriptor = open(this.#path);
@@ -31,6 +33,7 @@ export class WatchedFile {
     for (let attempt = 1; attempt < TRIES && this.#changeNow() !== null; attempt++) {
       closeSync(this.#descriptor);
       this.#descriptor = open(this.#path);
+      this.#opened = null;
     }
     this.#isKnowable = this.#changeNow() === null;
   }
@@ -101,10 +104,10 @@ export class WatchedFile {
       // from finding it.
       if (!isCode(error, "ENOTDIR")) return "unreachable";
     }
-    const open = fstatSync(this.#descriptor, { bigint: true });
-    if (found?.ino === open.ino && found.dev === open.dev) return null;
+    this.#opened ??= fstatSync(this.#descriptor, { bigint: true });
+    if (found?.ino === this.#opened.ino && found.dev === this.#opened.dev) return null;
     if (found) return "replaced";
-    return open.nlink === 0n ? "deleted" : "moved";
+    return this.isLost ? "deleted" : "moved";
   }
 }
 
