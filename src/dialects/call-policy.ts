@@ -14,6 +14,8 @@ export interface CallPolicyParts {
 /** The tier policy of a call's agent, as last read. Without an agent, every model is allowed. */
 export class CallPolicy {
   current: TierPolicy;
+  /** `current`, for those who ask later. */
+  readonly read = (): TierPolicy => this.current;
   readonly #parts: CallPolicyParts;
   readonly #workspaceId: number;
   readonly #agent: Agent | null;

@@ -32,7 +32,7 @@ export async function findRoute(
   if (!target) throw unknownModel(request.model);
   call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });
   const policy = new CallPolicy(parts, call.caller.workspaceId, agent);
-  const models = modelGateway.openNative(() => policy.current, target, client.api.dialect);
+  const models = modelGateway.openNative(policy.read, target, client.api.dialect);
   return { agent, request, policy, models };
 }
 

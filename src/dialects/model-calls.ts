@@ -109,14 +109,14 @@ export class ModelCalls {
     policy.refuseEnded();
     const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
     const { abort, wait } = open;
-    let release = () => {};
-    const leave = () => {
-      release();
-      open.leave();
-    };
+    const place = new HeldPlace(open);
+    const { leave } = place;
     const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
     try {
-      release = await scheduler.enter({ workspaceId, agentId: agent?.id ?? null, id: ids("call") }, wait);
+      place.release = await scheduler.enter(
+        { workspaceId, agentId: agent?.id ?? null, id: ids("call") },
+        wait,
+      );
       return await this.#tryEach(progress, models, policy);
     } catch (error) {
       leave();
@@ -272,15 +272,8 @@ export class ModelCalls {
     const stream = new PassingStream({
       ...{ api: client.api, attempt, answer, abort, requestId: call.requestId, clock: this.#parts.clock },
       reader: request.readStream(),
-      interruption: () => {
-        const { reason } = abort.signal;
-        if (!(reason instanceof CallInterruption)) return null;
-        return { problem: interrupted(reason, agent), code: reason.code };
-      },
-      ended: () => {
-        leaveSlot();
-        leave();
-      },
+      interruption: interruptionOf(abort.signal, agent),
+      ended: inTurn(leaveSlot, leave),
     });
     const failure = await stream.begin();
     if (failure) {
@@ -302,6 +295,40 @@ export function sentHeaders(
   instance: string,
 ): Record<string, string> {
   return { ...api.passedHeaders(headers), [VIA_HEADER]: viaText([...via, instance]) };
+}
+
+/* The functions that a stream keeps are not made in async functions: there, a function keeps all variables, and a
+   stream would keep its whole request in memory. */
+
+function interruptionOf(signal: AbortSignal, agent: Agent | null) {
+  return () => {
+    const { reason } = signal;
+    if (!(reason instanceof CallInterruption)) return null;
+    return { problem: interrupted(reason, agent), code: reason.code };
+  };
+}
+
+function inTurn(first: () => void, second: () => void): () => void {
+  return () => {
+    first();
+    second();
+  };
+}
+
+/** The place of a call among the concurrent ones. */
+class HeldPlace {
+  release: () => void = () => {};
+  readonly #open: ClientCall;
+
+  constructor(open: ClientCall) {
+    this.#open = open;
+  }
+
+  /** Gives back what the call holds. May be called again. */
+  readonly leave = (): void => {
+    this.release();
+    this.#open.leave();
+  };
 }
 
 /** The refusal after the last attempt. That of the last one, unless all of them were silent for too long. */
