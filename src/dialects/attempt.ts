@@ -18,6 +18,9 @@ import { type Db, StoreUnavailable } from "../store/db.ts";
 import type { RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
 
+/** The most characters of an answer that wait in memory until its outcome can be written. */
+const LATE_OUTPUT_LIMIT = 1_048_576;
+
 /** A model call that has ended. `credits` in micro-credits. */
 export interface EndedModelCall {
   readonly model: string;
@@ -133,12 +136,13 @@ export class ModelAttempt {
         error,
       });
       if (error instanceof StoreUnavailable) {
+        const { output: whole, ...draft } = entry;
+        // Parts of a stream have reached the client. Longer texts would fill the memory while the disk is full.
+        const output = (whole?.length ?? 0) <= LATE_OUTPUT_LIMIT ? whole : undefined;
         direct.late.keep({
           intent,
           write: async () => {
-            const { output } = entry;
-            // Parts of a stream have reached the client.
-            const late = { ...lateDraft(entry, clock.monotonic() - this.#began - durationMs), output };
+            const late = { ...lateDraft(draft, clock.monotonic() - this.#began - durationMs), output };
             await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry: late });
             done();
           },

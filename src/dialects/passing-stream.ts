@@ -46,6 +46,7 @@ export class PassingStream {
   #failure: AttemptFailure | null = null;
   #isAtEnd = false;
   #hasEnded = false;
+  #interruption: Promise<ReturnType<PassingStreamParts["interruption"]>> | null = null;
 
   constructor(parts: PassingStreamParts) {
     this.#parts = parts;
@@ -75,7 +76,8 @@ export class PassingStream {
       .begin()
       .catch(() => abort.abort(new Problem("client_closed", "The client stopped reading the answer.")));
     // Whether or not the client is reading just now.
-    abort.signal.addEventListener("abort", () => void this.#interrupted(), { once: true });
+    if (abort.signal.aborted) void this.#interrupted();
+    else abort.signal.addEventListener("abort", () => void this.#interrupted(), { once: true });
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
@@ -119,8 +121,13 @@ export class PassingStream {
     }
   }
 
-  /** Settles the attempt as ended by whoever aborted it. */
-  async #interrupted(): Promise<ReturnType<PassingStreamParts["interruption"]>> {
+  /** Settles the attempt, once, as ended by whoever aborted it. */
+  #interrupted(): Promise<ReturnType<PassingStreamParts["interruption"]>> {
+    this.#interruption ??= this.#interrupt();
+    return this.#interruption;
+  }
+
+  async #interrupt(): Promise<ReturnType<PassingStreamParts["interruption"]>> {
     const ended = this.#parts.interruption();
     const { text: output } = await this.#answer();
     await this.#end({ status: "cancelled", output, ...(ended ? { code: ended.code } : {}) });

@@ -49,7 +49,7 @@ export class Call {
   readonly #db: Db;
   readonly #ledger: Ledger;
   readonly #late: LateRecords;
-  readonly #count: () => Promise<void>;
+  readonly #count: (() => Promise<void>) | undefined;
   #subject: CallSubject = {};
   #seq: number | null = null;
   #isPutOff = false;
@@ -59,7 +59,7 @@ export class Call {
     db: Db,
     ledger: Ledger,
     late: LateRecords,
-    count: () => Promise<void> = async () => {},
+    count?: () => Promise<void>,
   ) {
     this.#count = count;
     this.caller = from.caller;
@@ -109,8 +109,8 @@ export class Call {
    * whether it counts (`counted: "later"`).
    * @throws Problem 429 `rate_limited`
    */
-  count(): Promise<void> {
-    return this.#count();
+  async count(): Promise<void> {
+    await this.#count?.();
   }
 
   /** Adds to the call's entry, even if the call is refused later. */

@@ -263,7 +263,7 @@ export function createGate(parts: GateDependencies): Gate {
       throw rateLimited(limit, { isRecorded: false });
     };
     const from = { caller, requestId, channel, via, action: operation.action };
-    const call = new Call(from, db, ledger, late, count);
+    const call = new Call(from, db, ledger, late, operation.counted === "later" ? count : undefined);
     try {
       // The caller may have been authenticated a while ago, before the rest of a request with several calls was read.
       const asked = call.requireRights();
@@ -333,9 +333,11 @@ export function createGate(parts: GateDependencies): Gate {
 /** @throws Problem 403 `scope_missing` */
 function requireScope({ scopes }: Caller, scope: Operation["scope"]): void {
   if (scope === null) return;
-  const enough = typeof scope === "string" ? [scope] : scope;
-  if (enough.some((each) => hasScope(scopes, each))) return;
-  throw new Problem("scope_missing", `This needs a token with the scope ${enough.join(" or ")}.`);
+  const isEnough =
+    typeof scope === "string" ? hasScope(scopes, scope) : scope.some((each) => hasScope(scopes, each));
+  if (isEnough) return;
+  const needed = typeof scope === "string" ? scope : scope.join(" or ");
+  throw new Problem("scope_missing", `This needs a token with the scope ${needed}.`);
 }
 
 function rateLimited(limit: RequestLimit, options: Pick<ProblemOptions, "isRecorded"> = {}): Problem {

@@ -131,6 +131,21 @@ test("a client that leaves ends the request to the provider at once, and what wa
   expect(entry?.credits ?? 0).toBeGreaterThan(0);
 });
 
+test("a stop ends a whole answer that is awaited with 409, and its request to the provider", async () => {
+  stage.upstream.script("alone", { hang: true });
+  const asked = stage.upstream.requests.length;
+  const answer = ask("up/alone", false);
+  await until(() => stage.upstream.requests.length > asked);
+  const person = await stage.gateway.token({ scopes: ["admin"], person: "Ann Example", role: "overseer" });
+  await stage.gateway.call("POST", "/v1/agents/clerk/stop", { token: person });
+  const { status, headers, text } = await answer;
+  expect([status, headers.get("gatehouse-code")]).toEqual([409, "agent_stopped"]);
+  expect(JSON.parse(text).error.code).toBe("agent_stopped");
+  await until(() => stage.upstream.requests.at(-1)?.aborted === true);
+  expect((await lastEntries()).at(-1)).toMatchObject({ outcome: "cancelled", code: "agent_stopped" });
+  await stage.gateway.call("POST", "/v1/agents/clerk/resume", { token: person });
+});
+
 test.each([
   ["an agent", "/v1/agents/clerk/stop", "/v1/agents/clerk/resume"],
   ["a workspace", "/v1/workspace/stop", "/v1/workspace/resume"],

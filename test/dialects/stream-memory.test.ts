@@ -1,6 +1,7 @@
 /** A stream in progress does not keep the request that it answers. */
 import { heapStats } from "bun:jsc";
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { firstLine } from "../support/process.ts";
 import { type DialectStage, openDialectStage } from "./support.ts";
 
 const STREAMS = 10;
@@ -32,16 +33,6 @@ afterAll(async () => {
   upstream.kill();
   await stage.stop();
 });
-
-async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const part of output) {
-    text += decoder.decode(part, { stream: true });
-    if (text.includes("\n")) break;
-  }
-  return text.trim();
-}
 
 function heldBytes(): number {
   Bun.gc(true);

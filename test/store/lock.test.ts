@@ -5,7 +5,7 @@ import { OperatorError } from "../../src/base/errors.ts";
 import { prepareDirectory } from "../../src/store/directory.ts";
 import { type DirectoryLock, lockDirectory } from "../../src/store/lock.ts";
 import { readRuntime, removeRuntime, writeRuntime } from "../../src/store/runtime.ts";
-import { tempDir } from "../support/process.ts";
+import { firstLine, tempDir } from "../support/process.ts";
 
 let directory: ReturnType<typeof tempDir>;
 
@@ -29,17 +29,6 @@ async function holder(): Promise<{ got: string; kill(): Promise<void> }> {
       await child.exited;
     },
   };
-}
-
-/** All the output so far, if it ended without a whole line. */
-async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const part of output) {
-    text += decoder.decode(part, { stream: true });
-    if (text.includes("\n")) break;
-  }
-  return text.trim();
 }
 
 /** A killed process has given its locks back a moment later on a busy machine. */

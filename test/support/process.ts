@@ -163,3 +163,14 @@ function readyUrl(log: string): string | undefined {
   }
   return undefined;
 }
+
+/** The first line of a process's output, or all of it if it ends before. */
+export async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const part of output) {
+    text += decoder.decode(part, { stream: true });
+    if (text.includes("\n")) break;
+  }
+  return text.trim();
+}

@@ -1,21 +1,19 @@
 import type { ReadableStreamDefaultReader } from "node:stream/web";
+import type { FairPlace } from "../../limits/fair-places.ts";
 
 /** A place for a part of an answer. */
-interface Place {
-  release(): void;
-  endsBy(end: () => void): void;
-}
+type AnswerPlace = Pick<FairPlace<number>, "release" | "endsBy">;
 
 interface UnreadChunk {
   readonly bytes: Uint8Array;
-  readonly place: Place | null;
+  readonly place: AnswerPlace | null;
 }
 
 export interface BacklogParts {
   /** Bytes of unread chunks that need no place. */
   readonly free: number;
   /** Takes a place for the bytes of a chunk until it was read. */
-  readonly hold: (bytes: number) => Place;
+  readonly hold: (bytes: number) => AnswerPlace;
   /** Called when a place is lost. MUST lead to `stop`. */
   readonly lost: () => void;
 }
