@@ -21,8 +21,8 @@ export interface OwnUsersParts {
 
 /**
  * Gives each connector a user of its own. No other program of any Gatehouse on the machine runs as that user, and the user
- * owns nothing before its program starts or after it has ended. Users follow the connectors' ids, which are assigned in order of creation: a connector keeps its user over
- * restarts, and another connector gets the same user only after 478 more have been created.
+ * owns nothing before its program starts or after it has ended. Users follow the connectors' ids, which are assigned in
+ * order of creation, and one that is in use is passed over. So a connector usually keeps its user over restarts.
  */
 export class OwnUsers {
   readonly #parts: OwnUsersParts;
