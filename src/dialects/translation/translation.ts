@@ -1,0 +1,49 @@
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
+} from "@ai-sdk/provider";
+import type { ProviderKind } from "../../config/config.ts";
+
+/** The model that a request is translated for. */
+export interface TranslationTarget {
+  /** The provider's name in the configuration. */
+  readonly provider: string;
+  readonly kind: ProviderKind | "builtin";
+  /** The addresses that the provider reads by itself, by media type. Gatehouse downloads nothing for a client. */
+  readonly supportedUrls: Readonly<Record<string, readonly RegExp[]>>;
+}
+
+/** What an answer in a dialect says about itself. */
+export interface AnswerHead {
+  /** An id of our own for the answer, without a prefix. */
+  readonly id: string;
+  /** The model that answers, as the configuration names it: `<provider>/<model>`. */
+  readonly model: string;
+  /** Seconds since 1970. */
+  readonly created: number;
+}
+
+/** Writes a model's answer in a dialect. */
+export interface AnswerWriter {
+  /** The body of a whole answer. */
+  whole(result: LanguageModelV4GenerateResult): object;
+  /**
+   * The events of a streamed answer that a part leads to, each with the blank line that ends it; empty if there are none.
+   * The part `finish` ends the answer.
+   * @throws whatever an `error` part carries
+   */
+  part(part: LanguageModelV4StreamPart): string;
+}
+
+/** Requests and answers of a dialect for providers that speak another one. */
+export interface Translation {
+  /**
+   * @param value a request as parsed
+   * @returns the call, without signal and headers
+   * @throws Problem 400 `unsupported_parameter` that names the first field that cannot be translated, or 422 `validation_failed`
+   */
+  options(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions;
+  /** @param value the request that is answered, as parsed */
+  writer(value: unknown, target: TranslationTarget, head: AnswerHead): AnswerWriter;
+}
