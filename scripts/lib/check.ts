@@ -6,6 +6,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BROWSER_TESTS, prepareBrowser } from "./browser-check.ts";
+import { CLIENT_PROGRAM_TESTS, prepareClientPrograms } from "./client-programs.ts";
 import { checkConformance } from "./conformance/conformance.ts";
 import { GO_TESTS, prepareGo } from "./go-check.ts";
 import {
@@ -31,6 +32,7 @@ const PROGRAM_TESTS = ["test/binary", "test/faults"];
 const OUTSIDE = [
   { name: "the ledger's proofs, checked by Go", folder: GO_TESTS, prepare: prepareGo },
   { name: "bundles, unpacked by other programs", folder: ZIP_READER_TESTS, prepare: prepareZipReaders },
+  { name: "command-line agents", folder: CLIENT_PROGRAM_TESTS, prepare: prepareClientPrograms },
   { name: "pages, in a real browser", folder: BROWSER_TESTS, prepare: prepareBrowser },
 ] as const;
 const LONGEST_PART_MS = 30 * 60_000;

@@ -21,7 +21,7 @@ export interface ToolScript {
 interface Turn {
   readonly isStream: boolean;
   readonly model: string;
-  /** What the tool has returned; undefined if it has not been called yet. */
+  /** What the tool has returned; undefined if it has not been called. */
   readonly result: string | undefined;
 }
 
@@ -136,8 +136,8 @@ const CHAT: Api = {
 
 const MESSAGES: Api = {
   resultOf({ messages }) {
-    const last = listOf(messages).at(-1);
-    return listOf(last?.content).find(({ type }) => type === "tool_result")?.content;
+    const blocks = listOf(messages).flatMap(({ content }) => listOf(content));
+    return blocks.findLast(({ type }) => type === "tool_result")?.content;
   },
   whole({ model, result }, script) {
     return {
