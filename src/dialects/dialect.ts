@@ -1,5 +1,6 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { Problem } from "../base/errors.ts";
+import type { Detail } from "../ledger/entry.ts";
 import type { Dialect } from "../models/native.ts";
 
 /** What the cost of a request is estimated from. */
@@ -28,6 +29,8 @@ export interface DialectRequest {
   answer?(received: Buffer<ArrayBuffer>): Buffer<ArrayBuffer>;
   /** What is kept of a whole answer as evidence. Default: all of it. */
   evidence?(answer: string): string;
+  /** What its entries say about it besides its attempts. */
+  readonly detail?: Detail;
 }
 
 /** What to do with an event of a streamed answer. */
@@ -65,6 +68,11 @@ export interface StreamReader {
    * @param pause MUST be awaited after each part of the work: others share the event loop
    */
   answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer>;
+  /**
+   * The bytes that end a stream that broke, if they depend on what it contained. Called after `answerOf`. Default: those
+   * of the dialect.
+   */
+  errorEvents?(problem: Problem, requestId: string): string;
 }
 
 /** What a whole answer has used. */

@@ -169,7 +169,7 @@ export class ModelCalls {
   ): Promise<ModelAttempt> {
     const { modelGateway, budgets, estimates, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const detail = { dialect: client.api.dialect, attempt: number };
+    const detail = { dialect: client.api.dialect, attempt: number, ...request.detail };
     call.about({ model, detail });
     const price = modelGateway.price(model);
     const owner = ids("call");

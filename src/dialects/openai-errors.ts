@@ -12,8 +12,15 @@ function typeOf({ status, code }: Problem): string {
   return "invalid_request_error";
 }
 
+interface OpenAiError {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string;
+}
+
 /** The body of an error in OpenAI's form. */
-export function openAiError(problem: Problem): object {
+export function openAiError(problem: Problem): { readonly error: OpenAiError } {
   const param = problem.errors?.[0]?.path.slice(1).replaceAll("/", ".") ?? null;
   // A message may quote the request, which may have a secret in the wrong place.
   const message = redact(problem.message);

@@ -199,8 +199,9 @@ export class PassingStream {
   }
 
   #errorEvent(problem: Problem): { readonly bytes: Uint8Array; readonly isLast: boolean } {
-    const { api, requestId } = this.#parts;
-    return { bytes: Buffer.from(api.errorEvent(problem, requestId)), isLast: true };
+    const { api, reader, requestId } = this.#parts;
+    const events = reader.errorEvents?.(problem, requestId) ?? api.errorEvent(problem, requestId);
+    return { bytes: Buffer.from(events), isLast: true };
   }
 
   /** @returns the refusal that replaces the end of the answer if its outcome cannot be recorded */

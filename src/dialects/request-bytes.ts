@@ -55,6 +55,18 @@ export function findMembers(bytes: Uint8Array, names: readonly string[]): Reques
   }
 }
 
+/** The elements of an array; none if the value is no array. @param bytes valid JSON */
+export function elementsOf(bytes: Uint8Array, { start, end }: Span): readonly Span[] {
+  const elements: Span[] = [];
+  if (bytes[start] !== LEFT_BRACKET) return elements;
+  for (let at = skipBlank(bytes, start + 1); at < end - 1; at = skipBlank(bytes, at)) {
+    const last = endOfValue(bytes, at);
+    elements.push({ start: at, end: last });
+    at = skipBlank(bytes, last) + 1;
+  }
+  return elements;
+}
+
 /** Case does not matter to some servers, and two characters outside of ASCII count as `s` and `k` then. */
 function folded(name: string): string {
   return name.toUpperCase().toLowerCase();

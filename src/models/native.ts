@@ -9,7 +9,7 @@ import { SHARED_ROOM } from "./answer-room.ts";
 import { SilenceTimer } from "./silence.ts";
 
 /** The APIs of models that clients know, as the ledger names them. */
-export type Dialect = "chat_completions" | "messages" | "embeddings";
+export type Dialect = "chat_completions" | "responses" | "messages" | "embeddings";
 
 /** Where a provider accepts requests in a dialect, with the credentials that it wants. */
 export interface NativeEndpoint {
@@ -21,6 +21,7 @@ export interface NativeEndpoint {
 
 const PATHS: Readonly<Record<Dialect, string>> = {
   chat_completions: "/chat/completions",
+  responses: "/responses",
   messages: "/messages",
   embeddings: "/embeddings",
 };
@@ -28,7 +29,7 @@ const PATHS: Readonly<Record<Dialect, string>> = {
 /** The dialects that each kind of provider speaks itself. */
 const SPOKEN: Readonly<Record<ProviderKind, readonly Dialect[]>> = {
   "openai-compatible": ["chat_completions", "embeddings"],
-  openai: ["chat_completions", "embeddings"],
+  openai: ["chat_completions", "responses", "embeddings"],
   anthropic: ["messages"],
   google: [],
 };
@@ -45,6 +46,7 @@ const MIB = 1024 * 1024;
  */
 const MOST_BYTES: Readonly<Record<Dialect, number>> = {
   chat_completions: 16 * MIB,
+  responses: 16 * MIB,
   messages: 16 * MIB,
   embeddings: 64 * MIB,
 };

@@ -69,20 +69,27 @@ export async function openMessagesStage(): Promise<MessagesStage> {
       const id = headers.get("gatehouse-request-id");
       return body.data.filter((entry: LedgerRow) => entry.request_id === id).reverse();
     },
-    text(entry, kind) {
-      const file = new Database(databasePath(gateway.dataDir), { readonly: true });
-      try {
-        const find = "SELECT body FROM payloads WHERE workspace_id = 1 AND seq = ? AND kind = ?";
-        return file.query<{ body: string }, [number, string]>(find).get(entry?.seq ?? 0, kind)?.body;
-      } finally {
-        file.close();
-      }
-    },
+    text: (entry, kind) => storedText(gateway.dataDir, entry, kind),
     async stop() {
       await gateway.stop();
       await upstream.close();
     },
   };
+}
+
+/** A text that an entry contains only as a hash, of the workspace `default`. */
+export function storedText(
+  dataDir: string,
+  entry: LedgerRow | undefined,
+  kind: "input" | "output",
+): string | undefined {
+  const file = new Database(databasePath(dataDir), { readonly: true });
+  try {
+    const find = "SELECT body FROM payloads WHERE workspace_id = 1 AND seq = ? AND kind = ?";
+    return file.query<{ body: string }, [number, string]>(find).get(entry?.seq ?? 0, kind)?.body;
+  } finally {
+    file.close();
+  }
 }
 
 export const USER = [{ role: "user" as const, content: "Good morning" }];

@@ -96,9 +96,10 @@ function answer(behaviour: MessagesBehaviour | undefined, signal: AbortSignal): 
   });
 }
 
-async function* play(
+/** Sends parts one by one, as the behaviour says. */
+export async function* play(
   parts: readonly Uint8Array[],
-  { cutAfter, hangAfter, gate }: MessagesBehaviour,
+  { cutAfter, hangAfter, gate }: Pick<MessagesBehaviour, "cutAfter" | "hangAfter" | "gate">,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   for (const [index, part] of parts.entries()) {

@@ -6,6 +6,7 @@ import type { DialectApi } from "../../dialects/dialect.ts";
 import { EMBEDDINGS } from "../../dialects/embeddings/embeddings.ts";
 import { MESSAGES } from "../../dialects/messages/messages.ts";
 import type { ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
+import { RESPONSES } from "../../dialects/responses/responses.ts";
 import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
 import type { Call } from "../../gate/call.ts";
 import type { Reply } from "../answer/answer.ts";
@@ -73,10 +74,12 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
       return countReply(await tokenCounts.run(call, client), relayFor(call, request));
     },
   );
+  const responses = route(RESPONSES, "responses", "OpenAI Responses: any model that the caller may use");
   const embeddings = route(EMBEDDINGS, "embeddings", "OpenAI Embeddings");
   return new Elysia({ prefix: "/v1" })
     .post("/chat/completions", chat.handle, chat.hook)
     .post("/embeddings", embeddings.handle, embeddings.hook)
+    .post("/responses", responses.handle, responses.hook)
     .post("/messages", messages.handle, messages.hook)
     .post("/messages/count_tokens", count.handle, count.hook);
 }

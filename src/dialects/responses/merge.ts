@@ -1,0 +1,114 @@
+import { field } from "../json.ts";
+import { responseTextBytes } from "./text-bytes.ts";
+
+type Members = Record<string, unknown>;
+
+/** The most items of an output, and parts of an item, that are put together. */
+const MOST_ITEMS = 1_024;
+
+/** Where the text of a delta belongs: in a member of the item, or in one of the item's parts. */
+interface DeltaPlace {
+  readonly member: string;
+  readonly parts?: { readonly list: string; readonly index: string; readonly type: string };
+}
+
+const CONTENT = { list: "content", index: "content_index" };
+const DELTAS: ReadonlyMap<unknown, DeltaPlace> = new Map<string, DeltaPlace>([
+  ["response.output_text.delta", { member: "text", parts: { ...CONTENT, type: "output_text" } }],
+  ["response.refusal.delta", { member: "refusal", parts: { ...CONTENT, type: "refusal" } }],
+  ["response.reasoning_text.delta", { member: "text", parts: { ...CONTENT, type: "reasoning_text" } }],
+  [
+    "response.reasoning_summary_text.delta",
+    { member: "text", parts: { list: "summary", index: "summary_index", type: "summary_text" } },
+  ],
+  ["response.function_call_arguments.delta", { member: "arguments" }],
+  ["response.mcp_call_arguments.delta", { member: "arguments" }],
+  ["response.custom_tool_call_input.delta", { member: "input" }],
+  ["response.code_interpreter_call_code.delta", { member: "code" }],
+]);
+
+/** A response, put together from the events of a stream that has not reached its end. */
+export class MergedResponse {
+  #response: Members = {};
+  readonly #items = new Map<number, Members>();
+  #sequence = -1;
+  #isExact = true;
+
+  /** False if an event had something else for the client to read: the events themselves are then the evidence. */
+  get isExact(): boolean {
+    return this.#isExact;
+  }
+
+  /** The highest `sequence_number`; -1 if there was none. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  get output(): readonly object[] {
+    return [...this.#items.entries()].sort(([first], [second]) => first - second).map(([, item]) => item);
+  }
+
+  /** Bytes of the texts that the model has written. */
+  get textBytes(): number {
+    return responseTextBytes(this.output);
+  }
+
+  /** @param event undefined if it could not be read */
+  add(event: unknown): void {
+    if (!isMembers(event)) {
+      this.#isExact = false;
+      return;
+    }
+    const { type, sequence_number: sequence } = event;
+    if (typeof sequence === "number") this.#sequence = Math.max(this.#sequence, sequence);
+    if (isMembers(event.response)) this.#response = event.response;
+    const place = DELTAS.get(type);
+    if (place) {
+      if (!this.#addDelta(event, place)) this.#isExact = false;
+    } else if (type === "response.output_item.added" || type === "response.output_item.done") {
+      if (!this.#setItem(event)) this.#isExact = false;
+    } else if (typeof type === "string" && type.endsWith(".delta")) this.#isExact = false;
+  }
+
+  toJSON(): object {
+    return { ...this.#response, output: this.output };
+  }
+
+  #setItem({ output_index: index, item }: Members): boolean {
+    if (typeof index !== "number" || !isMembers(item)) return false;
+    if (!this.#items.has(index) && this.#items.size >= MOST_ITEMS) return false;
+    this.#items.set(index, item);
+    return true;
+  }
+
+  /** @returns whether it belongs to an item that is known */
+  #addDelta(event: Members, { member, parts }: DeltaPlace): boolean {
+    const { output_index: index, delta } = event;
+    const item = typeof index === "number" ? this.#items.get(index) : undefined;
+    if (!item || typeof delta !== "string") return false;
+    const part = parts ? partOf(item, parts, event[parts.index]) : item;
+    if (!part) return false;
+    const before = field(part, member);
+    part[member] = (typeof before === "string" ? before : "") + delta;
+    return true;
+  }
+}
+
+/** A part of an item, made if it is new. */
+function partOf(
+  item: Members,
+  { list, type }: NonNullable<DeltaPlace["parts"]>,
+  index: unknown,
+): Members | undefined {
+  const parts: unknown[] = Array.isArray(item[list]) ? item[list] : [];
+  item[list] = parts;
+  if (typeof index !== "number" || index < 0 || index > parts.length || index >= MOST_ITEMS) return undefined;
+  const part = parts[index] ?? { type };
+  if (!isMembers(part)) return undefined;
+  parts[index] = part;
+  return part;
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,22 @@
+import type { DialectApi } from "../dialect.ts";
+import { field, parsedOrNothing } from "../json.ts";
+import { openAiError } from "../openai-errors.ts";
+import { failureEvents } from "./errors.ts";
+import { readResponsesRequest } from "./request.ts";
+import { responseTextBytes } from "./text-bytes.ts";
+import { responsesUsage } from "./usage.ts";
+
+/** OpenAI's Responses. */
+export const RESPONSES: DialectApi = {
+  dialect: "responses",
+  answersInTokens: true,
+  read: readResponsesRequest,
+  usageOf(answer) {
+    const value = parsedOrNothing(answer);
+    const textBytes = value === undefined ? undefined : responseTextBytes(field(value, "output"));
+    return { reported: responsesUsage(field(value, "usage")), textBytes };
+  },
+  passedHeaders: () => ({}),
+  errorBody: openAiError,
+  errorEvent: (problem, requestId) => failureEvents(problem, { requestId, sequence: 0, received: {} }),
+};

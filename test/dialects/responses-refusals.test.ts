@@ -1,0 +1,94 @@
+/** Responses: what is refused before anything is sent. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { openResponsesStage, type ResponsesStage, responseOf, textItem } from "./responses-support.ts";
+
+let stage: ResponsesStage;
+beforeAll(async () => {
+  stage = await openResponsesStage();
+  stage.upstream.script("first", { response: responseOf([textItem("x")]) });
+});
+afterAll(() => stage.stop());
+
+type Refusal = [name: string, body: object | string, status: number, code: string, param: string | null];
+const asked = (more: object) => ({ model: "up/first", input: "x", store: false, ...more });
+const REFUSED: Refusal[] = [
+  ["a model that the policy forbids", asked({ model: "up/never" }), 403, "model_forbidden", null],
+  ["a tier that the policy forbids", asked({ model: "tier:2" }), 403, "tier_forbidden", null],
+  ["no model", { input: "x" }, 422, "validation_failed", "model"],
+  ["an unknown model", asked({ model: "nobody/x" }), 404, "model_not_found", "model"],
+  ["a stream that is no flag", asked({ stream: "yes" }), 422, "validation_failed", "stream"],
+  ["a store that is no flag", asked({ store: "no" }), 422, "validation_failed", "store"],
+  ["a conversation", asked({ conversation: "conv_1" }), 400, "unsupported_parameter", "conversation"],
+  [
+    "a conversation's object",
+    asked({ conversation: { id: "conv_1" } }),
+    400,
+    "unsupported_parameter",
+    "conversation",
+  ],
+  ["background work", asked({ background: true }), 400, "unsupported_parameter", "background"],
+  ["a foreign response", asked({ previous_response_id: "resp_1" }), 404, "not_found", "previous_response_id"],
+  ["two models", '{"model":"up/first","input":"x","model":"up/never"}', 400, "invalid_json", null],
+  [
+    "two previous responses",
+    '{"model":"up/first","previous_response_id":"resp_1","previous_response_id":null}',
+    400,
+    "invalid_json",
+    null,
+  ],
+  [
+    "a conversation in other letters",
+    '{"model":"up/first","Conversation":"conv_1"}',
+    400,
+    "invalid_json",
+    null,
+  ],
+];
+const FOREIGN: [name: string, item: object | string, status: number, code: string][] = [
+  ["an item_reference", { type: "item_reference", id: "msg_1" }, 404, "not_found"],
+  ["a reference without a type", { id: "msg_1" }, 404, "not_found"],
+  ["a reference without a type, but null", { id: "msg_1", type: null, role: null }, 404, "not_found"],
+  ["reasoning that only has an id", { type: "reasoning", id: "rs_1", summary: [] }, 404, "not_found"],
+  ["an image that only has an id", { type: "image_generation_call", id: "ig_1" }, 404, "not_found"],
+  ["an item of an unknown type", { type: "novelty", id: "nv_1" }, 404, "not_found"],
+  [
+    "a reference that is also a message",
+    '{"type":"item_reference","id":"msg_1","type":"message","role":"user","content":"x"}',
+    400,
+    "invalid_json",
+  ],
+  ["a reference with an escape", '{"t\\u0079pe":"item_refer\\u0065nce","id":"msg_1"}', 404, "not_found"],
+];
+for (const [name, item, status, code] of FOREIGN) {
+  const text = typeof item === "string" ? item : JSON.stringify(item);
+  const body = `{"model":"up/first","input":[{"role":"user","content":"x"}, ${text} ]}`;
+  REFUSED.push([name, body, status, code, status === 404 ? "input" : null]);
+}
+
+test.each(REFUSED)("%s is refused, and nothing is sent", async (_, body, status, code, param) => {
+  const before = stage.upstream.requests.length;
+  const { response, bytes } = await stage.post(typeof body === "string" ? body : JSON.stringify(body));
+  const { error } = JSON.parse(bytes.toString());
+  expect([response.status, error.code, error.param]).toEqual([status, code, param]);
+  expect(response.headers.get("gatehouse-code")).toBe(code);
+  expect(stage.upstream.requests.length).toBe(before);
+  expect(await stage.entriesOf(response)).toMatchObject([{ outcome: "denied", code }]);
+});
+
+test("items that have their content with them pass with their ids", async () => {
+  const input = [
+    { role: "user", content: "x" },
+    { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text: "y" }] },
+    { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "sealed" },
+    { type: "function_call", id: "fc_1", call_id: "call_1", name: "f", arguments: "{}" },
+    { type: "function_call_output", call_id: "call_1", output: "z" },
+  ];
+  const { response } = await stage.post(JSON.stringify(asked({ input })));
+  expect(response.status).toBe(200);
+  expect(JSON.parse(stage.upstream.requests.at(-1)?.bytes.toString() ?? "").input).toEqual(input);
+});
+
+test("a provider that does not speak Responses is refused by its name", async () => {
+  const { response, bytes } = await stage.post(JSON.stringify(asked({ model: "chat/any" })));
+  expect([response.status, JSON.parse(bytes.toString()).error.param]).toEqual([400, "model"]);
+});
