@@ -14,6 +14,7 @@ import { callTool } from "./mcp/call-tool.ts";
 import { callUpstream } from "./mcp/call-upstream.ts";
 import { listTools } from "./mcp/list-tools.ts";
 import { sessions } from "./mcp/sessions.ts";
+import { besidePortkey } from "./models/beside-portkey.ts";
 import { completions } from "./models/completions.ts";
 import { cancelling } from "./oversight/cancelling.ts";
 import { stopping } from "./oversight/stopping.ts";
@@ -46,6 +47,7 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
   },
   models: {
     "chat completions": completions,
+    "beside Portkey": besidePortkey,
   },
   mcp: {
     "calling a tool": callTool,

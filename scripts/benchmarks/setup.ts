@@ -16,7 +16,16 @@ export interface Settings {
 }
 
 /** One tier for each model of the fake upstream. */
-export const TIER = { plain: 1, paced: 2, burst: 3, hang: 4, long: 5, steady: 6, passed: 7 } as const;
+export const TIER = {
+  plain: 1,
+  paced: 2,
+  burst: 3,
+  hang: 4,
+  long: 5,
+  steady: 6,
+  passed: 7,
+  apart: 8,
+} as const;
 
 /**
  * Default settings, except for the limits: these are set to their maximum, so that they apply to every call and

@@ -1,3 +1,4 @@
+import type { Subprocess } from "bun";
 import type { Static } from "typebox";
 import type { FilledLedger } from "./ledger/filled.ts";
 import { type ExchangesJob, type ExchangesResult, exchangesResult } from "./load/jobs.ts";
@@ -16,11 +17,14 @@ export interface WorkshopOptions {
   readonly collections: string | null;
   /** The size of the vault's large collection. */
   readonly passages: number;
-  /** Whether other vector stores may be installed. */
+  /** Whether other products may be installed. */
   readonly peers: boolean;
   /** The size of the large ledger. */
   readonly entries: number;
 }
+
+const LONGEST_START_MS = 20_000;
+const START_STEP_MS = 100;
 
 /** A server that can be put under load. */
 export interface Target {
@@ -104,6 +108,11 @@ export class Workshop {
     return Worker.start(this.#household, script);
   }
 
+  /** Starts another product's server, which takes `--port`, and waits until it answers. */
+  program(script: string): Promise<PeerServer> {
+    return PeerServer.start(this.#household, script);
+  }
+
   bare(config: Static<typeof bareConfig.schema>): Promise<HelperServer> {
     return HelperServer.start(this.#household, "servers/bare.ts", config);
   }
@@ -168,5 +177,57 @@ export class HelperServer implements Target {
 
   async stop(): Promise<void> {
     await this.#worker.end();
+  }
+}
+
+/** A server of another product. */
+export class PeerServer implements Target {
+  readonly #child: Subprocess;
+  readonly #household: Household;
+  readonly port: number;
+
+  private constructor(household: Household, child: Subprocess, port: number) {
+    this.#household = household;
+    this.#child = child;
+    this.port = port;
+  }
+
+  static async start(household: Household, script: string): Promise<PeerServer> {
+    const port = freePort();
+    const child = Bun.spawn([process.execPath, "--no-env-file", script, `--port=${port}`, "--headless"], {
+      env: { PATH: "", NODE_ENV: "production" },
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    household.adopt(child);
+    for (let waited = 0; waited < LONGEST_START_MS; waited += START_STEP_MS) {
+      if (await accepts(port)) return new PeerServer(household, child, port);
+      await Bun.sleep(START_STEP_MS);
+    }
+    throw new Error(`${script} does not answer`);
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  async stop(): Promise<void> {
+    await this.#household.end(this.#child);
+  }
+}
+
+function freePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = listener;
+  listener.stop(true);
+  return port;
+}
+
+async function accepts(port: number): Promise<boolean> {
+  try {
+    const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } });
+    socket.end();
+    return true;
+  } catch {
+    return false;
   }
 }

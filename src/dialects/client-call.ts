@@ -24,7 +24,8 @@ export class ClientCall {
   constructor(running: RunningCalls, { workspaceId, agent, signal, onRefused }: ClientCallParts) {
     const { abort } = this;
     const wait = new AbortController();
-    this.wait = AbortSignal.any([abort.signal, wait.signal]);
+    abort.signal.addEventListener("abort", () => wait.abort(abort.signal.reason), { once: true });
+    this.wait = wait.signal;
     this.#agent = agent;
     const leaves = () => abort.abort();
     signal.addEventListener("abort", leaves, { once: true });

@@ -159,10 +159,11 @@ export class PassingStream {
   }
 
   #readEach(events: Buffer): void {
+    const { reader } = this.#parts;
     const passed: Buffer[] = [];
     for (const event of eventsIn(events)) {
       if (this.#last !== null || this.#failure !== null) break;
-      const fate = this.#parts.reader.read(event);
+      const fate = reader.matters(event) ? reader.read(event) : "pass";
       if (fate === "end") this.#last = event;
       else if (fate === "error") this.#failure = brokenFailure("error");
       else if (fate === "pass") passed.push(event);

@@ -11,6 +11,7 @@ import type { HelperServer, Round, Workshop } from "../workshop.ts";
 const CONNECTIONS = 32;
 const READERS = 10;
 const PACED_READERS = 60;
+type Scripted = "plain" | "passed" | "apart" | "paced";
 const PATH = "/v1/chat/completions";
 
 /**
@@ -25,14 +26,14 @@ export async function completions(workshop: Workshop): Promise<Figure[]> {
     ledger: join(workshop.folder(), "ledger.db"),
   });
   const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
-  const body = (model: "plain" | "passed" | "paced", stream: boolean, provider = "") => ({
+  const body = (model: Scripted, stream: boolean, provider = "") => ({
     ...upstreamRequest(model),
     model: `${provider}${MODELS[model]}`,
     stream,
     ...(stream ? {} : { stream_options: undefined }),
   });
-  const beside = (proxy: HelperServer, model: "plain" | "passed" | "paced", stream: boolean, job: object) => {
-    const last = model === "passed" ? PASSED_CHUNKS : CHUNKS;
+  const beside = (proxy: HelperServer, model: Scripted, stream: boolean, job: object) => {
+    const last = model === "passed" || model === "apart" ? PASSED_CHUNKS : CHUNKS;
     const shared = {
       connections: CONNECTIONS,
       spreadMs: 0,
@@ -75,6 +76,12 @@ export async function completions(workshop: Workshop): Promise<Figure[]> {
       "models.streams",
       `streams of ${PASSED_CHUNKS} chunks, ${READERS} at once`,
       await beside(bare, "passed", true, { connections: READERS }),
+      0.5,
+    ),
+    ...loadFigures(
+      "models.apart",
+      "  each chunk in a write of its own",
+      await beside(bare, "apart", true, { connections: READERS }),
       0.5,
     ),
     ...firstTokens(await beside(bare, "paced", true, { connections: PACED_READERS, spreadMs: 250 })),

@@ -19,6 +19,8 @@ await answerLines(async () => {
   const upstream = startFakeModel({ record: false });
   upstream.script(MODELS.plain, { chunks: chunks(CHUNKS) });
   upstream.script(MODELS.passed, { chunks: chunks(PASSED_CHUNKS) });
+  // With a gate, even an open one, chunks are written one by one.
+  upstream.script(MODELS.apart, { chunks: chunks(PASSED_CHUNKS), gate: Promise.resolve() });
   upstream.script(MODELS.paced, { chunks: chunks(CHUNKS), delayMs: PACE_MS });
   upstream.script(MODELS.burst, { chunks: chunks(BURST_CHUNKS), firstDelayMs: BURST_WAIT_MS });
   upstream.script(MODELS.steady, { chunks: chunks(STEADY_CHUNKS), delayMs: PACE_MS });

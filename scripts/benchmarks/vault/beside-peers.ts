@@ -1,11 +1,12 @@
+import { join } from "node:path";
 import { compared, type Figure, ofBaseline } from "../figures.ts";
+import { installed } from "../processes/install.ts";
 import type { Worker } from "../processes/worker.ts";
 import { Skipped } from "../report.ts";
 import { alternate } from "../rounds.ts";
 import { settings } from "../setup.ts";
 import type { Pair } from "../statistics.ts";
 import type { Workshop } from "../workshop.ts";
-import { installed } from "./peers/install.ts";
 import { done, finished, type OpenJob, type PeerQuery, recalled, searched } from "./peers/jobs.ts";
 import {
   checkAnswers,
@@ -17,6 +18,7 @@ import {
   TOP_K,
 } from "./searchers.ts";
 
+const PEERS = join(import.meta.dir, "peers");
 const BATCH = 2_000;
 /** Queries whose exact answer is computed. */
 const EXACT = 30;
@@ -44,7 +46,7 @@ async function beside(workshop: Workshop, product: PeerProduct): Promise<Figure[
   if (!workshop.peers) throw new Skipped("give --peers to install it and measure it");
   const vault = workshop.filledVault;
   if (vault === null) throw new Skipped("the vault was not filled");
-  const missing = await installed(product.package);
+  const missing = await installed(PEERS, product.package);
   if (missing !== null) throw new Skipped(missing);
 
   const worker = workshop.worker("vault/peers/main.ts");

@@ -1,30 +1,31 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import Type from "typebox";
-import { validator } from "../../../../src/base/schema.ts";
+import { validator } from "../../../src/base/schema.ts";
 
-const FOLDER = import.meta.dir;
 const PATIENCE_MS = 300_000;
 
 const versions = Type.Record(Type.String(), Type.String());
-const wanted = validator(Type.Object({ dependencies: versions, optionalDependencies: versions }));
+const wanted = validator(
+  Type.Object({ dependencies: versions, optionalDependencies: Type.Optional(versions) }),
+);
 const present = validator(Type.Object({ version: Type.String() }));
 
 /**
- * Ensures that this folder's node_modules has the package in the pinned version. npm installs it if available,
+ * Ensures that a folder's node_modules has the package in the version that its package.json pins. npm installs it if available,
  * because hnswlib then has to be compiled and npm brings what that needs; otherwise Bun does.
  * @returns null, or why it is not there
  */
-export async function installed(name: string): Promise<string | null> {
-  if (isInstalled(name)) return null;
+export async function installed(folder: string, name: string): Promise<string | null> {
+  if (isInstalled(folder, name)) return null;
   const npm = Bun.which("npm");
   const command =
     npm === null
       ? [process.execPath, "install", "--no-save"]
       : [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"];
-  console.error(`  installing into ${FOLDER}`);
+  console.error(`  installing into ${folder}`);
   const child = Bun.spawn(command, {
-    cwd: FOLDER,
+    cwd: folder,
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",
@@ -32,15 +33,15 @@ export async function installed(name: string): Promise<string | null> {
   });
   const errors = await new Response(child.stderr).text();
   await child.exited;
-  if (isInstalled(name)) return null;
+  if (isInstalled(folder, name)) return null;
   const said = errors.trim().split("\n").at(-1) ?? "";
   return `${name} could not be installed here${said === "" ? "" : `: ${said}`}`;
 }
 
-function isInstalled(name: string): boolean {
-  const { dependencies, optionalDependencies } = wanted.parse(read(join(FOLDER, "package.json")));
-  const version = dependencies[name] ?? optionalDependencies[name];
-  const path = join(FOLDER, "node_modules", name, "package.json");
+function isInstalled(folder: string, name: string): boolean {
+  const { dependencies, optionalDependencies } = wanted.parse(read(join(folder, "package.json")));
+  const version = dependencies[name] ?? optionalDependencies?.[name];
+  const path = join(folder, "node_modules", name, "package.json");
   return existsSync(path) && present.parse(read(path)).version === version;
 }
 
