@@ -6,10 +6,14 @@ import { Problem } from "../../base/errors.ts";
  * @param why what is wrong with it, as the end of a sentence that begins with the field
  */
 export function unsupported(path: string, why: string): Problem {
-  const pointer = `/${path.replaceAll("[", "/").replaceAll("]", "").replaceAll(".", "/")}`;
   return new Problem("unsupported_parameter", `${path} ${why}`, {
-    errors: [{ path: pointer, message: why }],
+    errors: [{ path: pointerTo(path), message: why }],
   });
+}
+
+/** A path such as `tools[8].type` as a JSON pointer. */
+export function pointerTo(path: string): string {
+  return `/${path.replaceAll("[", "/").replaceAll("]", "").replaceAll(".", "/")}`;
 }
 
 /**
