@@ -38,6 +38,8 @@ export interface AnswerWriter {
 
 /** Requests and answers of a dialect for providers that speak another one. */
 export interface Translation {
+  /** What the client calls the options of a call, by their names in LanguageModelV4CallOptions. */
+  readonly paths: Readonly<Record<string, string>>;
   /**
    * @param value a request as parsed
    * @returns the call, without signal and headers
