@@ -16,6 +16,9 @@ export function pointerTo(path: string): string {
   return `/${path.replaceAll("[", "/").replaceAll("]", "").replaceAll(".", "/")}`;
 }
 
+/** The most characters of an unknown name that are repeated. */
+const MOST_OF_NAME = 100;
+
 /**
  * Refuses members that are not known: a model of another provider would not see them.
  * @param path of the object; empty for the request itself
@@ -24,8 +27,9 @@ export function pointerTo(path: string): string {
 export function refuseUnknown(value: object, known: ReadonlySet<string>, path = ""): void {
   for (const [name, member] of Object.entries(value)) {
     if (known.has(name) || member === null || member === undefined) continue;
+    const shown = name.slice(0, MOST_OF_NAME);
     throw unsupported(
-      path === "" ? name : `${path}.${name}`,
+      path === "" ? shown : `${path}.${shown}`,
       "cannot be translated for this model's provider.",
     );
   }
