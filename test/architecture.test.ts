@@ -44,7 +44,11 @@ describe("the checker allows", () => {
       "connectors/mcp-upstream/session.ts",
       'import { C } from "@modelcontextprotocol/sdk/client";',
     ],
-    ["providers in their file", "models/providers.ts", 'import { createOpenAI } from "@ai-sdk/openai";'],
+    [
+      "providers in their files",
+      "models/providers/openai.ts",
+      'import { createOpenAI } from "@ai-sdk/openai";',
+    ],
     ["a format's package in its reader", "vault/read/csv.ts", 'import { parse } from "csv-parse/sync";'],
     ["the stemmer among terms", "vault/terms/words.ts", 'import { stemmer } from "stemmer";'],
     ["sqlite-vec in the engine", "store/sqlite/vec.ts", 'import { getLoadablePath } from "sqlite-vec";'],

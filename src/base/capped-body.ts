@@ -1,3 +1,4 @@
+import { FrameMeter } from "./event-frames.ts";
 import { EventMeter } from "./event-stream.ts";
 import type { Arrival, Inflow } from "./inflow.ts";
 import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
@@ -17,9 +18,9 @@ export interface BodyRoom {
 
 /** The limits of a body, and the errors with which it fails beyond them. */
 export interface BodyLimits {
-  /** The most bytes of one event of a `text/event-stream`, or of any other body in total. */
+  /** The most bytes of one event of an event stream, or of any other body in total. */
   readonly bytes: number;
-  /** The most bytes of all events of a `text/event-stream` together. Default: any number. */
+  /** The most bytes of all events of an event stream together. Default: any number. */
   readonly streamBytes?: number | undefined;
   /** The room that event streams share. Default: each has its own limits only. */
   readonly room?: BodyRoom | undefined;
@@ -46,10 +47,16 @@ const WHOLE_SLICE = 64 * 1024;
 export function capBody(response: Response, limits: BodyLimits): Response {
   const type = response.headers.get("content-type") ?? "";
   // The body of an error response is read as a whole, whatever its content type.
-  const isStream = response.ok && /^\s*text\/event-stream\b/i.test(type);
-  if (!isStream) return capWhole(response, limits);
+  const check = response.ok ? eventsCheckOf(type) : undefined;
+  if (!check) return capWhole(response, limits);
   const { inflow, room } = limits;
-  return checked(response, { check: checkEvents(limits), slice: EVENTS_SLICE, inflow, room });
+  return checked(response, { check: check(limits), slice: EVENTS_SLICE, inflow, room });
+}
+
+/** The check of an event stream, as text or in Amazon's frames; undefined for any other type. */
+function eventsCheckOf(type: string): ((limits: BodyLimits) => Check) | undefined {
+  if (/^\s*text\/event-stream\b/i.test(type)) return checkEvents;
+  return /^\s*application\/vnd\.amazon\.eventstream\b/i.test(type) ? checkFrames : undefined;
 }
 
 /** `capBody` for a body that is never read as events: `bytes` limits the whole. */
@@ -67,6 +74,27 @@ function checkEvents({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyL
     return {
       refusal: most > bytes || total > mostBytes ? tooLarge() : excess && jsonTooLarge(excess),
       arrival: { bytes: part.length, lines, messages },
+    };
+  };
+}
+
+/**
+ * The most bytes of a frame. The AI SDK copies all that it has of a frame for each part that arrives, so the square of
+ * this matters. Frames carry parts of an answer; the largest, an encrypted thought, have some 100 KB.
+ */
+const MOST_FRAME_BYTES = 1024 * 1024;
+
+function checkFrames({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
+  const mostBytes = streamBytes ?? Number.POSITIVE_INFINITY;
+  const mostFrame = Math.min(bytes, MOST_FRAME_BYTES);
+  const meter = new FrameMeter(json);
+  let total = 0;
+  return (part) => {
+    total += part.length;
+    const { bytes: most, excess, frames: messages } = meter.add(part);
+    return {
+      refusal: most > mostFrame || total > mostBytes ? tooLarge() : excess && jsonTooLarge(excess),
+      arrival: { bytes: part.length, messages },
     };
   };
 }

@@ -100,7 +100,30 @@ function provider(found: Values, name: string): ProviderConfig {
     ...(apiKey === undefined || apiKey === "" ? {} : { apiKey }),
     timeoutMs: found.need(TABLE.providerTimeout, name),
     ...(headers.length === 0 ? {} : { headers: Object.fromEntries(headers) }),
+    ...present({
+      resource: found.take(TABLE.providerResource, name),
+      apiVersion: found.take(TABLE.providerApiVersion, name),
+      region: found.take(TABLE.providerRegion, name),
+      accessKeyId: found.take(TABLE.providerAccessKeyId, name),
+      secretAccessKey: found.take(TABLE.providerSecretAccessKey, name),
+      sessionToken: found.take(TABLE.providerSessionToken, name),
+      project: found.take(TABLE.providerProject, name),
+      location: found.take(TABLE.providerLocation, name),
+      credentials: found.take(TABLE.providerCredentials, name),
+    }),
   };
+}
+
+/** The fields that have a value. An empty text counts as none. */
+function present<Fields extends Readonly<Record<string, string | undefined>>>(
+  fields: Fields,
+): { [Name in keyof Fields]?: string } {
+  const found: { [Name in keyof Fields]?: string } = {};
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== undefined && value !== "") found[name] = value;
+  }
+  return found;
 }
 
 function price(found: Values, name: string): Price {

@@ -45,8 +45,16 @@ export interface Config {
 }
 
 /** The API types of providers. */
-export type ProviderKind = "openai-compatible" | "openai" | "anthropic" | "google";
+export type ProviderKind =
+  | "openai-compatible"
+  | "openai"
+  | "azure"
+  | "anthropic"
+  | "google"
+  | "bedrock"
+  | "vertex";
 
+/** Which fields a kind needs is checked when the configuration is loaded (`provider-fields.ts`). */
 export interface ProviderConfig {
   readonly kind: ProviderKind;
   /** Without a trailing slash. Always set for `openai-compatible`; otherwise it defaults to the vendor's URL. */
@@ -54,6 +62,20 @@ export interface ProviderConfig {
   readonly apiKey?: string;
   readonly timeoutMs: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** azure: the resource's name. */
+  readonly resource?: string;
+  /** azure: the value of `api-version`. */
+  readonly apiVersion?: string;
+  /** bedrock. */
+  readonly region?: string;
+  readonly accessKeyId?: string;
+  readonly secretAccessKey?: string;
+  readonly sessionToken?: string;
+  /** vertex. */
+  readonly project?: string;
+  readonly location?: string;
+  /** vertex: a service account's key, in JSON. */
+  readonly credentials?: string;
 }
 
 /** A route: models in the order in which they are tried. */

@@ -64,7 +64,7 @@ export function tryLoadConfig(sources: ConfigSources): LoadResult {
   const refused = new Set(single.map(({ key }) => key));
   const problems = [
     ...single,
-    ...referenceProblems(values, providers).filter(({ key }) => !refused.has(key)),
+    ...referenceProblems(values, providers, refused).filter(({ key }) => !refused.has(key)),
   ];
   if (problems.length > 0) return { ok: false, problems };
   const loaded = { config: buildConfig(values, { cwd, file: file.path }), values, defaultTiers };

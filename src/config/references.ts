@@ -1,17 +1,20 @@
 import type { ResolvedValue } from "./config.ts";
 import type { ConfigProblem } from "./problems.ts";
+import { providerProblems } from "./provider-fields.ts";
 import { plainName } from "./redact.ts";
 import { TABLE } from "./table.ts";
 
 /**
  * Problems between settings that are valid on their own.
  * @param providers names of the existing providers
+ * @param refused keys whose values are refused already, so they are not among the values
  */
 export function referenceProblems(
   values: readonly ResolvedValue[],
   providers: ReadonlySet<string>,
+  refused: ReadonlySet<string>,
 ): ConfigProblem[] {
-  return [...models(values, providers), ...aliases(values, providers), ...endpoints(values)];
+  return [...models(values, providers), ...aliases(values, providers), ...providerProblems(values, refused)];
 }
 
 /** An alias leads to a model of an existing provider or to an existing tier, never to another alias. */
@@ -80,19 +83,4 @@ function withoutEmbeddings(
   if ((row ? row.value : provider) !== "anthropic") return [];
   const message = `is ${model}, but providers of kind anthropic have no embeddings; the other kinds and builtin/lexical do`;
   return [{ key, where: detail, message }];
-}
-
-/** A compatible API has no default URL. */
-function endpoints(values: readonly ResolvedValue[]): ConfigProblem[] {
-  const withUrl = new Set(values.filter(({ path }) => path[2] === "base_url").map(({ path }) => path[1]));
-  return values
-    .filter(
-      ({ path, value }) => path[0] === "providers" && path[2] === "kind" && value === "openai-compatible",
-    )
-    .filter(({ path }) => !withUrl.has(path[1]))
-    .map(({ path, detail }) => ({
-      key: plainName(`providers.${path[1]}.base_url`),
-      where: detail,
-      message: `is missing; kind openai-compatible needs it: expected ${TABLE.providerBaseUrl.expects}`,
-    }));
 }

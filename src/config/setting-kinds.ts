@@ -3,6 +3,7 @@ import { Type } from "typebox";
 import { toMicros } from "../base/credits.ts";
 import { parseAddressRange } from "./address-range.ts";
 import { parseListen } from "./listen.ts";
+import { parseServiceAccountKey } from "./service-account-key.ts";
 
 /** The values that a setting accepts: a schema for the program, and a phrase to follow "expected …" for people. */
 export interface SettingKind<Schema extends TSchema = TSchema> {
@@ -77,6 +78,16 @@ function isHttpUrl(value: string, use: "endpoint" | "public" | "hook"): boolean 
   const url = URL.parse(value);
   return url !== null && (use !== "public" || (url.username === "" && url.password === ""));
 }
+
+/** The key of a Google service account, as the Google Cloud console hands it out. */
+export const serviceAccountKey = {
+  form: "text",
+  schema: Type.Refine(
+    Type.String({ maxLength: 65_536 }),
+    (value) => value === "" || parseServiceAccountKey(value) !== undefined,
+  ),
+  expects: "the JSON of a service account's key, with client_email and an RSA private_key",
+} as const;
 
 export const listenAddress = {
   form: "text",

@@ -8,6 +8,7 @@ import {
   listenAddress,
   modelList,
   oneOf,
+  serviceAccountKey,
   stdioRule,
   systemUser,
   text,
@@ -17,6 +18,7 @@ import {
 const path = text("a path");
 // Characters that HTTP cannot transmit are rejected here, because a later error would quote the key.
 const apiKey = text("a key of printable ASCII characters without spaces", "^[!-~]*$");
+const DNS_LABEL = "^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$";
 const headerValue = text("printable ASCII characters", "^[ -~]+$");
 
 /**
@@ -78,17 +80,82 @@ export const TABLE = {
 
   providerKind: setting(
     "providers.<provider>.kind",
-    oneOf("openai-compatible", "openai", "anthropic", "google"),
+    oneOf("openai-compatible", "openai", "azure", "anthropic", "google", "bedrock", "vertex"),
     { required: true, help: "The type of the provider's API." },
   ),
   providerBaseUrl: setting("providers.<provider>.base_url", httpUrl("endpoint"), {
-    defaultText: "the vendor's URL; required for `openai-compatible`",
+    defaultText:
+      "the vendor's URL, for `azure`, `bedrock` and `vertex` from the fields below; required for `openai-compatible`",
     help: "The URL that the API's paths are appended to, for example `http://127.0.0.1:11434/v1`.",
   }),
   providerApiKey: setting("providers.<provider>.api_key", apiKey, {
     secret: true,
     defaultText: "none",
-    help: "The key sent to the provider. An empty key counts as none.",
+    help: "The key sent to the provider. An empty key counts as none. Required for `azure`; `bedrock` and `vertex` can use it in place of the credentials below.",
+  }),
+  providerResource: setting(
+    "providers.<provider>.resource",
+    text("a resource's name: letters, digits and -, at most 63 characters", DNS_LABEL),
+    {
+      defaultText: "none",
+      help: "For `azure`: the name of the resource, from which the URL is made. Required without `base_url`.",
+    },
+  ),
+  providerApiVersion: setting(
+    "providers.<provider>.api_version",
+    text("a version such as v1, preview or 2025-04-01-preview", "^[0-9A-Za-z.-]{1,64}$"),
+    {
+      defaultText: "`v1`, or with `base_url` none",
+      help: "For `azure`: the `api-version` that every request names.",
+    },
+  ),
+  providerRegion: setting(
+    "providers.<provider>.region",
+    text("an AWS region such as eu-central-1", "^[a-z]{2,8}(?:-[a-z0-9]{1,16}){1,4}$"),
+    {
+      defaultText: "none",
+      help: "For `bedrock`: the AWS region. Required, except with both `base_url` and `api_key`.",
+    },
+  ),
+  providerAccessKeyId: setting(
+    "providers.<provider>.access_key_id",
+    text("an AWS access key id of 16 to 128 letters and digits", "^[A-Za-z0-9_]{16,128}$"),
+    {
+      secret: true,
+      defaultText: "none",
+      help: "For `bedrock`: the access key that signs requests, together with `secret_access_key`, if there is no `api_key`. No environment variable, profile or machine role is used by itself.",
+    },
+  ),
+  providerSecretAccessKey: setting("providers.<provider>.secret_access_key", apiKey, {
+    secret: true,
+    defaultText: "none",
+    help: "For `bedrock`: the secret that belongs to `access_key_id`.",
+  }),
+  providerSessionToken: setting("providers.<provider>.session_token", apiKey, {
+    secret: true,
+    defaultText: "none",
+    help: "For `bedrock`: the session token of temporary access keys.",
+  }),
+  providerProject: setting(
+    "providers.<provider>.project",
+    text("a Google Cloud project, by id or number", "^[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]$"),
+    {
+      defaultText: "none",
+      help: "For `vertex`: the Google Cloud project. Required with `credentials`, unless there is a `base_url`.",
+    },
+  ),
+  providerLocation: setting(
+    "providers.<provider>.location",
+    text("a location such as europe-west4 or global", "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"),
+    {
+      defaultText: "none",
+      help: "For `vertex`: the location that serves the models. Required with `credentials`, unless there is a `base_url`.",
+    },
+  ),
+  providerCredentials: setting("providers.<provider>.credentials", serviceAccountKey, {
+    secret: true,
+    defaultText: "none",
+    help: "For `vertex`: a service account's key, if there is no `api_key`. To read it from a file, take it from a variable and set that variable's `_FILE` variant.",
   }),
   providerTimeout: setting("providers.<provider>.timeout_ms", wholeNumber(1, 3_600_000), {
     default: 60_000,

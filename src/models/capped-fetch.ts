@@ -51,8 +51,11 @@ const STEP_MEMBERS = 4_096;
 const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
   "openai-compatible": { members: STEP_MEMBERS },
   anthropic: { members: STEP_MEMBERS },
+  bedrock: { members: STEP_MEMBERS },
   openai: {},
+  azure: {},
   google: {},
+  vertex: {},
 };
 
 /**

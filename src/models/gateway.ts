@@ -8,7 +8,7 @@ import { FairSlots } from "../limits/fair-slots.ts";
 import { guardEmbeddingModel, guardLanguageModel } from "./guard.ts";
 import { ModelNames, type ModelTarget } from "./names.ts";
 import { type Dialect, type NativeAnswer, type NativeRequest, sendNative } from "./native.ts";
-import { createProviders, type Provider } from "./providers.ts";
+import { createProviders, type Provider } from "./providers/index.ts";
 import { Tiers } from "./tiers.ts";
 
 /** A model that may be called, with its name in the configuration. */

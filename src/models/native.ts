@@ -6,6 +6,7 @@ import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderConfig, ProviderKind } from "../config/config.ts";
 import { SHARED_ROOM } from "./answer-room.ts";
+import { baseUrlOf, queryOf } from "./providers/base-url.ts";
 import { SilenceTimer } from "./silence.ts";
 
 /** The APIs of models that clients know, as the ledger names them. */
@@ -14,6 +15,8 @@ export type Dialect = "chat_completions" | "responses" | "messages" | "embedding
 /** Where a provider accepts requests in a dialect, with the credentials that it wants. */
 export interface NativeEndpoint {
   readonly url: string;
+  /** The query of each request, with its question mark; or empty. */
+  readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   /** The most bytes of an answer. */
   readonly mostBytes: number;
@@ -30,14 +33,17 @@ const PATHS: Readonly<Record<Dialect, string>> = {
 const SPOKEN: Readonly<Record<ProviderKind, readonly Dialect[]>> = {
   "openai-compatible": ["chat_completions", "embeddings"],
   openai: ["chat_completions", "responses", "embeddings"],
+  azure: ["chat_completions", "responses", "embeddings"],
   anthropic: ["messages"],
   google: [],
+  bedrock: [],
+  vertex: [],
 };
 
-const VENDOR_URLS: Readonly<Partial<Record<ProviderKind, string>>> = {
-  openai: "https://api.openai.com/v1",
-  anthropic: "https://api.anthropic.com/v1",
-  google: "https://generativelanguage.googleapis.com/v1beta",
+/** The header that carries a provider's key. Default: a bearer token. */
+const KEY_HEADERS: Readonly<Partial<Record<ProviderKind, string>>> = {
+  azure: "api-key",
+  anthropic: "x-api-key",
 };
 
 const MIB = 1024 * 1024;
@@ -55,16 +61,17 @@ const MOST_BYTES: Readonly<Record<Dialect, number>> = {
 /** Null if the provider does not speak the dialect. */
 export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): NativeEndpoint | null {
   const { kind, apiKey, headers = {} } = config;
-  const base = config.baseUrl ?? VENDOR_URLS[kind];
-  if (base === undefined || !SPOKEN[kind].includes(dialect)) return null;
+  if (!SPOKEN[kind].includes(dialect)) return null;
+  const header = KEY_HEADERS[kind];
   const credentials: Record<string, string> =
     apiKey === undefined
       ? {}
-      : kind === "anthropic"
-        ? { "x-api-key": apiKey }
-        : { authorization: `Bearer ${apiKey}` };
+      : header === undefined
+        ? { authorization: `Bearer ${apiKey}` }
+        : { [header]: apiKey };
   return {
-    url: base + PATHS[dialect],
+    url: baseUrlOf(config) + PATHS[dialect],
+    query: queryOf(config),
     headers: { ...credentials, ...lowerCased(headers) },
     mostBytes: MOST_BYTES[dialect],
   };
@@ -74,15 +81,12 @@ export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): Native
 const LEAST_SECRET = 8;
 
 /** Masks a provider's address and its credentials in a text of that provider. */
-export function hideSecrets({
-  kind,
-  baseUrl,
-  apiKey = "",
-  headers,
-}: ProviderConfig): (text: string) => string {
-  const url = baseUrl ?? VENDOR_URLS[kind];
-  if (url === undefined) throw new Error(`a provider of kind ${kind} has no address`);
-  return (text) => withoutSecrets({ url, headers: { ...headers, "": apiKey } }, text);
+export function hideSecrets(config: ProviderConfig): (text: string) => string {
+  const { apiKey, accessKeyId, secretAccessKey, sessionToken, credentials, headers } = config;
+  const secrets = [apiKey, accessKeyId, secretAccessKey, sessionToken, credentials];
+  const sent = secrets.flatMap((secret, index) => (secret === undefined ? [] : [[String(index), secret]]));
+  const url = baseUrlOf(config);
+  return (text) => withoutSecrets({ url, headers: { ...headers, ...Object.fromEntries(sent) } }, text);
 }
 
 /** A text of a provider without its URL and the credentials that were sent to it. */
@@ -124,7 +128,8 @@ export async function sendNative(
   // Once the answer is there, `read` throws the reason.
   timedOut.catch(ignore);
   try {
-    const opening = request({ ...endpoint, url: endpoint.url + suffix }, headers, body, either);
+    const url = withQuery(endpoint.url + suffix, endpoint.query);
+    const opening = request({ ...endpoint, url }, headers, body, either);
     // If the timeout wins the race, the later rejection of the request must not surface as unhandled.
     opening.catch(ignore);
     const response = await Promise.race([opening, timedOut]);
@@ -134,6 +139,10 @@ export async function sendNative(
     silence.end();
     throw silence.reason(error);
   }
+}
+
+function withQuery(url: string, query: string): string {
+  return url.includes("?") ? url + query.replace("?", "&") : url + query;
 }
 
 /** Not made where it is used: a function that is made in an async one keeps all its variables, bodies among them. */

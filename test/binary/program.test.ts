@@ -137,7 +137,8 @@ test("the program contains the vault: its worker, sqlite-vec, an imported folder
 test("the program contains every kind of provider, and calls the endpoint that the configuration names", async () => {
   const upstream = startFakeModel();
   const provider = (kind: string) => `{ kind: ${kind}, api_key: k, base_url: "${upstream.url}" }`;
-  const kinds = { g: "google", a: "anthropic", o: "openai", mine: "openai-compatible" };
+  const others = { g: "google", a: "anthropic", o: "openai", z: "azure", b: "bedrock", v: "vertex" };
+  const kinds = { ...others, mine: "openai-compatible" };
   mkdirSync(join(desk.cwd, "gatehouse-data"), { mode: 0o700 });
   // The upstream speaks only the last provider's protocol and answers the others 404, so each provider is tried on
   // the way.
@@ -145,13 +146,13 @@ test("the program contains every kind of provider, and calls the endpoint that t
     join(desk.cwd, "gatehouse-data", "gatehouse.yaml"),
     `providers:\n${Object.entries(kinds)
       .map(([name, kind]) => `  ${name}: ${provider(kind)}\n`)
-      .join("")}tiers:\n  1: { models: [g/x, a/x, o/x, mine/x] }\n`,
+      .join("")}tiers:\n  1: { models: [${Object.keys(kinds).map((name) => `${name}/x`)}] }\n`,
   );
   const server = await desk.serve();
   expect((await desk.call(server, adminToken(), "POST", "/v1/agents", AGENT)).status).toBe(201);
   const ran = await desk.cli(["task", "run", "--agent", AGENT.name, "hello there"]);
   expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 0, stdout: "You said: hello there\n" });
-  for (const model of ["g/x", "a/x", "o/x"]) expect(ran.stderr).toContain(`${model} failed (http_404)`);
+  for (const name of Object.keys(others)) expect(ran.stderr).toContain(`${name}/x failed (http_404)`);
   await upstream.close();
 });
 

@@ -87,11 +87,11 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
   ],
   [
     "providers: { a: }",
-    "providers.a.kind (F:1): is missing; expected one of openai-compatible, openai, anthropic, google",
+    "providers.a.kind (F:1): is missing; expected one of openai-compatible, openai, azure, anthropic, google, bedrock, vertex",
   ],
   [
-    "providers: { a: { kind: azure } }",
-    'providers.a.kind (F:1): is "azure"; expected one of openai-compatible, openai, anthropic, google',
+    "providers: { a: { kind: azuro } }",
+    'providers.a.kind (F:1): is "azuro"; expected one of openai-compatible, openai, azure, anthropic, google, bedrock, vertex',
   ],
   [
     "providers: { a: { kind: openai-compatible } }",

@@ -52,7 +52,7 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^bun:sqlite$/, places: ["store/**", "vault/index-*.ts"] },
   { packages: /^@modelcontextprotocol\/.+$/, places: ["mcp/**", "connectors/mcp-upstream/**"] },
   { packages: /^@ai-sdk\/provider$/, places: ["models/**", "agents/**", "tasks/**", "dialects/**"] },
-  { packages: /^@ai-sdk\/.+$/, places: ["models/providers.ts"] },
+  { packages: /^@ai-sdk\/.+$/, places: ["models/providers/**"] },
   { packages: /^commander$/, places: ["cli/**"] },
   { packages: /^yaml$/, places: ["config/**", "connectors/openapi/document.ts"] },
   { packages: /^swagger-ui-dist$/, places: ["http/docs/**"] },

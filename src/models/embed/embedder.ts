@@ -5,7 +5,7 @@ import { type RandomSource, systemRandom } from "../../base/ids.ts";
 import type { Config } from "../../config/config.ts";
 import type { FairSlots } from "../../limits/fair-slots.ts";
 import { callFor } from "../calling-workspace.ts";
-import { createEmbeddingModel } from "../providers.ts";
+import { createEmbeddingModel } from "../providers/index.ts";
 import { type BatchText, nextBatch, pieceOf, shorter } from "./batch.ts";
 import { QueryCache } from "./cache.ts";
 import { type EmbeddingFault, embeddingFailed, faultOf, type RequestFault } from "./failure.ts";
@@ -101,7 +101,7 @@ export async function createEmbedder(
   const slash = model.indexOf("/");
   const name = model.slice(0, slash);
   const provider = config.providers.get(name);
-  const hint = `Choose a model of a configured provider of kind openai-compatible, openai or google, or ${BUILT_IN}.`;
+  const hint = `Choose a model of a configured provider of any kind but anthropic, or ${BUILT_IN}.`;
   if (!provider)
     throw new OperatorError(`embeddings.model: is ${model}, but no provider ${name} is configured.`, hint);
   const upstream = await createEmbeddingModel(name, provider, model.slice(slash + 1), clock);

@@ -35,7 +35,7 @@ describe("no embedder is created", () => {
     const error = await createEmbedder({ embeddings: { model }, providers }, clock).catch((e: unknown) => e);
     if (!(error instanceof OperatorError)) throw error;
     expect(error.message).toBe(message);
-    expect(error.hint).toContain("kind openai-compatible, openai or google, or builtin/lexical");
+    expect(error.hint).toContain("any kind but anthropic, or builtin/lexical");
   });
 
   test("for builtin/lexical, which needs none", async () => {

@@ -1,0 +1,129 @@
+import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
+import { extractiveModel } from "../../agents/index.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { ProviderConfig, ProviderKind } from "../../config/config.ts";
+import { cappedFetch } from "../capped-fetch.ts";
+import { boundedFetch } from "../embed/fetch.ts";
+import { type Dialect, hideSecrets, type NativeEndpoint, nativeEndpoint } from "../native.ts";
+import { anthropic } from "./anthropic.ts";
+import { azure } from "./azure.ts";
+import { baseUrlOf, queryOf } from "./base-url.ts";
+import { bedrock } from "./bedrock.ts";
+import { google } from "./google.ts";
+import { openAi } from "./openai.ts";
+import { openAiCompatible } from "./openai-compatible.ts";
+import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
+import { sendOnlyTo } from "./send-only-to.ts";
+import { vertex } from "./vertex.ts";
+
+/** A configured source of models. MUST be reached only through the model gateway. */
+export interface Provider {
+  readonly kind: ProviderKind | "builtin";
+  readonly timeoutMs: number;
+  model(name: string): LanguageModelV4;
+  /** A model that makes vectors; undefined if its API has none. */
+  embeddingModel(name: string): Promise<EmbeddingModelV4 | undefined>;
+  /** Where it accepts requests in its own dialect; null if it does not speak this one. */
+  native(dialect: Dialect): NativeEndpoint | null;
+  /** Masks its address and credentials in its own texts. */
+  hide(text: string): string;
+}
+
+/** The embedded model answers at once. The timeout only limits the tool results that it reads. */
+const BUILTIN: Provider = {
+  kind: "builtin",
+  timeoutMs: 60_000,
+  model: () => extractiveModel(),
+  embeddingModel: async () => undefined,
+  native: () => null,
+  hide: (text) => text,
+};
+
+/** Each kind's package is loaded only if configured: together they would add about 50 ms to every start. */
+const KINDS: Readonly<Record<ProviderKind, (setup: ProviderSetup) => Promise<ProviderModels>>> = {
+  "openai-compatible": openAiCompatible,
+  openai: openAi,
+  azure,
+  anthropic,
+  google,
+  bedrock,
+  vertex,
+};
+
+/** The most models of a provider that are kept. Clients may name models that are in no configuration. */
+const MOST_REMEMBERED = 1_000;
+
+export async function createProviders(
+  configured: ReadonlyMap<string, ProviderConfig>,
+  clock: Clock,
+): Promise<ReadonlyMap<string, Provider>> {
+  const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
+  for (const [name, config] of configured) {
+    const models = await modelsOf(name, config, clock, cappedFetch(config.kind, clock));
+    providers.set(name, {
+      kind: config.kind,
+      timeoutMs: config.timeoutMs,
+      model: remember((model) => makeOrFail(model, models.language)),
+      embeddingModel: remember((model) => createEmbeddingModel(name, config, model, clock)),
+      native: (dialect) => nativeEndpoint(config, dialect),
+      hide: hideSecrets(config),
+    });
+  }
+  return providers;
+}
+
+/**
+ * Returns one object for each model, however many calls use it. The SDK builds a schema for each object: a new one
+ * for every task took 10 to 25 % of a stream's time.
+ */
+function remember<Model>(make: (model: string) => Model): (model: string) => Model {
+  const made = new Map<string, Model>();
+  return (name) => {
+    const known = made.get(name);
+    if (known !== undefined) return known;
+    const model = make(name);
+    made.set(name, model);
+    const [oldest] = made.keys();
+    if (made.size > MOST_REMEMBERED && oldest !== undefined) made.delete(oldest);
+    return model;
+  };
+}
+
+/** A name that the package refuses makes a model that always fails, so that the rest of its route can be used. */
+function makeOrFail(name: string, make: (model: string) => LanguageModelV4): LanguageModelV4 {
+  try {
+    return make(name);
+  } catch (error) {
+    const fail = () => Promise.reject(error);
+    return {
+      ...{ specificationVersion: "v4", provider: "refused", modelId: name, supportedUrls: {} },
+      ...{ doGenerate: fail, doStream: fail },
+    };
+  }
+}
+
+/**
+ * A provider's model that converts texts to vectors; undefined for a kind whose API has none. It bypasses the model gateway,
+ * which controls the models that agents get answers from, so it MUST NOT be used to generate text.
+ */
+export async function createEmbeddingModel(
+  name: string,
+  config: ProviderConfig,
+  model: string,
+  clock: Clock,
+): Promise<EmbeddingModelV4 | undefined> {
+  const { embedding } = await modelsOf(name, config, clock, boundedFetch(clock));
+  return embedding?.(model);
+}
+
+function modelsOf(
+  name: string,
+  config: ProviderConfig,
+  clock: Clock,
+  fetch: typeof globalThis.fetch,
+): Promise<ProviderModels> {
+  const { kind, headers = {} } = config;
+  const baseUrl = baseUrlOf(config);
+  const sending = sendOnlyTo(baseUrl, queryOf(config), fetch);
+  return KINDS[kind]({ name, config, baseUrl, headers, clock, fetch: sending });
+}

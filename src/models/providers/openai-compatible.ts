@@ -1,0 +1,17 @@
+import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
+
+export async function openAiCompatible({
+  name,
+  config: { apiKey },
+  baseUrl: baseURL,
+  headers,
+  fetch,
+}: ProviderSetup): Promise<ProviderModels> {
+  const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+  const key = apiKey === undefined ? {} : { apiKey };
+  const provider = createOpenAICompatible({ name, baseURL, headers, fetch, includeUsage: true, ...key });
+  return {
+    language: (model) => provider.chatModel(model),
+    embedding: (model) => provider.embeddingModel(model),
+  };
+}
