@@ -9,8 +9,8 @@ export function coverageOf(size: number, covered: number): string {
 }
 
 /**
- * What the directory alone cannot prove, and what would prove it. @param kept Number of entries covered by a
- * checkpoint kept elsewhere. It covers no later entry.
+ * What the directory alone cannot prove, and what would prove it.
+ * @param kept Number of entries covered by a checkpoint kept elsewhere. It covers no later entry.
  */
 export function uncheckedOf(trust: TrustAnchors, kept: number, isOneWorkspace: boolean): string[] {
   const unchecked = [

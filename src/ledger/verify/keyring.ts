@@ -161,8 +161,8 @@ export function compareKeys(
 }
 
 /**
- * Reports keys that replaced another without an entry that records it. @param named Keys named by an entry of any
- * ledger
+ * Reports keys that replaced another without an entry that records it.
+ * @param named Keys named by an entry of any ledger
  */
 export function checkNamed(
   stored: readonly Uint8Array[],
