@@ -47,7 +47,7 @@ describe("what really happens on a connection", () => {
       "its answer is compressed",
       (socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 6\r\n\r\nSECRET"),
       "invalid_answer",
-      "compressed its answer, which was not asked for",
+      "compressed its answer, although the request asked it not to",
     ],
   ];
   test.each(cases)("%s", async (_, behave, fault, words) => {
