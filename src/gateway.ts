@@ -21,7 +21,7 @@ import type { SealedRowsCheck } from "./store/seals/unsealed-rows.ts";
 
 export type { Gateway } from "./gateway/lifecycle.ts";
 
-/** What a start takes from the machine, replaceable in tests, and what the operator wants of this start. */
+/** The parts of the machine that a start uses, replaceable in tests, and the operator's wishes for this start. */
 export interface GatewayOptions {
   readonly clock?: Clock;
   readonly random?: RandomSource;
@@ -34,7 +34,7 @@ export interface GatewayOptions {
   /** Creates a new signing key for the ledgers if it is lost. Nothing then vouches for the new key. */
   readonly replaceLostLedgerKey?: boolean;
   /**
-   * Called with the rows whose seals do not match. They are sealed as they are unless it throws. Entries of the ledger
+   * Called with the rows whose seals do not match. They are sealed unchanged unless it throws. Entries of the ledger
    * that were changed no longer keep the gateway from opening.
    */
   readonly acceptRows?: (check: SealedRowsCheck) => void;
@@ -43,7 +43,8 @@ export interface GatewayOptions {
 }
 
 /**
- * The composition root: creates every part, in the order of a start. A phase uses only what earlier phases have made.
+ * The composition root: creates every part, in the order of a start. A phase uses only parts created by earlier
+ * phases.
  * @throws OperatorError if the data directory is in use, cannot be written or belongs to a newer version
  */
 export async function openGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {

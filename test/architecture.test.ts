@@ -127,7 +127,7 @@ describe("the checker refuses", () => {
     ["Node in a browser", "ledger/proof/a.ts", 'import { a } from "node:crypto";', "the package node:crypto"],
     ["Bun's globals in a browser", "ledger/proof/a.ts", "Bun.hash(1);", "browsers do not have"],
     ["an unknown room", "shed/a.ts", 'import { a } from "../base/a.ts";', "stands in shed"],
-    ["what is outside src", "http/a.ts", 'import { a } from "../../test/a.ts";', "outside src"],
+    ["a file outside src", "http/a.ts", 'import { a } from "../../test/a.ts";', "outside src"],
     ["Elysia in the root", "gateway.ts", 'import { Elysia } from "elysia";', "imports the package elysia"],
     ["Elysia's plugins", "mcp/a.ts", 'import { s } from "@elysiajs/stream";', "the package @elysiajs/stream"],
     [
@@ -180,7 +180,7 @@ describe("the checker refuses", () => {
       ["models", "vault/prepare/a.ts", "../../models/embed/embedder.ts"],
       ["the gate", "vault/read/a.ts", "../../gate/gate.ts"],
       ["spaces", "vault/segments/a.ts", "../rows/spaces.ts"],
-      ["what only the vault's writers use", "vault/terms/a.ts", "../write.ts"],
+      ["a module that only the vault's writers may use", "vault/terms/a.ts", "../write.ts"],
       ["the store", "vault/worker.ts", "../store/db.ts"],
     ].map(
       ([name = "", path = "", target = ""]) =>

@@ -54,7 +54,7 @@ const ELSEWHERE = [
 let folder = "";
 let server: Bun.Subprocess | undefined;
 let url = "";
-/** In place of OpenAI. */
+/** Replaces OpenAI. */
 let upstream: FakeModel;
 
 function page(path: string): string {
@@ -257,7 +257,7 @@ test("docs/schedules-and-webhooks.md shows how to listen to a workspace", async 
   expect(heard).toContain("event: feed.open");
 });
 
-test.each(ELSEWHERE)("the lines of %s that begin with %s are there, and run by %s", (path, start, file) => {
+test.each(ELSEWHERE)("the lines of %s that begin with %s exist, and are run by %s", (path, start, file) => {
   expect(blocks(path, "sh").filter((block) => block.startsWith(start))).toHaveLength(1);
   expect(readFileSync(join(root, file), "utf8")).toContain(path);
 });
@@ -314,7 +314,7 @@ test("docs/command-line.md lists every verb, and no other", async () => {
   expect(listed.length).toBeGreaterThan(5);
 });
 
-test("every verb and script that a page names is there", async () => {
+test("every verb and script that a page names exists", async () => {
   const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "src/README.md", ...DOCS]
     .map(page)
     .join("\n");

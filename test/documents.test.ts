@@ -1,4 +1,4 @@
-/** The documents agree with the repository: paths, routes, sizes, dependencies. What their lines do is in docs.test.ts. */
+/** The documents agree with the repository: paths, routes, sizes, dependencies. docs.test.ts runs their lines. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -16,7 +16,7 @@ const PAGES = [
 /** The changelog names files as they were. */
 const PRESENT = PAGES.filter((path) => path !== "CHANGELOG.md");
 const LIMITS: Readonly<Record<string, number>> = { "README.md": 8_000, "src/README.md": 10_000 };
-/** Rooms with decisions of their own. */
+/** Rooms with their own decisions. */
 const DESIGNED = ["ledger", "store", "vault", "tasks", "connectors"];
 
 function page(path: string): string {
@@ -24,8 +24,8 @@ function page(path: string): string {
 }
 
 /**
- * Paths of this repository that a page names, relative to its root. Those without a first folder are below `src`, as in
- * the map. Programs that the page itself has are left out.
+ * Paths of this repository that a page names, relative to its root. Those without a first folder are below `src`, as
+ * in the map. Programs on the page itself are left out.
  */
 function pathsIn(text: string): string[] {
   const spans = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span = ""]) => span);
@@ -51,11 +51,11 @@ function listed(path: string): string[][] {
 }
 
 describe("a page", () => {
-  test.each(PRESENT)("%s names only files and folders of the repository that are there", (path) => {
+  test.each(PRESENT)("%s names only existing files and folders of the repository", (path) => {
     expect(pathsIn(page(path)).filter((named) => !isThere(named))).toEqual([]);
   });
 
-  test.each(PAGES)("%s links only to files, and to headings, that are there", (path) => {
+  test.each(PAGES)("%s links only to existing files and headings", (path) => {
     const links = [...page(path).matchAll(/\]\((?!https?:)([^)\s]+)\)/g)].map(([, link = ""]) => link);
     expect(links.filter((link) => !isLinkGood(path, link))).toEqual([]);
   });
@@ -64,7 +64,7 @@ describe("a page", () => {
     expect(statSync(join(root, path)).size).toBeLessThanOrEqual(bytes);
   });
 
-  test("a path that is not there is found", () => {
+  test("a path that does not exist is found", () => {
     expect(pathsIn("`src/gone.ts`, `ledger/gone.ts`, `docs/gone.md`, `gone/`\n\ngone.ts   a room\n")).toEqual(
       ["src/gone.ts", "ledger/gone.ts", "docs/gone.md", "gone/", "gone.ts"],
     );
@@ -88,7 +88,7 @@ test.each(DESIGNED)("src/%s has its decisions beside its code", (room) => {
   expect(existsSync(join(root, "src", room, "DESIGN.md"))).toBe(true);
 });
 
-test.each(PRESENT)("what %s names in a file is in that file", (path) => {
+test.each(PRESENT)("everything that %s names in a file is in that file", (path) => {
   const named = [...page(path).matchAll(/`(\w+)`,? (?:in|of) `(src\/[\w./-]+\.tsx?)`/g)];
   const missing = named.filter(([, name = "", file = ""]) => !page(file).includes(name));
   expect(missing.map(([text]) => text)).toEqual([]);
@@ -135,7 +135,7 @@ test("every route that a page names is served", async () => {
   }
 });
 
-/** A route with its parameters made alike: `:id`, `{id}` and `<connector>.<tool>`. */
+/** A route with its parameters normalised: `:id`, `{id}` and `<connector>.<tool>`. */
 function shape(route: string): string {
   return route.replaceAll(/:\w+|\{\w+\}|<[^/]*>/g, "*");
 }
@@ -149,7 +149,7 @@ function isLinkGood(path: string, link: string): boolean {
   return headings.includes(heading);
 }
 
-/** The anchor of a heading, as GitHub makes it. */
+/** The anchor that GitHub makes for a heading. */
 function anchor(title: string): string {
   return title
     .toLowerCase()

@@ -9,14 +9,14 @@ const sections = page.split(/^## /m).filter((section) => section.startsWith("Pro
 const promises = sections.flatMap((section) => section.split("\n").filter((line) => line.startsWith("- ")));
 const REFERENCE = /^- (.+) — (test\/[\w./-]+\.test\.ts), "(.+)"$/;
 
-test("there are promises against each of those whom the page names", () => {
+test("there are promises against each party that the page names", () => {
   const [, table = ""] = page.split("## From whom");
   const rows = [...(table.split("## ")[0] ?? "").matchAll(/^\| (an? [\w ]+?) +\|/gm)].map(([, who]) => who);
   expect(sections.map((section) => section.match(/^Protected against (.+)$/m)?.[1])).toEqual(rows);
   expect(promises.length).toBeGreaterThan(40);
 });
 
-describe("a promise names a test that is there", () => {
+describe("a promise names an existing test", () => {
   test.each(promises)("%s", (line) => {
     const [, , file = "", name = ""] = line.match(REFERENCE) ?? [];
     expect(file).not.toBe("");
@@ -42,21 +42,21 @@ function namesTest(source: string, name: string): boolean {
   );
 }
 
-describe("a name is not that of a test", () => {
+describe("a name does not count as a test", () => {
   test.each([
     ["in a comment", '// test("a promise", () => {});\ntest("another", () => {});'],
     ["at the end of a line of code", 'test("another", () => {}); // test("a promise")'],
     ["in a comment of several lines", '/*\n * "a promise"\n */\ntest("another", () => {});'],
     ["in an assertion", 'test("another", () => {\n  expect("a promise").toBe("");\n});'],
     ["in a skipped test", `test.${"skip"}("a promise", () => {});`],
-    ["in a test to be written", `test.${"todo"}("a promise");`],
+    ["in a todo test", `test.${"todo"}("a promise");`],
     ["in a skipped group", `describe.${"skip"}("group", () => {\n  test("a promise", () => {});\n});`],
   ])("%s", (_, source) => {
     expect(namesTest(source, "a promise")).toBe(false);
   });
 });
 
-test("a name is that of a test in a call, behind a condition, after a table, or in a table's row", () => {
+test("a name counts as a test in a call, behind a condition, after a table, or in a table's row", () => {
   for (const source of [
     'test("a promise", () => {});',
     '  test.skipIf(!isRoot)("a promise", () => {});',

@@ -5,12 +5,12 @@ import type { Agent } from "./agents.ts";
 type AgentAtRow = StoredRow<"agents"> & Pick<Agent, "id" | "name"> & { readonly created_at: number };
 
 /**
- * The agent that had a name at a time, for charging a call that a signed entry names. Names are reused only after an agent
- * was archived, so an agent that is older than the entry is the one that it names.
+ * The agent that had a name at a given time, for charging a call that a signed entry names. Names are reused only
+ * after an agent was archived, so an agent that is older than the entry is the one that it names.
  *
  * @param at milliseconds since the Unix epoch
- * @returns null if the agent is archived, or if its row is missing or not as this server wrote it: no one else is charged
- *   because a row says so
+ * @returns null if the agent is archived, or if its row is missing or was not written by this server: nobody else is
+ *   charged because a row says so
  */
 export async function agentAt(
   sql: Sql,

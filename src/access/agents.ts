@@ -20,7 +20,7 @@ export function isAgentName(text: string): boolean {
 
 export type AgentStatus = "active" | "stopped";
 
-/** A named agent and what it may do. */
+/** A named agent and its rights. */
 export interface Agent {
   readonly id: number;
   readonly name: string;
@@ -64,13 +64,13 @@ export interface Agents {
    * workspace.
    */
   readonly agentChanged: Signal<{ readonly workspaceId: number; readonly id: number }>;
-  /** Counts changes of agents from the moment when a transaction writes one. Halts are not counted. */
+  /** Counts changes to agents from the moment when a transaction writes one. Halts are not counted. */
   readonly revision: RightsRevision;
   /** The agent that now has this agent's name; if there is none, this agent itself. It may be archived. */
   standing(workspaceId: number, id: number): Promise<AgentRunState | undefined>;
   /** @throws Problem 404 `agent_not_found` */
   get(workspaceId: number, name: string, sql?: Sql): Promise<Agent>;
-  /** The agent as last read, possibly long ago. For when the store cannot be read. */
+  /** The agent as last read, possibly long ago, for use when the store cannot be read. */
   lastKnown(workspaceId: number, name: string): Agent | undefined;
   byId(workspaceId: number, id: number, sql?: Sql): Promise<Agent | undefined>;
   /** Whether the agent may be given work, as this transaction sees it. False for an archived agent. */
@@ -179,7 +179,7 @@ export function createAgents(
       `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
       [workspaceId, value],
     );
-    // An agent that someone else wrote does not count.
+    // A row that somebody else wrote does not count.
     const agent = row && sql.seals.fits("agents", row) ? fromRow(row) : undefined;
     if (agent && sql === db && generation === before) {
       const keys = [cacheKey(workspaceId, "name", agent.name), cacheKey(workspaceId, "id", agent.id)];
@@ -262,7 +262,7 @@ export function createAgents(
           .filter((row) => db.seals.fits("agents", row))
           .map((row) => asHalted(workspaceId, fromRow(row)));
         const more = shown.length < sizes.length;
-        // A page of rows that do not count is passed over: without a last item, no cursor could continue.
+        // Skips a page whose rows all do not count: without a last item, no cursor could continue.
         if (agents.length > 0 || !more) return { agents, more };
         from = last.name;
       }
@@ -300,7 +300,7 @@ export function createAgents(
       return agent?.status === "active" ? write(tx, workspaceId, { ...agent, status: "stopped" }) : agent;
     },
     async archive(tx, workspaceId, name) {
-      // Also applies to an agent that someone else wrote: archiving it frees its name.
+      // Also applies to an agent whose row somebody else wrote: archiving it frees its name.
       const row = await tx.get<AgentRow>(
         `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND name = $2 AND archived_at IS NULL`,
         [workspaceId, name],
@@ -320,8 +320,8 @@ export function createAgents(
 }
 
 /**
- * Random, so that nobody who deletes an agent's row can have its id given to a later agent, which its tokens would then
- * act as. A counter in the file could be set back. 48 bits: a JavaScript number holds them exactly.
+ * Random, so that deleting an agent's row cannot give its id to a later agent, which the old agent's tokens would
+ * then act as. A counter in the file could be set back. 48 bits fit exactly in a JavaScript number.
  */
 function createAgentId(random: RandomSource): number {
   const bytes = Buffer.alloc(6);
@@ -330,7 +330,7 @@ function createAgentId(random: RandomSource): number {
 }
 
 /**
- * The first millisecond after all earlier agents of this name, so work that began in it cannot belong to one of them.
+ * The first millisecond after all earlier agents of this name, so work that began then cannot belong to one of them.
  */
 async function afterArchived(tx: Tx, workspaceId: number, name: string): Promise<number> {
   const row = await tx.get<{ last: number | null }>(

@@ -16,7 +16,7 @@ export interface Caller {
   readonly toolsMode: ToolsMode;
   /** The name of the token or of the operating system's user. Used if no person is named. */
   readonly name: string;
-  /** The person who holds the token, and their role. */
+  /** The person who holds the token, and that person's role. */
   readonly person: string | null;
   readonly role: string | null;
   /** The browser's session, if the call uses one. Times are milliseconds since the Unix epoch. */

@@ -11,15 +11,15 @@ export class RightsRevision {
 
   /**
    * The number of the current state. Null while a change is written but not committed, since other connections still
-   * read the state before it.
+   * read the previous state.
    */
   get settled(): number | null {
     return this.#uncommitted === 0 ? this.#count : null;
   }
 
   /**
-   * Announces a change that this transaction writes. MUST be called within it, so that transactions committed with
-   * the same sync notice the change as well.
+   * Announces a change that this transaction writes. MUST be called within that transaction, so that transactions
+   * committed with the same sync notice the change as well.
    */
   change(tx: Tx): void {
     this.#uncommitted += 1;
@@ -74,7 +74,7 @@ export class Grant {
    */
   isValid(sql: Sql): boolean | Promise<boolean> {
     if (!this.#isKnown) return this.#read(sql).then((until) => this.#parts.clock.now() < until);
-    // Most tokens do not expire, and reading the clock is what takes time here.
+    // Most tokens do not expire, and reading the clock is the expensive part here.
     return this.#until === Number.POSITIVE_INFINITY || this.#parts.clock.now() < this.#until;
   }
 
@@ -91,7 +91,7 @@ export class Grant {
     const { revision } = this.#parts;
     const seen = revision.settled;
     const until = (await this.#look(sql)) ?? 0;
-    // A change made during the read may be missing from the data.
+    // A change made during the read may be missing from its result.
     this.setExpiry(until, seen === revision.settled ? seen : null);
     return until;
   }

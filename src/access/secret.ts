@@ -3,7 +3,7 @@ import type { RandomSource } from "../base/ids.ts";
 
 /**
  * The characters of a secret: after a prefix for its purpose come 43 random base62 characters (256 bits) and their
- * CRC-32 as 6 more, so scanners recognise secrets and typing errors are noticed.
+ * CRC-32 as 6 more characters, so scanners recognise secrets and typing errors are noticed.
  */
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 43;
@@ -31,7 +31,7 @@ export function createSecret(random: RandomSource, prefix: SecretPrefix = TOKEN_
   return prefix + text + checksum(text);
 }
 
-/** Checks only the form. Whether the secret exists is known to the store. */
+/** Checks only the form. Only the store knows whether the secret exists. */
 export function hasSecretForm(text: string, prefix: SecretPrefix = TOKEN_PREFIX): boolean {
   return text.startsWith(prefix) && BODY.test(text.slice(prefix.length));
 }

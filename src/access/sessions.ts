@@ -14,7 +14,7 @@ import type { Tokens } from "./tokens.ts";
 
 /**
  * A signed-in browser, without its secret, which only the browser's cookie contains. It belongs to the token that
- * signed in and has that token's current rights: nothing of the token is copied, and the session ends with it.
+ * signed in and has that token's current rights. Nothing of the token is copied, and the session ends with it.
  */
 export interface Session {
   readonly id: string;
@@ -50,8 +50,8 @@ export interface OpenedSession {
 
 export interface Sessions {
   /**
-   * The caller that a session's secret belongs to. Undefined if it is unknown, expired or ended, which look alike.
-   * Synchronous for a secret seen before. Counts as a use of the token.
+   * The caller that a secret belongs to. Undefined if the secret is unknown, expired or ended; these cases are not
+   * distinguished. Synchronous for a secret seen before. Counts as a use of the token.
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
   /**
@@ -69,8 +69,8 @@ export interface Sessions {
   /** Ends a session. Does nothing if it has already ended. */
   end(tx: Tx, workspaceId: number, id: string): Promise<void>;
   /**
-   * Ends a session immediately, before this is written and even if it cannot be written. The caller MUST have the end
-   * written (`end`) and lift the halt then.
+   * Ends a session immediately, before this is written and even if it cannot be written. The caller MUST then write
+   * the end (`end`) and lift the halt.
    */
   halt(id: string): Halt;
   /** Emits when open sessions may have ended. */
@@ -111,7 +111,7 @@ const SELECT = `SELECT s.id, s.token_id, t.name, a.name AS agent, t.person, s.us
 
 /** The most sessions cached, so a call costs a hash instead of a query. */
 const CACHE_LIMIT = 10_000;
-/** The most sessions per token, so a program that signs in again and again does not fill the table. */
+/** The most sessions per token, so a program that signs in repeatedly does not fill the table. */
 const PER_TOKEN = 100;
 const USER_AGENT_LENGTH = 200;
 const PURGE_LIMIT = 1_000;
@@ -135,7 +135,7 @@ export function createSessions(parts: SessionParts): Sessions {
     changed.emit();
   }
 
-  /** Reports sessions that this transaction has deleted. */
+  /** Reports the sessions that this transaction has deleted. */
   function hasEnded(tx: Tx): void {
     revision.change(tx);
     tx.onCommit(forget);
@@ -150,7 +150,7 @@ export function createSessions(parts: SessionParts): Sessions {
 
   async function load(hash: string): Promise<CachedSession | undefined> {
     const seen = revision.settled;
-    // The only query that names no workspace: the secret determines it.
+    // The only query that names no workspace, because the secret determines it.
     const row = await db.get<SessionRow>(`SELECT ${SESSION_COLUMNS} FROM sessions WHERE secret_hash = $1`, [
       Buffer.from(hash, "hex"),
     ]);

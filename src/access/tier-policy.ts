@@ -2,7 +2,7 @@ import { isGlob, matchesAny, restrictsModel } from "../base/glob.ts";
 
 /** The tiers that an agent may use, and globs of allowed and denied models. */
 export interface TierPolicy {
-  /** Null: every configured tier. */
+  /** Null means every configured tier. */
   readonly tiers: readonly number[] | null;
   readonly models: { readonly allow: readonly string[]; readonly deny: readonly string[] };
 }
@@ -18,7 +18,7 @@ export function allowsModel(policy: TierPolicy, model: string): boolean {
   return matchesAny(policy.models.allow, model) && !restrictsModel(policy.models.deny, model);
 }
 
-/** A pattern stored by an older version that is not a glob and therefore denies every model. */
+/** A pattern that an older version stored, that is not a glob and therefore denies every model. */
 export function unreadableDeny({ models }: TierPolicy): string | undefined {
   return models.deny.find((pattern) => !isGlob(pattern));
 }

@@ -73,15 +73,19 @@ export async function secretEnd(
 }
 
 export interface CallerEnd {
-  /** Milliseconds since the Unix epoch; infinite without an end. What the caller issues or rotates MUST NOT outlive it. */
+  /**
+   * Milliseconds since the Unix epoch; infinite without an end. Tokens that the caller issues or rotates MUST NOT
+   * outlive it.
+   */
   readonly until: number;
   /** The caller has a replaced secret in its grace period, or a session that may come from one. */
   readonly isReplaced: boolean;
 }
 
 /**
- * When a caller's authority over tokens ends. A session has its token's end, although it ends earlier itself. During the grace
- * period after a rotation, nothing shows which secret opened a session, so a session that ends within the period keeps its own end.
+ * When a caller's authority over tokens ends. A session counts with its token's end, although the session itself ends
+ * earlier. During the grace period after a rotation, nothing shows which secret opened a session, so a session that
+ * ends within the period keeps its own end.
  */
 export async function callerEnd(
   sql: Sql,
@@ -116,10 +120,10 @@ function secretUntil(
   return previous_hash !== null && previous_until !== null && hash.equals(previous_hash) ? previous_until : 0;
 }
 
-/** Undefined if the token's agent is archived, or the row is not as this server wrote it. */
+/** Undefined if the token's agent is archived, or this server did not write the row. */
 export function callerFrom(seals: RowSeals, row: TokenRow): Caller | undefined {
   if (!seals.fits("tokens", row)) return undefined;
-  // Agents are archived, never deleted: without its agent's row, the token would act as nobody's.
+  // Agents are archived, never deleted: without its agent's row, the token would act as no agent.
   if (row.agent_id !== null && (row.agent === null || row.agent_archived_at !== null)) return undefined;
   return {
     workspaceId: row.workspace_id,

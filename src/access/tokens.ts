@@ -53,8 +53,8 @@ export interface TokenRequest {
 
 export interface Tokens {
   /**
-   * The caller that a secret belongs to. Undefined if it is unknown, expired or revoked, which look alike.
-   * Synchronous for a secret seen before.
+   * The caller that a secret belongs to. Undefined if the secret is unknown, expired or revoked; these cases are not
+   * distinguished. Synchronous for a secret seen before.
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
   /**
@@ -323,7 +323,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
 
     async rotate(tx, workspaceId, id, graceMs) {
       const token = await get(workspaceId, id, tx);
-      // A row that someone else wrote MUST NOT become a valid token by getting a new secret.
+      // A row that somebody else wrote MUST NOT become a valid token by getting a new secret.
       if ((await tokenEnd(tx, workspaceId, id)) === undefined) throw noToken(id);
       const secret = createSecret(random);
       const until = clock.now() + graceMs;
@@ -336,7 +336,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         ),
       );
       if (!row) throw noToken(id);
-      // Someone with the old secret may have signed in with it.
+      // Somebody with the old secret may have signed in with it.
       await shortenSessions(tx, workspaceId, id, until);
       tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
       return { token, secret, rotations: row.rotations };

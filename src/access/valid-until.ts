@@ -12,9 +12,9 @@ export interface ValidUntilParts {
 }
 
 /**
- * Until when a caller's session, or the token secret it used, remains valid, in milliseconds since the Unix epoch.
- * Infinite without an end, and for the operator, who has neither. Undefined if the caller would no longer be
- * admitted. Does not count as a use.
+ * The time until which a caller's session, or the token secret that it used, remains valid, in milliseconds since the
+ * Unix epoch. Infinite without an end, and for the operator, who has neither. Undefined if the caller would no longer
+ * be admitted. Does not count as a use.
  */
 export async function validUntil(
   { sql, sessions, clock }: ValidUntilParts,

@@ -78,12 +78,12 @@ const COLUMNS =
   "id, name, status, requests_per_minute, concurrent_tasks, enforcement, credits_per_month, created_at, seal";
 
 /**
- * All workspaces, in memory, since each call needs its workspace's limits. Settings that a workspace does not have
- * come from the node's configuration.
+ * All workspaces, in memory, since each call needs its workspace's limits. Settings that a workspace lacks come from
+ * the node's configuration.
  */
 export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLimits): Promise<Workspaces> {
   const byId = new Map<number, Workspace>();
-  /** The columns of each workspace as this process has read or written them; null where the node's setting applies. */
+  /** The columns of each workspace as this process has read or written them; null if the node's setting applies. */
   const settings = new Map<number, Settings>();
   const changed = new Signal<number>();
   const settingsChanged = new Signal<number>();
@@ -127,8 +127,8 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
   }
 
   /**
-   * Writes a workspace's settings and seals them. Whatever is not changed is written as this process knows it, so a row that
-   * someone else has written is not adopted.
+   * Writes a workspace's settings and seals them. Unchanged settings are written as this process knows them, so a row
+   * that somebody else has written is not adopted.
    */
   async function write(tx: Tx, id: number, change: Partial<Settings>): Promise<Workspace> {
     const known = settings.get(id);
@@ -173,7 +173,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
   }
 
   for (const row of await db.all<WorkspaceRow>(`SELECT ${COLUMNS} FROM workspaces`)) {
-    // Someone else may have undone a stop or changed a limit. The workspace counts as stopped until a person resumes
+    // Somebody else may have undone a stop or changed a limit. The workspace counts as stopped until a person resumes
     // it.
     const status = db.seals.fits("workspaces", row) ? row.status : "stopped";
     byId.set(row.id, { ...fromRow(row), status });
@@ -199,7 +199,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     async change(tx, id, change) {
       const { status } = get(id);
       const workspace = await write(tx, id, {
-        // The effective status, which differs from the row if someone else wrote it.
+        // The effective status, which differs from the row if somebody else wrote it.
         status: byId.get(id)?.status ?? status,
         ...(change.requestsPerMinute === undefined ? {} : { requests_per_minute: change.requestsPerMinute }),
         ...(change.concurrentTasks === undefined ? {} : { concurrent_tasks: change.concurrentTasks }),

@@ -1,7 +1,7 @@
 const FIRST_BLOCK = 4 * 1024;
 const LARGEST_BLOCK = 256 * 1024;
 
-/** Collects bytes in blocks. Keeping one-byte parts separately would take hundreds of times their size. */
+/** Collects bytes in blocks. Keeping one-byte parts separately would take hundreds of times as much memory. */
 export class ByteBlocks {
   readonly #reserve: (bytes: number) => void;
   #blocks: Uint8Array[] = [];

@@ -3,14 +3,14 @@ import { EventMeter } from "./event-stream.ts";
 import type { Arrival, Inflow } from "./inflow.ts";
 import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
 
-/** One body's share of a room. */
+/** One body's share of a common limit. */
 export interface BodyShare {
   add(bytes: number): void;
-  /** MUST be called when the body has ended, in whatever way. May be called again. */
+  /** MUST be called when the body has ended in any way. Can be called repeatedly. */
   leave(): void;
 }
 
-/** A bound that several bodies share. */
+/** A limit that several bodies share. */
 export interface BodyRoom {
   /** @param fail ends the body with an error, at any time */
   enter(fail: (error: Error) => void): BodyShare;
@@ -22,7 +22,7 @@ export interface BodyLimits {
   readonly bytes: number;
   /** The most bytes of all events of an event stream together. Default: any number. */
   readonly streamBytes?: number | undefined;
-  /** The room that event streams share. Default: each has its own limits only. */
+  /** The limit that event streams share. By default, each has only its own limits. */
   readonly room?: BodyRoom | undefined;
   readonly tooLarge: () => Error;
   /** Limits of the JSON in a body or in each event. Default: MAX_NESTING and MAX_MEMBERS. */
@@ -99,7 +99,7 @@ function checkFrames({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyL
   };
 }
 
-/** Checks the JSON both as one text and as event data, since some readers look for events whatever the type is. */
+/** Checks the JSON both as one text and as event data, since some readers look for events regardless of the type. */
 function checkWhole({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
   const whole = new JsonMeter(json);
   const events = new EventMeter(json);

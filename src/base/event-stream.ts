@@ -12,9 +12,9 @@ export interface EventMeasure {
   readonly bytes: number;
   /** The first limit that an event's JSON exceeds. */
   readonly excess: JsonExcess | null;
-  /** Lines that end there. */
+  /** Lines that end in the measured bytes. */
   readonly lines: number;
-  /** Events that end there, and are more than a blank line. */
+  /** Events that end in the measured bytes and contain more than a blank line. */
   readonly events: number;
 }
 

@@ -4,8 +4,8 @@ export type Glob = (text: string) => boolean;
 /**
  * The characters of a pattern: `*` matches any run of characters (even none, and `/`), `?` exactly one, and any other
  * character itself. Brackets, braces, a leading `!`, spaces and commas have a meaning in other glob dialects or in
- * lists, but not here. A pattern with one of them is refused: taken literally, it would silently match nothing. Use
- * `?` to match such a character in a name.
+ * lists, but not here. A pattern that contains one of them is refused, because it would silently match nothing if
+ * taken literally. Use `?` to match such a character in a name.
  */
 const GLOB = "^[A-Za-z0-9_.:/@+*?-]+$";
 /** The 422 message for a pattern that is not a glob. */
@@ -34,7 +34,7 @@ export function matchesAny(patterns: readonly string[], text: string): boolean {
  *
  * - case is ignored;
  * - a pattern without `/` is also compared to the model's own name: `gpt-*` matches `openai/gpt-5`;
- * - a pattern that is not a glob, as older versions stored them, matches every name.
+ * - a pattern that is not a glob (older versions stored such patterns) matches every name.
  */
 export function restrictsModel(patterns: readonly string[], model: string): boolean {
   return patterns.length > 0 && restricts(patterns, model, "/");
@@ -60,8 +60,9 @@ function restricts(patterns: readonly string[], name: string, separator: string)
 }
 
 /**
- * Whether every text that `inner` matches is also matched by one of `outer`. Sufficient but not necessary: a `*` in
- * `inner` counts as a character that only a `*` in `outer` covers, and a `?` as one that a `?` covers too.
+ * Whether every text that `inner` matches is also matched by one of `outer`. The check is sufficient but not
+ * necessary: a `*` in `inner` counts as a character that only a `*` in `outer` covers, and a `?` as one that a `?`
+ * covers too.
  */
 export function covers(outer: readonly string[], inner: string): boolean {
   return matchesAny(outer, inner);
@@ -116,7 +117,7 @@ function fits(part: string, text: string, at: number): boolean {
   for (let index = 0; index < part.length; index++) {
     const wanted = part[index];
     const found = text[at + index];
-    // A star in the text belongs to another pattern (`covers`) and stands for any number of characters.
+    // A star in the text comes from another pattern (`covers`) and represents any number of characters.
     if (found === undefined || (wanted === "?" ? found === "*" : found !== wanted)) return false;
   }
   return true;

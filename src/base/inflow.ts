@@ -2,8 +2,8 @@ import type { Clock } from "./clock.ts";
 import { RoundRobin, type WaitingItem } from "./round-robin.ts";
 
 /**
- * How much processing something from outside takes, counted in bytes: handling a message takes as long as measuring
- * 16 KiB, a line without one as long as 256 bytes.
+ * The cost of processing data from outside, in bytes: handling a message takes as long as measuring 16 KiB, and a
+ * line without a message as long as 256 bytes.
  */
 export interface Arrival {
   readonly bytes: number;
@@ -14,11 +14,13 @@ export interface Arrival {
 const PER_LINE = 256;
 const PER_MESSAGE = 16 * 1024;
 
-/** What is processed in one turn of the event loop, whoever sent it: 32 messages, which take about a millisecond. */
+/**
+ * The amount processed in one turn of the event loop, whoever sent it: 32 messages, which take about a millisecond.
+ */
 const PER_TURN = 32 * PER_MESSAGE;
-/** What one source may send at once: 20,000 messages. */
+/** The amount that one source may send at once: 20,000 messages. */
 const BURST = 20_000 * PER_MESSAGE;
-/** What one source may send in the long run: 1,000 messages or 16 MB per second. */
+/** The amount that one source may send in the long run: 1,000 messages or 16 MB per second. */
 const PER_SECOND = 1_000 * PER_MESSAGE;
 
 interface WaitingPart extends WaitingItem {
@@ -32,12 +34,12 @@ interface WaitingPart extends WaitingItem {
  * turns, and so do the streams of each workspace.
  */
 export class LoopTurns {
-  /** A stream waits with one part at a time, so a workspace's parts in order are its streams by turns. */
+  /** A stream waits with one part at a time, so a workspace's parts, taken in order, give its streams their turns. */
   readonly #waiting = new RoundRobin<WaitingPart>();
   #left = PER_TURN;
   #isCounting = false;
 
-  /** Takes a part of this turn, or of a later one. @returns undefined if there is no wait */
+  /** Takes a share of this turn, or of a later one. @returns undefined if there is no wait */
   take(workspaceId: number, weight: number): Promise<void> | undefined {
     this.#count();
     if (this.#left > 0 && this.#waiting.size === 0) {
@@ -50,10 +52,10 @@ export class LoopTurns {
   #count(): void {
     if (this.#isCounting) return;
     this.#isCounting = true;
-    // Runs after the sockets of this turn were read.
+    // Runs after the sockets of this turn have been read.
     setImmediate(() => {
       this.#isCounting = false;
-      // What was larger than its turn does not delay others: it has taken that time already.
+      // A part that exceeded its turn does not delay others: it has already taken that time.
       this.#left = PER_TURN;
       for (let next = this.#waiting.take(); next; next = this.#waiting.take()) {
         this.#left -= next.weight;
@@ -72,21 +74,22 @@ function weightOf({ bytes, lines = 0, messages = 0 }: Arrival): number {
 }
 
 /**
- * Takes a part of one of the event loop's turns, which everything that arrives from outside shares. MUST be awaited
- * before the next part is read. @returns undefined if there is no wait
+ * Takes a share of one of the event loop's turns, which all incoming data shares. MUST be awaited before the next
+ * part is read.
+ * @returns undefined if there is no wait
  */
 export function takeTurn(workspaceId: number, arrival: Arrival): Promise<void> | undefined {
   return turns.take(workspaceId, weightOf(arrival));
 }
 
 /**
- * Paces what one source sends: a connector, or a model's answer. Beyond its rate, the source is read more slowly, so that
- * it has to wait when it writes.
+ * Paces the data from one source: a connector, or a model's answer. Beyond its rate, the source is read more slowly,
+ * so it has to wait when it writes.
  */
 export class Inflow {
   readonly #clock: Clock;
   readonly #workspaceId: number;
-  /** What may arrive at once. Negative after more has arrived. */
+  /** The amount that may arrive at once. Negative after more has arrived. */
   #left = BURST;
   #since: number;
 
@@ -96,7 +99,7 @@ export class Inflow {
     this.#since = clock.monotonic();
   }
 
-  /** MUST be awaited before what has arrived is processed. @returns undefined if there is no wait */
+  /** MUST be awaited before the data that has arrived is processed. @returns undefined if there is no wait */
   take(arrival: Arrival): Promise<void> | undefined {
     const weight = weightOf(arrival);
     const now = this.#clock.monotonic();
@@ -107,7 +110,7 @@ export class Inflow {
       : this.#later(weight, (-this.#left / PER_SECOND) * 1_000);
   }
 
-  /** A message was an answer that was asked for, so it does not count: the rate limits what comes unasked. */
+  /** The message was a requested answer, so it does not count: the rate limits unrequested messages. */
   refund(): void {
     this.#left = Math.min(BURST, this.#left + PER_MESSAGE);
   }

@@ -11,7 +11,7 @@ export const MAX_NESTING = 100;
 /**
  * The most members in JSON from outside: items of all arrays and properties of all objects. An empty array or object
  * counts as one more, and a property whose name may be an integer as four. An upstream's answer with this many
- * members takes about 0.15 s on its way to the client in the worst shape.
+ * members takes at worst about 0.15 s on its way to the client.
  */
 export const MAX_MEMBERS = 50_000;
 
@@ -120,7 +120,7 @@ function endOfQuoted(text: string, start: number): number {
 
 /**
  * Measures UTF-8 JSON that arrives in parts of any size. Counts are exact for valid JSON. For anything else, they are
- * at least what a parser has seen by the time it finds the error.
+ * at least as high as what a parser has seen by the time it finds the error.
  */
 export class JsonMeter {
   readonly #levels: number;

@@ -21,7 +21,7 @@ export function prctl(option: number, value: bigint): boolean {
       library.close();
       return result === 0;
     } catch {
-      // Try the other C library's name. Without either, the result is false.
+      // Try the C library's other name. Without either, the result is false.
     }
   }
   return false;

@@ -1,4 +1,4 @@
-/** Something that waits for its workspace's turn. */
+/** An item that waits for its workspace's turn. */
 export interface WaitingItem {
   readonly workspaceId: number;
 }

@@ -1,6 +1,6 @@
 /**
- * The options of a request whose answer comes uncompressed. Bun decompresses brotli ahead of whoever reads it, without
- * a limit: 9 KB took 6 GB. Limits on a body's bytes would count too late.
+ * The request options for an uncompressed answer. Bun decompresses brotli ahead of its reader without a limit: 9 KB
+ * took 6 GB. Limits on a body's bytes would apply too late.
  */
 export function uncompressed(headers?: ConstructorParameters<typeof Headers>[0]): {
   readonly headers: Headers;
@@ -20,5 +20,8 @@ export function requireUncompressed(response: Response): Response {
   if (encoding === "" || encoding === "identity") return response;
   // The body is not needed, so an error of its connection does not matter.
   response.body?.cancel().catch(() => {});
-  throw Object.assign(new Error("The answer is compressed, which was not asked for."), { code: COMPRESSED });
+  throw Object.assign(
+    new Error("The answer is compressed, although the request asked for an uncompressed one."),
+    { code: COMPRESSED },
+  );
 }

@@ -19,7 +19,7 @@ export interface CatalogueTool {
   readonly isAuthorised: boolean;
   /** The tool changes data in Gatehouse. An aborted call is awaited, so that the recorded outcome is what it did. */
   readonly isWaitedFor: boolean;
-  /** What is wrong with the arguments; empty if they are valid. */
+  /** The errors in the arguments; empty if they are valid. */
   validate(input: JsonObject): readonly FieldError[];
   /** `input` is valid. @throws ToolError (or its subclass ConnectorError) with a message for the caller */
   call(actor: ToolActor, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;

@@ -38,7 +38,7 @@ export interface PersistedConnector extends Connector {
   readonly kind: "mcp" | "openapi";
 }
 
-/** A connector with all that the store keeps. */
+/** A connector with everything the store keeps about it. */
 export interface StoredConnector extends PersistedConnector {
   /** The tools from the last listing. */
   readonly tools: readonly KeptTool[];

@@ -321,7 +321,7 @@ export class Connectors {
       });
       this.#unwritten.delete(live);
     } catch (error) {
-      // The next refresh tries again. Until a restart, the new tools are used all the same.
+      // The next refresh tries again. Until a restart, the new tools are used anyway.
       log.warn("a connector's tools cannot be stored", { connector: name, error });
     }
   }

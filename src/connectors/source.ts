@@ -56,7 +56,7 @@ export interface ToolProgress {
 }
 
 export interface SourceCall {
-  /** Aborts when the caller gives up; the upstream is notified. */
+  /** Aborts when the caller abandons the call; the upstream is notified. */
   readonly signal: AbortSignal;
   readonly callId: string;
   /** The Gatehouses that the call had passed before it came here. */
@@ -86,7 +86,7 @@ export interface ToolSource {
  * - `nested_too_deep`: the answer's JSON is nested too deeply
  * - `refused`: the upstream refused (a status, a JSON-RPC error)
  * - `forbidden_address`: connectors may not reach the address
- * - `cancelled`: the caller gave up
+ * - `cancelled`: the caller abandoned the call
  */
 export type ConnectorFault =
   | "unreachable"
@@ -106,8 +106,8 @@ export type ConnectorFault =
 export class ConnectorError extends ToolError {
   readonly fault: ConnectorFault;
   /**
-   * What the connector's program wrote to standard error before it failed, masked. A program can spell a secret in a
-   * way that no mask finds: MUST be shown only to callers who may add such connectors.
+   * What the connector's program wrote to standard error before it failed, masked. A program can write a secret in a
+   * form that no mask finds, so this MUST be shown only to callers who may add such connectors.
    */
   readonly output: string | undefined;
 

@@ -4,19 +4,19 @@ import type { FeedEvent, WorkspaceUsage } from "./events.ts";
 import { type FeedReader, FeedText } from "./reader.ts";
 import type { FeedRights } from "./rights.ts";
 
-/** How long changes are collected, so that frequent changes of the same thing are reported once. */
+/** How long changes are collected, so that frequent changes to the same object are reported once. */
 const GATHER_MS = 100;
 /** The shortest time between two reports of usage and of the ledger's size. */
 const TICK_MS = 1_000;
-/** The most collected changes. Beyond it, every reader is told to read everything again. */
+/** The most collected changes. Beyond that, every reader is told to read everything again. */
 const GATHERED_LIMIT = 2_000;
 /** Pause after the store could not be read. */
 const RETRY_MS = 1_000;
 
-/** Things whose current state is read when they are reported, so only committed state is. */
+/** Objects whose current state is read when a change is reported, so only committed state is reported. */
 export type Topic = "task" | "approval" | "agent" | "connector" | "workspace";
 
-/** Reads the events for things by key, in this order; missing things are left out. */
+/** Reads the events for objects by key, in this order; missing objects are left out. */
 export type FeedLookup = (
   workspaceId: number,
   keys: readonly string[],
@@ -125,7 +125,7 @@ export class Channel {
   }
 
   #tick(): void {
-    // Tokens, sessions and rotated secrets also expire, which nothing announces.
+    // Tokens, sessions and rotated secrets also expire without an announcement.
     for (const reader of [...this.#readers]) reader.closeIfOver();
     if (this.isEmpty) return;
     this.#isUsageDue = true;
@@ -214,7 +214,7 @@ export class Channel {
   async #usage(agent: FeedRights["agent"]): Promise<FeedEvent> {
     const { usage, approvalsPending } = this.#parts;
     const whose = agent?.id ?? 0;
-    // If an approval changes while they are counted, the count goes to the discarded map.
+    // If an approval changes during the count, the result goes to the discarded map.
     const counted = this.#pending;
     const pending = counted.get(whose) ?? (await approvalsPending(this.#workspaceId, agent));
     counted.set(whose, pending);

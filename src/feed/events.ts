@@ -23,7 +23,7 @@ export interface TaskChange {
 export interface WorkspaceUsage {
   readonly tasks_running: number;
   readonly tasks_queued: number;
-  /** Of the workspace's limit, which all callers share. */
+  /** The remainder of the workspace's limit, which all callers share. */
   readonly requests_left: number;
   readonly requests_per_minute: number;
   /** Only with `approvals:write`. */
@@ -32,12 +32,12 @@ export interface WorkspaceUsage {
 
 /**
  * The events of a workspace's feed and their data: ids, names, numbers and states, never user texts. Each is the
- * current state of one thing, so a later event about it replaces an earlier one.
+ * current state of one object, so a later event about it replaces an earlier one.
  */
 export interface FeedEvents {
-  /** Always first: from here on nothing is missed, so lists can be read now. */
+  /** Always first. Nothing is missed after it, so lists can be read now. */
   readonly "feed.open": Record<string, never>;
-  /** So much has changed, or the caller's rights have, that everything must be read again. */
+  /** So many changes have happened, or the caller's rights have changed, that everything must be read again. */
   readonly "feed.reset": Record<string, never>;
   readonly "task.changed": TaskChange;
   readonly "approval.changed": {
@@ -107,14 +107,14 @@ export const FEED_SCOPES: Readonly<Record<FeedEventName, NamedScope | null>> = {
 
 interface FeedMessage<Name extends FeedEventName> {
   readonly name: Name;
-  /** Identifies the thing: a later event with the same name and key replaces this one. */
+  /** Identifies the object: a later event with the same name and key replaces this one. */
   readonly key: string;
   readonly data: FeedEvents[Name];
   /** Additional data for callers with this scope. */
   readonly more?: { readonly scope: NamedScope; readonly data: Partial<FeedEvents[Name]> };
   /**
-   * The agent that it concerns, by id or name: tokens of other agents do not get it. Null: no agent's, so no agent
-   * token gets it. Undefined: everybody gets it.
+   * The agent that it concerns, by id or name: tokens of other agents do not get it. Null: it concerns no agent, so
+   * no agent token gets it. Undefined: everybody gets it.
    */
   readonly agent?: number | string | null;
   /** A document's scope: callers that cannot see it do not get the event. */

@@ -17,12 +17,12 @@ export class FeedHub {
     this.#parts = parts;
   }
 
-  /** Reports an event as it is. */
+  /** Reports an event unchanged. */
   publish(workspaceId: number, event: FeedEvent): void {
     this.#channels.get(workspaceId)?.publish(event);
   }
 
-  /** Reports that a thing has changed. Its state is read later. */
+  /** Reports that an object has changed. Its state is read later. */
   touch(workspaceId: number, topic: Topic, key: string): void {
     this.#channels.get(workspaceId)?.touch(topic, key);
   }

@@ -1,5 +1,5 @@
 /**
- * The most keys that may wait for one reader. Beyond it, reading all lists again is cheaper than that many updates.
+ * The most keys that may wait for one reader. Beyond that, reading all lists again is cheaper than so many updates.
  */
 const WAITING_LIMIT = 2_000;
 
@@ -12,9 +12,8 @@ export interface QueueBatch {
 }
 
 /**
- * Updates waiting for one reader: the latest text of each key. Bounded, however slow the reader is. Applying
- * everything taken, by key, gives the latest text of each key, or starts with a mark after which the reader reads
- * everything again.
+ * Updates waiting for one reader: the latest text of each key. Bounded, however slow the reader is. A reader that
+ * applies all updates by key has the latest text of each key, unless it is told to read everything again.
  */
 export class ConflatingQueue {
   readonly #limit: number;

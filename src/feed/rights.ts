@@ -3,7 +3,7 @@ import { type Caller, tokenIdOf } from "../access/caller.ts";
 import { type Boundary, EVERYTHING, simplify } from "../access/memory-scope.ts";
 import type { Tokens } from "../access/tokens.ts";
 
-/** What a caller may see of its workspace. */
+/** The parts of its workspace that a caller may see. */
 export interface FeedRights {
   readonly scopes: readonly string[];
   /** The agent that it acts as. */

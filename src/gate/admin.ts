@@ -28,11 +28,11 @@ export interface AdminParts {
 }
 
 /**
- * Makes sure that someone can sign in. A configured secret becomes an admin token of `default`, once: if revoked or
- * replaced by rotation, it never comes back. Without a configured secret, the first start creates a token, unless an
- * admin token has ever been created. It hands over the secret just before storing it, so a process that dies in
- * between leaves nobody locked out.
- * @returns the token whose secret was handed over; null if none was
+ * Makes sure that somebody can sign in. A configured secret becomes an admin token of `default` once; if it is
+ * revoked or replaced by rotation, it never comes back. Without a configured secret, the first start creates a token,
+ * unless an admin token has ever been created. The secret is handed over just before it is stored, so nobody is
+ * locked out if the process dies in between.
+ * @returns the token whose secret was handed over; null if there was none
  * @throws OperatorError if the configured secret does not have the form of a secret
  */
 export async function ensureAdmin(
@@ -100,8 +100,8 @@ export async function ensureAdmin(
 }
 
 /**
- * Identifies a configured secret in the ledger, which shows that it was installed whatever is done to the rows.
- * Hashed once more, so that the ledger does not contain the hash by which callers are found.
+ * Identifies a configured secret in the ledger, which shows that the secret was installed, whatever is done to the
+ * rows. Hashed once more, so that the ledger does not contain the hash by which callers are found.
  */
 function configuredId(secret: string): string {
   return hashSecretHex(`${CONFIGURED_DOMAIN}${hashSecretHex(secret)}`);

@@ -15,7 +15,7 @@ export interface PendingStop {
 /**
  * Records a stop and ends the affected work at the same time, so neither waits for the disk.
  * @throws whatever `write` throws, or Problem 503 `ledger_unavailable` if too many decisions wait to be recorded. The
- *   halt is lifted then, unless the stop is in effect all the same
+ *   halt is then lifted, unless the stop is in effect anyway
  */
 export async function applyStop(call: Call, { decision, halt, write, endWork }: PendingStop): Promise<void> {
   const recorded = call.commitDecision(decision, async (tx) => {

@@ -17,7 +17,8 @@ export interface ToolPrice {
 }
 
 /**
- * Whose budgets a call is charged to: an agent's daily and its workspace's monthly budget, or only the monthly one.
+ * The budgets that a call is charged to: an agent's daily and its workspace's monthly budget, or only the monthly
+ * one.
  */
 export interface Spender {
   readonly workspaceId: number;
@@ -28,7 +29,7 @@ export interface Spender {
 /** A call that is about to be made. */
 export interface Claim {
   readonly spender: Spender;
-  /** The owner of the reservation. For a task its id, since a task makes one call at a time. */
+  /** The owner of the reservation. For a task, this is its id, since a task makes one call at a time. */
   readonly owner: string;
   /**
    * The expected cost of the call in micro-credits; 0 if it is free. Only called if there is a budget to reserve
@@ -50,7 +51,7 @@ export type ReserveCredits = (tx: Tx, claim: Claim) => Promise<number>;
 export interface BudgetCrossing {
   readonly workspaceId: number;
   readonly budget: "agent_day" | "workspace_month";
-  /** The name of the agent for a daily budget. */
+  /** The agent's name, for a daily budget. */
   readonly agent: string | null;
   readonly percent: 80 | 100;
   /** Micro-credits, including the last charge. 0 if the budget is 0, which counts as all spent. */
@@ -64,7 +65,7 @@ export interface BudgetParts {
   readonly clock: Clock;
   /** The first entry that matches a tool's name applies. A tool without a match is free. */
   readonly toolPrices: readonly ToolPrice[];
-  /** Records a crossing in the transaction that causes it. */
+  /** Records a crossing, in the transaction that causes it. */
   recordCrossing(tx: Tx, crossing: BudgetCrossing): Promise<void>;
 }
 
@@ -88,8 +89,8 @@ class BudgetUnavailable extends Error {
 /**
  * Credit budgets of agents (per day) and workspaces (per month), in UTC. The expected cost of in-flight calls is
  * reserved in memory. A call that finds everything reserved waits until another one is settled, and tries again. So
- * no call is refused before its budget is spent. Together, calls overspend at most by what each costs above its
- * estimate, plus the cost of the last one.
+ * no call is refused before its budget is spent. Together, calls overspend at most by the amount by which each
+ * exceeds its estimate, plus the cost of the last one.
  *
  * A reservation belongs to a budget, not to one of its days: a call in flight at midnight is charged to the day on
  * which it ends.
@@ -134,7 +135,7 @@ export class Budgets {
       const left = await this.#left(tx, claim.spender);
       const expected = left.length === 0 ? 0 : claim.expected();
       if (expected === 0) return 0;
-      // A call that has waited its turn in one queue need not wait behind another one too.
+      // A call that has waited its turn in one queue need not queue again in another.
       const isNew = line.place === null;
       for (const { budget, micros } of left) {
         const isFree = this.#reservations.reserved(budget) < micros;

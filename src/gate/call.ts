@@ -9,7 +9,7 @@ import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
 import { requireRights } from "./rights.ts";
 import type { DecisionFields, LateRecords } from "./unwritten-decisions.ts";
 
-/** What a call is about, for its ledger entry. */
+/** The subject of a call, for its ledger entry. */
 export interface CallSubject {
   readonly action?: string;
   readonly agent?: string;
@@ -38,7 +38,7 @@ export interface PersonDecision {
   putOff(): void;
 }
 
-/** A call in progress: its caller, and how it writes. The only part of the gate that handlers see. */
+/** A call in progress: its caller, and its ways to write. Handlers see no other part of the gate. */
 export class Call {
   readonly caller: Caller;
   readonly requestId: string;
@@ -86,8 +86,8 @@ export class Call {
   }
 
   /**
-   * The same call in another workspace, with an entry of its own there. For decisions of the node's operator that
-   * cover several workspaces.
+   * The same call in another workspace, with its own entry there. For decisions of the node's operator that cover
+   * several workspaces.
    */
   elsewhere(workspace: { readonly id: number; readonly name: string }): Call {
     const caller = { ...this.caller, workspaceId: workspace.id, workspace: workspace.name };
@@ -95,7 +95,7 @@ export class Call {
     return new Call({ caller, requestId, channel, action: this.#action }, this.#db, this.#ledger, this.#late);
   }
 
-  /** The same call once more, with the same subject and an entry of its own: the next attempt to carry it out. */
+  /** The same call once more, with the same subject and its own entry: the next attempt to carry it out. */
   again(): Call {
     const { caller, requestId, channel, via } = this;
     const from = { caller, requestId, channel, via, action: this.#action };
@@ -105,8 +105,8 @@ export class Call {
   }
 
   /**
-   * Counts the call against its workspace's request limit. For an operation of which only the request's body says
-   * whether it counts (`counted: "later"`).
+   * Counts the call against its workspace's request limit. For an operation whose request body determines whether it
+   * counts (`counted: "later"`).
    * @throws Problem 429 `rate_limited`
    */
   async count(): Promise<void> {
@@ -130,7 +130,7 @@ export class Call {
 
   /**
    * Names the person behind a decision, which becomes this call's entry. The decision is final from here on, provided
-   * that nothing is awaited before it takes effect: the end of the token afterwards does not undo it.
+   * that nothing is awaited before it takes effect: the end of the token later does not undo it.
    * @throws Problem 401 `invalid_token`
    */
   async decide(decision: string, clock: Clock): Promise<PersonDecision> {
@@ -182,8 +182,8 @@ export class Call {
 
   /**
    * Carries out a decision and records it as this call's entry, in one transaction. The caller's rights are not
-   * checked again: they counted when the decision was made, and what is already in effect is recorded. If the store
-   * cannot be written, both are kept in memory and written later: see `isPutOff`.
+   * checked again: they counted when the decision was made, and a decision already in effect is recorded. If the
+   * store cannot be written, both are kept in memory and written later: see `isPutOff`.
    * @throws Problem 503 `ledger_unavailable` if too many decisions are already waiting
    */
   async commitDecision(decision: PersonDecision, work: (tx: Tx) => Promise<void>): Promise<void> {
@@ -203,7 +203,7 @@ export class Call {
   }
 
   /**
-   * Writes the decisions that wait. For a call that may undo one of them and so MUST follow it.
+   * Writes the pending decisions. For a call that may undo one of them and so MUST follow it.
    * @throws StoreUnavailable
    */
   async commitEarlierDecisions(): Promise<void> {
@@ -213,7 +213,7 @@ export class Call {
   /**
    * Runs the call's writes and records it, in one transaction. If `work` does not call `record` itself, the entry
    * follows its writes.
-   * @throws Problem 401 `invalid_token` if the caller's rights have ended; nothing is written then
+   * @throws Problem 401 `invalid_token` if the caller's rights have ended; in that case nothing is written
    */
   async commit<T>(work: (tx: Tx, record: RecordEntry) => Promise<T>): Promise<T> {
     let seq: number | null = null;
@@ -287,8 +287,8 @@ export class Call {
 }
 
 /**
- * What a client sends stays in the ledger for ever, so only valid agent names are recorded, and no secret sent in
- * place of one.
+ * Everything that a client sends stays in the ledger for ever, so only valid agent names are recorded, and no secret
+ * sent in place of one.
  */
 function agentOf(name: string | undefined): string | undefined {
   return name !== undefined && isAgentName(name) && redact(name) === name ? name : undefined;

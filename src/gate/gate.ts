@@ -230,7 +230,7 @@ export function createGate(parts: GateDependencies): Gate {
   }
 
   /**
-   * Refused calls get no entry of their own, or a flood would fill the disk: the `limit.exceeded` entry of the minute
+   * Refused calls get no entries of their own, or a flood would fill the disk: the minute's `limit.exceeded` entry
    * covers them. Never throws.
    */
   async function overLimit(
@@ -277,7 +277,7 @@ export function createGate(parts: GateDependencies): Gate {
       let { ledgerSeq } = call;
       if (!problem.isRecorded) return { ok: false, problem, ledgerSeq, limit };
       try {
-        // A changed ledger can still be appended to, so the call that could not be answered is recorded.
+        // A changed ledger can still be appended to, so a call that could not be answered is recorded.
         const isWritable = problem.code !== "ledger_unavailable" || error instanceof LedgerChanged;
         if (ledgerSeq === null && isWritable) {
           if (operation.counted !== true && limit === null && isLimited(origin)) {

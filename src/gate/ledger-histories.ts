@@ -52,13 +52,13 @@ export class LedgerHistories {
     return this.of(workspaceId).isOutdated({ id, rotations: Number(rotations) });
   }
 
-  /** Stores what was recorded lately, so that the next start has less to read. Called regularly. */
+  /** Stores recent history, so that the next start has less to read. Called regularly. */
   async keepHouse(): Promise<void> {
     for (const history of this.#histories.values()) {
       try {
         await history.keep();
       } catch (error) {
-        // The lists report where the ledger was changed.
+        // Lists report where the ledger was changed.
         if (!(error instanceof LedgerChanged)) throw error;
       }
     }

@@ -18,10 +18,10 @@ const STORE_AFTER = 4_096;
 /** Entries that take more than a second to read. */
 const LONG = 250_000;
 const MEANT = /"action":"(?:token\.|task\.dispatch"|tool\.call|model\.call|model\.count")/;
-/** What callers make outside of tasks: an intent, and an outcome that a dead process leaves open. */
+/** Calls that callers make outside of tasks: an intent, and an outcome that is missing if the process died. */
 const CALLS: ReadonlySet<string | undefined> = new Set(["tool.call", "model.call", "model.count"]);
 
-/** What an entry says, as it is stored or as it was appended. */
+/** The contents of an entry, as stored or as appended. */
 type HistoryEntry = {
   readonly [Field in "phase" | "action" | "outcome" | "actor" | "task" | "ref" | "detail"]?:
     | ParsedEntry[Field]
@@ -29,12 +29,12 @@ type HistoryEntry = {
 };
 
 /**
- * What the ledger of a workspace records that a start must know in full, because someone may have changed the rows that
- * say it: tokens that ended, admin secrets that were configured, and tasks and calls that have not ended. All of it comes from
- * entries that were compared with the signed tree, or from this process's own commits.
+ * Facts in a workspace's ledger that a start must know completely, because somebody may have changed the rows that
+ * state them: tokens that have ended, admin secrets that were configured, and tasks and calls that have not ended.
+ * All of it comes from entries that were compared with the signed tree, or from this process's own commits.
  *
- * So that a start need not read every entry, the history is stored with the entry that it reaches. Someone can delete
- * that note, or restore an older one: the start then reads more entries, and finds the same.
+ * The history is stored together with the entry that it reaches, so a start need not read every entry. Somebody can
+ * delete that note or restore an older one: the start then reads more entries, and reaches the same result.
  */
 export class LedgerHistory {
   readonly #parts: LedgerHistoryParts;
@@ -123,7 +123,7 @@ export class LedgerHistory {
       return;
     }
     if (CALLS.has(action)) {
-      // A task's calls are found with the task.
+      // A task's calls are found through the task.
       if (phase === "intent" && task === undefined) this.#openCalls.add(seq);
       else if (phase === "outcome" && ref !== undefined) this.#openCalls.delete(ref);
       return;
@@ -154,7 +154,7 @@ export class LedgerHistory {
     await this.#store(await EvidenceReader.open(db, this.#workspaceId, committed));
   }
 
-  /** A long history is stored less often, so that it costs each entry at most some 40 bytes. */
+  /** A long history is stored less often, so that it costs each entry at most about 40 bytes. */
   get #storeAfter(): number {
     return Math.max(
       STORE_AFTER,
@@ -167,7 +167,7 @@ export class LedgerHistory {
     const { size } = reader;
     if (size === 0 || (!acceptChanged && size - this.#stored < this.#storeAfter)) return;
     const leaf = Buffer.from((await reader.entry(size))?.leaf ?? []).toString("hex");
-    // May include what was committed after `size`: reading those entries again leads to the same.
+    // May include entries committed after `size`: reading those again leads to the same result.
     const history: HistoryNote = {
       ...{ size, leaf, revoked: [...this.#revoked], rotations: [...this.#rotations] },
       ...{ configured: [...this.#configured], openTasks: [...this.#openTasks] },
@@ -183,8 +183,9 @@ export class LedgerHistory {
   }
 
   /**
-   * Adopts the stored history if it belongs to this ledger. Each leaf covers all entries before it, so equal leaves mean
-   * that the ledger was the same up to there. One restored from another course of the ledger is not adopted.
+   * Adopts the stored history if it belongs to this ledger. Each leaf covers all entries before it, so equal leaves
+   * mean that the ledger was the same up to there. A note restored from a ledger that took a different course is not
+   * adopted.
    */
   async #readNote(reader: EvidenceReader): Promise<void> {
     const { db } = this.#parts;
@@ -196,7 +197,7 @@ export class LedgerHistory {
     const { size, leaf, revoked, rotations, configured, openTasks, openCalls } = JSON.parse(
       row.value,
     ) as HistoryNote;
-    // Written by a version that did not know of calls.
+    // Written by a version without calls in its notes.
     if (!openCalls) return;
     const entry = await reader.entry(size);
     if (!entry || Buffer.from(entry.leaf).toString("hex") !== leaf) return;

@@ -28,7 +28,7 @@ function createNotices(parts: OpenBudgetsParts): BudgetParts["recordCrossing"] {
     await ledger.append(tx, workspaceId, {
       phase: "single",
       action: isSpent ? "limit.exceeded" : "budget.warn",
-      // What has been spent was allowed. Each call refused from now on has its own entry.
+      // The spending so far was allowed. Each call refused from now on has its own entry.
       outcome: "allowed",
       channel: "system",
       actor: "system",

@@ -12,7 +12,7 @@ export interface SettleParts {
   readonly clock: Pick<Clock, "now">;
 }
 
-/** Whose budgets a call is charged to. Without an agent, only the workspace pays. */
+/** The budgets that a call is charged to. Without an agent, only the workspace pays. */
 export interface Payer {
   readonly workspaceId: number;
   readonly agent: Pick<Agent, "id" | "name"> | null;
@@ -25,7 +25,7 @@ export interface EndedCall {
   readonly entry: EntryDraft;
   /** Micro-credits to charge. */
   readonly credits: number;
-  /** What the statistics count. */
+  /** The fields for the statistics. */
   readonly usage: Omit<UsageRecord, "workspaceId" | "agentId" | "at" | "credits">;
 }
 

@@ -9,7 +9,9 @@ const MONTH_CHARACTERS = 7;
 /** An agent's spending today, after a charge. Micro-credits. */
 export interface DaySpent {
   readonly spent: number;
-  /** The agent's budget as this transaction sees it. Null: no budget, no agent, or the agent is archived. */
+  /**
+   * The agent's budget as this transaction sees it. Null if there is no budget or no agent, or the agent is archived.
+   */
   readonly limit: number | null;
 }
 

@@ -17,7 +17,7 @@ export type DecisionFields = Readonly<Record<string, unknown>>;
 export interface LateRecord {
   /** Writes the decision and its evidence. */
   readonly write: (tx: Tx) => Promise<void>;
-  /** What the log contains if the decision can never be written. */
+  /** The log fields if the decision can never be written. */
   readonly facts: DecisionFields;
 }
 
@@ -62,10 +62,7 @@ export class LateRecords {
     this.#retrySoon();
   }
 
-  /**
-   * Writes what waits, now.
-   * @throws StoreUnavailable if the store still cannot be written
-   */
+  /** Writes waiting decisions now. @throws StoreUnavailable if the store still cannot be written */
   async flush(): Promise<void> {
     this.#writing ??= this.#write().finally(() => {
       this.#writing = null;

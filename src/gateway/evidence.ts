@@ -19,8 +19,8 @@ export interface EvidenceOptions {
 export type Evidence = Awaited<ReturnType<typeof openEvidence>>;
 
 /**
- * Phase 2: the ledgers, and what a start reads from them; the webhook, since what it has to deliver is written with
- * the entries.
+ * Phase 2: the ledgers, and the facts that a start reads from them; the webhook, since its deliveries are written
+ * with the entries.
  * @throws OperatorError if a ledger was changed, or its key is missing
  */
 export async function openEvidence(
@@ -43,7 +43,7 @@ export async function openEvidence(
   const { instance } = ledgers.keys;
   const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
   const announcements = new Announcements(webhook, nameOf);
-  // From now on: the start itself writes entries, and signs the first checkpoint of a ledger at once.
+  // Listens from now on, because the start itself writes entries and signs the first checkpoint of a ledger at once.
   ledgers.checkpoints.published.listen(({ workspaceId, head: { size, note } }) => {
     announcements.checkpoint(workspaceId, ledgers.keys.originOf(nameOf(workspaceId)), size, note);
   });

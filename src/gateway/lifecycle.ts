@@ -45,12 +45,12 @@ export interface Gateway {
   stop(): Promise<{ readonly lostDecisions: number }>;
   /**
    * Resolves once a listening gateway has recorded that another program wrote to its database. All writes are refused
-   * from then on, since only a start compares what is stored: `stop` this gateway, and open another one.
+   * from then on, since only a start checks the stored data: `stop` this gateway and open another one.
    */
   readonly foreignWrite: Promise<void>;
 }
 
-/** What changes while the gateway runs, and other parts ask for. */
+/** State that changes while the gateway runs, and that other parts ask for. */
 export interface ServerState {
   listener: Listener | null;
   isDraining: boolean;
@@ -147,7 +147,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     await tools.stop();
     await listener?.close();
     const lostDecisions = await late.stop();
-    // Before the vault's threads end, since whatever they have open ends with them.
+    // Before the vault's threads end, since everything they have open ends with them.
     await watch.stop();
     await quoted.stop();
     await expiry.stop();

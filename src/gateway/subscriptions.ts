@@ -23,7 +23,7 @@ import type { Platform } from "./platform.ts";
 import type { Store } from "./store.ts";
 import type { Work } from "./work.ts";
 
-/** Phase 5: who is told of changes. */
+/** Phase 5: subscriptions to changes. */
 export function openSubscriptions(
   { clock, log }: Platform,
   { db }: Store,
@@ -53,7 +53,10 @@ export function openSubscriptions(
   return feed;
 }
 
-/** The parts that report changes by signals. What must be written in the transaction of a change is a hook instead. */
+/**
+ * The parts that report changes by signals. Anything that must be written in the transaction of a change is a hook
+ * instead.
+ */
 interface Sources {
   readonly workspaces: Workspaces;
   readonly notices: LimitNotices;
@@ -112,7 +115,7 @@ function subscribeMetrics(metrics: Metrics, sources: Sources): void {
   });
 }
 
-/** Posts to the webhook what may be lost in a crash. */
+/** Posts notices that may be lost in a crash to the webhook. */
 function subscribeWebhook(announcements: Announcements, { notices }: Sources): void {
   notices.announced.listen(({ workspace: { id, limits }, limit }) => {
     announcements.limitExceeded(id, limit, limits.enforcement);

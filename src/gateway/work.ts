@@ -30,7 +30,7 @@ export interface WorkOptions {
 
 export type Work = Awaited<ReturnType<typeof openWork>>;
 
-/** Phase 4: what agents use, from the bottom up: models, the vault, tools, tasks, schedules. */
+/** Phase 4: the parts that agents use, from the bottom up: models, the vault, tools, tasks, schedules. */
 export async function openWork(
   config: Config,
   { clock, random, ids, log }: Platform,

@@ -185,8 +185,8 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
 /** A streamed response, made once the call itself is recorded, with the call's headers. */
 export interface StreamReply {
   /**
-   * `expire` sets the connection's idle timeout in seconds (default 1), whatever the client has not read yet. There
-   * is none while the stream runs.
+   * `expire` sets the connection's idle timeout in seconds (default 1), even if the client has not read everything.
+   * There is no timeout while the stream runs.
    */
   stream(headers: Record<string, string>, expire: (seconds?: number) => void): Response;
   /** Called instead of `stream` if there will be no response. */

@@ -1,8 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/**
- * The program's metrics in Prometheus's text format. Labels have few values, which keeps the number of series small.
- */
+/** The program's metrics in Prometheus's text format. Labels have few values, so the number of series is small. */
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];

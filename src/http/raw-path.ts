@@ -60,7 +60,9 @@ function decoded(segment: string): string | undefined {
   }
 }
 
-/** Not with `URL`, which rejects an invalid Host header from the client. Bun's `url` then has the path as sent. */
+/**
+ * Not with `URL`, which rejects an invalid Host header from the client. Bun's `url` then contains the path as sent.
+ */
 export function pathOf(url: string): string {
   return /^(?:[^:/?#]+:\/\/[^/?#]*)?([^?#]*)/.exec(url)?.[1] ?? "";
 }

@@ -10,7 +10,7 @@ export interface Expiry {
   /** All payloads up to this entry are erased and recorded; 0 initially. */
   readonly done: number;
   /**
-   * A run that has begun to erase and whose entry is not written yet. Until then only this note accounts for missing
+   * A run that has begun to erase and whose entry is not written yet. Until then, only this note accounts for missing
    * payloads up to `upTo`. If the process dies, the next one writes the entry.
    */
   readonly run: ExpiryRun | null;
@@ -27,7 +27,7 @@ export interface ExpiryRun {
 const NOTHING: Expiry = { done: 0, run: null };
 
 /**
- * Reads the note. If its seal does not fit, it is ignored: the next run starts at the first entry and applies the
+ * Reads the note. If its seal does not match, it is ignored: the next run starts at the first entry and applies the
  * configured retention.
  */
 export async function readExpiry(
@@ -43,13 +43,13 @@ export async function readExpiry(
   return { ...(JSON.parse(row.value) as Expiry), isChanged: false };
 }
 
-/** The note as stored, whoever wrote it; undefined if there is none. */
+/** The stored note, whoever wrote it; undefined if there is none. */
 export async function storedExpiry(sql: Pick<Sql, "get">, workspaceId: number): Promise<string | undefined> {
   const row = await sql.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [keyOf(workspaceId)]);
   return row?.value;
 }
 
-/** MUST run in the transaction that erases what the note says. */
+/** MUST run in the transaction that erases the payloads named by the note. */
 export async function noteExpiry(tx: Tx, workspaceId: number, { done, run }: Expiry): Promise<void> {
   const note = { key: keyOf(workspaceId), value: JSON.stringify({ done, run }) };
   await tx.run(

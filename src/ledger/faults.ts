@@ -44,7 +44,7 @@ export class LedgerFaults {
     this.#parts = parts;
   }
 
-  /** Never throws and does not wait. */
+  /** Never throws, and does not wait. */
   report(workspaceId: number, { kind, message, seq }: LedgerFault): void {
     const { ledger, log, noticed } = this.#parts;
     const key = `${workspaceId} ${kind} ${seq ?? 0}`;

@@ -1,4 +1,4 @@
-/** The store contains something other than what the ledger's key has signed: somebody has changed the file. */
+/** The store contains data other than what the ledger's key has signed: somebody has changed the file. */
 export class LedgerChanged extends Error {
   override readonly name = "LedgerChanged";
   /** The entry at which it was found, if any. */

@@ -55,15 +55,15 @@ interface QueuedEntry {
   readonly reject: (error: unknown) => void;
 }
 
-/** The most entries that may wait for the store. Each belongs to a call that is held open. */
+/** The most entries that may wait for the store. Each belongs to an open call. */
 const WAITING_LIMIT = 20_000;
 /** Rows per statement if there are many entries. */
 const ROWS = 16;
 
 /**
  * The chains of all workspaces. This process is their only writer: it keeps their tails in memory (`heads`) and never
- * reads them from the store again. If another program has appended an entry to a chain, the store's guard refuses
- * every further entry.
+ * reads them from the store again. If another program has appended an entry to a chain, the store's guard refuses all
+ * further entries.
  *
  * Entries recorded on their own while a group waits to be written are stored in one transaction with multi-row
  * statements: 8 µs per entry instead of 17 with one transaction and one statement each (64 at a time, without

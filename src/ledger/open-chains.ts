@@ -47,7 +47,7 @@ export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
     await compareKept(parts.checkpointFile, { db, keys, heads, log, workspaces });
   const ledger = createLedger(db, clock, random, heads);
   if (state !== "signed" || keys.isReplacing) {
-    // Runs even if it adds no entry, because the commit signs the heads.
+    // Runs even if it adds no entry, because its commit signs the heads.
     await db.tx(async (tx) => {
       if (state === "first") await signFirstHeads(tx, ledger, unsigned);
       if (keys.isReplacing) await replaceLostKey(tx, { ledger, keys, workspaces });

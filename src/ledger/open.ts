@@ -57,7 +57,7 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
   return { ...chains, proofs: reporting(proofs, faults), faults, lists, rotation, checkpoints };
 }
 
-/** The same proofs, which also report a changed store when they find one. */
+/** The same proofs, but a changed store is reported when they find one. */
 function reporting(proofs: Proofs, faults: LedgerFaults): Proofs {
   async function reported<T>(workspaceId: number, proof: Promise<T>): Promise<T> {
     try {

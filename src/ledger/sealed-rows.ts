@@ -13,16 +13,16 @@ export interface SealedRowsParts {
   readonly key: Pick<SecretKey, "markSealed">;
   readonly log: Log;
   workspaces(): readonly { readonly id: number }[];
-  /** Called once for each row whose seal does not fit, for the metrics. */
+  /** Called once for each row whose seal does not match, for the metrics. */
   noticed(kind: "row_changed"): void;
 }
 
 /**
  * Records that the rows of an older data directory, or of one whose key was lost, were sealed as they were found.
- * From then on reports every row whose seal does not fit: in the log, in the metrics and in its workspace's ledger
+ * From then on reports every row whose seal does not match: in the log, in the metrics and in its workspace's ledger
  * (`store.row_changed`).
  *
- * The entry names only the row, because the actors and agents in the row may be made up.
+ * The entry names only the row, because the actors and agents in the row may be forged.
  */
 export async function openSealedRows(parts: SealedRowsParts): Promise<void> {
   const { db, ledger, log, noticed } = parts;
@@ -53,7 +53,7 @@ async function recordSealing({ db, ledger, workspaces }: SealedRowsParts): Promi
       const sealed = draft("store.seal", "succeeded");
       await ledger.append(tx, id, { ...sealed, detail: { rows, accepted } });
       for (const { table, row, workspaceId } of named) {
-        // A row of no workspace is named once.
+        // A row without a workspace is named once.
         const owner = ids.find((known) => known === workspaceId) ?? first;
         if (owner === id) await ledger.append(tx, id, { ...sealed, detail: { table, row } });
       }

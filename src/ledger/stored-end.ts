@@ -34,7 +34,7 @@ export async function unsignedEnd(db: Db, workspaceId: number): Promise<LedgerEn
   }
 }
 
-/** The end according to the tiles and the entries after the last tile. @throws OperatorError */
+/** The end of a ledger according to the tiles and the entries after the last tile. @throws OperatorError */
 export async function endOf(
   db: Db,
   workspace: NamedWorkspace,
@@ -60,8 +60,8 @@ export async function endOf(
 }
 
 /**
- * Checks the entries after the last tile, and always the last entry, because the next one takes its minimum time from
- * it.
+ * Checks the entries after the last tile, and always the last entry, because it determines the earliest time of the
+ * next one.
  */
 async function checkLastBlock(db: Db, workspace: NamedWorkspace, size: number): Promise<void> {
   const first = Math.floor((size - 1) / TILE_WIDTH) * TILE_WIDTH + 1;

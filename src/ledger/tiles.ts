@@ -14,7 +14,7 @@ const TILE_LEVELS = 8;
 
 /**
  * Creates the tiles and the index for the blocks that were completed between two sizes of a workspace's ledger. MUST
- * run in the transaction that appends the entries, after they are appended, and without skipping a block.
+ * run in the transaction that appends the entries, after they are appended, and no block may be skipped.
  * @throws StoreUnavailable if this program did not write the previous tiles or the entries
  */
 export async function completeTiles(

@@ -22,7 +22,9 @@ export interface LedgerWatchParts {
   workspaceIds(): readonly number[];
   /** Called once for each event, for the metrics. */
   noticed(kind: Disturbance["kind"] | "foreign_entry"): void;
-  /** Called after what may have been a foreign write (`Db.mustReopen`), once the ledgers that accept entries have recorded it. */
+  /**
+   * Called after a possible foreign write (`Db.mustReopen`), once the ledgers that accept entries have recorded it.
+   */
   foreignWrite(): void;
 }
 
@@ -35,7 +37,7 @@ interface PendingDisturbance {
 
 /**
  * Detects what other programs do to the store while this process has it open, and records it in the ledger of every
- * workspace: writes (`ledger.foreign_write`), and files moved, replaced or deleted (`ledger.file_moved`). Looks once
+ * workspace: writes (`ledger.foreign_write`), and files moved, replaced or deleted (`ledger.file_moved`). Checks once
  * a second; each event is recorded once. The store itself refuses all other writes from the first transaction on.
  *
  * If another program appends an entry to a ledger, nothing is ever appended after it, since the ledger's head would
@@ -62,14 +64,14 @@ export class LedgerWatch {
     this.#end = every(this.#parts.clock, LOOK_MS, () => void this.look());
   }
 
-  /** Looks a last time. What cannot be written then appears only in the log. */
+  /** Checks a last time. Anything that cannot be written then appears only in the log. */
   async stop(): Promise<void> {
     this.#end();
     await this.#looking;
     await this.look();
   }
 
-  /** Looks now, or waits for a look in progress. Never throws. */
+  /** Checks now, or waits for a check in progress. Never throws. */
   async look(): Promise<void> {
     this.#looking ??= this.#lookAndRecord().finally(() => {
       this.#looking = null;
@@ -94,7 +96,7 @@ export class LedgerWatch {
         log.warn("a change to the store will be recorded as soon as the store can be written", { error });
     }
     if (found.length > 0 && db.mustReopen) this.#parts.foreignWrite();
-    // If only the index was moved, another program may use the log with an index of its own.
+    // If only the index was moved, another program may use the log with its own index.
     if (!found.some((each) => each.kind === "file_moved" && each.file !== "index")) return;
     try {
       // Without this, a file moved without its write-ahead log would lack the latest writes.
@@ -110,12 +112,12 @@ export class LedgerWatch {
     noticed(kind);
     if (disturbance.kind === "foreign_write") {
       log.error(
-        "another program has written to the database; calls are refused until the next start, which compares what is stored",
+        "another program has written to the database; calls are refused until the next start, which checks the stored data",
         rest,
       );
     } else if (db.mustReopen) {
       log.error(
-        "a file of the store is or was not in its place, and another program may have written to the database; calls are refused until the next start, which compares what is stored",
+        "a file of the store is or was not in its place, and another program may have written to the database; calls are refused until the next start, which checks the stored data",
         rest,
       );
     } else if (disturbance.change === "returned") {

@@ -25,7 +25,7 @@ export function fullBucket(rule: BucketRule, now: number): Bucket {
   return { available: rule.capacity, at: now };
 }
 
-/** Refills for the elapsed time (none if the clock went back) and takes one token if available. */
+/** Refills for the elapsed time (not if the clock went back) and takes one token if available. */
 export function take(bucket: Bucket, rule: BucketRule, now: number): BucketResult {
   const filled = filledUp(bucket, rule, now);
   const allowed = filled >= 1;

@@ -1,6 +1,6 @@
-/** How many places there are. A place may count as more than one, by its weight. */
+/** The number of places. A place may count as more than one, by its weight. */
 export interface FairPlacesOptions {
-  /** For one holder, however many are free. */
+  /** The limit for one holder, however many places are free. */
   readonly perHolder: number;
   readonly total: number;
   /** The error for a refused place. `isOwn`: the holder has used its own places, not all of them. */
@@ -23,10 +23,12 @@ export class FairPlace<Holder> {
     this.#release = release;
   }
 
-  /** Gives the place back. Safe to call more than once. */
+  /** Releases the place. Can be called repeatedly. */
   readonly release = (): void => this.#release(this);
 
-  /** @param end ends what has the place if the place is lost. Called immediately if that has already happened */
+  /**
+   * @param end ends whatever uses the place, if the place is lost. Called immediately if that has already happened
+   */
   endsBy(end: () => void): void {
     if (this.#isLost) end();
     else this.#end = end;

@@ -42,8 +42,8 @@ export class FairSlots {
   }
 
   /**
-   * Resolves to a function that releases the slot, which MUST be called and can be called again. Resolves to null if
-   * too many calls are waiting already. Rejects with the signal's reason.
+   * Resolves to a function that releases the slot, which MUST be called and can be called repeatedly. Resolves to
+   * null if too many calls are waiting already. Rejects with the signal's reason.
    */
   async enter(workspaceId: number, signal?: AbortSignal): Promise<(() => void) | null> {
     signal?.throwIfAborted();

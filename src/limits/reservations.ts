@@ -11,7 +11,7 @@ export interface QueueTicket {
    * since its last try. One wait at a time. Rejects with the signal's reason.
    */
   turn(signal: AbortSignal): Promise<void>;
-  /** Makes the first in the queue try again for another reason. Without effect on others. */
+  /** Makes the first caller in the queue try again for another reason. Has no effect on others. */
   wake(): void;
   /** Leaves the queue. Leaving twice changes nothing. */
   leave(): void;
@@ -105,7 +105,7 @@ function firstOf(line: ReadonlySet<Waiter>): Waiter | undefined {
 }
 
 class Waiter {
-  /** Woken, and not tried since. */
+  /** Woken, and not tried again since. */
   #isDue = false;
   #resume: (() => void) | null = null;
 

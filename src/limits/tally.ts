@@ -4,8 +4,8 @@ const MINUTE_MS = 60_000;
 export type TallyNotice = { readonly kind: "first"; readonly before: number } | { readonly kind: "counted" };
 
 /**
- * Reports something once per key and minute and counts the rest, so that a flood costs memory and disk by the minute
- * rather than by the call. Keys beyond `keyLimit` in one minute share the key `overflow`.
+ * Reports an event once per key and minute and counts the rest, so a flood costs memory and disk per minute rather
+ * than per call. Keys beyond `keyLimit` in one minute share the key `overflow`.
  */
 export class MinuteTally {
   readonly #keyLimit: number;

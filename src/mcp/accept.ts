@@ -38,8 +38,8 @@ export function withAccept(request: Request, { json, stream }: AcceptedTypes): R
 }
 
 /**
- * Converts the answers of a stream to one JSON body, for a client that does not accept streams. Leaves out progress.
- * @param hold takes a place for so many bytes of the answers, until all of them are there
+ * Converts the answers in a stream to one JSON body, for a client that does not accept streams. Progress is left out.
+ * @param hold takes a place for that many bytes of the answers, until all of them have arrived
  * @throws Problem 429 `rate_limited` if a place is lost
  */
 export async function asJson(response: Response, hold: (bytes: number) => AnswerPlace): Promise<Response> {

@@ -10,12 +10,12 @@ import type { DoorAddress } from "./bridge/session.ts";
 export interface BridgeOptions {
   readonly input: Readable;
   readonly output: Writable;
-  /** The URL of the MCP endpoint, and how to send requests to it. */
+  /** The URL of the MCP endpoint, and how requests are sent to it. */
   readonly door: DoorAddress;
   readonly clock: Clock;
   /** Called with warnings for the person at the terminal. */
   readonly warn: (message: string) => void;
-  /** Aborted when the process must end: pending requests are given up. */
+  /** Aborted when the process must end: pending requests are abandoned. */
   readonly signal: AbortSignal;
 }
 

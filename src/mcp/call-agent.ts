@@ -118,7 +118,7 @@ async function follow(
     // Neither a disconnected client nor a stopping process cancels the task.
     if (signal.reason !== CANCELLED) return;
     const operation = { action: "task.cancel", scope: "tasks:write", counted: false, urgent: true } as const;
-    // Never throws. A task that has already ended is no error; anything else is recorded and logged there.
+    // Never throws. A task that has already ended is not an error; anything else is recorded and logged by the gate.
     void parts.gate.perform(operation, visit.origin, visit, async (call) => {
       call.about({ task: id });
       await parts.tasks.cancel(call, id);

@@ -77,10 +77,10 @@ function metaOf({ _meta: meta }: RpcResult): object {
   return typeof meta === "object" && meta !== null ? meta : {};
 }
 
-/** Needs no scope of its own: a caller that may make the call may also cancel it. */
+/** Needs no additional scope: a caller that may make the call may also cancel it. */
 function cancel({ gate, tasks }: McpParts, { visit }: RequestContext, id: string): void {
   const operation = { action: "task.cancel", scope: null, counted: false, urgent: true } as const;
-  // Never throws. A task that has already ended is no error; anything else is recorded and logged there.
+  // Never throws. A task that has already ended is not an error; anything else is recorded and logged by the gate.
   void gate.perform(operation, visit.origin, visit, async (call) => {
     call.about({ task: id });
     await tasks.cancel(call, id);

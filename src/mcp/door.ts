@@ -183,7 +183,7 @@ export class McpDoor {
     return answered(await this.#pass(session, asked, visit, body), visit);
   }
 
-  /** Two pending requests with the same id could not be told apart. */
+  /** Two pending requests with the same id would be indistinguishable. */
   #refuseTwice({ requests }: McpSession, body: unknown, visit: RequestVisit): McpAnswer | undefined {
     const ids = requestIdsOf(body);
     if (new Set(ids).size === ids.length && !ids.some((id) => requests.has(id))) return undefined;
@@ -219,7 +219,7 @@ export class McpDoor {
     if (!opening.ok) return refused(opening, visit.origin);
     const session = opening.value;
     const response = await this.#pass(session, asked, visit, body);
-    // It was refused, so the client does not know of the session.
+    // It was refused, so the client never learned of the session.
     if (!response.ok) this.#sessions.end(session);
     return answered(response, visit, opening.ledgerSeq);
   }

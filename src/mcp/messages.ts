@@ -63,7 +63,7 @@ export interface ClientInfo {
   readonly client: string;
 }
 
-/** What an initialize request states about its client; undefined if the body has none. */
+/** What an initialize request says about its client; undefined if the body has none. */
 export function initializeOf(body: unknown): ClientInfo | undefined {
   const hello = messagesOf(body).find((message) => field(message, "method") === "initialize");
   if (hello === undefined) return undefined;

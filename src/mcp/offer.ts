@@ -69,7 +69,7 @@ export class ToolOffers {
     const { workspaceId } = caller;
     const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;
     const known = await this.#known(workspaceId);
-    // The agent was removed after authentication, so nothing is reachable.
+    // The agent was removed after authentication, so it can reach nothing.
     if (agent === undefined) return makeOffer([], [], known.names, new Map());
     const key = JSON.stringify([agent?.id, agent?.version, caller.scopes, caller.toolsMode]);
     const kept = known.offers.get(key);

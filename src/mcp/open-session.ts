@@ -105,7 +105,7 @@ export class SessionOpener {
       this.#sessions.guard(session);
       await server.connect(by.transport);
       this.#sessions.add(session);
-      // Also called if the client disconnects or the transport ends by itself.
+      // Also called if the client disconnects or the transport closes on its own.
       server.onclose = () => this.#sessions.end(session);
       return session;
     });

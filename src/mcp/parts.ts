@@ -13,7 +13,7 @@ import type { Fixtures } from "./fixtures.ts";
 
 /** A place for one open stream. */
 export interface McpStreamPlace {
-  /** Gives the place back. Safe to call more than once. */
+  /** Releases the place. Can be called repeatedly. */
   release(): void;
   /** @param end ends the stream if its place goes to another workspace */
   endsBy(end: () => void): void;
@@ -21,7 +21,7 @@ export interface McpStreamPlace {
 
 /** A place for a long answer that its client has not read yet. */
 export interface AnswerPlace {
-  /** Gives the place back. Safe to call more than once. */
+  /** Releases the place. Can be called repeatedly. */
   release(): void;
   /** @param end ends the answer if its place goes to another one */
   endsBy(end: () => void): void;
@@ -51,6 +51,6 @@ export interface McpParts {
   readonly publicUrl: string | null;
   /** Whether only this machine can reach the server. */
   readonly isLoopback: boolean;
-  /** What the conformance suite requires; only in tests. */
+  /** What the conformance suite needs; only in tests. */
   readonly fixtures: Fixtures | null;
 }

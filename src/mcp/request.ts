@@ -20,7 +20,7 @@ export interface RequestContext {
    * it.
    */
   readonly abort: AbortController;
-  /** For sending more than the answer; null for a request that is answered immediately. */
+  /** For sending messages in addition to the answer; null for a request that is answered immediately. */
   readonly stream: RequestStream | null;
 }
 

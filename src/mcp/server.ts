@@ -68,7 +68,7 @@ export function createServer(parts: McpToolParts, told: ServerEvents): Server {
         abort.signal.throwIfAborted();
         return answer(parts, context, request.method, request.params ?? {});
       };
-      // Calls wait for upstreams and people, so they run beside each other. Their number is limited by workspace.
+      // Calls wait for upstreams and people, so they run in parallel. Their number is limited per workspace.
       return { ...(await (request.method === "tools/call" ? run() : visit.inTurn(run))) };
     } finally {
       told.ended(requestId);

@@ -40,7 +40,7 @@ export interface McpSession {
   streams: number;
   /** Requests being answered, by id. A session with such a request is not idle, however long it takes. */
   readonly requests: Map<RequestId, AbortController>;
-  /** A session that lost its stream expires sooner than one that never had any. */
+  /** A session that lost its stream expires sooner than one that never had one. */
   hadStream: boolean;
   /** Whether it has posted batches: a stream of such a session may have several answers. */
   hadBatch: boolean;

@@ -15,7 +15,7 @@ const BACKLOG_BYTES = 32 * 1024 * 1024;
 /** Bytes handed over at once. The rest of a message waits here, where it is counted. */
 const CHUNK = 64 * 1024;
 
-/** Takes a place for so many bytes. */
+/** Takes a place for that many bytes. */
 export type HoldAnswer = (bytes: number) => AnswerPlace;
 
 /** A message that the client has not read yet. */
@@ -83,7 +83,7 @@ export class SseTransport implements Transport {
     if (this.#unreadBytes >= BACKLOG_BYTES) this.#end();
   }
 
-  /** What was sent can still be read. */
+  /** Whatever was sent can still be read. */
   async close(): Promise<void> {
     if (!this.#controller || this.#isClosing) return;
     this.#isClosing = true;
@@ -96,12 +96,12 @@ export class SseTransport implements Transport {
     const place = bytes.length > CHUNK ? this.#hold(bytes.length) : null;
     this.#unread.push({ rest: bytes, place });
     this.#unreadBytes += bytes.length;
-    // The memory went to another answer: a stream with a gap would be misread.
+    // The memory was given to another answer: a stream with a gap would be misread.
     place?.endsBy(() => this.#end());
     this.#handOver();
   }
 
-  /** Hands over as much as the stream takes. */
+  /** Hands over as much as the stream accepts. */
   #handOver(): void {
     for (
       let [first] = this.#unread;
@@ -117,7 +117,7 @@ export class SseTransport implements Transport {
     if (this.#isClosing && this.#unread.length === 0) this.#end();
   }
 
-  /** Ends the stream, without what was not read. */
+  /** Ends the stream, dropping whatever was not read. */
   #end(): void {
     const controller = this.#controller;
     if (!controller) return;

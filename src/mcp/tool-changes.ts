@@ -24,7 +24,7 @@ export class ToolChanges {
     this.#parts = parts;
   }
 
-  /** Notes a change in a workspace. Which sessions it affects is determined a little later. */
+  /** Notes a change in a workspace. The sessions it affects are determined a little later. */
   note(workspaceId: number): void {
     this.#due.add(workspaceId);
     this.#cancel ??= this.#parts.clock.after(WAIT_MS, () => {
@@ -35,7 +35,7 @@ export class ToolChanges {
     });
   }
 
-  /** Notifies a session that has just opened a stream of earlier changes. */
+  /** Notifies a session that has just opened a stream about earlier changes. */
   async look(session: McpSession): Promise<void> {
     try {
       await this.#tellOne(session);

@@ -52,7 +52,7 @@ export class ToolPage {
 }
 
 /**
- * Tells another Gatehouse which Gatehouses are behind each tool, so that it leaves out tools that lead back to it.
+ * Tells another Gatehouse which Gatehouses lie behind each tool, so that it can leave out tools that lead back to it.
  * Otherwise two that connect to each other would list their tools endlessly.
  */
 export interface ToolPaths {

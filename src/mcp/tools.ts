@@ -74,7 +74,7 @@ export async function callTool(
 }
 
 /**
- * Records a call that does not name anything callable, like any refused call.
+ * Records a call that names nothing callable in the same way as any other refused call.
  * @throws RpcError
  */
 async function refuseParams(
@@ -99,7 +99,7 @@ async function call(
   const { names } = await parts.offers.of(caller);
   // A name that is not in the map is used unchanged, so that the refusal and its ledger entry quote it.
   const name = names.inward(shown) ?? shown;
-  // A token acting as an agent is refused existing and missing agents in the same way.
+  // A token acting as an agent gets the same refusal for existing and missing agents.
   const agent = agentOf(name) ?? (caller.agent ? agentOf(name.replace("__", ".")) : undefined);
   if (agent !== undefined) return callAgent(parts, context, agent, input);
   const progress = progressOf(context);

@@ -40,7 +40,7 @@ export interface DueDelivery extends DeliveryRef {
 export interface Attempt {
   readonly at: number;
   readonly httpStatus: number | null;
-  /** Null: accepted. */
+  /** Null means accepted. */
   readonly problem: string | null;
   /** When to retry; null: never. */
   readonly nextAt: number | null;
@@ -113,7 +113,7 @@ export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<Del
   );
 }
 
-/** The sealed fields of a delivery, which is signed as this server's own words. */
+/** The sealed fields of a delivery, which is signed as this server's own statement. */
 interface DueRow {
   readonly workspace_id: number;
   readonly id: string;

@@ -11,12 +11,12 @@ export interface Receiver {
   readonly instance: string;
 }
 
-/** The result of a post. Its texts are this program's, because a response may contain anything. */
+/** The result of a post. Its texts are this program's own, because a response may contain anything. */
 export interface PostResult {
   readonly httpStatus: number | null;
-  /** Null: accepted. */
+  /** Null means accepted. */
   readonly problem: string | null;
-  /** The receiver wants no more notices (410): Standard Webhooks has the sender stop. */
+  /** The receiver wants no more notices (410): Standard Webhooks requires the sender to stop. */
   readonly isGone: boolean;
   /** Requested pause (`Retry-After`) in milliseconds; null if there is none. */
   readonly retryAfterMs: number | null;
@@ -76,7 +76,7 @@ export async function post(
 function readRetryAfter(value: string | null, now: number): number | null {
   if (value === null) return null;
   if (/^\d{1,10}$/.test(value)) return Number(value) * 1000;
-  // Other beginnings are not HTTP dates, though `Date` might accept them.
+  // Text that begins differently is not an HTTP date, though `Date` might accept it.
   const at = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(at - now, 0);
 }

@@ -40,7 +40,7 @@ export interface WebhookParts extends Receiver {
   readonly log: Log;
 }
 
-/** The most concurrent posts, and the most of one workspace, so that others need not wait for a hanging receiver. */
+/** The most concurrent posts, and the most for one workspace, so that others need not wait for a hanging receiver. */
 const AT_ONCE = 16;
 const AT_ONCE_PER_WORKSPACE = 8;
 /** Deliveries of one workspace read at a time. */
@@ -118,7 +118,7 @@ export class Webhook {
     void writing.then(() => this.#writing.delete(writing));
   }
 
-  /** Sends whatever is due. Called at start and when something becomes due. */
+  /** Sends everything that is due. Called at startup and when something becomes due. */
   wake(): void {
     if (this.#closing.signal.aborted) return;
     this.#isPaused = false;
@@ -205,7 +205,7 @@ export class Webhook {
 
   async #deliver(ref: DeliveryRef): Promise<void> {
     const { db, clock, log } = this.#parts;
-    // Read in a transaction, which the store refuses after a foreign write: what was changed MUST NOT be signed.
+    // Read in a transaction, which the store refuses after a foreign write: a changed delivery MUST NOT be signed.
     const delivery = await db.tx((tx) => findDue(tx, ref, clock.now()));
     if (!delivery) return;
     const posted = await post(this.#parts, delivery, clock, this.#closing.signal);
@@ -221,7 +221,7 @@ export class Webhook {
     log.error("a notice could not be delivered", { webhook: this.#origin, id, type, problem });
   }
 
-  /** Milliseconds until the next attempt, not sooner than the receiver asks. Null: give up. */
+  /** Milliseconds until the next attempt, no sooner than the receiver requests. Null means to give up. */
   #waitAfter({ isGone, retryAfterMs }: PostResult, tries: number): number | null {
     const pause = RETRY_MS[tries];
     if (isGone || pause === undefined) return null;

@@ -8,7 +8,7 @@ export interface Job<Request, Answer> extends Turn {
   reject(error: unknown): void;
 }
 
-/** Jobs waiting for a worker. Each is settled exactly once: done, refused, given up by its caller, or closed. */
+/** Jobs waiting for a worker. Each is settled exactly once: done, refused, abandoned by its caller, or closed. */
 export class JobQueue<Request, Answer> {
   readonly #turns: WorkspaceRoundRobin<Job<Request, Answer>>;
   readonly #added: () => void;

@@ -1,7 +1,7 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { openSync, readFileSync, readSync } from "node:fs";
 
-/** How often a reading process checks its memory: an allocating loop takes about 15 MB in between. */
+/** How often a reading process checks its memory: a loop that allocates takes about 15 MB in between. */
 const LOOK_MS = 10;
 /** Linux resource numbers for `setrlimit`. */
 const DATA = 2;
@@ -26,8 +26,8 @@ export function openOwnMemory(): OwnMemory {
 
 /**
  * Makes the kernel refuse memory far beyond the ceiling, further open files and sockets, and core files. For memory
- * this is the last resort: `watchMemory` ends the process first, if it gets a moment of processor time. Only on Linux
- * with glibc. The kernel counts address space, of which the engine reserves a gigabyte at a time.
+ * this is the last resort: `watchMemory` ends the process first if it gets any processor time. Only on Linux with
+ * glibc. The kernel counts address space, of which the engine reserves a gigabyte at a time.
  */
 export function limitOwnResources(ceiling: number): void {
   if (process.platform !== "linux") return;

@@ -20,15 +20,15 @@ export interface ReaderPoolOptions<Request, Result> {
   failed(workspaceId: number, error: unknown): void;
 }
 
-/** How long a workspace counts as costly after one of its documents was given up. */
+/** How long a workspace counts as costly after one of its documents was abandoned. */
 const COSTLY_MS = 600_000;
 /** The most workspaces remembered as costly. Beyond that, the oldest is forgotten. */
 const MOST_COSTLY = 1_000;
 
 /**
- * The processes that read documents. Workspaces take turns, and one process is always left to the others, so a workspace
- * with slow documents delays only itself. Workspaces with a document that was recently given up count as one for this,
- * and come after all others, so several of them delay only each other.
+ * The processes that read documents. Workspaces take turns, and one workspace never uses all processes, so a
+ * workspace with slow documents delays only itself. Workspaces with a recently abandoned document count as one for
+ * this, and come after all others, so they delay only each other.
  */
 export class ReaderPool<Request, Result> {
   readonly #options: ReaderPoolOptions<Request, Result>;
@@ -128,7 +128,7 @@ export class ReaderPool<Request, Result> {
     } catch (error) {
       if (!(error instanceof ReaderGone)) throw error;
     }
-    // The process may have been killed while it was idle. A document that ends a new process as well is at fault.
+    // The process may have been killed while it was idle. A document that also ends a new process is at fault.
     if (this.#isStopped) throw queueClosed();
     return this.#readWith(this.#start(), request);
   }

@@ -3,7 +3,7 @@ import { RoundRobin, type WaitingItem } from "../base/round-robin.ts";
 
 /** A piece of work waiting for its workspace's turn. */
 export interface Turn extends WaitingItem {
-  /** Aborted when the caller has left. A turn that has not come by then is given up. */
+  /** Aborted when the caller has left. A turn that has not come by then is abandoned. */
   readonly signal?: AbortSignal | undefined;
 }
 

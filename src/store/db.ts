@@ -8,7 +8,7 @@ import type { RowSeals } from "./seals/seals.ts";
 export type SqlValue = string | number | null | Uint8Array;
 
 export interface Sql {
-  /** Checks that rows carrying authority are as this server wrote them. */
+  /** Checks that rows carrying authority are unchanged since this server wrote them. */
   readonly seals: RowSeals;
   /** Returns all rows. The caller names the row's shape and MUST select exactly its columns. */
   all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]>;
@@ -37,8 +37,8 @@ export interface TxOptions {
 }
 
 /**
- * What happened to a file of the store, judged by its path: it has another name, another file has its name, it has no
- * name any more, or the path cannot be checked.
+ * What happened to a file of the store, according to its path: it has another name, another file has its name, it has
+ * no name any more, or the path cannot be checked.
  */
 export type FileChange = "moved" | "replaced" | "deleted" | "unreachable";
 
@@ -47,7 +47,7 @@ export type StoreFile = "database" | "log" | "index";
 
 /** Something that another process did to the store. */
 export type Disturbance =
-  /** `commits`: commits by others, at least this many (several between two looks count as one). */
+  /** `commits`: commits by others, at least this many (several between two checks count as one). */
   | { readonly kind: "foreign_write"; readonly commits: number }
   /** `returned`: the file is back in its place. */
   | {
@@ -63,8 +63,8 @@ export interface Db extends Sql {
    *
    * `work` MUST await nothing but its own `tx`: every other writer waits for it.
    *
-   * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error), or refuses it because of
-   *   a disturbance. Nothing is kept then.
+   * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error), or refuses it because
+   *   of a disturbance. In that case nothing is kept.
    * @throws whatever `work` throws, after its writes are undone.
    */
   tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
@@ -79,7 +79,7 @@ export interface Db extends Sql {
    * @returns false if readers never paused long enough; call it again later
    */
   forget(): Promise<boolean>;
-  /** Whether the last process did not close the store. Data that it deleted may still be in the files. */
+  /** Whether the last process ended without closing the store. Data that it deleted may still be in the files. */
   readonly wasLeftOpen: boolean;
 
   /**
@@ -92,9 +92,9 @@ export interface Db extends Sql {
   /**
    * Checks whether others have written to the store or moved, replaced or deleted its files, and returns what is new
    * since the last check. While a file is out of place, all writes are refused with `StoreUnavailable`, since the
-   * next start would not find them. After a foreign commit, or once the index was not beside the database, all writes are
-   * refused until the store is opened again, since only a start compares what is stored; each transaction checks for both
-   * before it writes. If the store cannot be read now, foreign commits are reported by a later check.
+   * next start would not find them. After a foreign commit, or once the index has not been beside the database, all
+   * writes are refused until the store is opened again, since only a start compares what is stored; each transaction
+   * checks for both before it writes. If the store cannot be read now, foreign commits are reported by a later check.
    */
   disturbances(): Promise<readonly Disturbance[]>;
   /**

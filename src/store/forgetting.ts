@@ -61,7 +61,7 @@ export class Forgetting {
     this.forgetSoon();
   }
 
-  /** As `forget`, in the background. */
+  /** Like `forget`, in the background. */
   forgetSoon(): void {
     if (this.#cancelForget !== null || this.#stopped) return;
     this.#cancelForget = this.#parts.clock.after(FORGET_MS, () => {
@@ -71,8 +71,8 @@ export class Forgetting {
   }
 
   /**
-   * Does outstanding work. Resolves when nothing is being written. MUST be called after everything that deletes has
-   * stopped.
+   * Finishes outstanding work. Resolves when nothing is being written. MUST be called after everything that deletes
+   * has stopped.
    */
   async stop(): Promise<void> {
     this.#stopped = true;

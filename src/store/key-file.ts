@@ -17,7 +17,7 @@ import { OperatorError } from "../base/errors.ts";
 const KEY_FILE_LIMIT = 256;
 
 /**
- * Reads a file that contains a key, decoded by `read`. Undefined if there is no file.
+ * Reads a file that contains a key, decoded by `read`. Returns undefined if there is no file.
  * @throws OperatorError if the file cannot be read, anyone but its owner may use it, or `read` returns undefined
  */
 export function readKeyFile<Key>(
@@ -104,7 +104,7 @@ function removeDraft(draft: string): void {
 }
 
 function writeDraft(draft: string, content: string): void {
-  // Left by a process that died before renaming it, so the key in it was never used.
+  // Left by a process that died before renaming it, so its key was never used.
   rmSync(draft, { force: true });
   const descriptor = openSync(draft, "wx", 0o600);
   try {

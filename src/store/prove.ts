@@ -15,7 +15,7 @@ export async function proveWritable(db: Pick<Db, "run">, clock: Clock): Promise<
   await db.run(CHANGE, [String(clock.now())]);
 }
 
-/** Whether `proveWritable` succeeds. If not, the log says why. */
+/** Whether `proveWritable` succeeds. If not, logs why. */
 export async function isWritable(db: Pick<Db, "run">, clock: Clock, log: Log): Promise<boolean> {
   try {
     await proveWritable(db, clock);

@@ -18,7 +18,7 @@ const runtime = validator(
   ),
 );
 
-/** Writes the file, readable only by its owner. It is replaced as a whole, so no reader sees half of it. */
+/** Writes the file, readable only by its owner. It is replaced as a whole, so no reader sees half a file. */
 export function writeRuntime(directory: string, value: Runtime): void {
   const path = join(directory, FILE);
   const draft = `${path}.${process.pid}`;
@@ -26,7 +26,7 @@ export function writeRuntime(directory: string, value: Runtime): void {
   renameSync(draft, path);
 }
 
-/** Reads what the running server wrote. Null if there is no valid file. */
+/** Reads the file that the running server wrote. Null if there is no valid file. */
 export function readRuntime(directory: string): Runtime | null {
   try {
     const value: unknown = JSON.parse(readFileSync(join(directory, FILE), "utf8"));

@@ -65,7 +65,7 @@ export function openSecretKey({ masterKey, dataDir, random = systemRandom }: Key
   return fileKey(readKey(path) ?? makeKey(path, random), path);
 }
 
-/** The key if there already is one. Creates no file. @throws OperatorError */
+/** The key if one exists. Creates no file. @throws OperatorError */
 export function findSecretKey(place: KeyPlace): SecretKey | undefined {
   const exists = place.masterKey !== undefined || existsSync(join(place.dataDir, KEY_FILE));
   return exists ? openSecretKey(place) : undefined;

@@ -6,7 +6,7 @@ import type { Space } from "./rows/spaces.ts";
 import { vectorTable } from "./rows/vector-table.ts";
 import { embeddedText } from "./terms/embedded-text.ts";
 
-/** Lookups of equal passages before other calls get a turn: each takes about 30 µs of the event loop. */
+/** Lookups of equal passages before other calls get a turn: each blocks the event loop for about 30 µs. */
 const LOOKS_AT_ONCE = 32;
 
 /** The parts of a passage that determine its vector. */

@@ -32,7 +32,7 @@ const MERGE_MS = 60_000;
 const SEARCHES_AT_ONCE = 2;
 const SEARCHES_WAITING = { perWorkspace: 500, total: 4_000 };
 const MERGES_WAITING = { perWorkspace: 1_000, total: 10_000 };
-/** How long a search waits for its question's vector. Without it, only words are searched. */
+/** How long a search waits for its question's vector. If it does not arrive, only words are searched. */
 const QUERY_MS = 2_000;
 /** A thread that has read many documents retains about 40 MB. A searching thread has the index in memory. */
 const IDLE_MS = 5_000;
@@ -84,7 +84,7 @@ export interface Vault {
   /** Ends the workers. Resolves when nothing is being written. */
   stop(): Promise<void>;
   /**
-   * `signal`: aborted when the caller has left. A search that is still waiting then is not run.
+   * `signal`: aborted when the caller has disconnected. A search that is still waiting by then is not run.
    * @throws Problem 429 `queue_full` if too many searches are waiting
    */
   search(options: SearchOptions, signal?: AbortSignal): Promise<SearchAnswer>;
@@ -183,7 +183,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     const scope = isId("doc", id) ? await findScope(db, workspaceId, id) : undefined;
     if (scope === undefined || !isInside(boundary, scope)) throw notThere(id);
     const document = await findDocument(db, workspaceId, spaces.active?.id ?? 0, id);
-    // It may have been moved since.
+    // It may have been moved in the meantime.
     if (!document || !isInside(boundary, document.scope)) throw notThere(id);
     return document;
   }

@@ -19,7 +19,7 @@ export interface WorkerThreadOptions {
   readonly timeoutMs: number;
   /**
    * Jobs sent to the worker before it has answered the first of them. They run before any later job, so a workspace
-   * whose turn has come may have to wait for this many.
+   * may have to wait for this many even when its turn has come.
    */
   readonly atOnce: number;
   /** Limits on waiting jobs. Beyond them, calls are refused. */
@@ -143,7 +143,7 @@ export class WorkerThread {
     worker.postMessage(LEAVE);
   }
 
-  /** Terminates a thread that does not answer, since it cannot be asked to stop. Its other jobs run again. */
+  /** Ends a thread that does not answer, since it cannot be asked to stop. Its other jobs are run again. */
   #overdue(): void {
     const [oldest, ...others] = this.#running.values();
     this.#close();
@@ -152,7 +152,7 @@ export class WorkerThread {
     this.#next();
   }
 
-  /** Ends the thread and fails everything it was doing. */
+  /** Ends the thread and fails every job it was running. */
   #end(error: Error): void {
     const jobs = [...this.#running.values()];
     this.#close();

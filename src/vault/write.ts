@@ -29,7 +29,7 @@ export interface WriteRequest {
   readonly metadata: Metadata;
   readonly content: PrepareRequest["content"];
   readonly createdBy: string;
-  /** Aborted when the caller has left. A document that is still waiting then is not read. */
+  /** Aborted when the caller has disconnected. A document that is still waiting by then is not read. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface WriteParts extends VaultParts {
   readonly newKey: () => number;
 }
 
-/** Called just before the last transaction with what will have been written, for its evidence. */
+/** Called just before the last transaction with a description of what will have been written, for its evidence. */
 export type DescribeWrite = (document: {
   readonly id: string;
   readonly chunks: number;
@@ -66,7 +66,7 @@ export async function writeDocument(
   commit: Commit,
   announce: DescribeWrite,
 ): Promise<WriteResult> {
-  // Checked here because all callers pass through: a document with any other id could neither be read nor removed.
+  // Checked here because all callers come this way: a document with any other id could neither be read nor removed.
   if (request.id !== undefined && !isId("doc", request.id)) {
     throw invalidField("/id", "is not a document id");
   }

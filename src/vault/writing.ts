@@ -23,14 +23,14 @@ import type { WriteParts, WriteRequest, WriteResult } from "./write.ts";
 /** Rows written in one transaction: about 2 ms of passages with vectors, or of text. */
 const CHUNKS_AT_ONCE = 32;
 const PAGES_AT_ONCE = 16;
-/** A new document can lose one race against another with the same id, which it then replaces. */
+/** A new document can lose the race against another one with the same id, which it then replaces. */
 const RACES = 20;
 
 export interface WrittenContent {
   readonly key: number;
   readonly id: string;
   readonly prepared: PreparedDocument;
-  /** Vectors of the configured model; there may be fewer than passages. */
+  /** Vectors of the configured model; there may be fewer vectors than passages. */
   readonly vectors: readonly (Float32Array | null)[];
 }
 
@@ -92,7 +92,7 @@ export class Writing {
     for (let attempt = 1; ; attempt++) {
       try {
         if (!(await this.#isThere())) return await this.#show(commit, show);
-        // Within the lock, nobody else replaces or removes it; only a new one could interfere.
+        // Inside the lock, nobody else replaces or removes it; only a new one could interfere.
         const replaced = await this.#parts.locks.run(this.#request.workspaceId, async () => {
           const current = await this.#find(this.#parts.db);
           if (!current) throw new Raced();

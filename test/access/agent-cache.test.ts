@@ -1,9 +1,9 @@
-/** Agents are cached within a bound of memory, whatever their instructions are. */
+/** The memory for cached agents is bounded, whatever their instructions are. */
 import { expect, test } from "bun:test";
 import { AgentCache } from "../../src/access/agent-cache.ts";
 import type { Agent } from "../../src/access/agents.ts";
 
-test("agents with long instructions take a bounded part of the memory, and short ones stay", () => {
+test("agents with long instructions take a bounded share of memory, and short ones stay", () => {
   const cache = new AgentCache(1_000);
   const add = (name: string, length: number) =>
     cache.add([name], { agent: { name, instructions: "i".repeat(length) } as Agent, generation: 1 });

@@ -17,17 +17,17 @@ describe("the form of a scope", () => {
   test.each([
     ["nothing", ""],
     ["two slashes", "//"],
-    ["a slash in front", "/support"],
+    ["a slash at the start", "/support"],
     ["a slash behind", "support/"],
     ["an empty segment", "a//b"],
     ["a step up", "a/../b"],
     ["a step nowhere", "a/./b"],
-    ["a dot in front", ".a"],
+    ["a dot at the start", ".a"],
     ["a capital", "Support"],
     ["white space", "a b"],
-    ["a line break behind", "support\n"],
-    ["a line break in front", "\nsupport"],
-    ["two lines of which one is a path", "support\nLEGAL"],
+    ["a line break at the end", "support\n"],
+    ["a line break at the start", "\nsupport"],
+    ["two lines, one of them a path", "support\nLEGAL"],
     ["a line separator", "support\u2028"],
     ["a Cyrillic letter", "supp\u043ert"],
     ["a full-width letter", "\uff53upport"],
@@ -52,7 +52,7 @@ describe("the form of a scope", () => {
     "a-b_c.d",
     "a..b",
     Array(16).fill("a").join("/"),
-  ])("%s is taken", (path) => {
+  ])("%s is accepted", (path) => {
     expect(isPath(path)).toBe(true);
   });
 

@@ -28,7 +28,7 @@ test("a scope is granted by itself or by admin, never by another scope", () => {
   expect(hasScope(["tasks:read"], "admin")).toBe(false);
 });
 
-test("a glob that was handed out reaches no tool beyond those of the globs held", () => {
+test("a glob that was granted reaches no tool beyond those of the globs held", () => {
   const pattern = fc.stringMatching(/^[ab.*?]{1,6}$/);
   const held = fc.array(pattern, { maxLength: 3 });
   fc.assert(

@@ -15,7 +15,7 @@ describe("a text does not have the form of a secret", () => {
   const good = createSecret(systemRandom);
   test.each([
     ["empty", ""],
-    ["the prefix alone", "gth_"],
+    ["only the prefix", "gth_"],
     ["one short", good.slice(0, -1)],
     ["one long", `${good}0`],
     ["another prefix", good.replace("gth_", "ghp_")],
@@ -55,7 +55,7 @@ test("only the SHA-256 is stored", () => {
   );
 });
 
-test("secrets of sessions and of links have forms of their own, and are removed from log lines", () => {
+test("secrets of sessions and of links have their own forms, and are removed from log lines", () => {
   const secrets = {
     gth_: createSecret(systemRandom),
     gths_: createSecret(systemRandom, SESSION_PREFIX),

@@ -63,7 +63,7 @@ describe("a session ends", () => {
     expect(await statusOf(await signIn(gateway, body.secret))).toBe(200);
   });
 
-  test("when the grace of the rotation ends, even if it signed in during the grace", async () => {
+  test("when the rotation's grace period ends, even if it signed in during that period", async () => {
     const token = await issue({});
     const before = await two(token.secret);
     const { body } = await gateway.call("POST", path(token, "/rotate"), { body: { grace: "10m" } });
@@ -141,7 +141,7 @@ describe("a session ends", () => {
   });
 });
 
-test("it lives as long as console.session_hours says", async () => {
+test("it lasts as long as console.session_hours says", async () => {
   const other = await startGateway({ clock, yaml: "console: { session_hours: 1 }" });
   const browser = await signIn(other);
   clock.advance(HOUR_MS - 1);

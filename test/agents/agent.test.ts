@@ -48,7 +48,7 @@ describe("an answer", () => {
     expect(last(events)).toMatchObject({ type: "agent.finished", output: "x😀" });
   });
 
-  test("without counted tokens is estimated from the bytes of what was sent and received", async () => {
+  test("without reported token counts is estimated from the bytes sent and received", async () => {
     const model = scripted("a", [[...text("äöü", "😀"), uncounted]]);
     const events = await collect(runAgent({ model, instructions: "1234", prompt: "12345" }));
     expect(last(events)).toMatchObject({ usage: { inputTokens: 3, outputTokens: 3, estimated: true } });
@@ -69,8 +69,12 @@ describe("bad options throw before the first event", () => {
   test.each([
     ["no model", { model: [] }, "model"],
     ["no steps", { maxSteps: 0 }, "maxSteps"],
-    ["two tools of one name", { tools: [weather, weather] }, "weather.today"],
-    ["an answer to go on from", { messages: [{ role: "assistant", text: "", toolCalls: [] }] }, "messages"],
+    ["two tools with one name", { tools: [weather, weather] }, "weather.today"],
+    [
+      "an answer to continue from",
+      { messages: [{ role: "assistant", text: "", toolCalls: [] }] },
+      "messages",
+    ],
   ] as const)("%s", (_what, options, named) => {
     expect(() => runAgent({ model, prompt: "?", ...options })).toThrow(named);
   });

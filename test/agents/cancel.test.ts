@@ -50,7 +50,7 @@ describe("the signal", () => {
     expect(calls.map(({ status }) => status)).toEqual(["cancelled"]);
   });
 
-  test("that is already aborted lets nothing begin", async () => {
+  test("that is already aborted prevents the start", async () => {
     const model = scripted("a", [answers("no")]);
     const events = await collect(runAgent({ model, prompt: "?", signal: AbortSignal.abort() }));
     expect(types(events)).toEqual(["agent.failed"]);

@@ -62,7 +62,7 @@ describe("the tool results of one step", () => {
 });
 
 describe("a conversation", () => {
-  test("ends its run beyond the limit, by its steps together", async () => {
+  test("ends its run when its steps together exceed the limit", async () => {
     const model = scripted("a", [pages(2)]);
     const options = { model, prompt: "Go.", tools: [page], maxSteps: 100, maxConversationBytes: 16 * KIB };
     const events = await collect(runAgent(options));
@@ -81,7 +81,7 @@ describe("a conversation", () => {
     expect(model.calls.length).toBeLessThan(40);
   });
 
-  test("counts what was said before", async () => {
+  test("counts earlier messages", async () => {
     const memory = inMemory();
     const model = scripted("a", [answers("x".repeat(KIB))]);
     const options = { model, prompt: "Go.", memory, maxConversationBytes: 4 * KIB };

@@ -38,7 +38,7 @@ async function ask(prompt: string, tools: readonly Tool[]) {
 }
 
 describe("builtin/extractive", () => {
-  test("calls what it can fill in, the vault first, and quotes with sources", async () => {
+  test("calls tools whose arguments it can fill in, the vault first, and quotes with sources", async () => {
     const { events, output } = await ask("When are refunds paid?", [clock, write, search]);
     expect(only(events, "tool.call").map(({ tool, arguments: input }) => [tool, input])).toEqual([
       ["vault.search", { query: "When are refunds paid?" }],

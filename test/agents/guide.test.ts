@@ -110,7 +110,7 @@ describe("the programs of the guide", () => {
     ]);
   });
 
-  test("have no error of types", async () => {
+  test("have no type errors", async () => {
     const options = { noEmit: true, strict: true, skipLibCheck: true, types: ["bun-types"] };
     const modules = { module: "preserve", moduleResolution: "bundler", customConditions: ["bun"] };
     const compilerOptions = {
@@ -129,7 +129,7 @@ describe("the programs of the guide", () => {
   });
 });
 
-test("the guide names events, functions and options that there are", () => {
+test("the guide names only existing events, functions and options", () => {
   const events = readFileSync(join(ROOT, "src/agents/events.ts"), "utf8");
   const declared = [...events.matchAll(/readonly type: "([\w.]+)"/g)].map(([, type]) => type);
   const [, table = ""] = guide.split("| event | meaning |");

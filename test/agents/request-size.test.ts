@@ -97,7 +97,7 @@ const turn = fc
     { role: "tool", results: [{ id, tool: "up.tool_0", status: status as "succeeded", output }] },
   ]);
 
-test.each(MODELS)("never more is sent to %s than is counted", async (_name, model) => {
+test.each(MODELS)("no more is ever sent to %s than is counted", async (_name, model) => {
   await fc.assert(
     fc.asyncProperty(
       text,

@@ -28,17 +28,17 @@ describe("a model that failed is not asked again", () => {
   const DATE = "Sun, 06 Nov 1994 08:49:37 GMT";
   test.each<[string, Script]>([
     ["without Retry-After", busy({})],
-    ["where it asks for more than ten seconds", busy({ "retry-after": "11" })],
+    ["if it asks for more than ten seconds", busy({ "retry-after": "11" })],
     [
       "until a date that is further away",
       busy({ "retry-after": "Sun, 06 Nov 1994 08:49:48 GMT", date: DATE }),
     ],
-    ["until a date where nobody knows what time it is there", busy({ "retry-after": DATE })],
-    ["where it asks for what is neither", busy({ "retry-after": "soon", date: DATE })],
-    ["where it asks for less than nothing", busy({ "retry-after": "-1" })],
-    ["where what it asks for is no date of HTTP", busy({ "retry-after": "1.5", date: DATE })],
-    ["nor is a negative number", busy({ "retry-after": "-5", date: DATE })],
-    ["after a status with which that means nothing", busy({ "retry-after": "1" }, 500)],
+    ["until a date, without the time of the provider's clock", busy({ "retry-after": DATE })],
+    ["if it asks for something that is neither", busy({ "retry-after": "soon", date: DATE })],
+    ["if it asks for a negative time", busy({ "retry-after": "-1" })],
+    ["if the date is not in HTTP's form", busy({ "retry-after": "1.5", date: DATE })],
+    ["or if the number is negative", busy({ "retry-after": "-5", date: DATE })],
+    ["after a status that gives it no meaning", busy({ "retry-after": "1" }, 500)],
     ["after a fault of the request", busy({ "retry-after": "1" }, 400)],
     ["after an error of another kind", { refuse: Object.assign(httpError(429), { name: "Error" }) }],
   ])("%s", async (_, script) => {
@@ -47,7 +47,7 @@ describe("a model that failed is not asked again", () => {
     expect([waited, calls]).toEqual([[], 1]);
   });
 
-  test("if another model may be asked", async () => {
+  test("if another model can be tried", async () => {
     const waited: number[] = [];
     const wait = async (ms: number) => void waited.push(ms);
     const model = [scripted("a", [busy({ "retry-after": "1" })]), scripted("b", [answers("ok")])];
@@ -92,7 +92,7 @@ describe("a model that failed is not asked again", () => {
   });
 });
 
-describe("the last model is asked again, once, after", () => {
+describe("the last model is called again, once, after", () => {
   test.each<[string, Record<string, string>, number]>([
     ["seconds", { "retry-after": "10" }, 10_000],
     ["no time at all", { "retry-after": "0" }, 0],

@@ -38,7 +38,7 @@ describe("names for providers", () => {
   });
 });
 
-describe("a tool of a plain JSON schema", () => {
+describe("a tool with a plain JSON schema", () => {
   const base = { name: "t", description: "", execute: () => null };
   const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 

@@ -69,7 +69,7 @@ describe("tools", () => {
       { city: "x", extra: 1 },
       "/extra: is not a known field",
     ],
-    ["arguments that are no JSON", "weather__today", "{city", "not a valid JSON object"],
+    ["arguments that are not JSON", "weather__today", "{city", "not a valid JSON object"],
     ["an unknown tool", "nothing", {}, 'There is no tool "nothing". The tools are: weather.today.'],
   ];
   test.each(refused)("%s, and the tool is not called", async (_what, name, input, said) => {

@@ -58,7 +58,7 @@ describe("credits to micro-credits", () => {
 
 describe("the cost of a call", () => {
   test.each([
-    ["nothing for nothing", { input: 0, output: 0 }, 1_000, 1_000, 0],
+    ["zero for zero", { input: 0, output: 0 }, 1_000, 1_000, 0],
     ["rounded half up", { input: 1, output: 0 }, 500, 0, 1],
     ["rounded down below half", { input: 1, output: 0 }, 499, 0, 0],
     ["rounded once, over both together", { input: 1, output: 1 }, 300, 300, 1],

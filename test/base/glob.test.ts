@@ -79,8 +79,8 @@ test("no pattern at all matches nothing", () => {
 
 test("a covered pattern matches nothing that its cover does not match", () => {
   /**
-   * A pattern, the same pattern with a part of it replaced by a star, and a text it matches, built from what fills
-   * its own stars.
+   * A pattern, the same pattern with a part of it replaced by a star, and a text that it matches, built from fillings
+   * of its own stars.
    */
   const covered = fc
     .tuple(
@@ -111,7 +111,7 @@ test("a covered pattern matches nothing that its cover does not match", () => {
   expect(holds).toBeGreaterThan(1_000);
 });
 
-describe("what is not a glob", () => {
+describe("a text that is not a glob", () => {
   test.each(["openai/gpt-[45]*", "{a,b}", "!openai/*", "a b", "a,b", "^a$", "a\\b", "é", "", " a", "a "])(
     "%p grants nothing, and restricts everything",
     (given) => {
@@ -123,7 +123,7 @@ describe("what is not a glob", () => {
   );
 });
 
-describe("what restricts", () => {
+describe("a restriction", () => {
   test.each([
     [["openai/GPT-4*"], "openai/gpt-4o", true],
     [["openai/gpt-4*"], "openai/GPT-4o", true],

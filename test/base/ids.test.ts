@@ -89,7 +89,7 @@ describe("isId", () => {
     ["upper case", "task", `task_${body.toUpperCase()}`],
     ["a letter that Crockford left out", "task", `task_${body.slice(0, 25)}u`],
     ["more than 128 bits", "task", `task_8${body.slice(1)}`],
-    ["a line's end behind it", "task", `task_${body.slice(0, 25)}\n`],
+    ["a line break after it", "task", `task_${body.slice(0, 25)}\n`],
     ["nothing", "task", ""],
   ] as const)("refuses %s", (_, prefix, text) => {
     expect(isId(prefix, text)).toBe(false);

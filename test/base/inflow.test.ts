@@ -8,7 +8,7 @@ const BURST = 20_000;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("one turn of the event loop", () => {
-  test("is shared by everything that arrives: no more than 32 messages of all sources, between two looks of others 64", async () => {
+  test("is shared by everything that arrives: at most 32 messages of all sources, or 64 between two turns of others", async () => {
     const turns = new LoopTurns();
     const taken: string[] = [];
     const flood = async (name: string) => {
@@ -25,13 +25,13 @@ describe("one turn of the event loop", () => {
       before = taken.length;
     }
     await Promise.all(floods);
-    // From the second turn on, each takes its turn.
+    // From the second turn on, both get a share.
     const fair = taken.slice(2 * A_TURN, 2 * A_TURN + 90);
     for (const name of ["a", "b", "c"])
       expect(fair.filter((each) => each === name).length).toBeGreaterThan(25);
   });
 
-  test("goes round the workspaces, however many streams one of them has", async () => {
+  test("is shared by workspaces in turn, however many streams one of them has", async () => {
     const turns = new LoopTurns();
     const taken: string[] = [];
     const read = async (workspaceId: number, stream: string, parts: number) => {
@@ -43,7 +43,7 @@ describe("one turn of the event loop", () => {
     const many = Array.from({ length: 200 }, (_, index) => read(1, `a${index}`, 10));
     const one = read(2, "b", 20);
     await Promise.all([...many, one]);
-    // It has a part of each turn, and does not wait for 200 streams of the other workspace.
+    // It has a share of each turn, and does not wait for 200 streams of the other workspace.
     const places = taken.flatMap((stream, place) => (stream === "b" ? [place] : []));
     expect(places).toHaveLength(20);
     expect(places.at(-1)).toBeLessThan((20 + 2) * A_TURN);
@@ -52,7 +52,7 @@ describe("one turn of the event loop", () => {
     expect(new Set(firsts).size).toBeGreaterThan(190);
   });
 
-  test("costs what fits into it no wait", async () => {
+  test("costs messages that fit into it no wait", async () => {
     const turns = new LoopTurns();
     for (let count = 0; count < A_TURN; count++) expect(turns.take(1, MESSAGE)).toBeUndefined();
     const wait = turns.take(1, MESSAGE);
@@ -61,7 +61,7 @@ describe("one turn of the event loop", () => {
     expect(turns.take(1, MESSAGE)).toBeUndefined();
   });
 
-  test("is not made up for if something larger than a turn took one", async () => {
+  test("is not compensated if something larger than a turn took one", async () => {
     const turns = new LoopTurns();
     expect(turns.take(1, 1000 * A_TURN * MESSAGE)).toBeUndefined();
     await turns.take(1, MESSAGE);
@@ -72,7 +72,7 @@ describe("one turn of the event loop", () => {
 describe("a source", () => {
   const message = { bytes: 0, messages: 1 };
 
-  /** How many of `count` messages were let through, once nothing more is without the clock. */
+  /** How many of `count` messages pass before the clock has to move. */
   function flood(inflow: Inflow, count: number) {
     const seen = { count: 0 };
     void (async () => {
@@ -91,7 +91,7 @@ describe("a source", () => {
     };
   }
 
-  test("may send 20,000 messages at once, and a thousand in a second from then on", async () => {
+  test("may send 20,000 messages at once, and a thousand per second after that", async () => {
     const clock = new FakeClock();
     const through = flood(new Inflow(clock, 1), BURST + 10_000);
     expect(await through()).toBe(BURST);
@@ -111,7 +111,7 @@ describe("a source", () => {
     expect(await flood(inflow, BURST + 1_000)()).toBe(BURST);
   });
 
-  test("that answers what it was asked does not use up its rate", async () => {
+  test("that answers requests does not use up its rate", async () => {
     const inflow = new Inflow(new FakeClock(), 1);
     for (let count = 0; count < 2 * BURST; count++) {
       await inflow.take(message);
@@ -119,7 +119,7 @@ describe("a source", () => {
     }
   });
 
-  test("pays for bytes and for lines as well", async () => {
+  test("is also charged for bytes and for lines", async () => {
     for (const arrival of [{ bytes: MESSAGE }, { bytes: 0, lines: 64 }]) {
       const inflow = new Inflow(new FakeClock(), 1);
       for (let count = 0; count < BURST; count++) await inflow.take(arrival);

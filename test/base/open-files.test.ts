@@ -1,6 +1,6 @@
 /**
- * What happens when a process has no file descriptor left. Each test uses a process of its own: the limit would hit
- * this one too.
+ * What happens when a process has no file descriptor left. Each test uses a separate process, because the limit would
+ * affect this one too.
  */
 import { expect, test } from "bun:test";
 import { join } from "node:path";

@@ -24,6 +24,6 @@ function memoryOf(keep: string): number {
   return Number(stdout.toString().split(" ")[0]);
 }
 
-test("a text of its own does not hold the longer text that it was cut from", () => {
+test("a copied text does not keep the longer text that it was cut from", () => {
   expect(memoryOf("ownText(text)")).toBeLessThan((LENGTH * TEXTS) / 2);
 }, 60_000);

@@ -12,7 +12,7 @@ const SPELLINGS = [
   ["a zero-width space between two spaces", "Ann \u200b Lee"],
   ["a byte order mark", "\ufeffAn\ufeffn Lee"],
   ["a soft hyphen", "An\u00adn Lee"],
-  ["a mark of direction", "\u202eAnn Lee\u202c"],
+  ["a directional mark", "\u202eAnn Lee\u202c"],
   ["control characters", "\0Ann Lee\u0085\x7f"],
   ["a variation selector", "Ann Lee\ufe0f"],
   ["a tag", "Ann Lee\u{e0041}"],

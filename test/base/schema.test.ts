@@ -20,21 +20,21 @@ const GOOD = { name: "a", scope: "b" };
 describe("a refused value is named by its path", () => {
   test.each([
     ["a field that is missing", { scope: "b" }, "/name", "is required"],
-    ["a field that nobody knows", { ...GOOD, extra: 1 }, "/extra", "is not a known field"],
+    ["an unknown field", { ...GOOD, extra: 1 }, "/extra", "is not a known field"],
     ["a name that a pointer escapes", { ...GOOD, "a/b~c": 1 }, "/a~1b~0c", "is not a known field"],
-    ["a number for a text", { ...GOOD, name: 1 }, "/name", "must be string"],
-    ["an integer as text", { ...GOOD, tier: "1" }, "/tier", "must be integer"],
+    ["a number instead of text", { ...GOOD, name: 1 }, "/name", "must be string"],
+    ["an integer given as text", { ...GOOD, tier: "1" }, "/tier", "must be integer"],
     ["a fraction", { ...GOOD, tier: 1.5 }, "/tier", "must be integer"],
     ["too small a number", { ...GOOD, tier: 0 }, "/tier", ">= 1"],
-    ["a value that is not offered", { ...GOOD, mode: "hard" }, "/mode", '"soft", "enforced"'],
+    ["a value that is not allowed", { ...GOOD, mode: "hard" }, "/mode", '"soft", "enforced"'],
     [
-      "something deep inside",
+      "something deeply nested",
       { ...GOOD, nested: { list: [{ x: 1 }, { x: "2" }] } },
       "/nested/list/1/x",
       "must be integer",
     ],
-    ["what fits no branch", { ...GOOD, scope: 5 }, "/scope", " or "],
-    ["no object at all", [], "", "must be object"],
+    ["a value that fits no branch", { ...GOOD, scope: 5 }, "/scope", " or "],
+    ["not an object", [], "", "must be object"],
     ["null", null, "", "must be object"],
   ])("%s", (_, value, path, message) => {
     const errors = body.errors(value);

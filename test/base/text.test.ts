@@ -58,7 +58,7 @@ describe("canonical JSON", () => {
       '{"a":null,"b":{"c":[2,{"e":4,"f":3}],"d":1}}',
     ],
     ["a key that is __proto__", JSON.parse('{"__proto__":{"b":1,"a":2}}'), '{"__proto__":{"a":2,"b":1}}'],
-    ["what is undefined is left out", { b: undefined, a: 1 }, '{"a":1}'],
+    ["undefined values are left out", { b: undefined, a: 1 }, '{"a":1}'],
     ["arrays keep their order", [3, 1, 2], "[3,1,2]"],
   ])("%s", (_, value, text) => {
     expect(canonicalJson(value)).toBe(text);
@@ -129,7 +129,7 @@ describe("the log", () => {
   });
 
   test.each([
-    ["goes round in a circle", () => circle()],
+    ["is circular", () => circle()],
     [
       "throws when it is read",
       () => ({

@@ -1,4 +1,4 @@
-/** The built program reads documents in processes of its own, from an empty folder, and leaves none behind. */
+/** The built program reads documents in separate processes, from an empty folder, and leaves none behind. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { BINARY, run, type ServerProcess, serve, tempDir } from "../support/process.ts";
@@ -77,7 +77,7 @@ test.skipIf(process.platform !== "linux")("a killed server leaves no process beh
   await until(() => children.every((pid) => !isReader(pid)));
 });
 
-/** MiB; 0 if the system does not tell. */
+/** MiB; 0 if the system does not report it. */
 function memoryOf(pid: number): number {
   if (process.platform !== "linux") return 0;
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];

@@ -38,7 +38,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** A page of this origin, signed in as the console does, whose policy sends no referrer. */
+/** A page of this origin, signed in like the console, whose policy sends no referrer. */
 async function signedIn(base: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   await page.goto(`${base}/livez`);
@@ -66,7 +66,7 @@ const refusals = async () =>
 
 describe.each([
   ["this machine's own address", "127.0.0.1"],
-  ["a name in the network", LAN_NAME],
+  ["a name on the network", LAN_NAME],
 ])("a browser at %s", (_, host) => {
   const at = (url: string) => url.replace("127.0.0.1", host);
 

@@ -67,7 +67,7 @@ describe("axe-core under the strictest policy", () => {
   test.each([
     ["a button without a name", "<button></button>", "button-name", "critical", "button:nth-child(4)"],
     ["a field without a label", "<input>", "label", "critical", "input"],
-    ["words that can hardly be read", '<p class="faint">faint</p>', "color-contrast", "serious", ".faint"],
+    ["text with too little contrast", '<p class="faint">faint</p>', "color-contrast", "serious", ".faint"],
   ])("finds %s, and names it", async (_, body, rule, impact, target) => {
     const { page, complaints } = await open(FAULTLESS + body);
     expect(await axe(page)).toEqual([
@@ -115,7 +115,7 @@ describe("the browser's complaints", () => {
     expect(complaints).toEqual(["warning: a warning"]);
   });
 
-  test("do not report a request that the page itself cancelled", async () => {
+  test("do not include a request that the page itself cancelled", async () => {
     const { page, complaints, requests } = await open(`${FAULTLESS}<script src="/gives-up.js"></script>`);
     await eventually(async () => (await page.title()) === "given up");
     expect(requests).toContain(`${url}hang`);

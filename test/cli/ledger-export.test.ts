@@ -292,7 +292,7 @@ describe("an incomplete answer", () => {
     return { hung, url: `http://127.0.0.1:${address.port}` };
   }
 
-  test("leaves the earlier file, and nothing of its own", async () => {
+  test("leaves the earlier file, and no file of its own", async () => {
     await badNetwork(400_000, "breaks");
     writeFileSync(join(desk.cwd, "kept.ndjson"), "before");
     const before = there();

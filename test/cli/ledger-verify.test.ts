@@ -55,13 +55,13 @@ describe("wrong usage exits with 2, says what is wrong, and prints nothing on st
     ["a directory that does not exist", ["--data", "nowhere"], "nowhere"],
     ["a directory without a database", ["--data", "."], "--data"],
     ["a workspace that does not exist", ["--workspace", "nobody"], "nobody"],
-    ["a key that is none", ["--key", "gatehouse/x/default+00000000+AAAA"], "--key"],
-    ["a key whose id does not fit", ["--key", `gatehouse/x/default+00000000+A${"A".repeat(43)}=`], "--key"],
+    ["an invalid key", ["--key", "gatehouse/x/default+00000000+AAAA"], "--key"],
+    ["a key whose id does not match", ["--key", `gatehouse/x/default+00000000+A${"A".repeat(43)}=`], "--key"],
     ["a file of a key that does not exist", ["--key", "nowhere"], "--key"],
-    ["a file that holds no key", ["--key", "checkpoints"], "--key"],
+    ["a file without a key", ["--key", "checkpoints"], "--key"],
     ["an empty file for a key", ["--key", "/dev/null"], "--key"],
     ["a file of checkpoints that does not exist", ["--checkpoint", "nowhere"], "--checkpoint"],
-    ["a file that holds none", ["--checkpoint", "key"], "--checkpoint"],
+    ["a file without checkpoints", ["--checkpoint", "key"], "--checkpoint"],
     ["an empty file for checkpoints", ["--checkpoint", "/dev/null"], "--checkpoint"],
     ["a bundle that does not exist", ["--bundle", "nowhere"], "--bundle"],
     ["a bundle in a data directory", ["--bundle", "key", "--data", "gatehouse-data"], "--bundle"],
@@ -76,7 +76,7 @@ describe("wrong usage exits with 2, says what is wrong, and prints nothing on st
   });
 });
 
-describe("a ledger that holds exits with 0:", () => {
+describe("an intact ledger exits with 0:", () => {
   test.each([
     ["with nothing else", []],
     ["with a key and checkpoints in files", ["--key", "key", "--checkpoint", "checkpoints"]],
@@ -140,7 +140,7 @@ describe("a ledger that holds exits with 0:", () => {
   });
 });
 
-describe("tampering exits with 1, and says where:", () => {
+describe("tampering exits with 1, and the place is reported:", () => {
   test("for people", async () => {
     cutTail();
     expect((await verify()).code).toBe(1);
@@ -184,8 +184,8 @@ describe("tampering exits with 1, and says where:", () => {
   });
 });
 
-describe("an undecided result exits with 3, and says what is missing:", () => {
-  test("a head, in a directory of a version that signed none", async () => {
+describe("an undecided result exits with 3, and what is missing is reported:", () => {
+  test("a head, in a directory from a version without signed heads", async () => {
     const dataDir = join(desk.cwd, "gatehouse-data");
     const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
     vandal.run("DROP TABLE ledger_heads");
@@ -223,7 +223,7 @@ describe("an undecided result exits with 3, and says what is missing:", () => {
   });
 });
 
-test("a bundle: it holds, was tampered with, or is not a bundle", async () => {
+test("a bundle: it is valid, was tampered with, or is not a bundle", async () => {
   const exported = await desk.cli(["ledger", "export", "--output", "evidence.zip"]);
   expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 0, stderr: "" });
   const whole = await verify("--bundle", "evidence.zip", "--key", "key", "--checkpoint", "checkpoints");

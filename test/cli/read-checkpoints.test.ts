@@ -18,19 +18,16 @@ const sizes = async () => (await readCheckpointFile(path)).found.map((each) => e
 test.each([
   ["with empty lines between them", `${checkpoint(1)}\n${checkpoint(2)}\n\n\n${checkpoint(3)}`],
   ["without", checkpoint(1) + checkpoint(2) + checkpoint(3)],
-  [
-    "with the ends of lines of Windows",
-    `${checkpoint(1)}\n${checkpoint(2)}${checkpoint(3)}`.replaceAll("\n", "\r\n"),
-  ],
+  ["with Windows line ends", `${checkpoint(1)}\n${checkpoint(2)}${checkpoint(3)}`.replaceAll("\n", "\r\n")],
   ["with two signatures", [1, 2, 3].map((size) => `${checkpoint(size)}— another ${SIGNATURE}\n`).join("\n")],
-  ["without the last end of line", `${checkpoint(1)}${checkpoint(2)}${checkpoint(3).trimEnd()}`],
+  ["without the last line end", `${checkpoint(1)}${checkpoint(2)}${checkpoint(3).trimEnd()}`],
 ])("checkpoints %s", async (_, text) => {
   writeFileSync(path, text);
   expect(await readCheckpointFile(path)).toMatchObject({ broken: 0, problem: undefined });
   expect(await sizes()).toEqual([1, 2, 3]);
 });
 
-test("pieces that are no checkpoints are counted, and cost no others", async () => {
+test("pieces that are not checkpoints are counted, and do not affect others", async () => {
   const torn = "gatehouse/0/default\n77";
   writeFileSync(
     path,

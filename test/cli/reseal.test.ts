@@ -1,4 +1,4 @@
-/** `gatehouse reseal` shows what it would accept, and accepts nothing that nobody has agreed to. */
+/** `gatehouse reseal` shows what it would accept, and accepts nothing without consent. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { createHash } from "node:crypto";
@@ -18,7 +18,7 @@ afterEach(() => desk.clear());
 
 const open = () => new Database(join(desk.cwd, "gatehouse-data", "gatehouse.db"));
 
-test("changed rows are listed with what they say, sealed only with --yes, and recorded", async () => {
+test("changed rows are listed with their contents, sealed only with --yes, and recorded", async () => {
   const server = await desk.serve();
   const body = { name: "narrow", scopes: ["agents:read"] };
   const issued = await desk.call(server, admin, "POST", "/v1/tokens", body);
@@ -73,7 +73,7 @@ test("a ledger in which an entry was changed opens again only after a reseal, wh
   await desk.serve();
 });
 
-test("a row whose long value was changed beyond what is shown is shown to differ", async () => {
+test("a row whose long value was changed beyond the part shown is shown as different", async () => {
   const server = await desk.serve();
   const body = {
     name: "scribe",

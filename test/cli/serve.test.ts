@@ -50,7 +50,7 @@ describe("the first admin token", () => {
     expect(server.stderr() + again.stderr()).not.toContain(first);
   });
 
-  test("is not written into a file that others may read already", async () => {
+  test("is not written into a file that others may already read", async () => {
     mkdirSync(data);
     writeFileSync(join(data, "admin.token"), "old\n", { mode: 0o644 });
     await desk.serve();
@@ -76,7 +76,7 @@ describe("the first admin token", () => {
   });
 });
 
-test("every file of the data directory is its owner's alone, also those of a copy that came with other modes", async () => {
+test("every file of the data directory is private to its owner, including those of a copy with other modes", async () => {
   const modes = () =>
     Object.fromEntries(readdirSync(data).map((name) => [name, statSync(join(data, name)).mode & 0o077]));
   const server = await desk.serve();
@@ -115,7 +115,7 @@ describe("serve is refused, with the next step and no stack,", () => {
 
 describe("a server that is told to stop", () => {
   test.each(["SIGTERM", "SIGINT"] as const)(
-    "by %s ends with 0, leaves nothing open, and starts again with all it had",
+    "by %s ends with 0, leaves nothing open, and starts again with all its data",
     async (signal) => {
       const server = await desk.serve();
       const admin = adminToken();
@@ -158,7 +158,7 @@ test("a killed server leaves nothing that blocks the next verb or the next serve
   expect((await desk.call(again, admin, "GET", "/v1/agents")).status).toBe(200);
 });
 
-test("what the server writes beside its data holds no secret that it was called with", async () => {
+test("the files that the server writes beside its data contain no secret that it was called with", async () => {
   const server = await desk.serve();
   const admin = adminToken();
   const issued = await desk.call(server, admin, "POST", "/v1/tokens", { name: "n", scopes: ["tasks:read"] });

@@ -167,7 +167,7 @@ describe("a server reports in one line, with what to do, that", () => {
     expect(ran.code).toBe(1);
   });
 
-  test("its address is not this machine's", async () => {
+  test("its address does not belong to this machine", async () => {
     const ran = await serve(copy(), ["--listen", "192.0.2.1:0"]);
     expect(ran.stderr).toMatch(
       /^gatehouse: cannot listen on 192\.0\.2\.1:0: .*\n {2}choose another address/m,

@@ -98,7 +98,7 @@ describe("without a server", () => {
         "CREATE TEMP TRIGGER full BEFORE INSERT ON main.ledger BEGIN SELECT RAISE(ABORT, 'full'); END",
       ),
     );
-    // Not with `rejects`, which waits in the middle of a turn of the event loop: timers and threads then hardly get a turn.
+    // Not with `rejects`, which waits in the middle of a turn of the event loop, so timers and threads hardly run.
     const failure = await createProgram()
       .parseAsync(["stop-all", "--data", other], { from: "user" })
       .then(() => null, String);

@@ -85,21 +85,21 @@ describe("wrong usage exits with 2, says what is wrong, and prints nothing on st
     ["an argument that is missing", ["task", "run", "--agent", "a"], "prompt"],
     ["an argument too many", ["token", "list", "all"], "too many arguments"],
     ["an option without its value", ["serve", "--listen"], "argument missing"],
-    ["an address that is none", ["serve", "--listen", "here"], "--listen"],
-    ["a tier that is none", ["task", "run", "--agent", "a", "--tier", "one", "x"], "--tier"],
+    ["an invalid address", ["serve", "--listen", "here"], "--listen"],
+    ["an invalid tier", ["task", "run", "--agent", "a", "--tier", "one", "x"], "--tier"],
     [
-      "a duration that is none",
+      "an invalid duration",
       ["token", "create", "--name", "n", "--scope", "admin", "--expires", "soon"],
       "--expires: must be a duration",
     ],
-    ["a scope that is none", ["token", "create", "--name", "n", "--scope", "tasks:paint"], "tasks:paint"],
+    ["an invalid scope", ["token", "create", "--name", "n", "--scope", "tasks:paint"], "tasks:paint"],
     ["neither agent nor scopes", ["token", "create", "--name", "n"], "--scope: is required"],
-    ["a way to list tools that is none", ["token", "create", "--name", "n", "--tools-mode", "few"], "search"],
+    ["an invalid way to list tools", ["token", "create", "--name", "n", "--tools-mode", "few"], "search"],
     ["a connector without a name", ["connector", "add", "--url", "http://x/"], "name"],
-    ["a connector of nothing", ["connector", "add", "one"], "--openapi"],
-    ["an import that says more", ["connector", "add", "one", "--import", "f"], "--import"],
-    ["a choice of nothing", ["connector", "add", "one", "--only", "b", "--", "c"], "--only"],
-    ["a workspace's name that is none", ["workspace", "create", "No Such"], "name"],
+    ["a connector without a target", ["connector", "add", "one"], "--openapi"],
+    ["an import with other options", ["connector", "add", "one", "--import", "f"], "--import"],
+    ["a choice without options", ["connector", "add", "one", "--only", "b", "--", "c"], "--only"],
+    ["an invalid workspace name", ["workspace", "create", "No Such"], "name"],
     [
       "a configuration file that does not exist",
       ["token", "list", "--config", "nowhere.yaml"],
@@ -114,7 +114,7 @@ describe("wrong usage exits with 2, says what is wrong, and prints nothing on st
 
   test.each([
     ["weak", "admin"],
-    ["a token of somebody else's form", `ghp_${"a".repeat(36)}`],
+    ["a token in another program's form", `ghp_${"a".repeat(36)}`],
     ["one character short", `gth_${"a".repeat(48)}`],
   ])("GATEHOUSE_ADMIN_TOKEN that is %s, without repeating it", async (_, token) => {
     const ran = await desk.cli(["serve", "--listen", "127.0.0.1:0"], { GATEHOUSE_ADMIN_TOKEN: token });
@@ -130,7 +130,7 @@ describe("a failure exits with 1, with the next step and no stack", () => {
     ["a workspace that does not exist", ["token", "list", "--workspace", "nowhere"], "nowhere"],
     ["an agent that does not exist", ["task", "run", "--agent", "nobody", "hello"], "nobody"],
     ["a data directory that is a file", ["token", "list", "--data", "file"], "--data"],
-    ["a console that no server has", ["console"], "gatehouse serve"],
+    ["a console without a server", ["console"], "gatehouse serve"],
   ])("%s", async (_, args, message) => {
     writeFileSync(join(desk.cwd, "file"), "");
     const ran = await desk.cli(args);

@@ -132,7 +132,7 @@ describe.each([
     expect(["p1", "p2", "p3", "p4"].filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  test("a proxy in the environment sees none of it", async () => {
+  test("a proxy in the environment sees none of the traffic", async () => {
     const seen: string[] = [];
     const proxy = Bun.serve({
       port: 0,

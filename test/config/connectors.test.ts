@@ -28,12 +28,12 @@ const REFUSED: [name: string, given: Given, ...problems: string[]][] = [
     ],
   ]),
   [
-    "no value for who may start programs",
+    "an empty value for who may start programs",
     { yaml: "connectors: { stdio: }" },
     "connectors.stdio (F:1): has no value; expected one of operator, all, none",
   ],
   [
-    "another word for who may start programs",
+    "an unknown value for who may start programs",
     { env: { GATEHOUSE_CONNECTORS_STDIO: "off" } },
     'connectors.stdio (GATEHOUSE_CONNECTORS_STDIO): is "off"; expected one of operator, all, none',
   ],
@@ -43,22 +43,22 @@ const REFUSED: [name: string, given: Given, ...problems: string[]][] = [
     'connectors.stdio_user (F:1): is "a b"; expected a user of this machine, by name or number',
   ],
   [
-    "true for text",
+    "true, given as text",
     { yaml: "listen: true" },
     "listen (F:1): is true; expected HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free one, in quotes",
   ],
   [
-    "a timeout of nothing",
+    "a timeout of zero",
     { yaml: "connectors: { timeout_ms: 0 }" },
     "connectors.timeout_ms (F:1): is 0; expected a whole number from 1 to 3600000",
   ],
   [
-    "one address that is no list",
+    "one address that is not a list",
     { yaml: "connectors: { allow_addresses: 10.0.0.1 }" },
     `connectors.allow_addresses (F:1): is "10.0.0.1"; expected ${LIST}`,
   ],
   [
-    "entries that are no addresses",
+    "entries that are not addresses",
     {
       yaml: "connectors:\n  allow_addresses: [169.254.1, 10.0.0.0/33, fe80::1%eth0, 0x7f.0.0.1, 5, '::/129', 10.0.0.0/08]",
     },

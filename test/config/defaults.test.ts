@@ -46,7 +46,7 @@ describe("the default routes", () => {
       "openai/gpt-5-mini anthropic/claude-sonnet-4-5 google/gemini-2.5-flash ollama/llama3.2:latest builtin/extractive",
     ],
     [
-      "an Ollama, but not its embedding models nor names that are none",
+      "an Ollama, without its embedding models and invalid names",
       {},
       ["nomic-embed-text:latest", "hf.co/org/qwen3:8b", "all-minilm", "a b", ""],
       "ollama/hf.co/org/qwen3:8b builtin/extractive",
@@ -56,7 +56,7 @@ describe("the default routes", () => {
     expect(routes(env, ollamaModels)).toEqual([economy, standard]);
   });
 
-  test("take no more than eight of an Ollama's models", () => {
+  test("contain no more than eight of an Ollama's models", () => {
     const models = Array.from({ length: 20 }, (_, index) => `m${index}`);
     expect(routes({}, models)[0]?.split(" ")).toHaveLength(9);
   });
@@ -81,7 +81,7 @@ describe("the default providers", () => {
     );
   });
 
-  test("a key is trimmed, and refused if no header can carry it", () => {
+  test("a key is trimmed, and refused if it cannot be sent in a header", () => {
     const key = (OPENAI_API_KEY: string) =>
       load({ env: { OPENAI_API_KEY } }).config.providers.get("openai")?.apiKey;
     expect(key(" sk-1\n")).toBe("sk-1");
@@ -90,7 +90,7 @@ describe("the default providers", () => {
     );
   });
 
-  test("yield to the file's", () => {
+  test("are overridden by the file's", () => {
     const yaml =
       'providers: { openai: { kind: openai, api_key: mine, base_url: "https://proxy.example/v1" } }';
     const { config } = load({ yaml, env: { OPENAI_API_KEY: "found" } });
@@ -135,7 +135,7 @@ describe("the default providers", () => {
 });
 
 describe("withDefaultModels", () => {
-  test("adds an Ollama to a configuration without tiers, and says where each setting came from", () => {
+  test("adds an Ollama to a configuration without tiers, and reports where each setting came from", () => {
     const env = { OPENAI_API_KEY: "k" };
     const before = load({ env });
     const after = withDefaultModels(before, { env, ollamaModels: ["llama3.2"] });

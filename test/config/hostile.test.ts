@@ -9,13 +9,13 @@ const levels = Array.from(
 const CASES: [name: string, yaml: string, message: string][] = [
   ["a tab as indentation", "limits:\n\tqueued_tasks: 1", "yaml:2:1: a tab indents the line; use spaces"],
   ["a key twice", "listen: a:1\nlisten: a:2", "yaml:2:1: the key is repeated; it is first on line 1"],
-  ["a key twice, as number and text", 'tiers: { 1: {}, "1": {} }', "yaml:1:17: the key is repeated"],
+  ["a key twice, as a number and as text", 'tiers: { 1: {}, "1": {} }', "yaml:1:17: the key is repeated"],
   ["a list as key", "[a, b]: 1", "a key must be a word or a number"],
   ["no key", ": 1", "a key must be a word or a number"],
   ["an open bracket", "tiers: [1", "yaml:1:10: the indentation is wrong, or a [ or { is not closed"],
   ["an open quote", 'listen: "a', "yaml:1:11: a quote, comma or colon is missing"],
   ["a colon in a value", "listen: a: b", "yaml:1:9: a mapping cannot start here"],
-  ["text behind a quote", "listen: 'a' b", "yaml:1:13: this is unexpected here"],
+  ["text after a quote", "listen: 'a' b", "yaml:1:13: this is unexpected here"],
   ["a tag", "listen: !!js/function x", "yaml:1:9: tags (!name) are not supported"],
   ["two documents", "listen: a:1\n---\nlisten: a:2", "yaml:2:1: a second document starts here"],
   ["an alias to nothing", "listen: *x", "yaml:1:9: an alias names an anchor that does not exist"],
@@ -41,7 +41,7 @@ describe("a hostile file is refused with its place", () => {
   });
 });
 
-describe("keys that mean something to JavaScript", () => {
+describe("keys with a meaning in JavaScript", () => {
   test.each(["__proto__", "constructor", "toString", "hasOwnProperty"])("%s is an unknown key", (key) => {
     expect(() => load({ yaml: `${key}: { listen: "a:1" }` })).toThrow(`${key} (`);
     expect(() => load({ yaml: `limits: { ${key}: 1 }` })).toThrow(`limits.${key} (`);

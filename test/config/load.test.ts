@@ -39,7 +39,7 @@ describe("with nothing given", () => {
     expect(defaultTiers).toBe(true);
   });
 
-  test("every value says that it is a default", () => {
+  test("every value is marked as a default", () => {
     expect(new Set(values.map(({ origin }) => origin))).toEqual(new Set(["default"]));
   });
 

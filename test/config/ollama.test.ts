@@ -15,7 +15,7 @@ test("an Ollama's models are listed", async () => {
   expect(asked).toEqual(["http://127.0.0.1:11434/api/tags", "http://gpu:1/api/tags"]);
 });
 
-test("no more than a hundred are taken", async () => {
+test("no more than a hundred are accepted", async () => {
   const many = Array.from({ length: 300 }, (_, index) => `m${index}`);
   expect(await probeOllama({ fetch: answer(models(...many)) })).toEqual(many.slice(0, 100));
 });
@@ -32,8 +32,8 @@ describe("there are none when", () => {
     ["the status is not 200", answer(models("a"), { status: 404 })],
     ["the body is not JSON", answer("<html>")],
     ["the body is empty", answer("")],
-    ["the shape is another", answer('{"models":"a"}')],
-    ["a name is no text", answer(models(5))],
+    ["it has another shape", answer('{"models":"a"}')],
+    ["a name is not text", answer(models(5))],
     ["a name is too long", answer(models("x".repeat(201)))],
     ["the answer is too large", answer(`${" ".repeat(1024 * 1024)}${models("a")}`)],
   ])("%s", async (_, fetch) => {

@@ -28,12 +28,12 @@ const OUTSIDE_CASES: [name: string, given: Given, ...problems: string[]][] = [
     "GATEHOUSE_LISTN: is not a known variable; the nearest is GATEHOUSE_LISTEN",
   ],
   [
-    "a variable for what only the file can say",
+    "a variable for a setting that only the file can have",
     { env: { GATEHOUSE_PROVIDERS_OPENAI_API_KEY: "x" } },
     "GATEHOUSE_PROVIDERS_OPENAI_API_KEY: is not a known variable; providers can only be set in the configuration file",
   ],
   [
-    "a file that is named and is not there",
+    "a named file that does not exist",
     { flags: { config: "no.yaml" } },
     "/srv/no.yaml (--config): the file does not exist",
   ],

@@ -30,7 +30,7 @@ const PLACES: Record<string, (secret: string) => Given> = {
     env: { KEY_FILE: "/key" },
     files: { "/key": secret },
   }),
-  "api key, in place of its file": (secret) => ({
+  "api key, instead of its file": (secret) => ({
     yaml: provider('api_key: "$' + '{KEY}"'),
     env: { KEY_FILE: secret },
   }),
@@ -43,13 +43,13 @@ const PLACES: Record<string, (secret: string) => Given> = {
   "api key, in a file that is not YAML": (secret) => ({
     yaml: provider(`api_key: ${quote(secret)} ${quote(secret)}`),
   }),
-  "api key, behind an unclosed quote": (secret) => ({
+  "api key, after an unclosed quote": (secret) => ({
     yaml: `providers:\n  a:\n    kind: openai\n    api_key: ${quote(secret).slice(0, -1)}`,
   }),
   header: (secret) => ({ yaml: provider(`headers: { Authorization: ${quote(secret)} }`) }),
   "headers, as text": (secret) => ({ yaml: provider(`headers: ${quote(secret)}`) }),
   webhook: (secret) => ({ yaml: `notify: { webhook: ${quote(`https://x.example/${secret}`)} }` }),
-  "webhook that is no URL": (secret) => ({ yaml: `notify: { webhook: ${quote(secret)} }` }),
+  "webhook that is not a URL": (secret) => ({ yaml: `notify: { webhook: ${quote(secret)} }` }),
   "webhook's secret": (secret) => ({ yaml: `notify: { secret: ${quote(secret)} }` }),
   "webhook, from a variable": (secret) => ({ env: { GATEHOUSE_NOTIFY_WEBHOOK: secret } }),
   "admin token": (secret) => ({ env: { GATEHOUSE_ADMIN_TOKEN: secret } }),

@@ -56,7 +56,7 @@ describe("config show", () => {
 });
 
 describe("config check", () => {
-  test("says what was checked", () => {
+  test("names the file that was checked", () => {
     expect(checkConfig(sources({ yaml }))).toEqual({
       ok: true,
       messages: [`${DEFAULT_FILE} is valid: 1 provider, 1 tier.`],

@@ -88,7 +88,7 @@ describe("NAME_FILE for the program's own variables", () => {
     expect(originOf(loaded, "log_level")).toBe("environment (GATEHOUSE_LOG_LEVEL_FILE)");
   });
 
-  test("yields to NAME", () => {
+  test("is ignored if NAME is set", () => {
     const env = { GATEHOUSE_LOG_LEVEL: "warn", GATEHOUSE_LOG_LEVEL_FILE: "/none" };
     expect(load({ env }).config.logLevel).toBe("warn");
   });
@@ -120,7 +120,7 @@ describe("GATEHOUSE_ variables that are not settings", () => {
     expect(() => load({ env: { [variable]: value } })).not.toThrow();
   });
 
-  test("one that the file uses is known", () => {
+  test("a variable that the file uses is known", () => {
     const yaml = 'tiers: { 1: { name: "${GATEHOUSE_MY_NAME}", models: [builtin/extractive] } }';
     expect(load({ yaml, env: { GATEHOUSE_MY_NAME: "mine" } }).config.tiers.get(1)?.name).toBe("mine");
     expect(() => load({ env: { GATEHOUSE_MY_NAME: "mine" } })).toThrow(

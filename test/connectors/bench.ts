@@ -1,4 +1,4 @@
-/** Connectors and calls on a store of their own, without a gateway around them. Tests provide the sources. */
+/** Connectors and calls on a separate store, without a gateway around them. Tests provide the sources. */
 import type { Database } from "bun:sqlite";
 import { dirname } from "node:path";
 import { createIds, type Ids, systemRandom } from "../../src/base/ids.ts";

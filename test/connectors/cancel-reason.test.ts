@@ -35,7 +35,7 @@ test.each(REASONS)(
     await until(async () => unsettled(await calls()).length === 0);
     expect((await calls()).at(-1)).toMatchObject({ phase: "outcome", outcome: "cancelled", code: null });
     expect(JSON.stringify(await ledger(gateway))).not.toContain(reason);
-    // The agent can go on working.
+    // The agent can continue to work.
     expect(await client.toolNames()).toContain("up__hang");
   },
 );

@@ -51,7 +51,7 @@ describe("the catalogue", () => {
     expect(catalogue.find(1, "up.drop")?.isAuthorised).toBe(false);
   });
 
-  test("has what was put last, and nothing once dropped; it reports both, but no empty change", () => {
+  test("has the tools that were put last, and none once dropped; it reports both, but no empty change", () => {
     catalogue.put(1, origin("up"), ["*"], [tool("a")], call);
     catalogue.put(1, origin("up"), ["*"], [tool("b")], call);
     expect(names(catalogue.list(1))).toEqual(["time.now", "up.b"]);
@@ -63,7 +63,7 @@ describe("the catalogue", () => {
     expect(changes).toEqual([1, 1, 1]);
   });
 
-  test("returns the same list until something changes, so comparing looks at no tool", () => {
+  test("returns the same list until something changes, so comparing reads no tool", () => {
     catalogue.put(1, origin("up"), ["*"], [tool("a")], call);
     const list = catalogue.list(1);
     catalogue.put(2, origin("up"), ["*"], [tool("a")], call);
@@ -107,18 +107,23 @@ describe("the registry", () => {
   );
 
   test.each([
-    ["what there is not", ["up.none"], user, "unknown_tool"],
-    ["what there is not, before what is forbidden", ["up.drop", "up.none"], user, "unknown_tool"],
-    ["what the connector is not authorised for", ["up.drop"], user, "tool_forbidden"],
-    ["what the agent may not", ["up.get_a"], { ...user, tools: ["up.get"] }, "tool_forbidden"],
-    ["what the token may not", ["up.get_a"], { ...user, scopes: ["tasks:write"] }, "tool_forbidden"],
+    ["a tool that does not exist", ["up.none"], user, "unknown_tool"],
+    ["a tool that does not exist, before a forbidden one", ["up.drop", "up.none"], user, "unknown_tool"],
+    ["a tool that the connector is not authorised for", ["up.drop"], user, "tool_forbidden"],
+    ["a tool that the agent may not use", ["up.get_a"], { ...user, tools: ["up.get"] }, "tool_forbidden"],
+    [
+      "a tool that the token may not use",
+      ["up.get_a"],
+      { ...user, scopes: ["tasks:write"] },
+      "tool_forbidden",
+    ],
     ["one among others", ["time.now", "up.drop"], user, "tool_forbidden"],
   ] as const)("refuses %s", (_, wanted, by, code) => {
     expect(codeOf(() => registry.find(1, wanted, by))).toBe(code);
     expect(wanted.some((name) => !registry.allows(1, name, by))).toBe(true);
   });
 
-  test("names the place of a missing tool", () => {
+  test("names the position of a missing tool", () => {
     try {
       registry.find(1, ["time.now", "up.none"], user);
       throw new Error("it was found");
@@ -127,7 +132,7 @@ describe("the registry", () => {
     }
   });
 
-  test("asks for approval as the agent requires, or else for destructive tools", () => {
+  test("requires approval as the agent demands, or else for destructive tools", () => {
     expect(registry.needsApproval(1, "up.drop", null)).toBe(true);
     expect(registry.needsApproval(1, "up.get_a", null)).toBe(false);
     expect(registry.needsApproval(1, "up.drop", [])).toBe(false);
@@ -135,7 +140,7 @@ describe("the registry", () => {
     expect(registry.needsApproval(2, "up.drop", null)).toBe(false);
   });
 
-  test("for any agent and token, exactly the reachable tools are found", () => {
+  test("for any agent and token, exactly the permitted tools are found", () => {
     const globs = fc.uniqueArray(
       fc.constantFrom("*", "up.*", "up.get_a", "up.drop", "time.*", "*.now", "vault.*", "*a", ""),
       { maxLength: 3 },
@@ -157,7 +162,7 @@ describe("the registry", () => {
   });
 });
 
-test("a model reads an answer's texts, and only the existence of everything else", () => {
+test("a model sees the texts of an answer, and only the existence of everything else", () => {
   expect(
     textOf({
       content: [

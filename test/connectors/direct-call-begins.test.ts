@@ -95,7 +95,7 @@ describe("a call that costs something", () => {
     ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
     ["tool_forbidden", "another list of tools", (tx) => agents.update(tx, 1, "clerk", () => ({ tools: [] }))],
     ["unknown_tool", "the connector's end", async () => catalogue.drop(1, "paid")],
-  ])("is refused with %s by %s before it begins, and nothing of it is kept", async (code, _why, work) => {
+  ])("is refused with %s by %s before it begins, and leaves nothing behind", async (code, _why, work) => {
     await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
     await expect(justBefore(work)).rejects.toMatchObject({ code });
     expect(sent).toHaveLength(0);
@@ -121,7 +121,7 @@ describe("a call that costs something", () => {
     expect(budgets.reservations).toBe(0);
   });
 
-  test("is made with the tool that its connector offers by then under that name", async () => {
+  test("is made with the tool that its connector offers under that name at that time", async () => {
     const answer = await justBefore(async () =>
       catalogue.put(1, origin("paid"), ["*"], [tool("echo")], async () => said("new")),
     );
@@ -214,7 +214,7 @@ describe("a call that costs something", () => {
       expect(charged()).toEqual({ credits: 5 });
     });
 
-    test("until the stop if the store can be written by then", async () => {
+    test("until the stop, if the store can be written by then", async () => {
       allow();
       await direct.stop();
       expect([outcomes(), charged(), budgets.reservations]).toEqual([

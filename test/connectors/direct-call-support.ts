@@ -35,7 +35,7 @@ export let calls: DirectCalls;
 
 export let agent: { readonly id: number; readonly name: string };
 
-/** Holds the builtin tool `own.change` before it changes anything, and tells whether it has. */
+/** Holds the builtin tool `own.change` before it changes anything, and reports whether it has. */
 export let change: Held & { isDone: boolean };
 
 /** Calls a tool as the agent. */
@@ -57,7 +57,7 @@ export function outcome() {
 
 export type End = [who: string, end: (abort: AbortController) => unknown];
 
-/** Clients word their reasons freely, including as the gateway words its own. */
+/** Clients word their reasons freely, sometimes exactly as the gateway words its own. */
 export const BY_CLIENT: End[] = [
   "cancelled",
   "shutdown",

@@ -1,4 +1,4 @@
-/** Calls outside of tasks that end early: what they answer, and what the ledger records. */
+/** Calls outside of tasks that end early: how they are answered, and what the ledger records. */
 import { describe, expect, test } from "bun:test";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
@@ -20,7 +20,7 @@ import {
 
 useDirectCalls();
 
-test("a call whose outcome cannot be written is not answered as done, and the next start reports it", async () => {
+test("a call whose outcome cannot be written is not reported as done, and the next start reports it", async () => {
   upstream(async () => {
     bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
     return said("done");
@@ -101,7 +101,7 @@ describe("a call of an upstream that ignores cancellation", () => {
   });
 });
 
-describe("a builtin tool that does its work all the same has succeeded, and its caller is told so, though it was ended by", () => {
+describe("a builtin tool that completes its work anyway has succeeded, and its caller is told so, although it was ended by", () => {
   test.each([...BY_CLIENT, ...FROM_HERE])("%s", async (_, end) => {
     const abort = new AbortController();
     let isAnswered = false;
@@ -128,24 +128,27 @@ describe("the stored output is the caller's whole answer if it is", () => {
   }
 
   test.each<[what: string, answer: ToolAnswer]>([
-    ["a text and something else as structure", { content: [text("three")], structuredContent: sum }],
-    ["a text that is the structure, spaced", { content: [text('{ "n": 3 }')], structuredContent: { n: 3 } }],
+    ["a text and a different structure", { content: [text("three")], structuredContent: sum }],
+    [
+      "a text that equals the structure, with other spacing",
+      { content: [text('{ "n": 3 }')], structuredContent: { n: 3 } },
+    ],
     ["an empty text and a structure", { content: [text("")], structuredContent: sum }],
     ["several texts", { content: [text("one"), text("two")] }],
     ["several texts and a structure", { content: [text("one"), text("two")], structuredContent: sum }],
-    ["nothing but a structure", { content: [], structuredContent: sum }],
+    ["only a structure", { content: [], structuredContent: sum }],
     ["nothing at all", { content: [] }],
     ["an image", { content: [{ type: "image", data: "aGk=", mimeType: "image/png" }] }],
     ["a link with a text", { content: [{ type: "resource_link", text: "one", uri: "file:///x" }] }],
-    ["a text that says more", { content: [{ ...text("one"), annotations: { audience: ["user"] } }] }],
-    ["a text that is no text", { content: [{ type: "text", text: 3 }] }],
-  ])("as it is: %s", async (_, answer) => {
+    ["a text that contains more", { content: [{ ...text("one"), annotations: { audience: ["user"] } }] }],
+    ["a non-text that claims to be text", { content: [{ type: "text", text: 3 }] }],
+  ])("unchanged: %s", async (_, answer) => {
     expect(JSON.parse(await keptOf(answer))).toEqual(answer);
   });
 
   const json = JSON.stringify(sum);
   test.each<[what: string, answer: ToolAnswer, kept: string]>([
-    ["a text that is the structure", { content: [text(json)], structuredContent: sum }, json],
+    ["a text that equals the structure", { content: [text(json)], structuredContent: sum }, json],
     ["a text", { content: [text("three")] }, "three"],
     ["an empty text", { content: [text("")] }, ""],
     ["a failure's text", { content: [text("no")], isError: true }, "no"],

@@ -53,20 +53,23 @@ function createAll(names: readonly string[]): Promise<string[]> {
   );
 }
 
-test.each([0, 1, 3])("with room for %d connectors, no more are added at the same time", async (room) => {
-  await fill(1, PER_WORKSPACE - room);
-  await fill(2, PER_WORKSPACE);
-  const names = ["a", "b", "c", "d", "e"];
-  const ended = await createAll(names);
-  expect(ended.filter((each) => each === "created")).toHaveLength(room);
-  expect(ended.filter((each) => each === "409 connector_limit")).toHaveLength(names.length - room);
-  const inFirst = "SELECT count(*) AS n FROM connectors WHERE workspace_id = 1";
-  expect(await bench.db.get<{ n: number }>(inFirst)).toEqual({ n: PER_WORKSPACE });
-  const allowed = names.filter((_, index) => ended[index] === "created");
-  expect(bench.opened.map(({ name }) => name).sort()).toEqual(allowed);
-  const entries = bench.entries().filter(({ action }) => action === "connector.authorise");
-  expect(entries.map(({ detail }) => detail?.connector)).toEqual(allowed);
-});
+test.each([0, 1, 3])(
+  "if there is room for %d connectors, no more are added at the same time",
+  async (room) => {
+    await fill(1, PER_WORKSPACE - room);
+    await fill(2, PER_WORKSPACE);
+    const names = ["a", "b", "c", "d", "e"];
+    const ended = await createAll(names);
+    expect(ended.filter((each) => each === "created")).toHaveLength(room);
+    expect(ended.filter((each) => each === "409 connector_limit")).toHaveLength(names.length - room);
+    const inFirst = "SELECT count(*) AS n FROM connectors WHERE workspace_id = 1";
+    expect(await bench.db.get<{ n: number }>(inFirst)).toEqual({ n: PER_WORKSPACE });
+    const allowed = names.filter((_, index) => ended[index] === "created");
+    expect(bench.opened.map(({ name }) => name).sort()).toEqual(allowed);
+    const entries = bench.entries().filter(({ action }) => action === "connector.authorise");
+    expect(entries.map(({ detail }) => detail?.connector)).toEqual(allowed);
+  },
+);
 
 test("creating the same name several times at once makes one connector", async () => {
   const ended = await createAll(["same", "same", "same"]);

@@ -1,4 +1,4 @@
-/** A workspace can list its connectors' tools only so often, and not all connectors at once. */
+/** A workspace can list its connectors' tools only at a limited rate, and not all connectors at once. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Problem } from "../../src/base/errors.ts";
 import {
@@ -27,7 +27,7 @@ const refusal = (promise: Promise<unknown>) =>
     ({ status, code, headers }: Problem) => [status, code, headers],
   );
 
-test("refreshes past the allowance are refused before the upstream is asked, and taken again later", async () => {
+test("refreshes past the allowance are refused before the upstream is asked, and accepted again later", async () => {
   let lists = 0;
   bench.script({
     async list() {
@@ -48,7 +48,7 @@ test("refreshes past the allowance are refused before the upstream is asked, and
   expect(await refusal(refresh("up"))).toMatchObject([429, "rate_limited", {}]);
 });
 
-test("only so many of a workspace's upstreams are listed at once; the rest wait, but not for other workspaces", async () => {
+test("a limited number of a workspace's upstreams are listed at once; the rest wait, but not for other workspaces", async () => {
   const allowance = new ListingAllowance(new FakeClock());
   const { signal } = new AbortController();
   const held = gate();

@@ -1,4 +1,4 @@
-/** What listing an upstream's tools leaves in the store and the ledger, and what it must not leave. */
+/** What listing an upstream's tools leaves in the store and the ledger, and what it may not leave. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ConnectorError } from "../../src/connectors/source.ts";
 import type { KeptTool } from "../../src/connectors/tools/kept-tool.ts";
@@ -17,8 +17,8 @@ afterEach(async () => {
 const refreshes = () => bench.entries().filter(({ action }) => action === "connector.refresh");
 const refresh = () => bench.connectors.refresh(bench.call("connector.refresh"), "up");
 
-describe("an upstream that says its tools have changed", () => {
-  test("without a change writes no entry, however often; with a change it writes one", async () => {
+describe("an upstream that reports changed tools", () => {
+  test("without a change adds no entry, however often; with a change it adds one", async () => {
     let tools: readonly KeptTool[] = [tool("echo")];
     let lists = 0;
     bench.script({
@@ -41,7 +41,7 @@ describe("an upstream that says its tools have changed", () => {
     ]);
   });
 
-  test("and then fails again and again writes one entry for each change of its state", async () => {
+  test("and then repeatedly fails adds one entry for each change of its state", async () => {
     let fault: ConnectorError | null = null;
     let lists = 0;
     bench.script({
@@ -84,9 +84,9 @@ describe("a stop during a listing", () => {
   }
 
   test.each([
-    ["that the upstream asked for", () => void bench.opened[0]?.toolsChanged()],
-    ["that a caller asked for", () => refresh()],
-  ])("%s leaves what is stored as it was, and no entry", async (_, begin) => {
+    ["that the upstream requested", () => void bench.opened[0]?.toolsChanged()],
+    ["that a caller requested", () => refresh()],
+  ])("%s leaves the stored tools unchanged, and no entry", async (_, begin) => {
     const held = hold();
     let list = async (_signal: AbortSignal): Promise<readonly KeptTool[]> => [tool("echo")];
     bench.script({ list: (signal) => list(signal) });

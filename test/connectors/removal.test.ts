@@ -36,7 +36,7 @@ async function createLingering() {
   return { closing: closing.opened, end: end.open };
 }
 
-test("once its removal is on disk its tools are unknown, although its connections are still open", async () => {
+test("once its removal is on disk, its tools are unknown, although its connections are still open", async () => {
   const old = await createLingering();
   const removing = remove("up");
   await old.closing;
@@ -47,7 +47,7 @@ test("once its removal is on disk its tools are unknown, although its connection
   await removing;
 });
 
-test("a new connector of its name works while the old one is still closing, and afterwards", async () => {
+test("a new connector with its name works while the old one is still closing, and afterwards", async () => {
   const old = await createLingering();
   const removing = remove("up");
   await old.closing;
@@ -61,7 +61,7 @@ test("a new connector of its name works while the old one is still closing, and 
   expect(bench.stored()).toMatchObject([{ name: "up", status: "ready" }]);
 });
 
-test("one of two simultaneous removals is refused, and a new connector of the name stays", async () => {
+test("one of two simultaneous removals is refused, and a new connector with the name stays", async () => {
   await createLingering().then(({ end }) => end());
   const [first, second, created] = await Promise.allSettled([
     remove("up"),

@@ -64,7 +64,7 @@ describe("a definition is refused, naming the field,", () => {
   const url = (count: number) => `https://mcp.example.org/mcp?${cookies(count).replaceAll("; ", "&")}`;
   const long = "x".repeat(8_192);
 
-  // The whole of a cookie header, and of a URL with secrets, is a secret too.
+  // A whole cookie header, and a whole URL that contains secrets, is a secret too.
   test.each<readonly [string, object, string]>([
     ["65 variables", mcp({ transport: { ...stdio, env: variables(65) } }), "/transport/env"],
     ["65 arguments", mcp({ transport: { ...stdio, args: options(65) } }), "/transport/args"],
@@ -91,12 +91,12 @@ describe("a definition is refused, naming the field,", () => {
     ["63 cookies", mcp({ transport: { ...http, headers: { Cookie: cookies(63) } } })],
     ["16,384 characters", mcp({ transport: { ...stdio, env: { A: long, B: long.replace("x", "y") } } })],
     [
-      "a key of many lines",
+      "a key with many lines",
       mcp({ transport: { ...stdio, env: { KEY: `${"0123456789abcdef".repeat(4)}\n`.repeat(200) } } }),
     ],
-    ["values that are no secrets", mcp({ transport: { ...stdio, args: values(200) } })],
+    ["values that are not secrets", mcp({ transport: { ...stdio, args: values(200) } })],
     ["the same value everywhere", mcp({ transport: { ...stdio, args: Array(200).fill("--token=abcdef") } })],
-  ])("and taken with no more than may be: %s", (_, request) => {
+  ])("and accepted at the limit: %s", (_, request) => {
     expect(faults(request)).toEqual([]);
   });
 
@@ -124,10 +124,10 @@ describe("a body is refused, naming the field:", () => {
     ],
     ["a URL for a program", mcp({ transport: { ...stdio, url: "https://x" } }), "/transport/url"],
     ["headers for a program", mcp({ transport: { ...stdio, headers: {} } }), "/transport/headers"],
-    ["arguments that are no list", mcp({ transport: { ...stdio, args: "x" } }), "/transport/args"],
-    ["an argument that is no text", mcp({ transport: { ...stdio, args: [1] } }), "/transport/args/0"],
+    ["arguments that are not a list", mcp({ transport: { ...stdio, args: "x" } }), "/transport/args"],
+    ["an argument that is not text", mcp({ transport: { ...stdio, args: [1] } }), "/transport/args/0"],
     ["an argument with a zero byte", mcp({ transport: { ...stdio, args: ["a\0b"] } }), "/transport/args/0"],
-    ["a variable that is no text", mcp({ transport: { ...stdio, env: { A: 1 } } }), "/transport/env/A"],
+    ["a variable that is not text", mcp({ transport: { ...stdio, env: { A: 1 } } }), "/transport/env/A"],
     ["a variable with a zero byte", mcp({ transport: { ...stdio, env: { A: "a\0" } } }), "/transport/env/A"],
     ["no URL", mcp({ transport: { type: "http" } }), "/transport/url"],
     ["an empty URL", mcp({ transport: { type: "sse", url: "" } }), "/transport/url"],

@@ -100,7 +100,7 @@ test("a removed connector does not come back", async () => {
   expect(await shown("up")).toBeUndefined();
 });
 
-test("a refresh's findings last, including that it cannot be reached", async () => {
+test("the result of a refresh persists, including that it cannot be reached", async () => {
   await addConnector(gateway, "up", upstream.url);
   upstream.list(["echo", "more"]);
   await gateway.call("POST", "/v1/connectors/up/refresh");
@@ -138,7 +138,7 @@ describe("the key of the secrets", () => {
     expect((await addConnector(gateway, "up", upstream.url)).status).toBe("ready");
   });
 
-  test("once it is the right one again, the connectors work again", async () => {
+  test("once the right one is restored, the connectors work again", async () => {
     await addConnector(gateway, "up", upstream.url);
     await gateway.stop();
     const key = readFileSync(path());
@@ -151,7 +151,7 @@ describe("the key of the secrets", () => {
     expect((await shown("up")).status).toBe("ready");
   });
 
-  test("with programs since forbidden, disables only those", async () => {
+  test("if programs have since been forbidden, disables only those", async () => {
     const transport = { type: "stdio", command: process.execPath, args: [FAKE_STDIO] };
     await gateway.call("POST", "/v1/connectors", { body: { name: "child", kind: "mcp", transport } });
     await addConnector(gateway, "up", upstream.url);
@@ -166,7 +166,7 @@ describe("the key of the secrets", () => {
   });
 });
 
-test("the ledger has who added it and when, but not what it was reached with", async () => {
+test("the ledger has who added it and when, but not its address or credentials", async () => {
   const transport = { type: "http", url: upstream.url, headers: { Authorization: "Bearer hunter22-long" } };
   await gateway.call("POST", "/v1/connectors", {
     body: { name: "up", kind: "mcp", transport, scopes: ["e*"] },

@@ -5,7 +5,7 @@ import { areSameTools, bytesOfTools, expandTool, keepTool } from "../../src/conn
 import { ToolRoom } from "../../src/connectors/tools/memory-share.ts";
 
 const MIB = 1024 * 1024;
-/** Tools of a little over one MiB each. */
+/** Tools of slightly more than one MiB each. */
 const tools = (count: number, each = MIB) =>
   Array.from({ length: count }, (_, index) =>
     keepTool({
@@ -30,7 +30,7 @@ describe("tools are refused, and earlier ones stay,", () => {
     expect(held.hold(1, 1, tools(3))).toBeUndefined();
   });
 
-  test("for a workspace whose other connectors have taken its room; another workspace has its own", () => {
+  test("for a workspace whose other connectors have used up its room; another workspace has its own", () => {
     const held = room();
     expect(held.hold(1, 1, tools(3))).toBeUndefined();
     expect(held.hold(1, 2, tools(3))).toContain("The workspace's other connectors have 3 tools (3.0 MiB)");

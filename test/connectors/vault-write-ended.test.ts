@@ -1,4 +1,4 @@
-/** `vault.write` that ends early: its reported outcome is what happened, and nothing is written afterwards. */
+/** `vault.write` that ends early: the reported outcome is what really happened, and nothing is written afterwards. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -47,7 +47,7 @@ async function hold(by: Client, text = "The bittern booms."): Promise<Held> {
 }
 
 /**
- * Releases the call and waits for everything that it could still do. Later writes queue behind it, and then every
+ * Releases the call and waits for everything that it could still do. Later writes queue after it, and then every
  * document is live.
  */
 async function letGo(held: Held): Promise<void> {
@@ -124,7 +124,7 @@ test("a document written before its agent is stopped has succeeded, and stays", 
   expect(await outcome()).toMatchObject({ outcome: "succeeded" });
 });
 
-test("a write whose agent is found stopped at that moment is refused, although nobody notified the call", async () => {
+test("a write whose agent turns out to be stopped at that moment is refused, although nobody notified the call", async () => {
   const held = await hold(client);
   const file = ownConnection(gateway.dataDir);
   file.run("UPDATE agents SET status = 'stopped' WHERE name = 'clerk'");
@@ -136,7 +136,7 @@ test("a write whose agent is found stopped at that moment is refused, although n
   expect(await outcome()).toMatchObject({ outcome: "failed", code: "tool_error" });
 });
 
-test("one that is there has succeeded, though its agent is stopped while the one in its place before is taken away", async () => {
+test("a document that already exists has succeeded, even if its agent is stopped while the previous version is being removed", async () => {
   const { id } = await write(gateway, { title: "Before", text: longText("crake", 600) });
   const input = { id, title: "After", text: "The bittern booms." };
   const message = request("tools/call", { name: "vault__write", arguments: input });
@@ -168,7 +168,7 @@ test("the end of the process does not wait for it, and records it as cancelled",
   gateway = await startGateway();
 });
 
-test("stopped at any moment, it is there just where it is said to have succeeded, and at once", async () => {
+test("stopped at any moment, it exists exactly if it was reported as succeeded, and at once", async () => {
   // More turns of the event loop than pass between the request and its answer.
   const wroteTitles = new Set<string>();
   for (let turns = 0; turns < 60; turns += 3) {

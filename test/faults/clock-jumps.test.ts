@@ -147,7 +147,7 @@ describe("what expires by date", () => {
     expect(await send()).toBe(second);
   });
 
-  test("a token expires at its date, also after the clock was set back", async () => {
+  test("a token expires at its date, even after the clock was set back", async () => {
     const token = await stage.gateway.token({ scopes: ["agents:read"], expires_in: "2h" });
     const status = async () => (await stage.gateway.call("GET", "/v1/agents", { token })).status;
     jump(BACK[1]);
@@ -192,7 +192,7 @@ describe("a schedule", () => {
     },
   );
 
-  test("does not run twice for one time if the clock is set back past it, and then goes on", async () => {
+  test("does not run twice for one time if the clock is set back past it, and then continues", async () => {
     const id = await schedule("once");
     clock.setWall(at(13));
     await settled(id, at(14));

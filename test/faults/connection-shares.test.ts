@@ -114,11 +114,11 @@ describe.each([
   ["quiet MCP streams", () => head("GET /mcp/sse HTTP/1.1", ["Accept: text/event-stream"])],
   ["quiet streams of events", () => head("GET /v1/events HTTP/1.1", ["Accept: text/event-stream"])],
   [
-    "bodies that do not end",
+    "unfinished bodies",
     () => `${head("POST /v1/tasks HTTP/1.1", ["Content-Type: application/json", "Content-Length: 60000"])}{`,
   ],
   [
-    "MCP messages that do not end",
+    "unfinished MCP messages",
     () => `${head("POST /mcp HTTP/1.1", ["Content-Type: application/json", "Content-Length: 60000"])}{`,
   ],
 ])("a workspace that opens 960 %s", (_name, bytes) => {

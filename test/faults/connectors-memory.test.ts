@@ -12,7 +12,7 @@ const TOOLS = 130;
 const CONNECTORS = 12;
 /**
  * Kept as parsed objects, the tools took 2,400 MiB. A workspace may keep 32 MiB of them. The rest is the program
- * itself, the pages that it read, and what the engine has not collected yet.
+ * itself, the pages that it read, and uncollected garbage.
  */
 const CEILING = 600 * MIB;
 
@@ -61,7 +61,7 @@ function memoryOf(pid: number): number {
 }
 
 test.skipIf(process.platform !== "linux")(
-  "twelve connectors of 130 large tools take a bounded part of the memory, also after a restart",
+  "twelve connectors of 130 large tools take a bounded share of memory, even after a restart",
   async () => {
     const options = { cwd: folder.path };
     let server: ServerProcess = await serve([], options);

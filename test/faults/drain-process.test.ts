@@ -1,4 +1,4 @@
-/** What a real process with work in progress does on one signal, on two and on three. */
+/** What a real process with work in progress does on one signal, two and three. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -69,7 +69,7 @@ function expectSound(unfinished = 0): void {
   expect(open.length).toBe(unfinished);
 }
 
-test("after one signal, the server serves readers until the answer is there, then ends with 0", async () => {
+test("after one signal, the server serves readers until the answer exists, then ends with 0", async () => {
   const id = await dispatched();
   const ended = server.end("SIGTERM");
   await until(isDraining);

@@ -1,4 +1,6 @@
-/** Another program's commit while the gateway runs: nothing is done with what it has changed, and a start compares everything. */
+/**
+ * Another program commits while the gateway runs. Nothing is done with its changes, and a start compares everything.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
@@ -34,11 +36,13 @@ function edit(dataDir: string, sql: string): void {
   foreign.close();
 }
 
-/** As `edit`, but with an index of its own, which counts no commits for the server: SQLite makes one if it finds none. */
+/**
+ * As `edit`, but with a separate index, which counts no commits for the server. SQLite creates one if it finds none.
+ */
 async function editWithOwnIndex(dataDir: string, sql: string): Promise<void> {
   const path = databasePath(dataDir);
   unlinkSync(`${path}-shm`);
-  // Another process: connections of one process share the index, also one that was deleted.
+  // Another process, because connections of one process share the index, even a deleted one.
   const program = `
     const { Database } = require("bun:sqlite");
     const foreign = new Database(process.argv[1]);
@@ -54,7 +58,7 @@ describe("a gateway in this process", () => {
   let clock: FakeClock;
   let gateway: TestGateway;
 
-  // Nobody advances this clock but the tests: what refuses is the transaction, not the look once a second.
+  // Only the tests advance this clock: the transaction refuses, not the check once a second.
   const open = () => startGateway({ dataDir, clock, yaml: yamlOf(model.url, YAML) });
 
   beforeEach(async () => {
@@ -117,7 +121,8 @@ describe("a gateway in this process", () => {
     clock.advance(1_000);
     await gateway.gateway.foreignWrite;
     await restart();
-    // The file is whole, and has the other program's change: the server has added nothing to the log, and has not written it back.
+    // The file is intact and has the other program's change: the server has added nothing to the log, and has not
+    // written it back.
     expect((await ended(gateway, second)).status).toBe("failed");
     expect(sent()).toContain("first");
     expect(sent()).not.toContain("attack");
@@ -195,7 +200,7 @@ describe("a gateway in this process", () => {
     }
   });
 
-  test("posts nothing more to the webhook, which somebody may have changed", async () => {
+  test("posts nothing more to the webhook, because somebody may have changed it", async () => {
     let posted = 0;
     using receiver = Bun.serve({
       port: 0,
@@ -246,7 +251,7 @@ test("`serve` ends with exit code 1 and says what to do; the next start resumes 
     return (await response.json()) as Record<string, unknown>;
   };
   try {
-    // Our own verbs are no other program: they call the server, only read, or are refused.
+    // Our own verbs do not count as other programs: they call the server, only read, or are refused.
     for (const [code, verb] of [
       [0, "ledger verify"],
       [0, "workspace create other"],

@@ -262,7 +262,7 @@ describe("a stop takes effect", () => {
 });
 
 test.each(["soft", "enforced"])(
-  "a stop takes effect above the request limit as well (%s)",
+  "a stop takes effect even above the request limit (%s)",
   async (enforcement) => {
     await startStage({ limits: { requests_per_minute: 8, enforcement } });
     await stage.gateway.agent("plain");

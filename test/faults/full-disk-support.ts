@@ -24,7 +24,7 @@ export interface FullDiskStage {
   readonly lines: readonly Line[];
   /** Fills the disk and proves that nothing can be recorded any more. */
   fill(): Promise<void>;
-  /** Frees the disk and proves it; the clock stands still. */
+  /** Frees the disk and proves it; the clock is stopped. */
   free(): Promise<void>;
   /** Advances the clock by one second at a time until the condition holds. */
   untilLater(condition: () => boolean | Promise<boolean>): Promise<void>;

@@ -13,7 +13,7 @@ describe("nothing is sent out", () => {
     await startStage({ embeds: true });
     await addConnector(stage.gateway, "up", stage.tools.url);
     await stage.gateway.agent("plain");
-    // Every upstream works now, so whatever does not arrive later was held back by the gateway.
+    // Every upstream works now, so anything that does not arrive later was held back by the gateway.
     expect((await run(stage.gateway, { agent: "plain" })).status).toBe("succeeded");
     expect((await call("POST", "/v1/vault/documents", document)).status).toBe(201);
     client = await connect(stage.gateway);
@@ -32,7 +32,7 @@ describe("nothing is sent out", () => {
     ["POST", "/v1/agents/plain/resume", {}],
     ["POST", "/v1/tokens", { name: "t", scopes: ["tasks:read"] }],
     ["GET", "/v1/tasks", undefined],
-  ])("by %s %s: it is answered 503, and works again once there is room", async (method, path, body) => {
+  ])("by %s %s: it is answered with 503, and works again once there is room", async (method, path, body) => {
     await stage.fill();
     const before = stage.sent();
     const refused = await call(method, path, body);

@@ -56,7 +56,7 @@ async function everythingWorks(client: Client, name: string): Promise<void> {
   expect(await search.json()).toMatchObject({ results: [{ title: name }] });
 }
 
-/** `areBusy`: the connections have something under way, so the server keeps what it has room for. */
+/** `areBusy`: the connections have work in progress, so the server keeps as many as it has room for. */
 async function survives(bytes: string, areBusy = true): Promise<void> {
   await server.call("GET", "/v1/agents", undefined, "regular");
   await crowd.join(server.port, CLIENTS, bytes);
@@ -80,7 +80,7 @@ test.each([
   ["pages that nobody reads", PAGE.repeat(20)],
 ])("connections with %s do not end the process: old and new clients are still served", async (_, bytes) => {
   server = await serveWithOpenFiles(OPEN_FILES);
-  // Pages beyond the places for strangers are refused in a few bytes. Those connections are idle then, and make room.
+  // Pages beyond the strangers' limit are refused in a few bytes. Those connections are then idle, and make room.
   await survives(bytes, bytes !== PAGE.repeat(20));
 });
 

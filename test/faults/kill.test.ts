@@ -1,5 +1,5 @@
 /**
- * The server is killed at any moment, again and again. What it acknowledged exists and ends once, and the evidence is
+ * The server is killed at any moment, again and again. Acknowledged work exists and ends once, and the evidence is
  * true.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -16,8 +16,8 @@ const SEEDS = [20_261_121, 20_261_122, 20_261_123];
 const MEETINGS = "the kills came in the middle of what they are for";
 
 /**
- * Evidence, one item for each seed used. What a few kills hit depends on luck, so another seed follows while the luck
- * was bad.
+ * Evidence, one item for each seed used. The effect of a few kills depends on chance, so another seed follows if they
+ * hit too little.
  */
 const all: Evidence[] = [];
 

@@ -50,7 +50,7 @@ async function call(method: string, path: string, body?: object) {
   return { status: answer.status, body: (await answer.json()) as any };
 }
 
-/** Calls the tool in a session of its own. The answer ends when the process dies. */
+/** Calls the tool in a separate session. The answer ends when the process dies. */
 async function callTool(token: string): Promise<{ readonly out: Promise<string> }> {
   const post = (body: object, headers: Record<string, string> = {}) =>
     fetch(`${server.url}/mcp`, {

@@ -90,7 +90,7 @@ interface Fault {
   readonly reasons: readonly string[];
   /** Whether it never ends by itself. */
   readonly hangs?: true;
-  /** Whether nothing of an answer came, so nothing is charged. `either`: it depends on how the bytes arrive. */
+  /** Whether no part of an answer arrived, so nothing is charged. `either`: it depends on how the bytes arrive. */
   readonly free?: true | "either";
 }
 
@@ -122,8 +122,8 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     reasons: ["timeout"],
     hangs: true,
   },
-  "closes without a word": { steps: ["end"], reasons: ["connection"], free: true },
-  "resets without a word": { steps: ["reset"], reasons: ["connection"], free: true },
+  "closes without sending anything": { steps: ["end"], reasons: ["connection"], free: true },
+  "resets without sending anything": { steps: ["reset"], reasons: ["connection"], free: true },
   "closes within its headers": {
     steps: ["HTTP/1.1 200 OK\r\ncontent-ty", "end"],
     reasons: ["connection", "error"],
@@ -149,7 +149,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     steps: [headOf(STREAM), chunkOf(said("wrong ")), LAST_CHUNK],
     reasons: BROKEN,
   },
-  "says that it has ended, and not how": {
+  "reports its end, but not the reason": {
     steps: [headOf(STREAM), chunkOf(`${said("wrong ")}data: [DONE]\n\n`), LAST_CHUNK],
     reasons: BROKEN,
   },
@@ -174,18 +174,18 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     steps: [headOf({ "content-type": "text/event-stream", connection: "close" }), said("wrong "), "end"],
     reasons: BROKEN,
   },
-  "sends chunks that have no size": {
+  "sends chunks without a size": {
     steps: [headOf(STREAM), chunkOf(said("wrong ")), "zz\r\nwhat\r\n", "hang"],
     reasons: [...BROKEN, "error"],
     // If both arrive together, Bun may report the broken chunk and withhold the one before it.
     free: "either",
   },
-  "sends no HTTP": {
+  "does not speak HTTP": {
     steps: ["SSH-2.0-OpenSSH_9.6\r\n\r\n", "end"],
     reasons: ["connection", "error"],
     free: true,
   },
-  "sends an event that is no JSON": {
+  "sends an event that is not JSON": {
     steps: [headOf(STREAM), chunkOf(`${said("wrong ")}data: {"key": "${SECRET}\n\n${FINISH}`), LAST_CHUNK],
     reasons: ["error"],
   },
@@ -194,7 +194,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     reasons: BROKEN,
     free: true,
   },
-  "says that its body is compressed, which it is not": {
+  "claims that its body is compressed": {
     steps: [headOf({ ...STREAM, "content-encoding": "gzip" }), chunkOf(WHOLE), LAST_CHUNK],
     reasons: [...BROKEN, "error"],
     free: true,
@@ -204,7 +204,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     reasons: ["http_500"],
     free: true,
   },
-  "answers 503 and breaks off": {
+  "answers 503 and is cut off": {
     steps: [headOf({ "content-length": 500 }, "503 Service Unavailable"), "{", "reset"],
     reasons: ["http_503"],
     free: true,
@@ -216,16 +216,16 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     hangs: true,
     free: true,
   },
-  "sends an event without an end": {
+  "sends an endless event": {
     steps: [headOf(STREAM), chunkOf(said("wrong ")), () => Buffer.from(chunkOf("x".repeat(MIB))).toString()],
     reasons: ["answer_too_large"],
   },
-  "sends blank comments without an end": {
+  "sends endless blank comments": {
     steps: [headOf(STREAM), chunkOf(said("wrong ")), chunkOf(": ping\n\n"), "hang"],
     reasons: ["timeout"],
     hangs: true,
   },
-  "answers 500 with a body without an end": {
+  "answers 500 with an endless body": {
     steps: [
       headOf(STREAM, "500 Internal Server Error"),
       () => Buffer.from(chunkOf("x".repeat(MIB))).toString(),
@@ -249,7 +249,7 @@ function textOf(events: readonly ReadEvent[]): string {
     .join("");
 }
 
-/** Runs a task against the fault and checks what must be true of every end. */
+/** Runs a task against the fault and checks what must be true of every result. */
 async function runInto({ steps, hangs }: Fault, tier: number) {
   const before = raw.requests.length;
   raw.script(() => steps);

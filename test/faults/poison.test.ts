@@ -1,4 +1,4 @@
-/** A task that crashes the process each time it runs is given up, and the tasks behind it run. */
+/** A task that crashes the process each time it runs is abandoned, and the tasks after it run. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

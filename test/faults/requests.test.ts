@@ -1,6 +1,6 @@
 /**
  * A server whose running tasks all hang in their models: as many tasks as a node runs, and as many requests as Bun
- * sends by itself.
+ * sends by default.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";

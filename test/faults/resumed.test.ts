@@ -26,7 +26,7 @@ beforeEach(async () => {
     timeoutMs: 3_600_000,
     limits: { concurrent_tasks: 1, enforcement: "enforced" },
   });
-  // The clock stands still, so nothing that was refused is retried by itself.
+  // The clock is stopped, so nothing that was refused is retried automatically.
   gateway = await startGateway({ clock: new FakeClock(), yaml, dataDir });
   await gateway.agent("plain");
   file = ownConnection(dataDir);

@@ -88,7 +88,7 @@ test("signing out, or ending another's session, takes effect at once, and is rec
   void ofUsed?.isOver.then((isOver) => {
     hasEnded = isOver;
   });
-  // The stream ends early, and not because of its own lifetime. A feed gathers for 100 ms before it checks.
+  // The stream ends early, and not because it reached its own expiry. A feed gathers for 100 ms before it checks.
   const soon = clock.now() + 5_000;
   await until(() => {
     if (clock.now() < soon) clock.advance(100);
@@ -102,7 +102,7 @@ test("signing out, or ending another's session, takes effect at once, and is rec
   expect(again.headers.get("set-cookie")).toContain("Max-Age=0");
 
   await stage.free();
-  // This holds even before the ends are written.
+  // This is true even before the ends are written.
   expect(await openIds()).toEqual([steady.id, oldest.id]);
   const page = (await gateway.call("GET", "/v1/sessions?limit=1")).body;
   expect([page.data[0].id, page.next_cursor]).toEqual([steady.id, expect.any(String)]);

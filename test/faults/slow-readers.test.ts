@@ -1,4 +1,4 @@
-/** Readers of a task's events that take nothing or next to nothing, while others read as fast as they can. */
+/** Readers of a task's events that read nothing or next to nothing, while others read as fast as they can. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { type RawClient, rawRequest } from "../http/stream-support.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -12,7 +12,7 @@ const SLOW_READERS = 50;
 /** In JSON each of these takes six bytes: about 5 MB of deltas, and as much again in `task.finished`. */
 const CHUNK = "\u0001".repeat(900);
 const CHUNKS = 900;
-/** A reader that takes nothing for this long is disconnected (`STALL_MS` in `http/answer/sse.ts`). */
+/** A reader that reads nothing for this long is disconnected (`STALL_MS` in `http/answer/sse.ts`). */
 const STALL_MS = 5 * 60_000;
 
 let stage: Stage;
@@ -128,7 +128,7 @@ test("a reader that reads little at a time gets the whole stream, and one that l
   begin();
   const events = await read(id);
   leaver.socket.destroy();
-  // Takes one piece, then nothing for a while, until the stream has ended.
+  // Reads one piece, then nothing for a while, until the stream has ended.
   let pieces = 0;
   trickle.socket.on("data", () => {
     pieces += 1;

@@ -186,8 +186,8 @@ function httpFaults(type: string, piece: Uint8Array): Readonly<Record<string, Fa
     "hangs within its headers": { steps: ["HTTP/1.1 200 OK\r\ncontent-", "hang"], hangs: true },
     "hangs after its headers": { steps: [chunked, "hang"], hangs: true },
     "hangs within its answer": { steps: [chunked, chunkOf(piece), "hang"], hangs: true },
-    "closes without a word": { steps: ["end"] },
-    "resets without a word": { steps: ["reset"] },
+    "closes without sending anything": { steps: ["end"] },
+    "resets without sending anything": { steps: ["reset"] },
     "closes within its headers": { steps: ["HTTP/1.1 200 OK\r\ncontent-", "end"] },
     "closes after its headers": { steps: [chunked, "end"] },
     "closes within its chunks": { steps: [chunked, chunkOf(piece), "end"] },
@@ -196,11 +196,11 @@ function httpFaults(type: string, piece: Uint8Array): Readonly<Record<string, Fa
     "announces a longer body and closes": { steps: [sized(9_999), piece, "end"] },
     "announces a longer body and hangs": { steps: [sized(9_999), piece, "hang"], hangs: true },
     "sends chunks without a size": { steps: [chunked, chunkOf(piece), "zz\r\nwhat\r\n", "hang"] },
-    "sends no HTTP": { steps: ["SSH-2.0-OpenSSH_9.6\r\n\r\n", "end"] },
-    "sends headers without an end": {
+    "does not speak HTTP": { steps: ["SSH-2.0-OpenSSH_9.6\r\n\r\n", "end"] },
+    "sends endless headers": {
       steps: ["HTTP/1.1 200 OK\r\n", () => `x-more: ${"x".repeat(16_000)}\r\n`],
     },
-    "compresses an answer that it cuts": {
+    "compresses an answer that it cuts off": {
       steps: [
         headOf({ "content-type": type, "content-encoding": "gzip", "content-length": squeezed.length }),
         squeezed,
@@ -276,10 +276,10 @@ describe("a call over Streamable HTTP fails, and the task continues, if the serv
     "closes within an event": { steps: [events, chunkOf(eventStart), "end"] },
     "resets within an event": { steps: [events, chunkOf(eventStart), "reset"] },
     "ends its stream within an event": { steps: [events, chunkOf(eventStart), LAST_CHUNK] },
-    "sends an event without an end": {
+    "sends an endless event": {
       steps: [events, () => Buffer.from(chunkOf("x".repeat(MIB))).toString()],
     },
-    "sends nothing but comments": { steps: [events, chunkOf(": ping\n\n"), "hang"], hangs: true },
+    "sends only comments": { steps: [events, chunkOf(": ping\n\n"), "hang"], hangs: true },
   };
   test.each(Object.keys(streams))("%s", async (name) => {
     const { steps, hangs = false } = streams[name] as Fault;
@@ -298,12 +298,12 @@ describe("a call over stdio fails, and the task continues, if the program", () =
   const [start] = cutInHalf(line);
   test.each<[string, readonly (RawMcpStep | Uint8Array)[], boolean]>([
     ["hangs", ["hang"], true],
-    ["hangs within its answer", [start, "hang"], true],
-    ["exits without a word", ["exit"], false],
+    ["hangs during its answer", [start, "hang"], true],
+    ["exits without printing anything", ["exit"], false],
     ["exits within a character", [start, "exit"], false],
-    ["is killed within its answer", [start, "kill"], false],
-    ["exits before its answer's line has ended", [Buffer.from(line), "exit"], false],
-    ["writes a line without an end", [start, "endless"], false],
+    ["is killed during its answer", [start, "kill"], false],
+    ["exits before the end of its answer's line", [Buffer.from(line), "exit"], false],
+    ["writes an endless line", [start, "endless"], false],
   ])("%s", async (_, steps, hangs) => {
     await connectStdio(steps);
     await expectFailed(hangs);
@@ -343,7 +343,7 @@ describe("an answer that is cut within a character, and then continues, arrives 
   });
 });
 
-test("an endless body is read only as far as it is shown", async () => {
+test("an endless body is read only up to the part that is shown", async () => {
   await connectApi(() => [
     headOf({ "content-type": "text/plain", "transfer-encoding": "chunked" }),
     () => Buffer.from(chunkOf("x".repeat(MIB))).toString(),

@@ -74,7 +74,7 @@ test.skipIf(!existsSync("/dev/full"))(
   },
 );
 
-/** Starts a server with two faults of its own, one for each signal. */
+/** Starts a server with two faults built in, one for each signal. */
 async function serveFaulty(): Promise<ServerProcess> {
   const faults = join(directory.path, "faults.js");
   writeFileSync(

@@ -1,4 +1,7 @@
-/** A store that can be neither read nor written: whatever memory knows of can still be stopped and cancelled. */
+/**
+ * A store that can be neither read nor written: everything that memory knows about can still be stopped and
+ * cancelled.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,7 +56,10 @@ async function spoil(): Promise<void> {
   expect([unread.status, unread.body.code]).toEqual([503, "ledger_unavailable"]);
 }
 
-/** So that the server reads its pages again. Not by another program's commit, after which it takes nothing more. */
+/**
+ * Makes the server read its pages again. Another program's commit would not do, because the store refuses writes
+ * after it.
+ */
 function forgetPages(): void {
   const own = ownConnection(dataDir);
   own.exec("PRAGMA shrink_memory");

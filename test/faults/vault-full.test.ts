@@ -1,6 +1,6 @@
 /**
  * The disk fills up in the middle of a document, or the store cannot be written: the answer is 503, and nothing is
- * left half done.
+ * left half-done.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

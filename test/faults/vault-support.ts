@@ -140,7 +140,7 @@ function* vectorFaults(file: Database, chunks: ReadonlySet<number>) {
   }
 }
 
-/** vec0's own tables: as many places are taken as there are rows, and every block has its vectors. */
+/** vec0's own tables: as many slots are taken as there are rows, and every block has its vectors. */
 function* blockFaults(file: Database, table: string) {
   const blocks = file
     .query<{ chunk_id: number; validity: Uint8Array }, []>(`SELECT chunk_id, validity FROM ${table}_chunks`)

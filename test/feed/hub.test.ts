@@ -97,8 +97,8 @@ describe("not reported:", () => {
   });
 });
 
-describe("a listener is told", () => {
-  test("at once that it is open, and then changes every 100 ms, each thing once in its latest state", async () => {
+describe("a listener receives", () => {
+  test("feed.open at once, and then changes every 100 ms, each object once in its latest state", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     expect(await read(reader)).toEqual([{ id: 1, name: "feed.open", data: {} }]);
@@ -119,7 +119,7 @@ describe("a listener is told", () => {
     expect(bench.looked).toEqual(["task:t"]);
   });
 
-  test("in the next round of whatever changes during a lookup", async () => {
+  test("in the next round whatever changes during a lookup", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     bench.present.set("task:t", task("t", "running"));
@@ -155,7 +155,7 @@ describe("a listener is told", () => {
     expect(await usages()).toEqual([]);
   });
 
-  test("how many approvals are waiting, recounted when one has changed", async () => {
+  test("the number of pending approvals, recounted when one has changed", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     await bench.pass(100);
@@ -182,8 +182,8 @@ describe("a listener is told", () => {
   });
 });
 
-describe("to read everything again", () => {
-  test("is what a reader is told after missing more than 2,000 things, and its queue is bounded", async () => {
+describe("feed.reset", () => {
+  test("is sent to a reader that has missed more than 2,000 objects, and its queue is bounded", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     await bench.pass(100);
@@ -203,7 +203,7 @@ describe("to read everything again", () => {
     expect(names(told).filter((name) => name === "feed.reset")).toHaveLength(1);
   });
 
-  test("is what everyone is told about more than 2,000 changes in one round, none of which is kept", async () => {
+  test("is sent to everyone after more than 2,000 changes in one round, none of which is kept", async () => {
     const bench = openHub();
     const readers = [bench.hub.listen(1, open), bench.hub.listen(1, open)];
     await bench.pass(100);
@@ -218,7 +218,7 @@ describe("to read everything again", () => {
     for (const reader of readers) expect(names(await read(reader))).toEqual(["task.changed"]);
   });
 
-  test("is what everyone is told once the store can be read again", async () => {
+  test("is sent to everyone once the store can be read again", async () => {
     const bench = openHub();
     const reader = bench.hub.listen(1, open);
     await bench.pass(100);
@@ -232,7 +232,7 @@ describe("to read everything again", () => {
     expect(names(await read(reader))).toEqual(["feed.reset"]);
   });
 
-  test("is what a reader is told whose rights have changed, and nothing that was queued", async () => {
+  test("is sent to a reader whose rights have changed, without anything that was queued", async () => {
     const bench = openHub();
     let held: FeedRights = EVERYTHING;
     const reader = bench.hub.listen(1, async () => held);
@@ -257,7 +257,7 @@ describe("to read everything again", () => {
 });
 
 describe("a stream ends", () => {
-  test("with its caller's rights, before it gets anything that came with their end", async () => {
+  test("when its caller's rights end, before it gets anything that this caused", async () => {
     const bench = openHub();
     let held: FeedRights | undefined = EVERYTHING;
     const reader = bench.hub.listen(1, async () => held);

@@ -85,7 +85,7 @@ test.each([
   });
 });
 
-test("nor does one that an earlier version remembered beside the ledger, once a start has seen it", async () => {
+test("nor does one that an earlier version stored outside the ledger, once a start has seen it", async () => {
   const secret = createSecret(systemRandom);
   await open("former", undefined);
   const edit = (sql: string) => {

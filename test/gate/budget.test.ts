@@ -1,4 +1,4 @@
-/** Budgets on a store of their own. A reservation lasts exactly as long as its transaction. */
+/** Budgets on a separate store. A reservation lasts exactly as long as its transaction. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
 import { type BudgetCrossing, Budgets, type Claim } from "../../src/gate/budget.ts";
@@ -96,7 +96,7 @@ test("a later call queues behind waiting ones, even if there is room at that mom
   expect(await later).toBe("later");
 });
 
-test("a waiting call is refused once everything is spent, and gives up with the signal's reason", async () => {
+test("a waiting call is refused once everything is spent, and is abandoned with the signal's reason", async () => {
   await setMonth(10);
   await admit(claim("out", 10));
   const giveUp = new AbortController();
@@ -110,7 +110,7 @@ test("a waiting call is refused once everything is spent, and gives up with the 
   expect(budgets.reservations).toBe(0);
 });
 
-test("a crossing is when the sum passes it: not before, not twice, and not when a budget is lowered", async () => {
+test("a threshold is crossed when the sum passes it: not before, not twice, and not when a budget is lowered", async () => {
   await setMonth(11);
   await spend(8);
   expect(crossings).toEqual([]);

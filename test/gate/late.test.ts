@@ -65,7 +65,7 @@ test("effect and evidence appear only together, by themselves and in order", asy
   ]);
 });
 
-test("the log says once that one is waiting, and once that it is recorded", async () => {
+test("the log reports once that a decision is waiting, and once that it is recorded", async () => {
   keep("a");
   for (let seconds = 0; seconds < 5; seconds++) {
     bench.clock.advance(1_000);

@@ -59,7 +59,7 @@ describe("unauthenticated calls", () => {
   });
 });
 
-test("two limits passed in one minute leave one entry for the workspace, and each is told to the operator", async () => {
+test("two limits exceeded in one minute leave one entry for the workspace, and each is reported to the operator", async () => {
   const told: string[] = [];
   const notices = createLimitNotices(ledger, clock, silentLog);
   notices.counted.listen(({ workspace: { name }, limit }) => void told.push(`${name} ${limit}`));

@@ -1,6 +1,4 @@
-/**
- * Statistics on a store of their own. Each use is counted exactly once at each step, wherever its counts have moved.
- */
+/** Statistics on a separate store. Each use is counted exactly once at each step, wherever its counts have moved. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { silentLog } from "../../src/base/log.ts";
@@ -84,7 +82,7 @@ function expectSame(found: UsageReport, all: readonly UsageRecord[], width: numb
   }
   expect(sum([...found.total.outcomes.values()])).toBe(all.length);
   expect(found.total.credits).toBe(sum(all.map(({ credits }) => credits ?? 0)));
-  // Each named agent has exactly what it spent, and all of them together are all that was spent.
+  // Each named agent has exactly what it spent, and together they have everything that was spent.
   const ofAgent = (name: string | null) =>
     all.filter(({ agentId }) => (agentId === null ? name === null : `agent-${agentId}` === name));
   for (const { name, micros } of found.byAgent.top) {
@@ -130,7 +128,7 @@ test("at each step everything is counted exactly once, before and after it is mo
   let elapsed = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(usage, { maxLength: 40 }), async (plan) => {
-      // Each run has a time of its own.
+      // Each run has a different time.
       const now = bench.clock.now() + 3 * DAY;
       bench.clock.setWall(slotOf(now, DAY) + 23 * HOUR);
       const start = bench.clock.now();
@@ -186,7 +184,7 @@ test("nothing older than the present five minutes stays in the counts, and hundr
   expect(sum(found.byModel.other ?? [])).toBe(442);
 });
 
-test("those that cost most are listed by name, wherever their calls are stored, and the others as one", async () => {
+test("the most expensive are listed by name, wherever their calls are stored, and the others as one", async () => {
   // Half of each agent's use is recorded before the move, half after it.
   const spend = async (): Promise<void> => {
     for (let index = 1; index <= AGENTS; index++) {
@@ -205,7 +203,7 @@ test("those that cost most are listed by name, wherever their calls are stored, 
   expect(byModel).toEqual({ top: top((index) => `up/${index}`), other: [12] });
 });
 
-test("a name that was freed and taken again counts as one, and calls without an agent have none", async () => {
+test("a name that was freed and reused counts as one, and calls without an agent have none", async () => {
   await bench.db.run("UPDATE agents SET archived_at = 1, name = 'again' WHERE id = 1");
   await bench.db.run("UPDATE agents SET name = 'again' WHERE id = 2");
   await record(call({ agentId: 1, credits: 2 }));

@@ -38,7 +38,7 @@ describe("what a client wants most", () => {
     expect(preferredType(accept, OFFERED)).toBe(type);
   });
 
-  test("whatever a client sends, the answer is one of those offered, or none", () => {
+  test("whatever a client sends, the answer has one of the offered types, or none", () => {
     const piece = fc.constantFrom(
       "*/*",
       "text/*",

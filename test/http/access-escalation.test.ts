@@ -13,15 +13,15 @@ describe("a token grants no scope that it does not have", () => {
   test.each<[string, string[], string[], string | null]>([
     ["admin", ["tokens:write"], ["admin"], "admin"],
     ["another scope", ["tokens:write", "tasks:read"], ["tasks:read", "tasks:write"], "tasks:write"],
-    ["writing for reading", ["tokens:write", "agents:read"], ["agents:write"], "agents:write"],
-    ["all tools for some", ["tokens:write", "tools:vault.*"], ["tools:*"], "tools:*"],
+    ["to write, with only read", ["tokens:write", "agents:read"], ["agents:write"], "agents:write"],
+    ["all tools, with only some", ["tokens:write", "tools:vault.*"], ["tools:*"], "tools:*"],
     ["a wider glob", ["tokens:write", "tools:vault.s*"], ["tools:vault.*"], "tools:vault.*"],
-    ["tools for none", ["tokens:write"], ["tools:time.now"], "tools:time.now"],
+    ["tools, with none", ["tokens:write"], ["tools:time.now"], "tools:time.now"],
     ["itself", ["tokens:write"], ["tokens:write"], null],
     ["the same glob", ["tokens:write", "tools:vault.*"], ["tools:vault.*"], null],
     ["a narrower glob", ["tokens:write", "tools:vault.*"], ["tools:vault.s*"], null],
     ["one tool of a glob", ["tokens:write", "tools:*"], ["tools:time.now"], null],
-    ["anything, of an admin", ["admin"], ["admin"], null],
+    ["anything, with only admin", ["admin"], ["admin"], null],
   ])("%s", async (_, held, wanted, missing) => {
     const token = await gateway.token({ scopes: held });
     const issue = await gateway.call("POST", "/v1/tokens", { token, body: { name: "more", scopes: wanted } });
@@ -58,8 +58,8 @@ describe("a token that acts as an agent", () => {
 
   test.each([
     ["another agent", "beta"],
-    ["an agent that is not there", "nobody"],
-  ])("dispatches to no other: %s", async (_, agent) => {
+    ["an agent that does not exist", "nobody"],
+  ])("dispatches to no other agent: %s", async (_, agent) => {
     for (const path of ["/v1/tasks", "/v1/tasks?stream=true"]) {
       const answer = await gateway.call("POST", path, { token, body: { agent, prompt: "hi" } });
       expect([answer.status, answer.body.code]).toEqual([403, "agent_forbidden"]);

@@ -104,13 +104,13 @@ describe("a query is refused, naming the parameter, for", () => {
   const BAD: readonly [name: string, query: string, path: string][] = [
     ["a limit of 0", "limit=0", "/limit"],
     ["a negative limit", "limit=-1", "/limit"],
-    ["a limit that is no integer", "limit=1.5", "/limit"],
+    ["a limit that is not an integer", "limit=1.5", "/limit"],
     ["a limit in another notation", "limit=1e1", "/limit"],
-    ["a limit that is no number", "limit=ten", "/limit"],
+    ["a limit that is not a number", "limit=ten", "/limit"],
     ["an empty limit", "limit=", "/limit"],
     ["a limit given twice", "limit=1&limit=2", "/limit"],
     ["an empty cursor", "cursor=", "/cursor"],
-    ["a cursor that is none", "cursor=%21%21", "/cursor"],
+    ["an invalid cursor", "cursor=%21%21", "/cursor"],
     ["an unknown parameter", "page=2", "/page"],
     ["an unknown parameter beside good ones", "limit=1&offset=2", "/offset"],
     ["a parameter in another case", "Limit=1", "/Limit"],
@@ -150,7 +150,7 @@ describe("a query is refused, naming the parameter, for", () => {
     ["/v1/ledger", "-1"],
     ["/v1/ledger", "1 OR 1=1"],
     ["/v1/ledger", "1e3"],
-  ])("%s: a cursor that holds %j", async (list, key) => {
+  ])("%s: a cursor that contains %j", async (list, key) => {
     const cursor = Buffer.from(key).toString("base64url");
     const answer = await gateway.call("GET", `${list}?cursor=${cursor}`);
     expect([answer.status, answer.body.errors[0].path]).toEqual([422, "/cursor"]);

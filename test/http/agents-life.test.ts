@@ -205,7 +205,7 @@ describe("the stop button", () => {
       { person: "Ada Lovelace", role: "DPO" },
       { person: "Ada Lovelace", role: "DPO" },
     ],
-    ["its name where it has no person", {}, { person: "button" }],
+    ["its name if it names no person", {}, { person: "button" }],
   ])("is recorded as oversight with %s", async (_, held, shown) => {
     const token = await gateway.token({ name: "button", scopes: ["approvals:write"], ...held });
     for (const decision of ["stop", "resume"]) {

@@ -77,7 +77,7 @@ test("a change of a tier policy changes only what it names", async () => {
   expect(await change({})).toEqual({ tiers: [1], models: { allow: ["x"], deny: [] } });
 });
 
-test("the ledger says which fields a change set and what the agent may do, and identifies versions by a hash", async () => {
+test("the ledger records which fields a change set and what the agent may do, and identifies versions by a hash", async () => {
   await create({ ...minimal, name: "traced", instructions: "secret plan" });
   await gateway.call("PATCH", "/v1/agents/traced", { body: { tools: [], tier_policy: { tiers: [1] } } });
   await gateway.call("DELETE", "/v1/agents/traced");

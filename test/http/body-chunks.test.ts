@@ -6,7 +6,7 @@ import { FakeClock } from "../support/clock.ts";
 
 const MIB = 1024 * 1024;
 
-test("a body in chunks of one byte leaves the event loop to others after 32 of them", async () => {
+test("a body in chunks of one byte leaves the event loop to others after 32 chunks", async () => {
   const shares = new BodyShares({ clock: new FakeClock() });
   const came = { count: 0, ended: false };
   const server = Bun.serve({
@@ -28,7 +28,7 @@ test("a body in chunks of one byte leaves the event loop to others after 32 of t
     [process.execPath, join(import.meta.dir, "../support/trickling.ts"), "127.0.0.1", String(server.port)],
     { stdin: "ignore", stdout: "inherit", stderr: "inherit" },
   );
-  // Between two looks at the count, two turns may begin.
+  // Between two reads of the count, two turns may begin.
   let most = 0;
   for (let before = 0; !came.ended; before = came.count) {
     await new Promise<void>((resolve) => setImmediate(resolve));

@@ -58,7 +58,7 @@ function postHalf(path: string, token: string, body: Uint8Array, length: number)
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const agent = (name: string) => ({ body: { name, owner: "o", memory_scope: "a" } });
 
-test("one workspace's held bodies leave room for others, who are served as if there were none", async () => {
+test("one workspace's held bodies leave room for others, who are served as usual", async () => {
   const other = await gateway.workspace("other");
   const part = Buffer.alloc(9 * MIB, " ");
   // 288 MiB, although the server has 256 MiB for all bodies.
@@ -87,7 +87,7 @@ describe("a body that trickles", () => {
     ["a large one", "/v1/agents", 10, 5 * MIB],
     ["a document", "/v1/vault/documents", 100_000, 20 * MIB],
     ["an MCP message", "/mcp", 10, 5 * MIB],
-  ])("%s is given up, and its connection closed", async (_name, path, bytes, length) => {
+  ])("%s is abandoned, and its connection closed", async (_name, path, bytes, length) => {
     const slow = postHalf(path, gateway.admin, Buffer.alloc(bytes, " "), length);
     let isClosed = false;
     void slow.answer.then(() => {
@@ -138,7 +138,7 @@ describe("a client that leaves in the middle of its body", () => {
     },
   );
 
-  test("over MCP too", async () => {
+  test("also over MCP", async () => {
     await connectMcp(gateway);
     const { socket, sent } = postHalf("/mcp", gateway.admin, Buffer.from("{"), 1_000);
     await sent;

@@ -13,7 +13,7 @@ function open(sizes: { readonly whole?: number; readonly perWorkspace?: number }
   return { clock, shares: new BodyShares({ clock, ...sizes }) };
 }
 
-/** Opens a body that holds this many bytes, and records why it is given up. */
+/** Opens a body that holds this many bytes, and records why it is abandoned. */
 function holding(shares: BodyShares, workspaceId: number, bytes: number) {
   const body = shares.open(workspaceId);
   const told: Problem[] = [];
@@ -41,7 +41,7 @@ describe("the memory for incoming bodies", () => {
     expect(shares.held).toBe(400);
   });
 
-  test("is taken from the workspace with the most, its largest body first, for one below its equal share", () => {
+  test("is taken from the workspace with the most, largest body first, for one below its equal share", () => {
     const { shares } = open({ whole: 400, perWorkspace: 300 });
     const hog = [50, 150, 100].map((bytes) => holding(shares, 1, bytes));
     const other = holding(shares, 2, 100);
@@ -49,7 +49,7 @@ describe("the memory for incoming bodies", () => {
     expect(hog.map(({ told }) => told.map(({ code }) => code))).toEqual([[], ["rate_limited"], []]);
     expect([other.told, third.told]).toEqual([[], []]);
     expect(shares.held).toBe(280);
-    // A body that was given up receives nothing more.
+    // A body that was abandoned receives nothing more.
     expect(refusalOf(hog[1]?.body as OpenBody, 1)).toMatchObject(FULL);
   });
 
@@ -64,7 +64,7 @@ describe("the memory for incoming bodies", () => {
     expect(shares.held).toBe(300);
   });
 
-  test("whatever bodies come and go: never more than there is, and never refused below an equal share", () => {
+  test("whatever bodies come and go, no more memory is used than exists, and no workspace below an equal share is refused", () => {
     const step = fc.record({
       workspace: fc.integer({ min: 1, max: 4 }),
       bytes: fc.integer({ min: 1, max: 120 }),
@@ -108,7 +108,7 @@ describe("the memory for incoming bodies", () => {
 });
 
 describe("a body that trickles", () => {
-  test("is given up after at most two windows, whatever came before, and then holds nothing", () => {
+  test("is abandoned after at most two windows, whatever came before, and then holds no memory", () => {
     const { clock, shares } = open();
     const { body, told } = holding(shares, 1, 500 * KIB);
     body.came(500 * KIB);
@@ -132,7 +132,7 @@ describe("a body that trickles", () => {
     body.close();
   });
 
-  test("is not given up because the event loop stood still: checks are counted, not time", () => {
+  test("is not abandoned because the event loop stood still: checks are counted, not time", () => {
     const { shares } = open();
     // A clock whose timers fire late: after 60 s only one of them is due.
     const late = new FakeClock();
@@ -209,7 +209,7 @@ describe("reading a body", () => {
     expect([shares.held, slow.state.cancelled]).toEqual([0, true]);
   });
 
-  test("of a workspace that has too much ends with 429 once another workspace needs the room", async () => {
+  test("of a workspace over its share ends with 429 once another workspace needs the room", async () => {
     const { shares } = open({ whole: 256 * KIB, perWorkspace: 192 * KIB });
     const hog = trickle([150 * KIB]);
     const held = readJson(json(hog.body), { workspaceId: 1, shares });

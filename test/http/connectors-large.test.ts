@@ -64,7 +64,7 @@ async function allConnectors(
   return { data, longest };
 }
 
-test("a connector past the workspace's room has no tools, and says so; the others keep theirs", async () => {
+test("a connector beyond the workspace's limit has no tools, and reports it; the others keep theirs", async () => {
   const { data } = await allConnectors();
   const own = data.filter(({ name }) => name.startsWith("up"));
   expect(own.filter(({ tools }) => tools.length === TOOLS)).toHaveLength(TAKEN);
@@ -84,7 +84,7 @@ test("an OpenAPI document that exceeds the workspace's room is refused with conn
 });
 
 describe("a list over REST", () => {
-  test("comes in pages by length as well as by number, each connector once", async () => {
+  test("is divided into pages by length as well as by number, each connector once", async () => {
     const { data, longest } = await allConnectors();
     expect(longest).toBeLessThan(MOST_REST);
     const names = data.map(({ name }) => name);
@@ -128,7 +128,7 @@ describe("a list over MCP", () => {
   test.each([
     ["that is answered at once", {}, MOST_MCP],
     ["that is answered by a stream", { _meta: { progressToken: 1 } }, MIB + MIB / 4],
-  ])("%s comes in pages by length, each tool once and with its schema", async (_, params, most) => {
+  ])("%s is divided into pages by length, each tool once and with its schema", async (_, params, most) => {
     const session = await open();
     const names: string[] = [];
     let pages = 0;
@@ -150,7 +150,7 @@ describe("a list over MCP", () => {
   });
 });
 
-test("a task whose tools' definitions are too long together is refused, and told the bound", async () => {
+test("a task whose tool definitions are too long together is refused, with the limit", async () => {
   await gateway.agent("wide");
   const tools = Array.from({ length: 30 }, (_, at) => `up0.t${at}`);
   const create = (named: readonly string[]) =>

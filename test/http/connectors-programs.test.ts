@@ -1,5 +1,6 @@
 /**
- * Connectors over stdio start programs on this machine: who may add them, and who may read what these programs write.
+ * Connectors over stdio start programs on this machine. These tests check who may add them and who may read their
+ * output.
  */
 
 import { Database } from "bun:sqlite";
@@ -105,7 +106,7 @@ describe("a program is not started for", () => {
     expect(refresh.status).toBe(404);
   });
 
-  test("anybody, if connectors.stdio is none", async () => {
+  test("anyone, if connectors.stdio is none", async () => {
     await restart("none");
     const answer = await create({ transport: fake("plain") });
     expect([answer.status, answer.body.errors[0].path]).toEqual([422, "/transport/type"]);
@@ -171,7 +172,7 @@ describe("programs that were added before", () => {
     expect(existsSync(marker())).toBe(false);
   }
 
-  /** Rewrites the connector as an earlier version stored it: without who authorised it. */
+  /** Rewrites the connector as an earlier version stored it: without naming who authorised it. */
   async function asStoredBefore(name: string): Promise<void> {
     await stop();
     const file = new Database(databasePath(dataDir));
@@ -251,7 +252,7 @@ describe("programs that were added before", () => {
   });
 });
 
-describe("what a program writes on standard error", () => {
+describe("the standard error of a program", () => {
   const REVERSED = [..."hunter22-long"].reverse().join("");
   const ENDED =
     "The program of the connector up ended with code 3. It is unknown whether the call was carried out.";
@@ -283,7 +284,7 @@ describe("what a program writes on standard error", () => {
     return JSON.stringify(answer);
   }
 
-  test("reaches no caller of its tools, and no reader of connectors but the operator", async () => {
+  test("is shown to no caller of its tools and no reader of connectors except the operator", async () => {
     expect(await ended()).not.toContain(REVERSED);
     for (const scopes of [["connectors:read"], ["connectors:read", "connectors:write"]]) {
       const token = await issue(gateway.admin, { scopes });

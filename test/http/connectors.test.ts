@@ -44,7 +44,7 @@ async function closedPort(): Promise<number> {
 describe("creating is refused, and adds nothing,", () => {
   const transport = { type: "stdio", command: "server" };
   test.each<readonly [string, object, string]>([
-    ["for a name that is none", { name: "Up", kind: "mcp", transport }, "/name"],
+    ["for an invalid name", { name: "Up", kind: "mcp", transport }, "/name"],
     ["for a name with two underscores", { name: "a__b", kind: "mcp", transport }, "/name"],
     ["for a name of 25 characters", { name: "u".repeat(25), kind: "mcp", transport }, "/name"],
     ["for an unknown field", { name: "up", kind: "mcp", transport, secret: "x" }, "/secret"],
@@ -55,17 +55,17 @@ describe("creating is refused, and adds nothing,", () => {
       "/transport/url",
     ],
     [
-      "for it as IPv6",
+      "for the same address as IPv6",
       { name: "up", kind: "mcp", transport: http("http://[fe80::1]/mcp") },
       "/transport/url",
     ],
     [
-      "for it as a number",
+      "for the same address as a number",
       { name: "up", kind: "mcp", transport: http("http://2852039166/mcp") },
       "/transport/url",
     ],
     ["for a file", { name: "up", kind: "mcp", transport: http("file:///etc/passwd") }, "/transport/url"],
-    ["for what is no URL", { name: "up", kind: "mcp", transport: http("mcp.example.org") }, "/transport/url"],
+    ["for an invalid URL", { name: "up", kind: "mcp", transport: http("mcp.example.org") }, "/transport/url"],
     [
       "for a document at such an address",
       { name: "up", kind: "openapi", spec: "http://169.254.169.254/" },
@@ -76,7 +76,7 @@ describe("creating is refused, and adds nothing,", () => {
       { name: "up", kind: "openapi", spec: "{}", base_url: "http://169.254.1.1" },
       "/base_url",
     ],
-    ["for a document that is none", { name: "up", kind: "openapi", spec: { hello: "world" } }, "/spec"],
+    ["for an invalid document", { name: "up", kind: "openapi", spec: { hello: "world" } }, "/spec"],
     ["for a document that cannot be read", { name: "up", kind: "openapi", spec: "{" }, "/spec"],
   ])("%s", async (_, body, path) => {
     const answer = await create(body);
@@ -280,7 +280,7 @@ test("deleting removes its tools at once; another connector may take its name", 
   expect((await create({ name, kind: "mcp", transport: http() })).status).toBe(201);
 });
 
-test("a connector removed while it is asked for its tools does not come back", async () => {
+test("a connector removed while its tools are being listed does not come back", async () => {
   const name = freshName();
   const own = startScriptedMcp(["ghost"]);
   await create({ name, kind: "mcp", transport: http(own.url) });
@@ -296,7 +296,7 @@ test("a connector removed while it is asked for its tools does not come back", a
   await own.close();
 });
 
-test("a workspace has at most 200 of its own; a removed one makes room, and other workspaces have their own", async () => {
+test("a workspace has at most 200 connectors; removing one makes room, and other workspaces have their own limit", async () => {
   const token = await gateway.workspace("full");
   const spec = {
     openapi: "3.1.0",
@@ -328,7 +328,7 @@ describe("a token that acts as an agent", () => {
 });
 
 describe("a workspace's connectors", () => {
-  test("are its own: another can neither see, refresh, remove nor call them, but may use the name", async () => {
+  test("are private: another workspace can neither see, refresh, remove nor call them, but may use the name", async () => {
     const name = freshName();
     await create({ name, kind: "mcp", transport: http() });
     const token = await gateway.workspace("neighbour");

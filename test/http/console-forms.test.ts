@@ -21,14 +21,14 @@ const tag = async (coding: string) =>
   (await get(file, { "accept-encoding": coding })).headers.get("etag") ?? "";
 
 test.each(["gzip;q=0", "gzip; q=0.000, *", "br", "*;q=0", "identity", "gzipped", "br, gzip;q=0", ""])(
-  "who sends Accept-Encoding: %s gets no gzip",
+  "a client that sends Accept-Encoding: %s gets no gzip",
   async (coding) => {
     expect(await form(coding)).toBeNull();
   },
 );
 
 test.each(["gzip", "GZIP;q=0.5", "x-gzip", "*", "br;q=0, *;q=0.1", "deflate, gzip ; q=1.0, br"])(
-  "who sends Accept-Encoding: %s gets gzip",
+  "a client that sends Accept-Encoding: %s gets gzip",
   async (coding) => {
     expect(await form(coding)).toBe("gzip");
   },
@@ -40,13 +40,13 @@ test("each form has a strong tag of its own", async () => {
   expect(packed).toBe(`${plain.slice(0, -1)}-gz"`);
 });
 
-describe("a file is sent again to a client that has", () => {
+describe("a file is sent again to a client whose copy has", () => {
   test.each([
     ["nothing", () => ""],
     ["another one", () => '"other"'],
     ["its tag without quotes", (own: string) => own.replaceAll('"', "")],
     ["a part of its tag", (own: string) => `${own.slice(0, -2)}"`],
-    ["its tag inside of another", (own: string) => `"x${own.replaceAll('"', "")}"`],
+    ["its tag inside another", (own: string) => `"x${own.replaceAll('"', "")}"`],
   ])("%s", async (_, write) => {
     for (const path of [file, "/console"]) {
       const headers = { "accept-encoding": "gzip" };
@@ -55,7 +55,7 @@ describe("a file is sent again to a client that has", () => {
     }
   });
 
-  test("the other form of it", async () => {
+  test("the tag of the other form", async () => {
     const [plain, packed] = [await tag("identity"), await tag("gzip")];
     const ask = async (coding: string, known: string) =>
       (await get(file, { "accept-encoding": coding, "if-none-match": known })).status;
@@ -63,7 +63,7 @@ describe("a file is sent again to a client that has", () => {
   });
 });
 
-describe("a file is not sent again to a client that has", () => {
+describe("a file is not sent again to a client whose copy has", () => {
   test.each([
     ["its tag", (own: string) => own],
     ["its tag as a weak one", (own: string) => `W/${own}`],

@@ -26,7 +26,7 @@ describe("refused", () => {
     ["another method", "POST", "/console", 405],
     ["another method below it", "DELETE", "/console/tasks", 405],
     ["another method for a file", "PUT", "/console/assets/a.js", 405],
-    ["a file that is not there", "GET", "/console/assets/nothing.js", 404],
+    ["a file that does not exist", "GET", "/console/assets/nothing.js", 404],
     ["a file outside of it", "GET", "/console/assets/..%2f..%2fpackage.json", 404],
     ["an object's own property", "GET", "/console/assets/constructor", 404],
   ])("%s", async (_, method, path, status) => {
@@ -39,7 +39,7 @@ describe("refused", () => {
 
 describe("the page", () => {
   test.each(["/console", "/console/", "/console/tasks", "/console/ledger/12", "/console/no/such/page"])(
-    "stands at %s, for who is not signed in as well",
+    "is at %s, even for users who are not signed in",
     async (path) => {
       const answer = await get(path);
       expect(answer.status).toBe(200);
@@ -56,7 +56,7 @@ describe("the page", () => {
     expect(html).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=/);
   });
 
-  test("is not anyone's call: it leaves no entry, and does not count against a limit", async () => {
+  test("is not a recorded call: it leaves no entry, and does not count against a limit", async () => {
     const newest = async () =>
       (await gateway.call("GET", "/v1/ledger?order=desc&limit=1")).body.data[0].seq as number;
     const before = await newest();

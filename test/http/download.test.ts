@@ -45,7 +45,7 @@ const settle = async () => {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test("two downloads per workspace and eight per node run at once; each frees its place once", () => {
+test("two downloads per workspace and eight per node run at once; each frees its slot once", () => {
   const open = new OpenDownloads();
   const first = open.take(1, "1a");
   open.take(1, "1b");
@@ -59,7 +59,7 @@ test("two downloads per workspace and eight per node run at once; each frees its
   expect(() => open.take(1, "1d")).toThrow("cannot run more");
 });
 
-test("unread data is not produced: one chunk waits, and the download is given up after five minutes", async () => {
+test("unread data is not produced: one chunk waits, and the download is abandoned after five minutes", async () => {
   const clock = new FakeClock();
   const { seen, chunks, parts } = source();
   const reader = downloadStream(chunks(), { ...parts, clock, signal: never() }).getReader();
@@ -78,7 +78,7 @@ test("unread data is not produced: one chunk waits, and the download is given up
   await expect(reader.read()).rejects.toThrow("read nothing");
 });
 
-test("the place is freed, and the connection left to others, before the end is seen", async () => {
+test("the slot is freed, and the connection left to others, before the end is seen", async () => {
   const { seen, parts } = source();
   async function* two(): AsyncGenerator<Uint8Array, void> {
     yield CHUNK;
@@ -196,7 +196,7 @@ test("over TCP: a failure before the first chunk is not an empty answer either",
 });
 
 test.each(["cancelled", "left", "given up"])(
-  "a download that is %s stops chunks that have nothing to yield, and gives its place back",
+  "a download that is %s stops chunks that have nothing to yield, and frees its slot",
   async (how) => {
     const clock = new FakeClock();
     const leaving = new AbortController();

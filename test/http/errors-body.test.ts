@@ -140,7 +140,7 @@ describe("413 body_too_large past 10 MiB", () => {
     expect([answer.status, answer.body.owner]).toEqual([200, "whole"]);
   });
 
-  test("a caller without the right is told that first", async () => {
+  test("a caller without the required scope is told that first", async () => {
     const raw = new Uint8Array(LIMIT + 1);
     expect((await gateway.call("POST", "/v1/agents", { raw, token: null })).status).toBe(401);
   });
@@ -180,7 +180,7 @@ describe("JSON of more than 50,000 members is refused before it is parsed", () =
     ["empty lists", `[${repeat(() => "[]", 25_001)}]`],
     ["integers as keys", `{${repeat((index) => `"${4_000_000_000 - index * 7_919}":0`)}}`],
     ["different keys", `{${repeat((index) => `"k${index}":0`)}}`],
-    ["one key again and again", `{${repeat(() => '"owner":0')}}`],
+    ["one key repeated", `{${repeat(() => '"owner":0')}}`],
     ["an object for each item", `[${repeat(() => '{"1":0}', 25_001)}]`],
     ["text that is not JSON", `[${repeat(() => "")}`],
   ];

@@ -133,7 +133,7 @@ describe("404 for a path without methods", () => {
   });
 });
 
-describe("requests that no careful client sends are still answered", () => {
+describe("requests that no careful client sends still get an answer", () => {
   /** Sends bytes as they are, without a client that might refuse to send them. */
   async function raw(request: string): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -151,14 +151,14 @@ describe("requests that no careful client sends are still answered", () => {
   const auth = () => `Authorization: Bearer ${gateway.admin}\r\nConnection: close\r\n\r\n`;
 
   test.each([
-    ["a Host that is none", "GET /nothing HTTP/1.1\r\nHost: [bad\r\n", 404],
-    ["a Host that is none, for another method", "PUT /v1/agents HTTP/1.1\r\nHost: [bad\r\n", 405],
-    ["a Host that is none, for a call", "GET /v1/agents HTTP/1.1\r\nHost: [bad\r\n", 200],
+    ["an invalid Host", "GET /nothing HTTP/1.1\r\nHost: [bad\r\n", 404],
+    ["an invalid Host, for another method", "PUT /v1/agents HTTP/1.1\r\nHost: [bad\r\n", 405],
+    ["an invalid Host, for a call", "GET /v1/agents HTTP/1.1\r\nHost: [bad\r\n", 200],
     ["an absolute target", "GET http://elsewhere.example/v1/agents HTTP/1.1\r\nHost: x\r\n", 200],
     ["broken percent-encoding", "GET /v1/agents/%E0%A4%A HTTP/1.1\r\nHost: x\r\n", 404],
     ["a lone percent sign", "GET /v1/agents/% HTTP/1.1\r\nHost: x\r\n", 404],
     ["broken percent-encoding in the query", "GET /v1/agents?limit=%E0%A4%A HTTP/1.1\r\nHost: x\r\n", 422],
-    ["bytes of no encoding in the query", "GET /v1/agents?\xff\xfe=1 HTTP/1.1\r\nHost: x\r\n", 422],
+    ["bytes in no encoding in the query", "GET /v1/agents?\xff\xfe=1 HTTP/1.1\r\nHost: x\r\n", 422],
   ])("%s", async (_, head, status) => {
     const answer = await raw(head + auth());
     expect(answer).toStartWith(`HTTP/1.1 ${status} `);

@@ -59,7 +59,8 @@ describe("a stream ends, and events caused by the same change are not sent", () 
     const { secret } = await issue({ scopes: ["agents:read"] });
     const [browser, other] = [await signIn(gateway, secret), await signIn(gateway, secret)];
     /**
-     * Reads the rest of a stream after its first usage event, as text, until it contains these words or has ended.
+     * Reads the rest of a stream after its first usage event, as text, until the text contains these words or the
+     * stream ends.
      */
     async function listen({ cookie }: typeof browser) {
       const headers = { cookie, "sec-fetch-site": "same-origin" };
@@ -107,7 +108,7 @@ describe("a stream ends, and events caused by the same change are not sent", () 
   });
 });
 
-test("beyond 2,000 streams of a workspace none is opened, for tasks or the feed; one that leaves makes room", async () => {
+test("beyond 2,000 streams of a workspace none is opened, for tasks or the feed; closing one makes room", async () => {
   const secret = await gateway.workspace("many");
   const headers = { authorization: `Bearer ${secret}` };
   const ask = (path: string, signal?: AbortSignal) =>

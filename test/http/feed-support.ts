@@ -68,7 +68,7 @@ export async function openFeed(gateway: Asked, token = gateway.admin): Promise<F
 
 /**
  * Resolves when these clients of one workspace have received everything that has happened so far and that they may
- * see. It sets the workspace's limits twice. Every token is told of that, the second time in a later round.
+ * see. It sets the workspace's limits twice. Every token receives both changes, the second in a later round.
  */
 export async function settled(
   gateway: Pick<TestGateway, "call" | "admin">,

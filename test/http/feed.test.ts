@@ -48,7 +48,7 @@ describe("opening it", () => {
     expect((await gateway.call("GET", "/v1/events?after=1")).status).toBe(422);
   });
 
-  test("answers a stream whose ids count from 1 and whose first event is feed.open", async () => {
+  test("answers with a stream whose ids count from 1 and whose first event is feed.open", async () => {
     const response = await fetch(`${gateway.url}/v1/events`, {
       headers: { authorization: `Bearer ${gateway.admin}` },
     });

@@ -1,4 +1,4 @@
-/** JSON that is written part by part is what would have been written at once. */
+/** JSON written part by part equals the same JSON written at once. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { silentLog } from "../../src/base/log.ts";
@@ -15,10 +15,10 @@ test.each([
   ["half of a pair", `${"x".repeat(65_535)}\ud83d${long("y")}`],
   ["escapes", { "\n": long('"\u0001\\') }],
   ["undefined", { a: undefined, b: [undefined, long("z")], c: {} }],
-  ["a first member that is left out", { a: undefined, b: long("x"), c: undefined }],
+  ["a first member that is omitted", { a: undefined, b: long("x"), c: undefined }],
   ["a list of small ones", Array.from({ length: 50_000 }, (_, id) => ({ id, at: null, is: true }))],
   ["depth", Array.from({ length: 90 }).reduce((inner) => ({ inner, next: [1] }), long("x"))],
-  ["what writes itself", { at: new Date(0), data: [long("x")], n: Number.NaN }],
+  ["a value that serialises itself", { at: new Date(0), data: [long("x")], n: Number.NaN }],
 ])("of %s", (_, value) => {
   expect(joined(value)).toBe(JSON.stringify(value));
 });
@@ -33,7 +33,7 @@ test("of any value", () => {
   );
 });
 
-test("no part ends within a pair, nor is much longer than 64 Ki characters", () => {
+test("no part ends within a surrogate pair or is much longer than 64 Ki characters", () => {
   for (const { parts } of [textParts(`x${long("\u{1f600}")}`), jsonParts([`x${long("\u{1f600}")}`])]) {
     for (const part of parts()) {
       expect(part.isWellFormed()).toBe(true);
@@ -42,7 +42,7 @@ test("no part ends within a pair, nor is much longer than 64 Ki characters", () 
   }
 });
 
-test("each value of a long answer is looked at once to measure it, and once to write it", () => {
+test("each value of a long answer is read once to measure it and once to write it", () => {
   let read = 0;
   const counted = (value: object) =>
     new Proxy(value, {

@@ -97,7 +97,7 @@ test("times never go backwards, and have milliseconds in UTC", () => {
   for (const time of times) expect(new Date(time).toISOString()).toBe(time);
 });
 
-describe("what was said is in the entries as salted hashes only", () => {
+describe("texts are in the entries only as salted hashes", () => {
   test("no prompt, no output", () => {
     const all = Buffer.concat([...bytes.values()]).toString();
     expect(all).not.toContain("prompt with");

@@ -34,8 +34,8 @@ afterEach(async () => {
 });
 
 /**
- * With no server on it, and no key: then a server starts. It would not if it had to read the changed entries to know which
- * tokens have ended, so the history of tokens is stored before.
+ * While no server runs, and without the key; then a server starts. It would not start if it had to read the changed
+ * entries to know which tokens have ended, so the history of tokens is stored first.
  */
 async function startAfter(sql: string): Promise<void> {
   await (await ledgered.start({ acceptRows: () => {} })).stop();
@@ -91,7 +91,7 @@ describe.each([
     "UPDATE ledger_index SET block = block + 1000 WHERE key IN ('action:oversight.deny', 'oversight')",
   ],
 ])("an index that hides denials: %s", (_, sql) => {
-  test("hides none from the first list after the start, nor from those after it, and is named once", async () => {
+  test("hides none from the first list after the start, nor from later ones, and is named once", async () => {
     await startAfter(sql);
     for (const order of ["asc", "desc"]) {
       for (let again = 0; again < 2; again++) {
@@ -153,7 +153,7 @@ describe("an entry that was changed so that a filter excludes it", () => {
   const change = (seq: number) =>
     `UPDATE ledger SET bytes = replace(bytes, 'oversight.deny', 'oversight.nope') WHERE seq = ${seq}`;
 
-  test("is in no signed bundle and no export: they break off, and it is named", async () => {
+  test("is in no signed bundle or export: they are cut off, and it is named", async () => {
     const seq = await seqOfDenial();
     await startAfter(change(seq));
     for (const format of ["article14", "ndjson", "csv"]) {

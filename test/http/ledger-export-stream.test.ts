@@ -20,7 +20,7 @@ async function startWith(count: number): Promise<TestGateway> {
   return gateway;
 }
 
-/** Reads an export within the process, where no socket buffers what nobody takes. */
+/** Reads an export within the process, where no socket buffers unread data. */
 function open({ gateway: within, admin }: TestGateway, query: string, token = admin): Promise<Response> {
   return within.handle(
     new Request(`http://gate/v1/ledger?${query}`, { headers: { authorization: `Bearer ${token}` } }),
@@ -50,7 +50,7 @@ test("an export shows the ledger at the time of the request, however slowly it i
   expect(own.detail).toEqual({ format: "ndjson", size: own.seq - 1 });
 });
 
-test("a workspace has two exports at once, and so have others; one that ends or is abandoned makes room", async () => {
+test("a workspace may run two exports at once, as may others; one that ends or is abandoned makes room", async () => {
   const started = await startWith(2_000);
   const other = await started.workspace("other");
   const first = await open(started, "format=ndjson");
@@ -93,7 +93,7 @@ test("a client that reads nothing for five minutes is disconnected", async () =>
   stalled.socket.pause();
   const open2 = await open(started, "format=csv");
   expect((await open(started, "format=csv")).status).toBe(429);
-  // Nothing shows when the exports stall, so five minutes pass repeatedly until both are given up.
+  // Nothing shows when the exports stall, so five minutes pass repeatedly until both are abandoned.
   await until(async () => {
     ledger?.clock.advance(5 * 60_000 + 1);
     const others = [await open(started, "format=csv"), await open(started, "format=csv")];
@@ -121,7 +121,7 @@ test("a store that fails midway breaks the connection, so a part does not look c
     }).then((response) => response.text());
     await expect(whole).rejects.toThrow();
   }
-  // Undamaged entries can still be read, and the failed exports hold no places.
+  // Undamaged entries can still be read, and the failed exports hold no slots.
   const { body, status } = await started.call("GET", "/v1/ledger?limit=200");
   expect([status, body.data.length]).toEqual([200, 200]);
   const some = await Promise.all([1, 2].map(() => open(started, "format=ndjson&to=2026-01-02T03:10:00Z")));

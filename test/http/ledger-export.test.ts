@@ -152,7 +152,7 @@ describe("whole", () => {
     expect(csv.text).toBe(`${CSV_COLUMNS.join(",")}\r\n`);
   });
 
-  test("the entries are the same as in a list, whatever the filter, order and start", async () => {
+  test("the entries are the same as in a list, whatever the filter, order and starting point", async () => {
     const filter = fc.record(
       {
         agent: fc.constantFrom(...AGENTS, "nobody"),
@@ -195,7 +195,7 @@ describe("whole", () => {
     );
   }, 30_000);
 
-  test("its entry says what was exported: the format, the filters and the size of the ledger", async () => {
+  test("the export's entry records what was exported: the format, the filters and the size of the ledger", async () => {
     const query = `format=csv&to=${until}&agent=rare&tier=2&action=model.call&actor=system&date=2026-01-02&order=desc`;
     const { headers } = await get(query);
     const { action, outcome, detail } = await detailOf(headers);
@@ -241,7 +241,7 @@ describe("an Article 14 bundle", () => {
 
 describe("pages", () => {
   test.each(["ndjson", "csv"])(
-    "of %s go on at the header's cursor, and visit each entry once",
+    "of %s continue at the header's cursor, and visit each entry once",
     async (format) => {
       for (const [query, expected] of [
         ["", entries],

@@ -93,13 +93,13 @@ async function ask(filter: Filter, order: "asc" | "desc", limit: number): Promis
   return order === "asc" ? kept : kept.reverse();
 }
 
-test("the traffic has what the filters tell apart", () => {
+test("the traffic contains everything that the filters distinguish", () => {
   expect(entries.length).toBeGreaterThan(100);
   expect(actors.length).toBeGreaterThanOrEqual(4);
   expect(new Set(entries.map((entry) => entry.ts.slice(0, 10))).size).toBeGreaterThanOrEqual(3);
 });
 
-describe("a single filter finds what filtering in the test finds", () => {
+describe("a single filter finds the same entries as filtering in the test", () => {
   const cases: readonly Filter[] = [
     { agent: "a" },
     { agent: "nobody" },

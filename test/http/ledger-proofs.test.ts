@@ -57,7 +57,7 @@ describe("refused", () => {
     expect([answered, body.code, body.errors?.[0]?.path]).toEqual([status, code, field]);
   });
 
-  test("the rotation of the key, to all but the operator on the machine", async () => {
+  test("the rotation of the key, to everyone except the operator on the machine", async () => {
     const { status } = await gateway.call("POST", "/operator/ledger/rotate-key");
     expect(status).toBe(404);
   });

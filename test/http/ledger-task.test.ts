@@ -117,7 +117,7 @@ test("other filters narrow it", async () => {
   expect(await pages(`task=${task}&from=2100-01-01T00:00:00Z`)).toEqual([]);
 });
 
-test("an unknown task, or another workspace's, has none", async () => {
+test("an unknown task, or one of another workspace, has none", async () => {
   const elsewhere = await stage.gateway.workspace("elsewhere");
   for (const [id, token] of [["task_none"], ["'"], [task.toUpperCase()], [task, elsewhere]] as const) {
     const { status, body } = await stage.gateway.call("GET", `/v1/ledger?task=${encodeURIComponent(id)}`, {

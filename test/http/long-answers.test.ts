@@ -1,4 +1,4 @@
-/** Long answers: written as they are read, within the memory that a workspace and the node have for them. */
+/** Long answers: written as they are read, within the memory limits of the workspace and the node. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { Problem } from "../../src/base/errors.ts";
@@ -46,7 +46,7 @@ function bench(options = limits) {
 }
 
 describe("the answers of a workspace that are still to be read", () => {
-  test("have so much memory; past it the next read is refused, and places are given back", () => {
+  test("have a limit on memory; past it the next read is refused, and finished ones make room", () => {
     const { answers, reply, open } = bench();
     const held = [open(4 * MIB), open(4 * MIB)];
     expect(() => open(MIB)).toThrow(
@@ -63,7 +63,7 @@ describe("the answers of a workspace that are still to be read", () => {
     open(8 * MIB);
   });
 
-  test("make room for one that is larger than all of it may be", () => {
+  test("make room even for one that is larger than the whole limit", () => {
     const { answers, open } = bench();
     open(100 * MIB).abandon();
     expect(answers.held).toBe(0);
@@ -88,7 +88,7 @@ describe("the answers of a workspace that are still to be read", () => {
   });
 });
 
-test("what was done is answered, and the workspace's oldest answer is broken off instead", async () => {
+test("a finished call is answered, and the workspace's oldest answer is cut off instead", async () => {
   const { open } = bench();
   const [first, second] = [open(4 * MIB), open(4 * MIB)].map((each) => each.stream({}, () => {}));
   const third = open(4 * MIB, 1, "POST").stream({}, () => {});
@@ -107,7 +107,7 @@ test("if the node's memory is used up, a workspace below its share takes it from
   expect(await third.text()).toHaveLength(4 * MIB);
 });
 
-test("a long answer is made as it is taken, and is whole", async () => {
+test("a long answer is produced as it is read, and is complete", async () => {
   const { reply } = bench();
   const json = parts(64 * MIB);
   const made = reply({ json, status: 201 });
@@ -139,7 +139,7 @@ describe("a stream of several answers that nobody reads", () => {
     for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
   };
 
-  test("counts as a whole, and gives its places back as it is read", async () => {
+  test("counts as a whole, and frees its memory as it is read", async () => {
     const { answers } = bench();
     const body = answers.relay(answered, source(2 * MIB, 3 * MIB).stream);
     await settled();
@@ -158,7 +158,7 @@ describe("a stream of several answers that nobody reads", () => {
     expect(answers.held).toBe(1_000 * 1_024 - 64 * 1_024);
   });
 
-  test("is broken off past its workspace's share, and holds nothing more", async () => {
+  test("is cut off past its workspace's share, and then holds no memory", async () => {
     const { answers } = bench();
     const { stream, seen } = source(4 * MIB, 4 * MIB, 4 * MIB);
     const body = answers.relay(answered, stream);
@@ -168,7 +168,7 @@ describe("a stream of several answers that nobody reads", () => {
     expect(answers.held).toBe(0);
   });
 
-  test("holds nothing once its client has left", async () => {
+  test("holds no memory once its client has left", async () => {
     const { answers } = bench();
     const abort = new AbortController();
     const request = { method: "POST", signal: abort.signal };
@@ -180,7 +180,7 @@ describe("a stream of several answers that nobody reads", () => {
     expect(answers.held).toBe(0);
   });
 
-  test("fails with its source, after what was sent before", async () => {
+  test("fails with its source, after sending what came before", async () => {
     const { answers } = bench();
     const broken = new ReadableStream<Uint8Array>({
       start(controller) {
@@ -214,7 +214,7 @@ describe("of a gateway", () => {
     await gateway.stop();
   });
 
-  /** Asks on a connection of its own, and reads only the answer's first bytes. */
+  /** Sends a request on its own connection and reads only the answer's first bytes. */
   function unread(
     method: string,
     path: string,
@@ -236,7 +236,7 @@ describe("of a gateway", () => {
     });
   }
 
-  test("every list ends at 4 MiB with a cursor, and goes on to its end", async () => {
+  test("every list ends at 4 MiB with a cursor, and continues to its end", async () => {
     const prompt = "p".repeat(1_000_000);
     const instructions = "i".repeat(100_000);
     for (let at = 0; at < 6; at++) {
@@ -263,7 +263,7 @@ describe("of a gateway", () => {
     }
   });
 
-  test("too many that nobody reads end in 429, for their workspace alone; clients that leave make room", async () => {
+  test("too many unread answers end in 429, only for their workspace; clients that leave make room", async () => {
     const path = `/v1/vault/documents/${document}`;
     const open: Socket[] = [];
     for (;;) {
@@ -305,7 +305,7 @@ describe("of a gateway", () => {
     test.each([
       ["at once", {}],
       ["by a stream", { _meta: { progressToken: 1 } }],
-    ])("%s is broken off for newer ones, and never passes for a whole one", async (_, params) => {
+    ])("%s is cut off for newer ones, and never looks complete", async (_, params) => {
       const open: Socket[] = [];
       for (let id = 1; id <= 6; id++) {
         const asked = { uri: `vault://${document}`, ...params };
@@ -335,7 +335,7 @@ describe("of a gateway", () => {
     }
   });
 
-  test("HEAD has no body, and holds nothing", async () => {
+  test("HEAD has no body, and holds no memory", async () => {
     const { body } = await gateway.call("GET", "/v1/schedules?limit=1");
     for (let times = 0; times < 100; times++) {
       const { status, body: empty } = await gateway.call("HEAD", `/v1/schedules/${body.data[0].id}`);

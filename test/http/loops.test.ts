@@ -84,7 +84,7 @@ describe("a connector to the address that this Gatehouse listens on is refused",
     ["as an MCP server", (url, gateway) => mcp(gateway, `${url}/mcp`), "/transport/url"],
     ["as an MCP server over SSE", (url, gateway) => mcp(gateway, `${url}/mcp/sse`, "sse"), "/transport/url"],
     ["as the base of an API", (url) => ({ kind: "openapi", spec: SPEC, base_url: url }), "/base_url"],
-    ["as the place of a document", (url) => ({ kind: "openapi", spec: `${url}/openapi.json` }), "/spec"],
+    ["as the location of a document", (url) => ({ kind: "openapi", spec: `${url}/openapi.json` }), "/spec"],
   ])("%s, by each of its names", async (_, body, path) => {
     const gateway = await start();
     const { port } = new URL(gateway.url);
@@ -225,7 +225,7 @@ async function instanceOf(gateway: TestGateway): Promise<string> {
   return /^gatehouse\/([0-9a-f]+)\//.exec(body)?.[1] ?? "";
 }
 
-test("no path answers a request that has passed here, and none is recorded", async () => {
+test("no path answers a request that has passed here before, and none is recorded", async () => {
   const gateway = await start();
   const via = `abcdefabcdef, ${await instanceOf(gateway)}`;
   const before = (await ledger(gateway)).length;

@@ -83,7 +83,7 @@ describe("an agent's token is shown what its policy allows", () => {
       ...models,
       ...tiers.map((tier) => `tier:${tier}`),
     ]);
-    // A dispatch follows what is shown.
+    // A dispatch follows the list.
     for (const tier of [1, 2, 3]) {
       const answer = await gateway.call("POST", "/v1/tasks", { token, body: { agent, prompt: "x", tier } });
       expect([tier, answer.status]).toEqual([tier, tiers.includes(tier) ? 202 : 403]);

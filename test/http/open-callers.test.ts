@@ -1,4 +1,4 @@
-/** Callers of open streams, on a store of their own: how often their rights are rechecked, and when that ends. */
+/** Callers of open streams, on a separate store: how often their rights are rechecked, and when that ends. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Caller } from "../../src/access/caller.ts";
 import { createSessions } from "../../src/access/sessions.ts";

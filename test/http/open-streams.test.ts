@@ -1,4 +1,4 @@
-/** Each workspace's share of the streams that may be open. */
+/** Each workspace's share of the open streams. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { OpenStreams, type StreamPlace } from "../../src/http/streams/open-streams.ts";
@@ -29,7 +29,7 @@ test("a stream that lost its place before it began ends at its beginning", () =>
   expect(() => streams.take(1)).toThrow("too many open streams");
 });
 
-test("whatever streams come and go: never more than there may be, and never refused below an equal share", () => {
+test("whatever streams come and go, no more are open than allowed, and no workspace below an equal share is refused", () => {
   const step = fc.record({ workspace: fc.integer({ min: 1, max: 4 }), closes: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step, { minLength: 40, maxLength: 80 }), (steps) => {

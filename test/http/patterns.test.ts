@@ -57,7 +57,7 @@ test.each([
   expect(stage.upstream.requests.length).toBe(before);
 });
 
-test("a policy that an older version stored with an invalid pattern denies every model, and says why", async () => {
+test("a policy that an older version stored with an invalid pattern denies every model, and reports why", async () => {
   await create({ name: "older" });
   store("older", "tier_policy", { tiers: null, models: { allow: ["*"], deny: ["none/[a-z]"] } });
   const answer = await dispatch("older");
@@ -76,7 +76,7 @@ test("approvals that an older version stored with an invalid pattern are require
 });
 
 test.each(["TIME.Now", "now", "time__*", "time.no?"])(
-  "an approval is asked for where approvals say %p",
+  "an approval is required if approvals is %p",
   async (pattern) => {
     stage.upstream.script("GPT-4o", { toolCalls: [{ name: "time__now", arguments: {} }] });
     const name = `asks-${Bun.hash(pattern).toString(36)}`;

@@ -67,7 +67,7 @@ describe("of one entry of a task", () => {
     expect(await read(task.id)).toEqual(task);
   });
 
-  test("an output is removed with everything that the model said, and the prompt stays", async () => {
+  test("an output is removed with all of the model's other texts, and the prompt stays", async () => {
     expect((await erase(entries.finish)).status).toBe(204);
     expect(left({ ANSWER, ASIDE })).toEqual([]);
     const after = await read(task.id);
@@ -131,7 +131,7 @@ test("texts that the store refused to erase are erased by the next call", async 
   expect(left()).toEqual([]);
 });
 
-test("of 120 erased tasks among 160, no text is left anywhere once the store is rewritten", async () => {
+test("of 120 erased tasks among 160, no text remains once the store is rewritten", async () => {
   // Texts of varying length, so the engine moves rows between pages and leaves copies behind.
   const mark = (kind: string, n: number) =>
     `~${kind}${String(n).padStart(3, "0")}~`.repeat(1 + ((n * 7_919) % 60));

@@ -22,7 +22,7 @@ export const TEXTS = { PROMPT, ASIDE, ARGUMENT, ANSWER };
 
 export const TASK = { agent: "scout", prompt: PROMPT, tools: ["time.now"] };
 
-/** Scripts a model that says something, asks for the time in a place with a recognisable name, and answers. */
+/** Scripts a model that writes a text, asks for the time in a place with a recognisable name, and answers. */
 export function script(): void {
   stage.upstream.script("a", ({ body }) =>
     body.messages.at(-1)?.role === "tool"

@@ -39,7 +39,7 @@ function scriptAt(number: number, at: Script, others: Behaviour): void {
 
 describe("is refused", () => {
   test.each(["999999", "0", "-1", "01", "1.0", "1e3", "x", "%20", "9007199254740993"])(
-    "with 404 for %s, which is no entry",
+    "with 404 for %s, which is not an entry",
     async (seq) => {
       const answer = await erase(seq);
       expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
@@ -70,7 +70,7 @@ describe("is refused", () => {
     expect(await read(task.id)).toEqual(task);
   });
 
-  test("to a token that acts as an agent, whatever its scopes and whoever's the entry", async () => {
+  test("to a token that acts as an agent, whatever its scopes and whoever the entry belongs to", async () => {
     script();
     const task = await run(stage.gateway, TASK);
     const { dispatch: seq } = await entriesOf(task.id);

@@ -1,4 +1,7 @@
-/** Files that anyone may read: compressed once, revalidated, and given to strangers in parts, so many at once. */
+/**
+ * Files that anyone may read: compressed once, revalidated, and sent in parts to a limited number of strangers at
+ * once.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { PublicFiles, publicFile } from "../../src/http/answer/public-files.ts";
@@ -23,7 +26,7 @@ const ask = (path: string, headers: Record<string, string> = {}) =>
   fetch(gateway.url + path, { headers, decompress: false });
 
 describe.each(["/openapi.json", BUNDLE, "/docs/swagger-ui.css", "/docs", "/console"])("%s", (path) => {
-  test("is compressed for who takes that, and the same for who does not", async () => {
+  test("is compressed for clients that accept it, and identical for others", async () => {
     const packed = await ask(path, { "accept-encoding": "gzip, br" });
     const plain = await ask(path, { "accept-encoding": "identity" });
     expect([packed.headers.get("content-encoding"), plain.headers.get("content-encoding")]).toEqual([
@@ -35,7 +38,7 @@ describe.each(["/openapi.json", BUNDLE, "/docs/swagger-ui.css", "/docs", "/conso
     expect(packed.headers.get("vary")).toBe("accept-encoding");
   });
 
-  test("is not sent again to who has it", async () => {
+  test("is not sent again to a client that has it", async () => {
     for (const encoding of ["gzip", "identity"]) {
       const first = await ask(path, { "accept-encoding": encoding });
       const etag = first.headers.get("etag") ?? "";
@@ -46,7 +49,7 @@ describe.each(["/openapi.json", BUNDLE, "/docs/swagger-ui.css", "/docs", "/conso
   });
 });
 
-test("strangers that read nothing have so many places; the next are told to come back, and probes are answered", async () => {
+test("a limited number of strangers may leave answers unread; further ones are told to retry, and probes are answered", async () => {
   const { hostname, port } = new URL(gateway.url);
   const seen = { 200: 0, 429: 0 };
   const heads = await Promise.all(
@@ -71,7 +74,7 @@ test("strangers that read nothing have so many places; the next are told to come
     if (status === "429") expect(head).toMatch(/retry-after: 1\r\n/i);
   }
   expect((await fetch(`${gateway.url}/livez`)).status).toBe(200);
-  // What the system took for a reader is no longer held here, so others may have had its place.
+  // Data that the system has buffered for a reader is no longer held here, so others may have had its slot.
   expect(seen[200]).toBeGreaterThanOrEqual(PER_ADDRESS);
   for (const socket of sockets.splice(0)) socket.destroy();
   let status = 429;
@@ -92,7 +95,7 @@ describe("of larger files", () => {
       files.answer(
         {
           request: new Request("http://gate/file", { method }),
-          // Only what a file's route asks of the server.
+          // Only what a file's route needs from the server.
           server: { requestIP: () => ({ address, port: 1, family: "IPv4" }), timeout() {} } as never,
         },
         file,
@@ -100,7 +103,7 @@ describe("of larger files", () => {
     return { clock, files, from };
   };
 
-  test("one address reads so many at once, and another is served beside it", async () => {
+  test("one address reads a limited number at once, and another address is still served", async () => {
     const { files, from } = await reading();
     const open = Array.from({ length: PER_ADDRESS }, () => from("10.0.0.1"));
     const refused = from("10.0.0.1");
@@ -111,14 +114,14 @@ describe("of larger files", () => {
     ]);
     expect(await refused.json()).toMatchObject({ code: "rate_limited", request_id: "req_1" });
     for (let at = PER_ADDRESS; at < AT_ONCE; at++) expect(from("10.0.0.2").status).toBe(200);
-    // All places are taken: the oldest of an address with most goes to one that has none.
+    // All slots are taken: the oldest of the address with the most goes to an address that has none.
     expect((await from("10.0.0.3").bytes()).length).toBe(300_000);
     await expect(open[0]?.bytes()).rejects.toThrow("another reader needed the place");
     expect((await open[1]?.bytes())?.length).toBe(300_000);
     expect(files.open).toBe(AT_ONCE - 2);
   });
 
-  test("one that reads nothing for half a minute gives its place back; HEAD takes none", async () => {
+  test("a reader that reads nothing for half a minute loses its slot; HEAD takes none", async () => {
     const { clock, files, from } = await reading();
     from("10.0.0.1");
     expect((await from("10.0.0.1", "HEAD")).status).toBe(200);

@@ -1,5 +1,5 @@
 /**
- * Paths as raw bytes on a connection: the path that a proxy in front has judged is the one that is routed, or none.
+ * Paths as raw bytes on a connection: the server routes exactly the path that a proxy in front has checked, or none.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
@@ -45,7 +45,7 @@ test("a Host that is invalid in a URL does not open another way", async () => {
   }
 });
 
-describe("a path that only normalising would lead to a route is not found", () => {
+describe("a path that matches a route only after normalisation is not found", () => {
   const STEPS = ["..", "%2e%2e", "%2E%2E", "%2e%2E", ".%2e", "%2e.", ".%2E", "%2E."];
   test.each(STEPS)("%s up", async (step) => {
     for (const target of [
@@ -69,7 +69,7 @@ describe("a path that only normalising would lead to a route is not found", () =
     for (const target of [`/${dot}/v1/agents`, `/v1/${dot}/agents`, `/v1/agents/clerk/${dot}`]) {
       expect([target, await ask("GET", target)]).toEqual([target, NOT_FOUND]);
     }
-    // In this place it is a name, which no agent has.
+    // Here it is a name, which no agent has.
     expect(await ask("GET", `/v1/agents/${dot}`)).toEqual([404, "agent_not_found"]);
     expect(await ask("POST", `/v1/agents/${dot}`)).toEqual(NOT_FOUND);
     expect(await ask("POST", `/v1/agents/${dot}/stop`)).toEqual([404, "agent_not_found"]);
@@ -81,27 +81,27 @@ describe("a path that only normalising would lead to a route is not found", () =
     ["a step between backslashes", "/x\\..\\v1\\agents"],
     ["an encoded backslash", "/v1%5cagents"],
     ["an encoded slash", "/v1%2fagents"],
-    ["an encoded slash in capitals", "/v1%2Fagents"],
+    ["an encoded slash in upper case", "/v1%2Fagents"],
     ["an encoded letter", "/v1/%61gents"],
     ["two slashes", "/v1//agents"],
     ["two slashes at the beginning", "//v1/agents"],
     ["two slashes at the end", "/v1/agents//"],
     ["two slashes and a step", "/v1/agents//.."],
-    ["a step behind an encoded slash", "/x%2f..%2fv1/agents"],
+    ["a step after an encoded slash", "/x%2f..%2fv1/agents"],
     ["a name with a semicolon", "/v1/agents;x"],
-    ["more segments than are looked at", `${"/x".repeat(20)}${"/..".repeat(20)}/v1/agents`],
+    ["more segments than are examined", `${"/x".repeat(20)}${"/..".repeat(20)}/v1/agents`],
   ])("%s: %s", async (_name, target) => {
     const [status] = await ask("GET", target);
     expect(status === 400 || status === 404).toBe(true);
   });
 
-  test("whatever the host's name", async () => {
+  test("whatever the host name", async () => {
     for (const host of ["a b", "a/b", "[::1", "x@y"]) {
       expect(await ask("GET", "/x/%2e%2e/v1/agents", host)).toEqual(NOT_FOUND);
     }
   });
 
-  test("and it reads no agents", async () => {
+  test("and no agents are read", async () => {
     const before = (await ledger(gateway)).filter(({ action }) => action === "agent.read").length;
     await ask("GET", "/x/%2e%2e/v1/agents");
     const after = (await ledger(gateway)).filter(({ action }) => action === "agent.read").length;
@@ -109,7 +109,7 @@ describe("a path that only normalising would lead to a route is not found", () =
   });
 });
 
-describe("a path as it is sent is routed as before", () => {
+describe("a path as sent is routed as before", () => {
   test.each([
     ["GET", "/v1/agents", 200],
     ["GET", "/v1/agents/", 200],

@@ -20,13 +20,13 @@ describe("refused", () => {
     ["six fields", { cron: "* * * * * *" }, "/cron"],
     ["a minute of 60", { cron: "60 * * * *" }, "/cron"],
     ["a day that never comes", { cron: "0 0 30 2 *" }, "/cron"],
-    ["no time zone", { timezone: "Nope/Zone" }, "/timezone"],
+    ["an unknown time zone", { timezone: "Nope/Zone" }, "/timezone"],
     ["an offset", { timezone: "+02:00" }, "/timezone"],
     ["an empty prompt", { prompt: "" }, "/prompt"],
-    ["a way to miss that there is not", { missed: "twice" }, "/missed"],
+    ["an unknown value of missed", { missed: "twice" }, "/missed"],
     ["a tool twice", { tools: ["time.now", "time.now"] }, "/tools/1"],
-    ["a field that there is not", { every: "1h" }, "/every"],
-    ["a name with a line's end", { name: "a\nb" }, "/name"],
+    ["an unknown field", { every: "1h" }, "/every"],
+    ["a name with a line break", { name: "a\nb" }, "/name"],
   ])("%s is 422 and names the field", async (_, fields, path) => {
     const { status, body } = await post({ ...GOOD, ...fields });
     expect([status, body.errors?.[0]?.path]).toEqual([422, path]);
@@ -36,12 +36,12 @@ describe("refused", () => {
     ["an unknown agent", { agent: "nobody" }, 404, "agent_not_found"],
     ["an unknown tier", { tier: 99 }, 422, "unknown_tier"],
     ["an unknown tool", { tools: ["no.tool"] }, 422, "unknown_tool"],
-  ])("%s is refused as a task of it would be", async (_, fields, status, code) => {
+  ])("%s is refused as a task would be", async (_, fields, status, code) => {
     const answer = await post({ ...GOOD, ...fields });
     expect([answer.status, answer.body.code]).toEqual([status, code]);
   });
 
-  test("one too many is 409", async () => {
+  test("one schedule too many is 409", async () => {
     const token = await gateway.workspace("full");
     await gateway.call("POST", "/v1/agents", {
       token,

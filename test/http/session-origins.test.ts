@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Replaces `own` and `PORT` in a row with the server's own origin and port, which are known once it runs. */
+/** Replaces `own` and `PORT` in a table row with the server's own origin and port, which are known once it runs. */
 const here = (text: string) => text.replace("own", own).replace("PORT", port);
 
 const named = (site: string | null, origin: string | null): Record<string, string> => ({
@@ -115,7 +115,7 @@ describe("a request with the cookie is refused, and nothing is done,", () => {
   });
 
   test.each(["/v1/models", "/v1/models/builtin/extractive"])(
-    "also for %s, which existing clients call as well, and whose x-api-key counts instead",
+    "also for %s, which existing clients call too, and where x-api-key takes precedence",
     async (path) => {
       const foreign = named("cross-site", "https://evil.example");
       for (const headers of [foreign, { ...foreign, "anthropic-version": "2023-06-01" }]) {
@@ -239,7 +239,7 @@ describe("with a public URL", () => {
   test.each([
     ["an address on the network", "192.168.1.5:8420", "http://192.168.1.5:8420"],
     ["a name on the network", "gate.lan", "http://gate.lan"],
-    ["a name that only begins like the machine's", "localhost.lan:8420", "http://localhost.lan:8420"],
+    ["a name that only begins like the machine's name", "localhost.lan:8420", "http://localhost.lan:8420"],
     ["an address, and no origin is named", "[fe80::1]:8420", null],
     ["a name, and no origin is named", "gate.lan:8420", null],
   ])("plain HTTP signs nobody in, because browsers would drop the cookie: %s", async (_, host, origin) => {
@@ -260,11 +260,11 @@ describe("with a public URL", () => {
   test.each([
     ["the public name", "gate.example.org", "https://gate.example.org"],
     ["the public name, and no origin is named", "gate.example.org", null],
-    ["the proxy's name for it", "10.0.0.7:8420", "https://gate.example.org"],
+    ["the proxy's name for the server", "10.0.0.7:8420", "https://gate.example.org"],
     ["the machine itself", "127.0.0.1:8420", "http://127.0.0.1:8420"],
     ["its name", "localhost:8420", "http://localhost:8420"],
-    ["its address of version 6", "[::1]:8420", "http://[::1]:8420"],
-    ["a name within it", "gate.localhost", "http://gate.localhost"],
+    ["its IPv6 address", "[::1]:8420", "http://[::1]:8420"],
+    ["a subdomain of it", "gate.localhost", "http://gate.localhost"],
     ["its name, and no origin is named", "localhost:8420", null],
   ])("HTTPS and the machine itself sign in: %s", async (_, host, origin) => {
     const answer = await published.call("POST", "/v1/session", { headers: { host, ...named(null, origin) } });

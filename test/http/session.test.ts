@@ -36,13 +36,10 @@ describe("a cookie that is not a session's is ignored", () => {
     ["no equals sign", "gatehouse_session_PORT"],
     ["a value in quotes", 'gatehouse_session_PORT="SECRET"'],
     ["one character short", "gatehouse_session_PORT=SHORT"],
-    ["more behind it", "gatehouse_session_PORT=SECRET0"],
+    ["more characters after it", "gatehouse_session_PORT=SECRET0"],
     ["a token's secret", "gatehouse_session_PORT=TOKEN"],
     ["two different ones", "gatehouse_session_PORT=SECRET; gatehouse_session_PORT=OTHER"],
-    [
-      "two different ones, the other way round",
-      "gatehouse_session_PORT=OTHER; gatehouse_session_PORT=SECRET",
-    ],
+    ["two different ones, in the other order", "gatehouse_session_PORT=OTHER; gatehouse_session_PORT=SECRET"],
   ])("%s", async (_, form) => {
     const cookie = form
       .replaceAll("PORT", port)
@@ -165,8 +162,8 @@ describe("signing in", () => {
   });
 
   test.each([
-    ["a proxy that says so", { "x-forwarded-proto": "https" }, "443", "__Host-gatehouse_session"],
-    ["another port of it", { "x-forwarded-proto": "https" }, "8443", "__Host-gatehouse_session_8443"],
+    ["a proxy that reports it", { "x-forwarded-proto": "https" }, "443", "__Host-gatehouse_session"],
+    ["another port of that proxy", { "x-forwarded-proto": "https" }, "8443", "__Host-gatehouse_session_8443"],
     ["several proxies", { "x-forwarded-proto": "HTTPS, http" }, "443", "__Host-gatehouse_session"],
   ])("over HTTPS sets a cookie only for HTTPS: %s", async (_, forwarded, at, name) => {
     const host = at === "443" ? "gate.example.org" : `gate.example.org:${at}`;
@@ -357,7 +354,7 @@ describe("a one-time link", () => {
     expect(JSON.stringify(body)).not.toContain(link);
   });
 
-  test("of a hundred and one pending links, the oldest is no longer valid", async () => {
+  test("of a hundred and one pending links, the oldest has become invalid", async () => {
     const links: string[] = [];
     for (let count = 0; count < 101; count++) links.push(await linkFor(gateway));
     const [oldest = "", next = ""] = links;

@@ -1,4 +1,4 @@
-/** A task's event streams end with the token or session that opened them, and the task goes on. */
+/** A task's event streams end with the token or session that opened them, and the task continues. */
 import {
   afterAll,
   afterEach,
@@ -76,7 +76,7 @@ async function issue(request: object = {}): Promise<{ id: string; secret: string
   return (await stage.gateway.call("POST", "/v1/tokens", { body })).body;
 }
 
-/** Streams that have ended were not told the task's end, which comes later; the others are. */
+/** Streams that have ended did not receive the task's end, which comes later; the others do. */
 async function expectEnded(gone: readonly Reading[], stay: readonly Reading[] = []): Promise<void> {
   await until(() => gone.every(({ isOver }) => isOver()));
   expect(stay.map(({ isOver }) => isOver())).toEqual(stay.map(() => false));
@@ -87,7 +87,7 @@ async function expectEnded(gone: readonly Reading[], stay: readonly Reading[] = 
   for (const { names } of stay) expect(names().at(-1)).toBe("task.finished");
 }
 
-describe("a stream of a task's events ends without the task's end, and another one goes on,", () => {
+describe("a stream of a task's events ends without the task's end, and another one continues,", () => {
   test("when its token is revoked", async () => {
     const { id, secret } = await issue();
     const [first, second] = [await read(bearer(secret)), await read(bearer(secret))];
@@ -107,7 +107,7 @@ describe("a stream of a task's events ends without the task's end, and another o
     await expectEnded([gone], stay);
   });
 
-  test("when the grace of its rotated secret is over, and so is a session of it", async () => {
+  test("when the grace period of its rotated secret is over, as does a stream of that secret's session", async () => {
     const { id, secret } = await issue();
     const browser = await signIn(stage.gateway, secret);
     const old = [await read(bearer(secret)), await read({ cookie: browser.cookie, ...OWN_PAGE })];
@@ -149,7 +149,7 @@ describe("a stream of a task's events ends without the task's end, and another o
     expect(await status(bearer(secret))).toBe(401);
   });
 
-  test("even if it dispatched the task itself, which goes on", async () => {
+  test("even if it dispatched the task itself, which continues", async () => {
     const { id, secret } = await issue();
     const dispatched = { method: "POST", body: JSON.stringify({ agent: "owner", prompt: "go on" }) };
     const reading = await read(bearer(secret), dispatched, "/v1/tasks?stream=true");

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-test("places are counted per workspace and in total, and freed once", () => {
+test("streams are counted per workspace and in total, and each is released once", () => {
   const streams = new OpenStreams(2, 3);
   const first = streams.take(1);
   streams.take(1);
@@ -26,7 +26,7 @@ test("places are counted per workspace and in total, and freed once", () => {
   expect(() => streams.take(1)).toThrow("too many open streams");
 });
 
-test("beyond 2,000 streams of a workspace the next is 429, and dispatches nothing; one that leaves makes room", async () => {
+test("beyond 2,000 streams of a workspace the next is 429 and dispatches nothing; closing one makes room", async () => {
   const { gateway, upstream } = stage;
   const hold = held();
   upstream.script("a", hold.script);
@@ -89,7 +89,7 @@ test("a reader that reads nothing is ended after five minutes, and not before", 
   expect(seen).toEqual({ closed: true, expired: 1, ended: 1 });
 });
 
-test("a reader that reads a little now and then is not ended", async () => {
+test("a reader that reads a little from time to time is not ended", async () => {
   const { response, seen, pass } = endlessStream();
   const body = response.body?.getReader();
   for (let round = 0; round < 5; round++) {

@@ -39,7 +39,7 @@ describe("a position is refused if it is", () => {
     ["a list", { "last-event-id": "1, 2" }, ""],
     ["beyond all numbers", { "last-event-id": "9".repeat(16) }, ""],
     ["negative in the query", {}, "?after=-1"],
-    ["no number in the query", {}, "?after=x"],
+    ["not a number in the query", {}, "?after=x"],
     ["empty in the query", {}, "?after="],
     ["beyond all numbers in the query", {}, `?after=${"9".repeat(30)}`],
     ["given twice", {}, "?after=1&after=2"],

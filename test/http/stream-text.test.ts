@@ -48,12 +48,12 @@ describe("text arrives as it was sent:", () => {
     ["the upstream's own ending", ["[DONE]", "data: [DONE]\n\n"]],
     ["a comment", [": keep-alive\n\n"]],
     ["a byte order mark and NUL", ["\ufeff", "\u0000", "\ufeffx"]],
-    ["white space alone", [" ", "\n", "\t"]],
+    ["only white space", [" ", "\n", "\t"]],
     ["emoji, whole and joined", ["😀", "👩‍👩‍👧", "🇩🇪"]],
     ["surrogate halves over two deltas", ["x\ud83d", "\ude00y"]],
-    ["surrogate halves with nothing between", ["\ud83d", "\ude00", "\ud83d", "\ude00"]],
+    ["surrogate halves with nothing in between", ["\ud83d", "\ude00", "\ud83d", "\ude00"]],
     ["100 kB in one token", ["é".repeat(50_000)]],
-    ["300 kB of escapes", ["\u0001".repeat(50_000)]],
+    ["300 kB of escape sequences", ["\u0001".repeat(50_000)]],
   ])("%s", async (...[, chunks]) => {
     stage.upstream.script("a", { chunks });
     await expectOutput(chunks.join(""));

@@ -43,7 +43,7 @@ describe("metrics", () => {
     ["host", "attacker.example:8420"],
   ];
   describe.each(forwarded.map(([header, value]) => ({ header, value })))(
-    "that somebody else has asked for ($header: $value)",
+    "that were forwarded for somebody else ($header: $value)",
     ({ header, value }) => {
       const ask = (token: string | null) =>
         gateway.call("GET", "/metrics", { token, headers: { [header]: value } });
@@ -128,7 +128,7 @@ describe("/openapi.json", () => {
     },
   );
 
-  test("names every operation once, declares each path parameter, and starts each path with /v1", () => {
+  test("names each operation once, declares each path parameter, and starts each path with /v1", () => {
     const ids = operations().map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const { path, operation } of operations()) {

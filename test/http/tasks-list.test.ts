@@ -89,7 +89,7 @@ test.each(FILTERS)("the list %s contains what it asks for, newest first", async 
   expect(next_cursor).toBeNull();
 });
 
-test("a listed task equals the task itself, including tools", async () => {
+test("a task in the list equals the task read by id, including tools", async () => {
   const { data } = await list();
   for (const task of data) {
     expect(task).toEqual((await stage.gateway.call("GET", `/v1/tasks/${task.id}`)).body);

@@ -56,10 +56,10 @@ describe("a token works until it expires, to the millisecond", () => {
 
 describe("rotating", () => {
   test.each([
-    ["a grace that is no duration", { grace: "soon" }],
+    ["a grace that is not a duration", { grace: "soon" }],
     ["a grace that is a number", { grace: 10 }],
     ["a negative grace", { grace: "-1m" }],
-    ["a grace past the calendar's end", { grace: "999999999w" }],
+    ["a grace past the end of the calendar", { grace: "999999999w" }],
   ])("is refused for %s, and the secret stays valid", async (_, body) => {
     const { id, secret } = await issue();
     const answer = await rotate(id, body);
@@ -70,7 +70,7 @@ describe("rotating", () => {
   test.each([
     ["no body", undefined],
     ["an empty one", {}],
-    ["a grace of nothing", { grace: "0m" }],
+    ["a grace of zero", { grace: "0m" }],
   ])("with %s ends the old secret at once", async (_, body) => {
     const { id, secret } = await issue({ person: "Ada" });
     expect(await works(secret)).toBe(true);

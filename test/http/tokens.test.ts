@@ -19,28 +19,32 @@ describe("issuing is refused for", () => {
     ["no name", { scopes }, "/name"],
     ["an empty name", { name: "", scopes }, "/name"],
     ["a name of 201 characters", { name: "n".repeat(201), scopes }, "/name"],
-    ["a name that is no text", { name: 1, scopes }, "/name"],
+    ["a name that is not text", { name: 1, scopes }, "/name"],
     ["no scopes without an agent", { name: "n" }, "/scopes"],
     ["an empty list of scopes", { name: "n", scopes: [] }, "/scopes"],
-    ["scopes that are no list", { name: "n", scopes: "tasks:read" }, "/scopes"],
-    ["a scope that is none", { name: "n", scopes: ["tasks:read", "tasks:delete"] }, "/scopes/1"],
+    ["scopes that are not a list", { name: "n", scopes: "tasks:read" }, "/scopes"],
+    ["an invalid scope", { name: "n", scopes: ["tasks:read", "tasks:delete"] }, "/scopes/1"],
     ["a scope in another case", { name: "n", scopes: ["Tasks:Read"] }, "/scopes/0"],
     ["admin in another case", { name: "n", scopes: ["ADMIN"] }, "/scopes/0"],
     ["tools in another case", { name: "n", scopes: ["TOOLS:*"] }, "/scopes/0"],
     ["tools without a glob", { name: "n", scopes: ["tools:"] }, "/scopes/0"],
     ["tools with a space", { name: "n", scopes: ["tools:a b"] }, "/scopes/0"],
     ["a star for all", { name: "n", scopes: ["*"] }, "/scopes/0"],
-    ["a name of an object's own", { name: "n", scopes: ["__proto__"] }, "/scopes/0"],
+    ["the name of an object's own property", { name: "n", scopes: ["__proto__"] }, "/scopes/0"],
     ["two scopes in one", { name: "n", scopes: ["tasks:read tasks:write"] }, "/scopes/0"],
     ["an expiry without a unit", { name: "n", scopes, expires_in: "90" }, "/expires_in"],
     ["an expiry in years", { name: "n", scopes, expires_in: "1y" }, "/expires_in"],
     ["a negative expiry", { name: "n", scopes, expires_in: "-1d" }, "/expires_in"],
     ["a fraction of an expiry", { name: "n", scopes, expires_in: "1.5d" }, "/expires_in"],
     ["an expiry that is a number", { name: "n", scopes, expires_in: 3600 }, "/expires_in"],
-    ["an expiry past the calendar's end", { name: "n", scopes, expires_in: "999999999w" }, "/expires_in"],
+    [
+      "an expiry past the end of the calendar",
+      { name: "n", scopes, expires_in: "999999999w" },
+      "/expires_in",
+    ],
     ["an empty person", { name: "n", scopes, person: "" }, "/person"],
     ["an empty role", { name: "n", scopes, role: "" }, "/role"],
-    ["an agent that is no text", { name: "n", agent: {} }, "/agent"],
+    ["an agent that is not text", { name: "n", agent: {} }, "/agent"],
   ];
   test.each(cases)("%s", async (_, body, path) => {
     const answer = await issue(body);
@@ -48,7 +52,7 @@ describe("issuing is refused for", () => {
     expect(answer.body.errors.map((error: { path: string }) => error.path)).toContain(path);
   });
 
-  test("an agent that is not there", async () => {
+  test("an agent that does not exist", async () => {
     const answer = await issue({ name: "n", agent: "nobody" });
     expect([answer.status, answer.body.code]).toEqual([404, "agent_not_found"]);
   });

@@ -56,12 +56,12 @@ describe("a call is refused, recorded and sent nowhere", () => {
   });
 
   test.each([
-    ["that there is not", "up.none"],
+    ["that does not exist", "up.none"],
     ["of no connector", "down.echo"],
-    ["by the name that it has over MCP", "up__echo"],
+    ["by its name over MCP", "up__echo"],
     ["that is an agent over MCP", "agents.clerk"],
-    ["by no name", "%20"],
-    ["by a name of many characters", "x".repeat(5_000)],
+    ["with an empty name", "%20"],
+    ["with a very long name", "x".repeat(5_000)],
   ])("for a tool %s: 422 unknown_tool", async (_, name) => {
     expect(refusal(await callTool(name))).toEqual([422, "unknown_tool"]);
   });
@@ -105,7 +105,7 @@ describe("a call is refused, recorded and sent nowhere", () => {
   });
 });
 
-test("an invalid body, or one with more than arguments, is 422 or 400, and nothing is sent", async () => {
+test("an invalid body, or one with fields other than arguments, is 422 or 400, and nothing is sent", async () => {
   const path = "/v1/tools/up.echo/call";
   const cases: [raw: string, status: number, code: string][] = [
     ["{", 400, "invalid_json"],
@@ -154,7 +154,7 @@ describe("the tool's answer", () => {
     expect(entries[2]?.seq).toBe(Number(headers.get("gatehouse-ledger")));
   });
 
-  test("is `failed` if it says so, or if its connector cannot be reached", async () => {
+  test("is `failed` if it reports an error, or if its connector cannot be reached", async () => {
     upstream.answer(() => ({ ...text(`no such key: ${SECRET}`), isError: true }));
     const said = await callTool("up.echo");
     expect([said.status, said.body.status]).toEqual([200, "failed"]);

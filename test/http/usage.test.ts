@@ -1,4 +1,4 @@
-/** `GET /v1/usage`: who may read it, what it refuses, and that it matches what tasks and calls used. */
+/** `GET /v1/usage`: who may read it, what it refuses, and that its numbers match what tasks and calls used. */
 
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -329,7 +329,7 @@ describe("with tasks across slot boundaries", () => {
     expect(await usage("?step=1h&to=2026-05-06T01:00:00Z")).toEqual(before);
   });
 
-  test("reading it makes one entry, which says what was read", async () => {
+  test("reading it adds one entry, which says what was read", async () => {
     const from = "2026-05-05T22:30:00Z";
     await stage.gateway.call("GET", `/v1/usage?from=${from}&agent=clerk`);
     const entries = (await ledger(stage.gateway)).filter(({ action }) => action === "usage.read");

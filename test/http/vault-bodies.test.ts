@@ -18,22 +18,22 @@ const bytes = { ...rest, content_type: "text/plain" };
 const SEARCHES: readonly Row[] = [
   ["nothing", {}, "/query"],
   ["an empty query", { query: "" }, "/query"],
-  ["a query that is no text", { query: 5 }, "/query"],
+  ["a query that is not text", { query: 5 }, "/query"],
   ["a query that is null", { query: null }, "/query"],
   ["a query that is a list", { query: ["a"] }, "/query"],
   ["a query that is too long", { query: "a".repeat(100_001) }, "/query"],
   ["a query under too many marks", { query: `a${"\u0301".repeat(2_000_000)}` }, "/query"],
   ["no results", { query: "a", top_k: 0 }, "/top_k"],
-  ["fewer than no results", { query: "a", top_k: -1 }, "/top_k"],
+  ["fewer than zero results", { query: "a", top_k: -1 }, "/top_k"],
   ["too many results", { query: "a", top_k: 101 }, "/top_k"],
   ["a result and a half", { query: "a", top_k: 1.5 }, "/top_k"],
   ["a number as text", { query: "a", top_k: "10" }, "/top_k"],
-  ["a number past all numbers", { query: "a", top_k: 1e300 }, "/top_k"],
+  ["a number that is too large", { query: "a", top_k: 1e300 }, "/top_k"],
   ["no scope", { query: "a", scopes: [] }, "/scopes"],
-  ["a scope that is no list", { query: "a", scopes: "support" }, "/scopes"],
+  ["a scope that is not a list", { query: "a", scopes: "support" }, "/scopes"],
   ["too many scopes", { query: "a", scopes: Array(33).fill("a") }, "/scopes"],
   ["an agent without a name", { query: "a", agent: "" }, "/agent"],
-  ["an agent that is no text", { query: "a", agent: 7 }, "/agent"],
+  ["an agent that is not text", { query: "a", agent: 7 }, "/agent"],
   ["an agent with too long a name", { query: "a", agent: "a".repeat(64) }, "/agent"],
   ["another mode", { query: "a", mode: "semantic" }, "/mode"],
   ["a mode in capitals", { query: "a", mode: "Hybrid" }, "/mode"],
@@ -50,14 +50,18 @@ const SEARCHES: readonly Row[] = [
   ["a filter for too long a text", { query: "a", filter: { a: "x".repeat(1_001) } }, "/filter/a"],
   ["a filter by a name with a space before it", { query: "a", filter: { " a": 1 } }, "/filter/ a"],
   ["a filter by a name with a line break", { query: "a", filter: { "a\n/b": 1 } }, "/filter/a\n~1b"],
-  ["a filter by no name", { query: "a", filter: { "": 1 } }, "/filter/"],
+  ["a filter with an empty name", { query: "a", filter: { "": 1 } }, "/filter/"],
   ["a filter by too many names", { query: "a", filter: many(33) }, "/filter"],
   ["an age without a length", { query: "a", recency: {} }, "/recency/half_life"],
-  ["an age of nothing", { query: "a", recency: { half_life: "0d" } }, "/recency/half_life"],
+  ["an age of zero", { query: "a", recency: { half_life: "0d" } }, "/recency/half_life"],
   ["an age in years", { query: "a", recency: { half_life: "1y" } }, "/recency/half_life"],
   ["an age as a number", { query: "a", recency: { half_life: 30 } }, "/recency/half_life"],
   ["an age below zero", { query: "a", recency: { half_life: "-1d" } }, "/recency/half_life"],
-  ["more of an age", { query: "a", recency: { half_life: "1d", decay: 1 } }, "/recency/decay"],
+  [
+    "an age with trailing characters",
+    { query: "a", recency: { half_life: "1d", decay: 1 } },
+    "/recency/decay",
+  ],
   ["an unknown field", { query: "a", limit: 3 }, "/limit"],
   ["another workspace", { query: "a", workspace: "other" }, "/workspace"],
 ];
@@ -77,36 +81,40 @@ const DOCUMENTS: readonly Row[] = [
   ["an empty text", { ...good, text: "" }, "/text"],
   ["a text of white space", { ...good, text: " \n\t\u3000 " }, "/text"],
   ["a text with NUL", { ...good, text: "a\0b" }, "/text"],
-  ["a text that is no text", { ...good, text: 5 }, "/text"],
+  ["a text that is not text", { ...good, text: 5 }, "/text"],
   ["bytes without their type", { ...rest, content_base64: base64("x") }, "/content_type"],
   ["no bytes", { ...bytes, content_base64: "" }, "/content_base64"],
-  ["bytes of white space", { ...bytes, content_base64: base64(" \n ") }, "/content_base64"],
-  ["white space for bytes", { ...bytes, content_base64: "  \n" }, "/content_base64"],
-  ["bytes that are no base64", { ...bytes, content_base64: "not base64!" }, "/content_base64"],
-  ["base64 of the other alphabet", { ...bytes, content_base64: "_-_-" }, "/content_base64"],
-  ["base64 with an end in its middle", { ...bytes, content_base64: "aGVs=bG8" }, "/content_base64"],
+  ["bytes given as white space", { ...bytes, content_base64: base64(" \n ") }, "/content_base64"],
+  ["white space instead of bytes", { ...bytes, content_base64: "  \n" }, "/content_base64"],
+  ["bytes that are not base64", { ...bytes, content_base64: "not base64!" }, "/content_base64"],
+  ["base64 of the wrong alphabet", { ...bytes, content_base64: "_-_-" }, "/content_base64"],
+  ["base64 with padding in the middle", { ...bytes, content_base64: "aGVs=bG8" }, "/content_base64"],
   ["base64 with a digit too many", { ...bytes, content_base64: "aGVsbG8hI" }, "/content_base64"],
-  ["base64 with a wrong end", { ...bytes, content_base64: "aGVsb===" }, "/content_base64"],
-  ["base64 of an end alone", { ...bytes, content_base64: "==" }, "/content_base64"],
+  ["base64 with wrong padding", { ...bytes, content_base64: "aGVsb===" }, "/content_base64"],
+  ["base64 of padding alone", { ...bytes, content_base64: "==" }, "/content_base64"],
   [
-    "much white space and no base64",
+    "much white space and invalid base64",
     { ...bytes, content_base64: `${" ".repeat(3_000_000)}!` },
     "/content_base64",
   ],
-  ["many ends and no base64", { ...bytes, content_base64: `${"=".repeat(3_000_000)}!` }, "/content_base64"],
+  [
+    "much padding and invalid base64",
+    { ...bytes, content_base64: `${"=".repeat(3_000_000)}!` },
+    "/content_base64",
+  ],
   ["bytes that are not UTF-8", { ...bytes, content_base64: "/////w==" }, "/content_base64"],
   ["an unknown type", { ...good, content_type: "image/png" }, "/content_type"],
   ["an empty type", { ...good, content_type: "" }, "/content_type"],
   ["a type that is too long", { ...good, content_type: "a".repeat(201) }, "/content_type"],
   ["a type of bytes for a text", { ...good, content_type: "application/pdf" }, "/text"],
   [
-    "a PDF that is none",
+    "an invalid PDF",
     { ...bytes, content_type: "application/pdf", content_base64: base64("no PDF") },
     "/content_base64",
   ],
-  ["JSON that is none", { ...good, content_type: "application/json", text: "{" }, "/text"],
+  ["invalid JSON", { ...good, content_type: "application/json", text: "{" }, "/text"],
   ["an empty id", { ...good, id: "" }, "/id"],
-  ["an id of something else", { ...good, id: "task_01arz3ndektsv4rrffq69g5fav" }, "/id"],
+  ["an id of another kind", { ...good, id: "task_01arz3ndektsv4rrffq69g5fav" }, "/id"],
   ["an id with a capital", { ...good, id: "doc_01ARZ3NDEKTSV4RRFFQ69G5FAV" }, "/id"],
   ["an id that is too short", { ...good, id: "doc_01arz3ndektsv4rrffq69g5fa" }, "/id"],
   ["an id that is too long", { ...good, id: `doc_${"0".repeat(61)}` }, "/id"],
@@ -122,12 +130,16 @@ const DOCUMENTS: readonly Row[] = [
   ["a list as metadata", { ...good, metadata: { a: ["b"] } }, "/metadata/a"],
   ["metadata that is too long", { ...good, metadata: { a: "x".repeat(1_001) } }, "/metadata/a"],
   [
-    "metadata of too long a name",
+    "metadata with too long a name",
     { ...good, metadata: { ["a".repeat(65)]: 1 } },
     `/metadata/${"a".repeat(65)}`,
   ],
-  ["metadata of a name with a bell", { ...good, metadata: { "a\u0007b": 1 } }, "/metadata/a\u0007b"],
-  ["metadata of too many names", { ...good, metadata: many(33) }, "/metadata"],
+  [
+    "metadata with a name that contains a bell",
+    { ...good, metadata: { "a\u0007b": 1 } },
+    "/metadata/a\u0007b",
+  ],
+  ["metadata with too many names", { ...good, metadata: many(33) }, "/metadata"],
   ["an unknown field", { ...good, created_by: "user:root" }, "/created_by"],
   ["another agent", { ...good, agent: "legal" }, "/agent"],
 ];
@@ -136,7 +148,7 @@ describe.each([
   ["search", "/v1/vault/search", SEARCHES],
   ["documents", "/v1/vault/documents", DOCUMENTS],
 ] as const)("POST of %s", (_, path, rows) => {
-  test.each(rows)("%s is refused, the field named", async (_, body, field) => {
+  test.each(rows)("%s is refused, and the field is named", async (_, body, field) => {
     const answer = await gateway.call("POST", path, { body });
     expect([answer.status, answer.body.code]).toEqual([422, "validation_failed"]);
     expect(answer.body.errors.map((error: { path: string }) => error.path)).toContain(field);
@@ -178,9 +190,9 @@ describe("a body", () => {
   const blank = (mib: number) => `{"title":"T","scope":"a","text":"${" ".repeat(mib * MIB)}"}`;
 
   test.each([
-    ["of a document may have 50 MiB", "/v1/vault/documents", 11, 422, "validation_failed"],
-    ["of a document may have no more", "/v1/vault/documents", 50, 413, "body_too_large"],
-    ["of a search may have 10 MiB", "/v1/vault/search", 10, 413, "body_too_large"],
+    ["for a document may be 50 MiB", "/v1/vault/documents", 11, 422, "validation_failed"],
+    ["for a document may not be larger", "/v1/vault/documents", 50, 413, "body_too_large"],
+    ["for a search may be 10 MiB", "/v1/vault/search", 10, 413, "body_too_large"],
   ])("%s", async (_, path, mib, status, code) => {
     const answer = await gateway.call("POST", path, { raw: blank(mib) });
     expect([answer.status, answer.body.code]).toEqual([status, code]);
@@ -198,15 +210,15 @@ describe("values at their limit are accepted", () => {
       { metadata: { "Case No": "1", "a/b": 2, größe: 3 } },
     ],
     ["numbers of all kinds", { metadata: { a: 0, b: -1.5, c: 1e300, d: 9_007_199_254_740_991, e: true } }],
-    ["names of every object", { metadata: { constructor: "a", toString: "b", __proto__x: "c" } }],
+    ["names that every object has", { metadata: { constructor: "a", toString: "b", __proto__x: "c" } }],
     ["16 segments", { scope: Array(16).fill("a").join("/") }],
     ["a scope of 1,024 characters", { scope: "a".repeat(1_024) }],
-    ["an id of one's own", { id: "doc_01arz3ndektsv4rrffq69g5fav" }],
+    ["a chosen id", { id: "doc_01arz3ndektsv4rrffq69g5fav" }],
     [
       "base64 with line breaks",
       { text: undefined, content_base64: "aGVs\r\nbG8=\r\n", content_type: "text/plain" },
     ],
-    ["base64 without an end", { text: undefined, content_base64: "aGVsbG8", content_type: "text/plain" }],
+    ["base64 without padding", { text: undefined, content_base64: "aGVsbG8", content_type: "text/plain" }],
   ])("%s", async (_, more) => {
     const { status, body } = await gateway.call("POST", "/v1/vault/documents", {
       body: { ...good, ...more },
@@ -240,7 +252,7 @@ describe("GET and DELETE of a document", () => {
   });
 
   test.each(["?payload=true", "?payloads=yes", "?payloads=1"])(
-    "%s is no parameter of DELETE",
+    "%s is not a parameter of DELETE",
     async (query) => {
       const path = `/v1/vault/documents/doc_01arz3ndektsv4rrffq69g5fav${query}`;
       const { status, body } = await gateway.call("DELETE", path);

@@ -19,7 +19,7 @@ const search = async (body: object) => (await searchIn(gateway, body)).results;
 const DOCUMENT_ID = /^doc_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 describe("writing", () => {
-  test("returns the document as it will be read, without its text", async () => {
+  test("returns the document as later reads do, without its text", async () => {
     const { status, headers, body } = await write({
       text: "Refunds are paid.",
       source_uri: "https://example.test/refunds",

@@ -47,14 +47,14 @@ async function entryOf(answer: Answered, id: string): Promise<unknown> {
   return JSON.parse(JSON.stringify({ action, outcome, code, agent, detail }).replaceAll(id, "ID"));
 }
 
-describe("a caller with a boundary is answered the same for every id that it does not see", () => {
+describe("a caller with a boundary gets the same answer for every id that it cannot see", () => {
   const cases: readonly (readonly [string, () => string])[] = [
     ["of a document outside", () => elsewhere],
     ["of a document that was deleted", () => deleted],
     ["of another workspace's document", () => foreign],
   ];
 
-  test.each(cases)("%s, as for a free one, when it writes", async (_, id) => {
+  test.each(cases)("%s, as for an unused one, when it writes", async (_, id) => {
     const free = newId("doc");
     const [taken, unknown] = [await post(narrowed, { id: id() }), await post(narrowed, { id: free })];
     expect(taken.status).toBe(403);
@@ -65,7 +65,7 @@ describe("a caller with a boundary is answered the same for every id that it doe
     expect(told(await post(narrowed, { id: id(), ...broken }), id())).toEqual(told(unknown, free));
   });
 
-  test.each(cases)("%s, as for a free one, when it reads, deletes or calls a tool", async (_, id) => {
+  test.each(cases)("%s, as for an unused one, when it reads, deletes or calls a tool", async (_, id) => {
     const free = newId("doc");
     for (const method of ["GET", "DELETE"]) {
       const ask = (each: string) => gateway.call(method, `/v1/vault/documents/${each}`, { token: narrowed });
@@ -103,7 +103,7 @@ test("a caller with a boundary replaces and moves visible documents, with their 
 
 test.each([
   ["the admin", () => undefined],
-  ["an agent that remembers everything", () => whole],
+  ["an agent whose memory covers everything", () => whole],
 ])("%s may choose the id of a new document", async (_, token) => {
   const id = newId("doc");
   const made = await post(token(), { id });

@@ -76,7 +76,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "a search as nobody",
+    "a search with no agent",
     {
       call: () => ["POST", "/v1/vault/search", { body: ask({ agent: "nobody" }) }],
       status: 404,
@@ -92,7 +92,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "a search that is not valid",
+    "an invalid search",
     {
       call: () => ["POST", "/v1/vault/search", { token, body: ask({ scopes: [`/${QUERY}`] }) }],
       status: 422,
@@ -118,7 +118,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "a new document with an id that its caller chose",
+    "a new document with an id chosen by the caller",
     {
       call: () => ["POST", "/v1/vault/documents", { body: { ...body, id: UNKNOWN } }],
       status: 201,
@@ -142,7 +142,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "a document for another place",
+    "a document for another scope",
     {
       call: () => ["POST", "/v1/vault/documents", { token, body: { ...body, scope: "legal" } }],
       status: 403,
@@ -150,7 +150,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "a document that lies outside, replaced",
+    "a replacement of a document that lies outside",
     {
       call: () => ["POST", "/v1/vault/documents", { token, body: { ...body, id: outside } }],
       status: 403,
@@ -158,7 +158,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "a document with an id that is free",
+    "a document with an unused id",
     {
       call: () => ["POST", "/v1/vault/documents", { token, body: { ...body, id: FREE } }],
       status: 403,
@@ -194,7 +194,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "a document outside, read",
+    "a read of a document outside",
     {
       call: () => ["GET", `/v1/vault/documents/${outside}`, { token }],
       status: 404,
@@ -208,7 +208,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "no document, read",
+    "a read of a missing document",
     {
       call: () => ["GET", `/v1/vault/documents/${TEXT}`, { token }],
       status: 404,
@@ -216,7 +216,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     },
   ],
   [
-    "a document outside, deleted",
+    "a deletion of a document outside",
     {
       call: () => ["DELETE", `/v1/vault/documents/${outside}`, { token }],
       status: 404,

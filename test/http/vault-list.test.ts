@@ -106,7 +106,7 @@ describe("the list of documents", () => {
   });
 
   test.each([
-    ["no cursor of ours", "?cursor=abc", "/cursor"],
+    ["a foreign cursor", "?cursor=abc", "/cursor"],
     [
       "a cursor of another list",
       `?cursor=${Buffer.from("task_01arz3ndektsv4rrffq69g5fav").toString("base64url")}`,
@@ -115,10 +115,10 @@ describe("the list of documents", () => {
     ["a cursor with SQL", `?cursor=${Buffer.from("' OR 1=1 --").toString("base64url")}`, "/cursor"],
     ["no limit", "?limit=0", "/limit"],
     ["too high a limit", "?limit=201", "/limit"],
-    ["a limit that is no number", "?limit=ten", "/limit"],
+    ["a limit that is not a number", "?limit=ten", "/limit"],
     ["an empty source", "?source_uri=", "/source_uri"],
     ["an unknown parameter", "?agent=agent", "/agent"],
-  ])("%s is refused, the field named", async (_, query, field) => {
+  ])("%s is refused, and the field is named", async (_, query, field) => {
     const { status, body } = await gateway.call("GET", `/v1/vault/documents${query}`);
     expect([status, body.code, body.errors[0].path]).toEqual([422, "validation_failed", field]);
   });

@@ -31,7 +31,7 @@ async function expectHarmless(query: string): Promise<void> {
   }
 }
 
-describe("no query fails, and none reaches outside", () => {
+describe("no query fails, and none reaches outside the boundary", () => {
   test.each([
     ["one quote", '"'],
     ["quotes that do not close", '"refund'],
@@ -61,11 +61,11 @@ describe("no query fails, and none reaches outside", () => {
     ["control characters", "\u0001\u0002\u001f\u007f\u0085"],
     ["NUL", "\0"],
     ["NUL between words", "refund\0paid"],
-    ["zero width alone", "\u200b\u200c\u200d\ufeff"],
+    ["only zero-width characters", "\u200b\u200c\u200d\ufeff"],
     ["emoji", "😀"],
     ["emoji of several parts", "👩‍👩‍👧‍👦🏳️‍🌈👍🏽"],
     ["a flag", "🇨🇭"],
-    ["right to left", "ההחזר משולם"],
+    ["right-to-left text", "ההחזר משולם"],
     ["turned around", "\u202edraefu\u202c"],
     ["Arabic with marks", "مُسْتَرَدّ"],
     ["Chinese", "退款"],
@@ -79,8 +79,8 @@ describe("no query fails, and none reaches outside", () => {
     ["a lone number", "42"],
     ["a long number", "9".repeat(400)],
     ["numbers as words", "1e308 -0 NaN Infinity 0x10"],
-    ["names of every object", "__proto__ constructor toString hasOwnProperty"],
-    ["stop words alone", "the of and to be or not to be"],
+    ["names that every object has", "__proto__ constructor toString hasOwnProperty"],
+    ["only stop words", "the of and to be or not to be"],
     ["one letter", "x"],
     ["U+FFFF", "\uffff"],
     ["the last code point", "\u{10ffff}"],

@@ -14,29 +14,29 @@ afterAll(() => gateway.stop());
 const HOSTILE: readonly (readonly [name: string, path: string])[] = [
   ["nothing", ""],
   ["a step up", "support/../legal"],
-  ["a step up behind", "support/.."],
-  ["a step up in front", "../legal"],
+  ["a step up at the end", "support/.."],
+  ["a step up at the start", "../legal"],
   ["a step nowhere", "support/./legal"],
   ["two slashes", "//"],
   ["an empty segment", "support//legal"],
-  ["a slash in front", "/support"],
+  ["a slash at the start", "/support"],
   ["a slash behind", "support/"],
   ["a capital", "Support"],
   ["a Cyrillic o", "supp\u043ert"],
   ["a full-width s", "\uff53upport"],
   ["a combining accent", "suppo\u0301rt"],
-  ["a Turkish i without a dot", "b\u0131lling"],
+  ["a Turkish dotless i", "b\u0131lling"],
   ["zero width", "sup\u200bport"],
   ["a soft hyphen", "sup\u00adport"],
-  ["right to left", "support\u202e"],
+  ["right-to-left text", "support\u202e"],
   ["NUL", "support\0"],
-  ["NUL and more", "support\0/legal"],
+  ["NUL and other control characters", "support\0/legal"],
   ["an encoded step up", "%2e%2e"],
   ["an encoded slash", "support%2flegal"],
   ["a backslash", "support\\legal"],
-  ["white space in front", " support"],
-  ["white space behind", "support "],
-  ["a line break behind", "support\n"],
+  ["white space at the start", " support"],
+  ["white space at the end", "support "],
+  ["a line break at the end", "support\n"],
   ["a wildcard", "*"],
   ["a wildcard behind", "support/*"],
   ["SQL's wildcard", "sup%"],
@@ -103,7 +103,7 @@ async function everythingMade(): Promise<string> {
 }
 
 describe.each(PLACES)("%s", (name, field, ask) => {
-  test.each(HOSTILE)("%s is refused, the field named, and nothing is made", async (_, scope) => {
+  test.each(HOSTILE)("%s is refused, the field is named, and nothing is created", async (_, scope) => {
     await expectRefused(scope);
   });
 
@@ -124,7 +124,7 @@ describe.each(PLACES)("%s", (name, field, ask) => {
 });
 
 describe("a list's ?scope=", () => {
-  test.each(HOSTILE)("%s is refused, the field named", async (_, scope) => {
+  test.each(HOSTILE)("%s is refused, and the field is named", async (_, scope) => {
     const { status, body } = await gateway.call(
       "GET",
       `/v1/vault/documents?scope=${encodeURIComponent(scope)}`,

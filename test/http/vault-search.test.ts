@@ -20,7 +20,7 @@ const sentence = (at: number, word: string) =>
   `${word} ${Array.from({ length: 30 }, (_, index) => `t${at}x${index * 7 + at}`).join(" ")}.`;
 
 describe("an answer", () => {
-  test("contains exactly what the contract names", async () => {
+  test("contains exactly the contract's fields", async () => {
     const metadata = { team: "support" };
     const id = await write("shape", "Refunds take a week.", {
       source_uri: "https://example.test/r",
@@ -119,7 +119,7 @@ describe("a filter", () => {
   test.each<[string, Record<string, unknown>]>([
     ["text", { team: "red" }],
     ["a number", { year: 2021 }],
-    ["a number written otherwise", { year: 2.021e3 }],
+    ["a number in another notation", { year: 2.021e3 }],
     ["true", { public: true }],
     ["false", { public: false, year: 2020 }],
     ["two keys", { team: "blue", year: 2022 }],
@@ -141,16 +141,16 @@ describe("a filter", () => {
   });
 
   test.each<[string, Record<string, unknown>]>([
-    ["a value that there is not", { team: "green" }],
-    ["a key that there is not", { colour: "red" }],
+    ["a value that no document has", { team: "green" }],
+    ["a key that no document has", { colour: "red" }],
     ["a number for its text", { text: 2021 }],
     ["text for its number", { year: "2021" }],
     ["text for true", { public: "true" }],
-    ["two values that no document has both of", { rare: "yes", team: "red" }],
+    ["two values that no document has together", { rare: "yes", team: "red" }],
     ["another case", { team: "Red" }],
     ["SQL", { team: "red' OR '1'='1" }],
     ["SQL's wildcard", { team: "r%" }],
-    ["a key with SQL's wildcard", { te_m: "red" }],
+    ["a key with an SQL wildcard", { te_m: "red" }],
     ["a prototype", { toString: "red" }],
   ])("by %s finds nothing", async (_, filter) => {
     for (const mode of MODES) {
@@ -217,7 +217,7 @@ describe("folding", () => {
     expect(both.map(({ explain }) => explain?.duplicates.length)).toEqual([1]);
   });
 
-  test("short texts that say different things are all shown", async () => {
+  test("short texts with different contents are all shown", async () => {
     for (let at = 100; at < 160; at++) {
       await write(
         "facts",
@@ -296,7 +296,7 @@ describe("max_chars", () => {
     }
   });
 
-  test("cuts the first passage if it alone is too long, and says where", async () => {
+  test("cuts the first passage if that passage alone is too long, and reports where", async () => {
     for (const max_chars of [5, 20, 60]) {
       const [found, ...more] = await search({ query: "coin", scopes: ["budget"], max_chars });
       expect(more).toEqual([]);

@@ -25,7 +25,7 @@ const search = async (query: string, scope: string) =>
 
 interface Called {
   readonly status: string;
-  /** The result that the model got. */
+  /** The result that the model received. */
   readonly told: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly answer: any;
@@ -84,8 +84,8 @@ describe("vault.search", () => {
   test.each([
     ["everything", ["/"], 1],
     ["a sibling", [":agent/ownx"], 0],
-    ["what lies above", [":agent"], 1],
-    ["what lies below", [":agent/own/deep"], 1],
+    ["the scope above", [":agent"], 1],
+    ["the scope below", [":agent/own/deep"], 1],
     ["another part of its memory", [":agent/more"], 0],
   ] as const)("narrowed to %s", async (_, scopes, count) => {
     await write(`${agent}/own/deep`, "The ibis wades.");
@@ -215,10 +215,10 @@ describe("vault.write", () => {
   test.each([
     ["no text", { title: "T", text: "" }, "denied"],
     ["a hostile scope", { title: "T", text: "x", scope: "own/../x" }, "denied"],
-    ["an id that is none", { title: "T", text: "x", id: "doc_1" }, "failed"],
-    ["a type that it cannot read", { title: "T", text: "x", content_type: "image/png" }, "failed"],
+    ["an invalid id", { title: "T", text: "x", id: "doc_1" }, "failed"],
+    ["an unsupported type", { title: "T", text: "x", content_type: "image/png" }, "failed"],
     [
-      "a document that is none of its type",
+      "a document that does not match its type",
       { title: "T", text: "{", content_type: "application/json" },
       "failed",
     ],
@@ -230,7 +230,7 @@ describe("vault.write", () => {
   });
 });
 
-describe("a caller without the right to a vault tool is told before anything runs", () => {
+describe("a caller without the right to a vault tool is refused before anything runs", () => {
   test.each(TOOLS)("%s by the agent's globs", async (tool) => {
     await stage.gateway.agent(`${agent}-narrow`, { tools: ["time.*"] });
     const body = { agent: `${agent}-narrow`, prompt: "hi", tools: [tool] };

@@ -1,4 +1,7 @@
-/** One tenant's documents never hold up other tenants over HTTP: turns, shares and published limits. */
+/**
+ * One tenant's documents never hold up other tenants over HTTP: workspaces take turns, get shares and see published
+ * limits.
+ */
 import { afterEach, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { until } from "../tasks/support.ts";
@@ -28,7 +31,7 @@ const post = (body: object, token?: string, signal?: AbortSignal): Promise<Respo
 
 /**
  * Sends documents without waiting for them.
- * @returns a function that tells how many have been answered
+ * @returns a function that returns how many have been answered
  */
 function sendAll(count: number, body: object): () => number {
   let answered = 0;
@@ -41,7 +44,7 @@ function sendAll(count: number, body: object): () => number {
   return () => answered;
 }
 
-test("a tenant whose documents never end is no matter to another one's documents, notes and searches", async () => {
+test("a tenant whose documents never end does not affect another one's documents, notes and searches", async () => {
   gateway = await startGateway({ yaml: LONG });
   const other = await gateway.workspace("other");
   const answered = sendAll(5, ENDLESS);
@@ -68,7 +71,7 @@ test("a document that takes too long is refused as too complex, and the next one
   expect(read.status).toBe(201);
 });
 
-test("a workspace with the most waiting documents is told so, but not another one", async () => {
+test("a workspace with the most waiting documents is refused, but not another one", async () => {
   gateway = await startGateway({ yaml: `${LONG}limits: { requests_per_minute: 10000 }\n` });
   const other = await gateway.workspace("other");
   // One is being read, and 64 wait.
@@ -86,13 +89,13 @@ test("a workspace with the most waiting documents is told so, but not another on
 test("a client that leaves while its document waits has written nothing and was not refused", async () => {
   gateway = await startGateway({ yaml: `${LONG}limits: { requests_per_minute: 10000 }\n` });
   const answered = sendAll(1, ENDLESS);
-  // By the time this is answered, the document is the first of its workspace's.
+  // By the time this is answered, the document is the first of its workspace.
   await gateway.call("GET", "/v1/vault/documents");
   const caller = new AbortController();
   const left = Array.from({ length: 64 }, (_, n) =>
     post({ ...DOCUMENT, title: `Left ${n}` }, undefined, caller.signal).catch((error) => error.name),
   );
-  // Once there is no room for another, all of them are waiting.
+  // Once there is no room for another document, all of them are waiting.
   const tryOne = () => post(ENDLESS, undefined, AbortSignal.timeout(200)).catch(() => null);
   while ((await tryOne())?.status !== 429);
   caller.abort();

@@ -96,7 +96,7 @@ describe("the settings", () => {
     expect(JSON.stringify(body)).not.toMatch(/s3cret|hook|path/);
   });
 
-  test("say if there is none, or that it has no path", async () => {
+  test("report a missing receiver, and a receiver without a path", async () => {
     for (const [yaml, expected] of [
       ["", { configured: false, url: null, events: [] }],
       ['notify: { webhook: "http://127.0.0.1:9/" }', { configured: true, url: "http://127.0.0.1:9" }],

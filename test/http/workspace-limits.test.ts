@@ -29,7 +29,7 @@ function refill(): void {
   clock.advance(2 * MINUTE - (clock.now() % MINUTE));
 }
 
-describe("every counted response says exactly what is left", () => {
+describe("every counted response reports exactly what is left", () => {
   test("at 600 a minute, refilled with 10 a second", async () => {
     refill();
     const policy = '"requests";q=600;w=60';
@@ -79,7 +79,7 @@ describe("every counted response says exactly what is left", () => {
 });
 
 describe("soft", () => {
-  test("serves calls over the limit, says so, and writes one entry a minute", async () => {
+  test("serves calls over the limit, reports it, and writes one entry a minute", async () => {
     refill();
     await set({ requests_per_minute: 5, enforcement: "soft" });
     refill();

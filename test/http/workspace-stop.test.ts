@@ -50,7 +50,7 @@ const RESUME = "/v1/workspace/resume";
 const decisions = async (token?: string) =>
   (await ledger(gateway, token)).filter(({ action }) => action.startsWith("oversight."));
 
-describe("who may not", () => {
+describe("a caller without the right", () => {
   test.each([STOP, RESUME])("%s needs approvals:write, and not an agent's token", async (path) => {
     expect((await gateway.call("POST", path, { token: null })).body.code).toBe("unauthenticated");
     const token = await gateway.token({ scopes: ["agents:write", "tasks:write", "settings:write"] });
@@ -71,7 +71,7 @@ describe("who may not", () => {
   });
 });
 
-test("a stop cancels running and waiting work and open questions, and refuses new work until a resume", async () => {
+test("a stop cancels running and waiting work and pending approvals, and refuses new work until a resume", async () => {
   await gateway.agent("careful", { approvals: ["*"] });
   upstream.script("answers", (_request, call) =>
     call === 0 ? { toolCalls: [{ name: "time__now", arguments: {} }] } : { chunks: ["done"] },

@@ -39,7 +39,7 @@ describe("PATCH is refused for", () => {
     [{ budget: { credits_per_month: 1e300 } }, "/budget/credits_per_month"],
     [{ limits: { requests_per_minute: 5 }, budget: { credits_per_month: -1 } }, "/budget/credits_per_month"],
   ];
-  test.each(cases)("%j, and nothing of it is done", async (body, path) => {
+  test.each(cases)("%j, and no part of it is applied", async (body, path) => {
     const answer = await change(body);
     expect([answer.status, answer.body.errors[0].path]).toEqual([422, path]);
     expect(await read()).toEqual(DEFAULT);

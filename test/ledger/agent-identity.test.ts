@@ -16,7 +16,7 @@ test("an id contains the millisecond of its creation, as text that sorts", () =>
 });
 
 const CASES: readonly (readonly [string, boolean, ParsedEntry])[] = [
-  ["that was made before it", false, { ts: new Date(MADE - 1).toISOString() }],
+  ["that was written before it existed", false, { ts: new Date(MADE - 1).toISOString() }],
   ["without a time", false, {}],
   ["of an earlier agent's task that ends later", false, { ts: SINCE, task: idAt("task", MADE - 1) }],
   [
@@ -26,14 +26,14 @@ const CASES: readonly (readonly [string, boolean, ParsedEntry])[] = [
   ],
   ["of its own task", true, { ts: SINCE, task: idAt("task", MADE) }],
   [
-    "of its own task, which was asked for before it was there",
+    "of its own task, requested before it existed",
     true,
     { ts: SINCE, task: idAt("task", MADE), request_id: idAt("req", MADE - 1) },
   ],
-  ["of a call that began before it was there", false, { ts: SINCE, request_id: idAt("req", MADE - 1) }],
-  ["of a call that began when it was there", true, { ts: SINCE, request_id: idAt("req", MADE) }],
+  ["of a call that began before it existed", false, { ts: SINCE, request_id: idAt("req", MADE - 1) }],
+  ["of a call that began while it existed", true, { ts: SINCE, request_id: idAt("req", MADE) }],
   [
-    "of the call that made it",
+    "of the call that created it",
     true,
     { ts: SINCE, action: "agent.create", request_id: idAt("req", MADE - 1) },
   ],

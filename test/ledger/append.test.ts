@@ -118,7 +118,7 @@ describe("texts", () => {
     ["beyond ASCII, with a zero inside", "ünïcödé 🚪\0 end"],
     ["with half a surrogate pair", "a\ud800b"],
     ["long", "x".repeat(300_000)],
-  ])("%s: the entry holds a salted hash that the kept text and salt give", async (_, text) => {
+  ])("%s: the entry contains a salted hash that the stored text and salt produce", async (_, text) => {
     const seq = await bench.db.tx((tx) =>
       bench.ledger.append(tx, 1, { ...draft(), input: text, output: `${text}!` }),
     );
@@ -137,7 +137,7 @@ describe("texts", () => {
     }
   });
 
-  test("that are equal have hashes that differ", async () => {
+  test("that are equal have different hashes", async () => {
     const append = () => bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "same" }));
     await append();
     await append();
@@ -145,7 +145,7 @@ describe("texts", () => {
     expect(first).not.toBe(second);
   });
 
-  test("can be erased, and the chain stays whole", async () => {
+  test("can be erased, and the chain stays intact", async () => {
     await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "secret" }));
     await bench.db.run("DELETE FROM payloads");
     expect(chainFaults(bench.rows())).toEqual([]);

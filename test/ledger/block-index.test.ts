@@ -50,7 +50,7 @@ function has(entry: IndexedEntry, key: string): boolean {
   return fields.some((field) => entry[field] !== undefined && key === `${field}:${entry[field]}`);
 }
 
-describe("what is no block", () => {
+describe("is not a block", () => {
   test.each(["no JSON", "null", "7", '"text"'])("of entries (%s) is not indexed", async (bytes) => {
     const rows = [{ bytes: "{}" }, { bytes }];
     const indexed = bench.db.tx((tx) => indexBlock(tx, 1, 3, rows));
@@ -61,7 +61,7 @@ describe("what is no block", () => {
 });
 
 describe("a block's bits", () => {
-  test("are set for the entries that have a key, the lowest bit of the first byte for the first of them", () => {
+  test("are set for the entries that have a key, with the lowest bit of the first byte for the first entry", () => {
     const entries = Array.from({ length: BLOCK }, (_, n): IndexedEntry => {
       if (n === 0 || n === 9 || n === 255) return { agent: "a", tier: 2 };
       return n === 8 ? { agent: "b", oversight: {} } : {};
@@ -75,7 +75,7 @@ describe("a block's bits", () => {
     });
   });
 
-  test("describe every entry correctly, whatever it is", () => {
+  test("describe every entry correctly, whatever its content", () => {
     fc.assert(
       fc.property(fc.array(entry, { maxLength: BLOCK }), (entries) => {
         const found = blockBits(entries);

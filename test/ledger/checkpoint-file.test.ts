@@ -21,7 +21,7 @@ async function append(...notes: string[]): Promise<string> {
   return readFileSync(path, "utf8");
 }
 
-test("a killed process's partial note is separated from the next note", async () => {
+test("a killed process's incomplete note is separated from the next note", async () => {
   writeFileSync(path, "first\n\nsec");
   expect(await append("third\n")).toBe("first\n\nsec\n\nthird\n\n");
 });
@@ -29,7 +29,7 @@ test("a killed process's partial note is separated from the next note", async ()
 test.each([
   ["nothing", ""],
   ["a whole note", "first\n\n"],
-])("%s needs no empty line behind it", async (_, before) => {
+])("%s needs no empty line after it", async (_, before) => {
   writeFileSync(path, before);
   expect(await append("second\n", "third\n")).toBe(`${before}second\n\nthird\n\n`);
 });

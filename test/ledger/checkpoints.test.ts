@@ -120,7 +120,7 @@ test("one every given number of entries, at the same sizes even if entries come 
   expect(published.at(-1)).toEqual({ workspaceId: 1, size: 32 });
 });
 
-test("more than one transaction takes", async () => {
+test("more than one transaction can write", async () => {
   await append(8 * 150 + 3);
   await settled(
     1,
@@ -143,7 +143,7 @@ test("one every given number of seconds if there is something new, and otherwise
   await settled(1, [3, 11]);
 });
 
-test("the end signs the rest; a start continues from there", async () => {
+test("closing signs the rest; a start continues from there", async () => {
   await append(5);
   await open.checkpoints.stop();
   expect(await stored()).toEqual([5]);
@@ -162,7 +162,7 @@ test("entries unsigned when the process died are signed at the next start", asyn
   await checkpoints.stop();
 });
 
-test("the file gets each of them, of all workspaces", async () => {
+test("the file receives all of them, for all workspaces", async () => {
   await append(17);
   await append(8, 2);
   await open.checkpoints.stop();
@@ -215,7 +215,7 @@ test("a full disk under the file blocks nothing else", async () => {
   ]);
 });
 
-test("a rule other than the default is recorded, once for each change", async () => {
+test("a rule other than the default is recorded once for each change", async () => {
   const rules = async () =>
     (await db.all<{ bytes: string }>("SELECT bytes FROM ledger WHERE workspace_id = 1 ORDER BY seq")).map(
       ({ bytes }) => JSON.parse(bytes),
@@ -272,7 +272,7 @@ test("a rotation of the key leaves an entry and a checkpoint of both keys in eac
   await settled(1, [8, 9, 17]);
 });
 
-test("checkpoints in the database are never changed, deleted or put before others", async () => {
+test("checkpoints in the database are never changed, deleted or inserted before others", async () => {
   await append(8);
   await settled(1, [8]);
   for (const sql of [

@@ -84,15 +84,15 @@ const anySealed: fc.Arbitrary<EntryFields> = fc.record({
 
 describe("an entry is refused", () => {
   test.each([
-    ["a fraction for credits", { credits: 0.5 }],
-    ["no number for credits", { credits: Number.NaN }],
+    ["a fraction as credits", { credits: 0.5 }],
+    ["a non-number as credits", { credits: Number.NaN }],
     ["a tier beyond exact integers", { tier: 2 ** 53 }],
-    ["infinity for the intent", { ref: Number.POSITIVE_INFINITY }],
+    ["infinity as the intent", { ref: Number.POSITIVE_INFINITY }],
     ["a fraction in the detail", { detail: { a: 1.5 } }],
     ["a fraction deep in the detail", { detail: { a: { b: { c: 1e300 } } } }],
     ["a key that JavaScript moves to the front", { detail: { b: 1, 10: 1, 9: 1 } }],
     [
-      "a key that JavaScript takes for the prototype",
+      "a key that JavaScript treats as the prototype",
       { detail: JSON.parse('{"__proto__":{"a":1}}') as Detail },
     ],
     ["a key in another form", { detail: { durationMs: 1 } }],
@@ -102,7 +102,7 @@ describe("an entry is refused", () => {
 });
 
 describe("an entry's bytes", () => {
-  test("are canonical JSON, whatever the entry says", () => {
+  test("are canonical JSON, whatever the entry contains", () => {
     fc.assert(
       fc.property(anyDraft, anySealed, (from, sealed) => {
         expect(encodeEntry(from, sealed)).toBe(canonical(named(from, sealed)));
@@ -111,7 +111,7 @@ describe("an entry's bytes", () => {
     );
   });
 
-  test("are UTF-8 without loss, and read back as what was written", () => {
+  test("are UTF-8 without loss, and can be read back as written", () => {
     fc.assert(
       fc.property(anyDraft, anySealed, (from, sealed) => {
         const bytes = encodeEntry(from, sealed);
@@ -121,19 +121,19 @@ describe("an entry's bytes", () => {
     );
   });
 
-  test("leave out what is absent", () => {
+  test("omit absent fields", () => {
     expect(encodeEntry(draft({ detail: { count: undefined } }), SEALED)).toBe(
       `{"action":"test.note","actor":"system","channel":"system","detail":{},"outcome":"succeeded","phase":"single","prev":"${SEALED.prev}","seq":1,"ts":"${SEALED.ts}"}`,
     );
   });
 
-  test("hold half a surrogate pair as the replacement character, at every place", () => {
+  test("contain half a surrogate pair as the replacement character, at every place", () => {
     const bytes = encodeEntry(draft({ agent: "a\ud800", tool: "\udc00b", detail: { x: "\ud83d" } }), SEALED);
     expect(bytes).not.toMatch(/\\ud/i);
     expect(JSON.parse(bytes)).toMatchObject({ agent: "a\ufffd", tool: "\ufffdb", detail: { x: "\ufffd" } });
   });
 
-  test("never hold the texts themselves", () => {
+  test("never contain the texts themselves", () => {
     const bytes = encodeEntry({ ...draft(), input: "the prompt", output: "the answer" }, SEALED);
     expect(bytes).not.toContain("the prompt");
     expect(bytes).not.toContain("the answer");

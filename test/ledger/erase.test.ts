@@ -11,7 +11,7 @@ import { chainFaults, draft, type LedgerBench, openLedger } from "./support.ts";
 
 const HOUR_MS = 3_600_000;
 
-describe("nothing is read from an entry that erased nothing, or that has another form", () => {
+describe("an entry that erased nothing, or has another form, is not read as an erasure", () => {
   const erase = { action: "payload.erase", outcome: "succeeded", seq: 20 };
   const expire = { action: "payload.expire", outcome: "succeeded", seq: 20 };
   test.each<[string, object]>([
@@ -24,27 +24,27 @@ describe("nothing is read from an entry that erased nothing, or that has another
     ["no detail", erase],
     ["null for a detail", { ...erase, detail: null }],
     ["no names", { ...erase, detail: { target_seq: 4 } }],
-    ["a count in place of names", { ...erase, detail: { payloads: 4 } }],
-    ["names that are none", { ...erase, detail: { payloads: "one.input" } }],
-    ["a kind that is none", { ...erase, detail: { payloads: "1.salt" } }],
+    ["a count instead of names", { ...erase, detail: { payloads: 4 } }],
+    ["invalid names", { ...erase, detail: { payloads: "one.input" } }],
+    ["an invalid kind", { ...erase, detail: { payloads: "1.salt" } }],
     ["a seq of 0", { ...erase, detail: { payloads: "0.input" } }],
-    ["a seq with a zero in front", { ...erase, detail: { payloads: "01.input" } }],
+    ["a seq with a leading zero", { ...erase, detail: { payloads: "01.input" } }],
     ["two spaces", { ...erase, detail: { payloads: "1.input  2.input" } }],
     ["a space at the end", { ...erase, detail: { payloads: "1.input " } }],
     ["one good name and a bad one", { ...erase, detail: { payloads: "1.input 2.both" } }],
     ["itself", { ...erase, detail: { payloads: "20.input" } }],
-    ["what came after it", { ...erase, detail: { payloads: "1.input 21.input" } }],
-    ["no seq of its own", { ...erase, seq: undefined, detail: { payloads: "1.input" } }],
-    ["an age without a place", { ...expire, detail: { payload_days: 180, payloads: 4 } }],
-    ["a place that is no whole number", { ...expire, detail: { up_to: 1.5 } }],
-    ["a place in words", { ...expire, detail: { up_to: "7" } }],
+    ["an entry that came later", { ...erase, detail: { payloads: "1.input 21.input" } }],
+    ["without a seq of its own", { ...erase, seq: undefined, detail: { payloads: "1.input" } }],
+    ["an age without a position", { ...expire, detail: { payload_days: 180, payloads: 4 } }],
+    ["a position that is not a whole number", { ...expire, detail: { up_to: 1.5 } }],
+    ["a position in words", { ...expire, detail: { up_to: "7" } }],
     ["place 0", { ...expire, detail: { up_to: 0 } }],
-    ["its own place", { ...expire, detail: { up_to: 20 } }],
+    ["its own position", { ...expire, detail: { up_to: 20 } }],
     ["names under the other action", { ...expire, detail: { payloads: "1.input" } }],
-    ["a place under the other action", { ...erase, detail: { up_to: 4 } }],
+    ["a position under the other action", { ...erase, detail: { up_to: 4 } }],
   ])("%s", (_, entry) => expect(parseErasure(entry)).toBeNull());
 
-  test("what was written is read: names, no names, and a place", () => {
+  test("a written record is read back: names, no names, and a position", () => {
     const payloads: ErasedPayload[] = [
       { seq: 12, kind: "output" },
       { seq: 3, kind: "output" },
@@ -81,7 +81,7 @@ describe("in a ledger", () => {
     erasePayloads(bench, workspace, payloads, record, cause);
   const all = (seqs: readonly number[]) => seqs.map((seq) => ({ seq, kind: "input" }) as const);
 
-  test("each erasing transaction is recorded with what it erased, and nothing that was already gone", async () => {
+  test("each erasing transaction is recorded with what it erased, but not with what was already gone", async () => {
     const seqs: number[] = [];
     for (let n = 0; n < 150; n++) seqs.push(await write({ input: `text ${n}` }));
     await erase(all(seqs.slice(0, 3)));
@@ -113,7 +113,7 @@ describe("in a ledger", () => {
     expect(await accounts(bench.db)).toEqual([]);
   });
 
-  test("another workspace's texts of the same names stay", async () => {
+  test("another workspace's texts with the same names stay", async () => {
     for (const workspace of [1, 2]) await write({ input: `of ${workspace}` }, workspace);
     await erase(all([1]));
     expect(await bench.db.all("SELECT workspace_id, body FROM payloads")).toEqual([
@@ -142,7 +142,7 @@ describe("property: whatever is erased in whatever order", () => {
     fc.record({ do: fc.constant("expire" as const), breakOff: fc.option(fc.nat(3)) }),
   );
 
-  test("each missing text is named by a record or older than one, all others exist, and the chain holds", async () => {
+  test("each missing text is named by a record or older than one, all others exist, and the chain is valid", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 12 }), async (steps) => {
         const bench = await openLedger();
@@ -180,7 +180,7 @@ describe("property: whatever is erased in whatever order", () => {
     );
   }, 120_000);
 
-  test("and expiry erases everything older than its days, and nothing younger", async () => {
+  test("and expiry erases everything older than its limit, and nothing younger", async () => {
     const ages = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(ages, async (hours) => {

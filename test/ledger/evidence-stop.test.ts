@@ -39,7 +39,7 @@ test.each([
     (reader: EvidenceReader) => evidencePages(reader, { ...all, order: "desc" }, none),
   ],
   ["leaves", (reader: EvidenceReader) => leafPages(reader, all)],
-])("a search stops at the block that is refused: %s", async (_, search) => {
+])("a search stops at the block for which it is refused: %s", async (_, search) => {
   const { reader, asked } = await stopped();
   let pages = 0;
   let message = "";

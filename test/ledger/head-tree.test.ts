@@ -8,14 +8,14 @@ import { allFindings, verify } from "./verify/scene.ts";
 
 const leafOf = (n: number) => Oracle.leafHash(`head ${n}`);
 
-test("the last workspace alone can be taken away", () => {
+test("only the last workspace can be removed", () => {
   const tree = new HeadTree();
   tree.set(3, leafOf(1));
   tree.set(7, leafOf(2));
   for (const id of [3, 5]) expect(() => tree.removeLast(id)).toThrow(RangeError);
 });
 
-test("whatever changes, is added and taken away again, the root is that of RFC 9162 over the leaves", () => {
+test("whatever is changed, added and removed, the root is that of RFC 9162 over the leaves", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat({ max: 70 }), fc.nat({ max: 9 })), { maxLength: 200 }), (steps) => {
       const tree = new HeadTree();
@@ -41,7 +41,7 @@ test("whatever changes, is added and taken away again, the root is that of RFC 9
 });
 
 describe("a group of transactions that is lost at its commit", () => {
-  test("leaves the heads as they were signed, and the next one is signed over what is there", async () => {
+  test("leaves the heads as they were signed, and the next signature covers what exists", async () => {
     const bench = await openLedger();
     await bench.ledger.record(1, draft());
     const before = bench.heads.together;

@@ -36,7 +36,7 @@ describe("the head", () => {
     return parseHead(row?.note ?? "").size;
   }
 
-  test("matches what is on disk at any moment, in all workspaces, even in a new one", async () => {
+  test("matches what is on disk at any moment, in all workspaces, including a new one", async () => {
     const gateway = await start();
     const other = await gateway.workspace("other");
     for (let step = 0; step < 5; step++) {

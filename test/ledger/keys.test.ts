@@ -60,14 +60,14 @@ async function signersNow(keys: LedgerKeys, verifierKeys: readonly string[]): Pr
 }
 
 describe("a key that can't be used is refused", () => {
-  test("missing, after ledgers were signed with it", async () => {
+  test("missing after ledgers were signed with it", async () => {
     await open();
     rmSync(file());
     await expect(open()).rejects.toThrow(/ledger\.key is missing/);
     expect(existsSync(file())).toBe(false);
   });
 
-  test("another one in its place", async () => {
+  test("replaced by another one", async () => {
     await open();
     const other = tempDir();
     const foreign = openSqlite(join(other.path, "gatehouse.db"), { seals: SEALS });
@@ -112,7 +112,7 @@ test("each workspace's key has its own name, so no signature counts for another 
 });
 
 describe("a rotation", () => {
-  test("has both keys sign, keeps the old one's verifier key, and forgets its private one", async () => {
+  test("has both keys sign, keeps the old verifier key, and forgets the old private key", async () => {
     const keys = await open();
     const before = keys.verifierKeys("default").current;
     const oldFile = readFileSync(file(), "utf8");
@@ -142,7 +142,7 @@ describe("a rotation", () => {
     expect(keys.verifierKeys("default").former).toEqual([before.current]);
   });
 
-  test("at the same time as others runs after them: every key once in force is known", async () => {
+  test("at the same time as others runs after them: every key that was once in force is known", async () => {
     const keys = await open();
     const before = keys.verifierKeys("default").current;
     const changes: { from: string; to: string }[] = [];
@@ -157,7 +157,7 @@ describe("a rotation", () => {
     expect(await signersNow(keys, [current])).toEqual([0]);
   });
 
-  test("whose new key is not named yet does not lose it to the next", async () => {
+  test("whose new key is not named yet does not lose that key to the next rotation", async () => {
     const keys = await open();
     const oldFile = readFileSync(file());
     await keys.rotate(async () => {});
@@ -212,7 +212,7 @@ describe("a lost key", () => {
   });
 
   test.each(["unmarked", "marked"])(
-    "is not replaced while another key's file is there (%s): the database's keys were changed",
+    "is not replaced while another key's file exists (%s): the database's keys were changed",
     async (mark) => {
       const keys = await open();
       if (mark === "marked") keys.markSigned();
@@ -231,7 +231,7 @@ describe("a lost key", () => {
     },
   );
 
-  test("is not, where it is there", async () => {
+  test("is not replaced if it exists", async () => {
     const before = (await open()).verifierKeys("default").current;
     expect((await replacing()).isReplacing).toBe(false);
     expect((await open()).verifierKeys("default").current).toBe(before);

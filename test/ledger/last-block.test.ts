@@ -1,4 +1,4 @@
-/** The last block of a ledger grows. Lists keep what they have checked of it, and trust no more than before. */
+/** The last block of a ledger grows. Lists cache the part that they have checked, and trust no more than before. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { LedgerChanged } from "../../src/ledger/ledger-changed.ts";
 import { LedgerLists } from "../../src/ledger/reading/lists.ts";
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** Appends entries, of which each tenth is a denial. */
+/** Appends entries. Each tenth is a denial. */
 async function append(count: number): Promise<void> {
   const first = bench.lists.size(1) + 1;
   await Promise.all(
@@ -30,7 +30,7 @@ async function append(count: number): Promise<void> {
 const newest = (lists: LedgerLists, filter: object = {}, limit = 20) =>
   lists.find(1, filter, { order: "desc", limit }).then(({ entries }) => entries.map(({ seq }) => seq));
 
-/** Lists that count the ledger's rows they read. */
+/** Lists, with a count of the ledger's rows that they read. */
 function counting(): { lists: LedgerLists; rows: () => number } {
   let rows = 0;
   const db: Pick<Sql, "all" | "get"> = {
@@ -52,7 +52,7 @@ function counting(): { lists: LedgerLists; rows: () => number } {
   };
 }
 
-test("a page of the newest reads itself and what was appended since the page before, not all of the last block", async () => {
+test("a page of the newest entries reads only itself and the entries appended since the previous page, not the whole last block", async () => {
   await append(BLOCK - 30);
   const { lists, rows } = counting();
   await newest(lists);
@@ -68,7 +68,7 @@ test("a page of the newest reads itself and what was appended since the page bef
   expect(rows()).toBe(1);
 });
 
-test("lists with and without a memory find the same while the ledger grows past blocks", async () => {
+test("lists with and without a cache find the same while the ledger grows past blocks", async () => {
   for (const count of [1, 9, 200, 45, 1, 1, 255, 1, 256, 256, 3]) {
     await append(count);
     const fresh = counting().lists;
@@ -87,7 +87,7 @@ test("lists with and without a memory find the same while the ledger grows past 
   expect(bench.faults).toEqual([]);
 });
 
-test("lists that begin while others grow the same block each see the ledger as it was for them", async () => {
+test("lists that begin while others extend the same block each see the ledger as it was at their start", async () => {
   await append(100);
   const pages: Promise<number[]>[] = [];
   const sizes: number[] = [];
@@ -99,7 +99,7 @@ test("lists that begin while others grow the same block each see the ledger as i
   expect((await Promise.all(pages)).flat()).toEqual(sizes);
 });
 
-describe("after a list has checked the last block, an entry in it that is changed", () => {
+describe("an entry that is changed after a list has checked the last block", () => {
   const change = (seq: number, action: string) => {
     const attacker = bench.own;
     for (const { name } of attacker
@@ -122,21 +122,21 @@ describe("after a list has checked the last block, an entry in it that is change
 
   test.each([
     ["without a filter", {}],
-    ["by the action that it had", { action: DENY }],
+    ["by its former action", { action: DENY }],
   ])("is an error in a list %s", async (_, filter) => {
     await expect(newest(bench.lists, filter)).rejects.toThrow(LedgerChanged);
     expect(bench.faults).toContain("entry_changed 100");
   });
 
-  test("is not in a list by the action that it never had", async () => {
+  test("is not in a list by an action that it never had", async () => {
     expect(await newest(bench.lists, { action: "oversight.nope" })).toEqual([]);
   });
 
-  test("is an error by itself", async () => {
+  test("is an error when read by itself", async () => {
     await expect(bench.lists.entry(1, 100)).rejects.toThrow(LedgerChanged);
   });
 
-  test("is found as well if it was appended since", async () => {
+  test("is also found if it was appended since", async () => {
     await append(5);
     change(110, "oversight.nope");
     await expect(newest(bench.lists, { action: "nothing.such" })).rejects.toThrow(LedgerChanged);

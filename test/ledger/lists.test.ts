@@ -66,7 +66,7 @@ describe("an entry changed behind SQLite's back in a checked block is in no list
   });
 
   test.each<[string, () => Promise<unknown>]>([
-    ["by the action that it had", () => find({ action: DENY })],
+    ["by its former action", () => find({ action: DENY })],
     ["without a filter", () => find({})],
     ["read as a whole", async () => Array.fromAsync(bench.lists.read(1, {}, ALL))],
     ["alone", () => bench.lists.entry(1, DENIALS[0] ?? 0)],

@@ -88,7 +88,7 @@ test("the entries name the tasks in all the ways being searched for", () => {
 });
 
 describe("the entries of a task", () => {
-  test("that does not exist are none, whatever the other filters", async () => {
+  test("that does not exist are not found, whatever the other filters", async () => {
     const none = { entries: [], next: null };
     expect(await bench.lists.find(1, { task: null }, { order: "asc", limit: 10 })).toEqual(none);
     expect(await bench.lists.find(1, { task: null, agent: "a0" }, { order: "desc", limit: 10 })).toEqual(
@@ -117,7 +117,7 @@ describe("the entries of a task", () => {
     );
   });
 
-  test("are read completely, in any span", async () => {
+  test("are read completely, in any range", async () => {
     const seq = fc.integer({ min: 1, max: ENTRIES });
     await fc.assert(
       fc.asyncProperty(wanted, order, fc.tuple(seq, seq), async (wanted, order, ends) => {
@@ -133,7 +133,7 @@ describe("the entries of a task", () => {
     );
   });
 
-  test("before its dispatch are not searched for", async () => {
+  test("are not searched for before its dispatch", async () => {
     const late = tasks.at(-1) as NamedTask;
     const { entries } = await bench.lists.find(1, { task: late }, { order: "asc", limit: 1, looks: 1 });
     expect(entries.map(({ seq }) => seq)).toEqual([late.dispatchSeq]);

@@ -14,7 +14,7 @@ const NOT_ENTRIES = ["no JSON", "null", "7", '"text"', ""];
 describe.each(NOT_ENTRIES)("an entry whose bytes are %p", (bytes) => {
   const entry = { seq: 5, leaf: leafHash(bytes), bytes };
 
-  test("matches no filter, is no agent's own, and is shown with its number and hash", () => {
+  test("matches no filter, belongs to no agent, and is shown with its number and hash", () => {
     expect(entryTest({ agent: "scout" })(entry)).toBe(false);
     expect(seesEntry({ agent: "scout", since: "2026-01-01T00:00:00.000Z" }, entry)).toBe(false);
     expect(viewEntry(entry)).toMatchObject({ seq: 5, leaf: entry.leaf.toHex(), action: null });
@@ -47,7 +47,7 @@ describe("a complete block with signed bytes that are not JSON", () => {
   });
   afterEach(() => bench.close());
 
-  test("is listed, checked against the index, and no fault", async () => {
+  test("is listed, checked against the index, and not a fault", async () => {
     const database = bench.own;
     for (const { name } of database
       .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'trigger'")

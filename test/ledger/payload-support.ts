@@ -73,7 +73,7 @@ export interface ExpiryOptions {
   readonly told?: string[];
 }
 
-/** Expiry of two workspaces' payloads, by default after one day, on a store of its own. */
+/** Expiry of two workspaces' payloads, by default after one day, on a separate store. */
 export function expiryOf(
   { db, clock, ledger, lists }: Pick<LedgerBench, "db" | "clock" | "ledger" | "lists">,
   { transactions = null, days = 1, after = () => {}, told = [] }: ExpiryOptions = {},

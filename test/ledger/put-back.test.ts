@@ -118,7 +118,7 @@ describe("the evidence of one workspace, restored to an earlier state, is refuse
     expect([result.verdict, inShort(allFindings(result))]).toEqual(["tampered", ["heads_changed"]]);
   });
 
-  test("as a process: exit code 1, in a sentence, with what to do", async () => {
+  test("as a process: exit code 1, with a sentence that says what to do", async () => {
     putBack([2]);
     const { code, stderr } = await run(["serve", "--data", dataDir, "--listen", "127.0.0.1:0"], {
       cwd: dataDir,
@@ -139,7 +139,7 @@ describe("the last checkpoints in the checkpoint file", () => {
     expect(readFileSync(checkpointFile, "utf8")).toContain("/default\n");
   }
 
-  test("show a database that was put back as a whole, and the start is refused", async () => {
+  test("reveal a database that was rolled back as a whole, and the start is refused", async () => {
     await keep();
     copyFileSync(earlier, path);
     const { message, hint } = await refusal(true);
@@ -155,7 +155,7 @@ describe("the last checkpoints in the checkpoint file", () => {
     expect(verified.verdict).toBe("tampered");
   });
 
-  test("show a database from before a workspace was made", async () => {
+  test("reveal a database from before a workspace was created", async () => {
     const gateway = await start(true);
     await gateway.workspace("late");
     await gateway.stop();
@@ -163,7 +163,7 @@ describe("the last checkpoints in the checkpoint file", () => {
     expect((await refusal(true)).message).toMatch(/late, a workspace missing|of \d+ entries of workspace/);
   });
 
-  test("show one that was put back and then continued by its own server, as far as the checkpoint", async () => {
+  test("reveal one that was rolled back and then continued by its own server, up to the checkpoint", async () => {
     await keep();
     copyFileSync(earlier, path);
     const gateway = await start();
@@ -173,12 +173,9 @@ describe("the last checkpoints in the checkpoint file", () => {
   });
 
   test.each<[string, () => void]>([
-    ["are not there", () => rmSync(checkpointFile)],
+    ["do not exist", () => rmSync(checkpointFile)],
     ["are an empty file", () => writeFileSync(checkpointFile, "")],
-    [
-      "end with a note that was broken off",
-      () => appendFileSync(checkpointFile, "gatehouse/0123/default\n99"),
-    ],
+    ["end with a note that was cut off", () => appendFileSync(checkpointFile, "gatehouse/0123/default\n99")],
     [
       "end with a note whose size was changed",
       () => {
@@ -187,7 +184,7 @@ describe("the last checkpoints in the checkpoint file", () => {
       },
     ],
     [
-      "are beside those of another Gatehouse",
+      "are mixed with those of another Gatehouse",
       () => {
         const notes = readFileSync(checkpointFile, "utf8");
         appendFileSync(
@@ -224,7 +221,7 @@ describe("a directory whose heads were signed one by one, by an earlier version,
     writeFileSync(file, readFileSync(file, "utf8").replace(MARK, ""), { mode: 0o600 });
   }
 
-  test("is refused with an entry more than was signed", async () => {
+  test("is refused if it has one entry more than was signed", async () => {
     downgrade();
     const vandal = new Vandal({ dataDir, path, remove: () => {} });
     vandal.append(vandal.forged(vandal.rows().length));
@@ -232,7 +229,7 @@ describe("a directory whose heads were signed one by one, by an earlier version,
     expect((await refusal()).message).toContain("unsigned tail");
   });
 
-  test("holds as it is, and has them signed together by the first start, which adds no entry for it", async () => {
+  test("is accepted unchanged, and the first start signs the heads together without adding an entry", async () => {
     downgrade();
     expect(allFindings(await verify(path, { key }))).toEqual([]);
     const vandal = new Vandal({ dataDir, path, remove: () => {} });

@@ -147,7 +147,7 @@ describe("the other workspace's entries", () => {
 });
 
 describe("a page", () => {
-  test("is what filtering all entries would give, and says where it goes on", async () => {
+  test("equals the result of filtering all entries, and says where it continues", async () => {
     expect(all).toHaveLength(ENTRIES);
     await fc.assert(
       fc.asyncProperty(filter, page, async (wanted, page) => {
@@ -160,7 +160,7 @@ describe("a page", () => {
     );
   });
 
-  test("that may look a few times only is the beginning of it, and goes on where it had come to", async () => {
+  test("that may read only a few times is the beginning of that, and continues where it stopped", async () => {
     await fc.assert(
       fc.asyncProperty(filter, page, fc.integer({ min: 1, max: 3 }), async (wanted, page, looks) => {
         const { entries, next } = await bench.lists.find(1, wanted, { ...page, looks });
@@ -186,8 +186,8 @@ describe("a page", () => {
   });
 });
 
-describe("pages one after another hold every match once", () => {
-  test("whatever is looked for, in whatever order, however little each may look", async () => {
+describe("consecutive pages contain every match once", () => {
+  test("whatever is searched for, in whatever order, however little each search may read", async () => {
     const some = fc.record({
       action: fc.constant("rare.thing"),
       actor: maybe(fc.constant("token:0")),
@@ -216,31 +216,34 @@ describe("pages one after another hold every match once", () => {
 
 describe("a search that finds nothing", () => {
   test.each([
-    // One look at the blocks that were checked, and one at the last block, which is checked when a look begins there.
+    // One read of the checked blocks, and one of the last block, which is checked when a read begins there.
     ["asc", [66 * BLOCK, null]],
     ["desc", [null]],
-  ] as const)("ends after as many looks as it may take, and goes on from there (%s)", async (order, ends) => {
-    const reached: (number | null)[] = [];
-    let after: number | undefined;
-    do {
-      const found = await bench.lists.find(1, NEVER, { order, limit: 200, after, looks: 1 });
-      expect(found.entries).toEqual([]);
-      reached.push(found.next);
-      after = found.next ?? undefined;
-    } while (after !== undefined);
-    expect(reached).toEqual([...ends]);
-    expect(await bench.lists.find(1, NEVER, { order, limit: 200, looks: 3 })).toEqual({
-      entries: [],
-      next: null,
-    });
-  });
+  ] as const)(
+    "ends after as many reads as it may make, and continues from there (%s)",
+    async (order, ends) => {
+      const reached: (number | null)[] = [];
+      let after: number | undefined;
+      do {
+        const found = await bench.lists.find(1, NEVER, { order, limit: 200, after, looks: 1 });
+        expect(found.entries).toEqual([]);
+        reached.push(found.next);
+        after = found.next ?? undefined;
+      } while (after !== undefined);
+      expect(reached).toEqual([...ends]);
+      expect(await bench.lists.find(1, NEVER, { order, limit: 200, looks: 3 })).toEqual({
+        entries: [],
+        next: null,
+      });
+    },
+  );
 
-  test("goes past blocks that have none of it in one look", async () => {
+  test("skips blocks without matches in one read", async () => {
     const found = await bench.lists.find(1, { action: "no.such" }, { order: "asc", limit: 10, looks: 1 });
     expect(found).toEqual({ entries: [], next: 66 * BLOCK });
   });
 
-  test("lets other work in between its looks", async () => {
+  test("lets other work run between its reads", async () => {
     const turns: string[] = [];
     const search = bench.lists.find(1, NEVER, { order: "asc", limit: 10 }).then(() => turns.push("found"));
     await new Promise((resolve) => setImmediate(resolve));
@@ -249,13 +252,13 @@ describe("a search that finds nothing", () => {
     expect(turns).toEqual(["other", "found"]);
   });
 
-  test("ends where nobody waits for it any more, and says where it had come to", async () => {
+  test("ends when nobody waits for it any more, and reports how far it got", async () => {
     const signal = AbortSignal.abort();
     const found = await bench.lists.find(1, NEVER, { order: "asc", limit: 10 }, signal);
     expect(found).toEqual({ entries: [], next: 66 * BLOCK });
   });
 
-  test("ends between two looks, where it is broken off then", async () => {
+  test("ends between two reads when it is aborted", async () => {
     const controller = new AbortController();
     // Nothing is checked yet, so a step reads four blocks, and other work runs after each.
     const lists = listsOf(bench.db, bench.heads);
@@ -266,8 +269,8 @@ describe("a search that finds nothing", () => {
   });
 });
 
-describe("all entries that match are read", () => {
-  test("some at a time, in order, whatever the span", async () => {
+describe("all matching entries are read", () => {
+  test("some at a time, in order, whatever the range", async () => {
     await fc.assert(
       fc.asyncProperty(
         filter,
@@ -287,13 +290,13 @@ describe("all entries that match are read", () => {
     );
   });
 
-  test("of a span that is empty, none", async () => {
+  test("of an empty range, none", async () => {
     for await (const _ of bench.lists.read(1, {}, { first: 5, last: 4, order: "asc" })) {
       throw new Error("there is nothing to read");
     }
   });
 
-  test("of a time: its first and its last entry, found by halving", async () => {
+  test("of a period: its first and its last entry, found by binary search", async () => {
     await fc.assert(
       fc.asyncProperty(maybe(time), maybe(time), async (from, to) => {
         const inside = all.filter((entry) => matches(entry, { from, to }));
@@ -307,7 +310,7 @@ describe("all entries that match are read", () => {
 });
 
 /** This comes last, because it changes the index. */
-describe("an index that claims too much brings in no entry that does not match", () => {
+describe("an index that claims too much adds no entry that does not match", () => {
   const WANTED: readonly EntryFilter[] = [
     { action: "rare.thing" },
     { action: "rare.thing", actor: "token:1" },
@@ -331,7 +334,7 @@ describe("an index that claims too much brings in no entry that does not match",
     }
   });
 
-  test("and costs a search no look", async () => {
+  test("and costs a search no additional read", async () => {
     const wanted = { action: "rare.thing", tier: 5 };
     const { entries, next } = await bench.lists.find(1, wanted, { order: "asc", limit: 9 });
     expect([entries, next]).toEqual([[], null]);

@@ -1,4 +1,4 @@
-/** A start refuses whatever the key has not signed, and signs nothing itself. */
+/** A start refuses everything that the key has not signed, and signs nothing itself. */
 import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, rmSync } from "node:fs";
@@ -56,7 +56,7 @@ describe("a start refuses", () => {
   };
 
   const ATTACKS: readonly (readonly [string, (v: Vandal) => void | Promise<void>, RegExp])[] = [
-    ["a forged entry behind the last one", appendForged, /"default" ends with an unsigned tail: entry \d+ /],
+    ["a forged entry after the last one", appendForged, /"default" ends with an unsigned tail: entry \d+ /],
     ["one in another workspace", (v) => appendForged(v, 2), /"other" ends with an unsigned tail/],
     [
       "several",
@@ -102,7 +102,7 @@ describe("a start refuses", () => {
       /the signed head of the ledgers is missing, although the key/,
     ],
     [
-      "one, and the database says that it is older than heads",
+      "one, and the database claims to be older than heads",
       (v) => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
@@ -126,7 +126,7 @@ describe("a start refuses", () => {
       /the signed head of the ledgers is missing, although the key/,
     ],
     [
-      "the last entry made anew",
+      "the last entry rebuilt",
       (v) =>
         v.unguarded(() => {
           v.set(v.rows().length, { bytes: v.forged(v.rows().length) });
@@ -144,7 +144,7 @@ describe("a start refuses", () => {
       /has an entry \d+ that is not the one that was signed/,
     ],
     [
-      "a ledger made anew in its midst, with its tiles",
+      "a ledger rebuilt from the middle, with its tiles",
       async (v) => {
         v.unguarded(() => {
           v.set(100, { bytes: v.forged(100) });
@@ -161,7 +161,7 @@ describe("a start refuses", () => {
       /has \d+ entries, but \d+ were signed/,
     ],
     [
-      "one that was cut to an older checkpoint, which is put in the head's place",
+      "one that was cut to an older checkpoint, which replaces the head",
       (v) => {
         const size = v.checkpointAt(500);
         v.setHead(v.checkpoint(size));
@@ -170,7 +170,7 @@ describe("a start refuses", () => {
       /an invalid head/,
     ],
     [
-      "a workspace without entries, of which there were some",
+      "a workspace without entries that had some",
       (v) =>
         v.unguarded(() => {
           for (const table of [...TABLES_OF_LEDGER, "ledger_heads"])
@@ -185,7 +185,7 @@ describe("a start refuses", () => {
     ],
     ["the head of another workspace", (v) => v.setHead(v.head(2)), /"default" has the head of gatehouse/],
     [
-      "one, and its head is made to fit",
+      "one, and its head is made to match",
       (v) => {
         appendForged(v);
         v.makeHead();
@@ -193,7 +193,7 @@ describe("a start refuses", () => {
       /are not those that were signed together/,
     ],
     [
-      "one, and the heads are notes of an earlier version, each signed by itself",
+      "one, and the heads are notes of an earlier version, each signed separately",
       (v) => {
         // Anyone with a copy of the database from before heads were signed together has such notes.
         v.signSingly(v.stolenKey());
@@ -203,7 +203,7 @@ describe("a start refuses", () => {
       /the signed head of the ledgers is missing, although the key/,
     ],
     [
-      "a workspace that was removed, with all that it had but its head",
+      "a workspace that was removed, with everything except its head",
       (v) =>
         v.unguarded(() => {
           v.run("PRAGMA foreign_keys = OFF");
@@ -224,7 +224,7 @@ describe("a start refuses", () => {
       /are not those that were signed together/,
     ],
     [
-      "two workspaces that change places, with their names and all that they have",
+      "two workspaces that are swapped, with their names and everything else",
       (v) =>
         v.unguarded(() => {
           v.run("PRAGMA foreign_keys = OFF");
@@ -249,7 +249,7 @@ describe("a start refuses", () => {
       /has \d+ checkpoints, but \d+ were signed: checkpoints were removed/,
     ],
     [
-      "an entry far behind the last one, past what numbers hold exactly",
+      "an entry far after the last one, beyond exact numbers",
       (v) =>
         v.unguarded(() =>
           v.run(
@@ -264,7 +264,7 @@ describe("a start refuses", () => {
       /the rows of `ledger_keys` were removed/,
     ],
     [
-      "a stranger's key put in force, and a ledger that it has signed",
+      "a stranger's key put in force, and a ledger signed with it",
       (v) => {
         appendForged(v);
         v.run("UPDATE ledger_keys SET retired_at = 0");
@@ -296,7 +296,7 @@ describe("a start refuses", () => {
     expect((await verify(copy.path)).verdict).not.toBe("holds");
   });
 
-  test("as a process: exit code 1, and what is wrong and what to do on standard error", async () => {
+  test("as a process: exit code 1, with what is wrong and what to do on standard error", async () => {
     const vandal = new Vandal(copy);
     appendForged(vandal);
     vandal.close();
@@ -309,7 +309,7 @@ describe("a start refuses", () => {
     expect(stderr).not.toContain("    at ");
   });
 
-  test("to replace a key that is not lost, when somebody has put their own in force and signed forged entries", async () => {
+  test("to replace a key that is not lost, after somebody has put their own in force and signed forged entries", async () => {
     const vandal = new Vandal(copy);
     appendForged(vandal);
     vandal.run("UPDATE ledger_keys SET retired_at = 0");

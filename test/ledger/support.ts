@@ -24,7 +24,7 @@ export interface Row {
   readonly bytes: string;
 }
 
-/** A ledger on a store of its own, with the workspaces 1 and 2. */
+/** A ledger on a separate store, with the workspaces 1 and 2. */
 export interface LedgerBench extends OpenChains {
   readonly lists: LedgerLists;
   /** Changes found while reading the ledgers: the kind and the entry. */
@@ -33,9 +33,9 @@ export interface LedgerBench extends OpenChains {
   readonly clock: FakeClock;
   readonly path: string;
   rows(workspaceId?: number): Row[];
-  /** A connection as anybody may open one, with SQLite's own settings. After a commit of it the store takes no writes. */
+  /** A connection such as anyone may open, with SQLite's own settings. After it commits, the store refuses writes. */
   attacker(): Database;
-  /** The store's own connection: its commits are nobody else's, as with what is written past SQLite. */
+  /** The store's own connection. Its commits do not count as foreign, like data written by bypassing SQLite. */
   readonly own: Database;
   close(): Promise<void>;
 }
@@ -121,8 +121,8 @@ export function draft(
 }
 
 /**
- * What a verifier without this program's code would find wrong with a chain: one sentence per entry, none if the
- * chain holds.
+ * The faults that a verifier without this program's code would find in a chain: one sentence per entry, none if the
+ * chain is valid.
  */
 export function chainFaults(rows: readonly Row[]): string[] {
   const faults: string[] = [];

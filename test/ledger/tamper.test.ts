@@ -30,11 +30,11 @@ const ATTACKS: readonly (readonly [string, () => string])[] = [
   ["a change of its leaf", () => "UPDATE main.ledger SET leaf = x'00' WHERE seq = 2"],
   ["a change of its number", () => "UPDATE ledger SET seq = 9 WHERE seq = 3"],
   ["a change of its workspace", () => "UPDATE ledger SET workspace_id = 2"],
-  ["a change that replaces", () => "UPDATE OR REPLACE ledger SET seq = 1 WHERE seq = 2"],
-  ["a change that is ignored where it conflicts", () => "UPDATE OR IGNORE ledger SET bytes = '{}'"],
+  ["a change by REPLACE", () => "UPDATE OR REPLACE ledger SET seq = 1 WHERE seq = 2"],
+  ["a change that is ignored on conflict", () => "UPDATE OR IGNORE ledger SET bytes = '{}'"],
   ["a change from another table", () => "UPDATE ledger SET bytes = m.value FROM meta m"],
   ["the removal of the last entry", () => "DELETE FROM ledger WHERE seq = 3"],
-  ["the removal of all, which SQLite would do without looking at rows", () => "DELETE FROM ledger"],
+  ["the removal of all entries, which SQLite would do without looking at rows", () => "DELETE FROM ledger"],
   ["REPLACE of an entry", () => `REPLACE ${row(2, hex(before[0]?.leaf))}`],
   ["REPLACE of the last entry", () => `REPLACE ${row(3, hex(before[1]?.leaf))}`],
   ["INSERT OR REPLACE", () => `INSERT OR REPLACE ${row(1, zeros)}`],
@@ -49,9 +49,9 @@ const ATTACKS: readonly (readonly [string, () => string])[] = [
   ["an entry before the first", () => `INSERT ${row(0, zeros)}`],
   ["an entry with a number below zero", () => `INSERT ${row(-1, zeros)}`],
   ["a gap", () => `INSERT ${row(5, last())}`],
-  ["a number so large that one more is none", () => `INSERT ${row("9223372036854775807", last())}`],
+  ["the largest possible number", () => `INSERT ${row("9223372036854775807", last())}`],
   ["no number", () => `INSERT ${row("NULL", last())}`],
-  ["an entry that follows another than the last", () => `INSERT ${row(4, hex(before[1]?.leaf))}`],
+  ["an entry that does not follow the last one", () => `INSERT ${row(4, hex(before[1]?.leaf))}`],
   ["an entry that follows nothing", () => `INSERT ${row(4, zeros)}`],
   ["no predecessor", () => `INSERT ${row(4, "NULL")}`],
   [
@@ -60,13 +60,13 @@ const ATTACKS: readonly (readonly [string, () => string])[] = [
   ],
   ["a second first entry", () => `INSERT ${row(1, zeros)}`],
   ["a new chain that begins with 2", () => `INSERT ${row(2, zeros, 2)}`],
-  ["a new chain that begins behind something", () => `INSERT ${row(1, last(), 2)}`],
+  ["a new chain that begins after something", () => `INSERT ${row(1, last(), 2)}`],
   ["a new chain with too short a predecessor", () => `INSERT ${row(1, "x'00'", 2)}`],
   ["two entries of which the second is wrong", () => `INSERT ${row(4, last())}, (1, 6, x'01', x'02', '{}')`],
 ];
 
 describe.each([
-  ["as connections are by default", () => {}],
+  ["with a connection's default settings", () => {}],
   [
     "with recursive triggers off, so that REPLACE would delete unseen",
     () => attacker.exec("PRAGMA recursive_triggers = OFF"),
@@ -76,7 +76,7 @@ describe.each([
     () => attacker.exec("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON"),
   ],
   [
-    "with a temporary table in front of the ledger, which says what the attacker likes",
+    "with a temporary table shadowing the ledger, whose content the attacker chooses",
     () => {
       attacker.exec("CREATE TEMP TABLE decoy AS SELECT * FROM main.ledger");
       attacker.exec("CREATE TEMP VIEW meta AS SELECT 'x' AS key, '{}' AS value");
@@ -91,7 +91,7 @@ describe.each([
   });
 });
 
-describe("a name in front of the ledger's does not mislead its guard:", () => {
+describe("a name that shadows the ledger does not mislead its guard:", () => {
   test.each([
     ["a temporary table", "CREATE TEMP TABLE ledger (workspace_id, seq, prev, leaf, bytes)"],
     [
@@ -109,7 +109,7 @@ describe("a name in front of the ledger's does not mislead its guard:", () => {
   });
 });
 
-test("the guards call no function, which a caller could replace by one of its own", () => {
+test("the guards call no function that a caller could replace", () => {
   const triggers = attacker
     .query<{ sql: string }, []>(
       "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'ledger'",
@@ -153,13 +153,13 @@ describe("with the guards dropped, which the database can't prevent,", () => {
     ]);
   });
 
-  test("an end cut off does not show in the chain", () => {
+  test("a truncated end does not show in the chain", () => {
     attacker.exec("DELETE FROM ledger WHERE seq = 3");
     expect(chainFaults(bench.rows())).toEqual([]);
   });
 
-  test("the writer notices an end cut off under it only where the guard still stands, and signs what it wrote itself", async () => {
-    // The store takes nothing after a foreign commit: this is what somebody writes past SQLite.
+  test("the writer notices a truncated end only if the guard still exists, and signs what it wrote itself", async () => {
+    // The store accepts nothing after a foreign commit, so this bypasses SQLite.
     bench.own.exec("DELETE FROM ledger WHERE seq = 3");
     expect(await bench.ledger.record(1, draft())).toBe(4);
     expect(chainFaults(bench.rows())).toEqual([
@@ -174,9 +174,9 @@ describe("a foreign entry in the right place, which the database can't prevent,"
     bench.ledger.record(1, draft()).catch((error: unknown) => String(error).split(":")[0]);
 
   test.each([`'{"ts":"2026-01-02T03:04:05.000Z"}'`, "'{}'", "'no JSON'", `'{"ts":"soon"}'`, "'null'"])(
-    "lets nothing be put behind it: the writer's key has not signed it (%s)",
+    "lets nothing be appended after it: the writer's key has not signed it (%s)",
     async (bytes) => {
-      // Past SQLite, as the store takes nothing after a foreign commit.
+      // Bypasses SQLite, because the store accepts nothing after a foreign commit.
       bench.own.exec(`INSERT ${row(4, last())}`.replace("'{}'", bytes));
       expect([await attempt(), await attempt()]).toEqual(["StoreUnavailable", "StoreUnavailable"]);
       expect(bench.rows()).toHaveLength(4);

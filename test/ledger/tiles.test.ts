@@ -58,7 +58,7 @@ async function proofFaults(oracle: Oracle, workspaceId: number, sizes: readonly 
 const BORDERS = [0, 1, 2, 3, 254, 255, 256, 257, 258, 511, 512, 513];
 
 describe("a tree can't be read", () => {
-  test("past its end, nor in an empty range", async () => {
+  test("past its end, or in an empty range", async () => {
     await record(1, 0, 300);
     const tree = new TreeReader(bench.db, 1);
     await expect(tree.root(301)).rejects.toThrow("incomplete");
@@ -67,7 +67,7 @@ describe("a tree can't be read", () => {
     await expect(tree.hashOf({ start: 5, end: 5 })).rejects.toThrow("empty range");
   });
 
-  test("where a tile is missing, or cut", async () => {
+  test("if a tile is missing, or cut", async () => {
     await record(1, 0, 600);
     const attacker = bench.own;
     attacker.exec("UPDATE ledger_tiles SET hashes = substr(hashes, 1, 32) WHERE level = 1");
@@ -86,7 +86,7 @@ describe("a tree can't be read", () => {
 });
 
 describe("roots and proofs are those of RFC 9162", () => {
-  test("as the ledger grows one by one, and of every size that it had", async () => {
+  test("as the ledger grows one by one, and at every earlier size", async () => {
     const roots: Uint8Array[] = [];
     for (let size = 0; size <= 514; size++) {
       if (BORDERS.includes(size)) roots.push(await new TreeReader(bench.db, 1).root(size));
@@ -99,7 +99,7 @@ describe("roots and proofs are those of RFC 9162", () => {
     expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows(), oracle));
   });
 
-  test("where groups pass one border, several, or none", async () => {
+  test("if groups pass one boundary, several, or none", async () => {
     let size = 0;
     for (const count of [255, 1, 1, 254, 2, 1_000, 20, 3]) {
       await record(1, size, count);
@@ -109,7 +109,7 @@ describe("roots and proofs are those of RFC 9162", () => {
     expect(await proofFaults(oracleOf(bench.rows()), 1, [...BORDERS, 514, 1_512, 1_535, 1_536])).toEqual([]);
   });
 
-  test("where one transaction passes several borders", async () => {
+  test("if one transaction passes several boundaries", async () => {
     const seqs = await bench.db.tx(async (tx) => {
       const seqs: number[] = [];
       for (let n = 0; n < 700; n++) seqs.push(await bench.ledger.append(tx, 1, variedDraft(n)));
@@ -120,7 +120,7 @@ describe("roots and proofs are those of RFC 9162", () => {
     expect(await proofFaults(oracleOf(bench.rows()), 1, [...BORDERS, 700])).toEqual([]);
   });
 
-  test("seen from within the transaction that passes the border", async () => {
+  test("seen from within the transaction that passes the boundary", async () => {
     await record(1, 0, 250);
     const inside = await bench.db.tx(async (tx) => {
       for (let n = 250; n < 260; n++) await bench.ledger.append(tx, 1, variedDraft(n));
@@ -130,7 +130,7 @@ describe("roots and proofs are those of RFC 9162", () => {
   });
 });
 
-test("each workspace has tiles of its own, and what was rolled back is in none, whatever fails when", async () => {
+test("each workspace has its own tiles, and rolled-back entries are in none, whatever fails when", async () => {
   const step = fc.record({
     workspace: fc.constantFrom(1, 2),
     entries: fc.integer({ min: 1, max: 90 }),
@@ -173,7 +173,7 @@ test("each workspace has tiles of its own, and what was rolled back is in none, 
   for (const workspace of [1, 2]) expect(expected.get(workspace)).toBeGreaterThan(3 * 256);
 });
 
-test("what a full disk kept from being written is in no tile, and comes with the next entries", async () => {
+test("entries that a full disk rejected are in no tile, and come with the next entries", async () => {
   await record(1, 0, 250);
   const pages = await bench.db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
   await bench.db.tx((tx) => tx.get(`PRAGMA max_page_count = ${(pages?.page_count ?? 0) + 1}`));
@@ -188,7 +188,7 @@ test("what a full disk kept from being written is in no tile, and comes with the
 });
 
 describe("a ledger that was written without tiles", () => {
-  test("gets them, with its index, when it is opened, and goes on as if it had had them always", async () => {
+  test("gets them, with its index, when it is opened, and continues as if it had always had them", async () => {
     await record(1, 0, 1_111);
     await record(2, 0, 300);
     const before = [keptIn(bench, 1), keptIn(bench, 2)];
@@ -210,7 +210,7 @@ describe("a ledger that was written without tiles", () => {
     expect(await proofFaults(oracleOf(bench.rows()), 1, [size])).toEqual([]);
   });
 
-  test("goes on where making them was broken off", async () => {
+  test("continues where building them was interrupted", async () => {
     writeBare(bench, 1, 1_600);
     // This much was on disk when the process died.
     await bench.db.tx((tx) => completeTiles(tx, 1, 0, 600));
@@ -220,7 +220,7 @@ describe("a ledger that was written without tiles", () => {
   });
 });
 
-test("behind a foreign entry nothing is put, and no tile is made of it", async () => {
+test("nothing is appended after a foreign entry, and no tile is built from it", async () => {
   await record(1, 0, 255);
   writeBare(bench, 1, 1);
   for (let again = 0; again < 3; again++) {
@@ -249,7 +249,7 @@ test.each([
   expect(keptIn(bench, 1)).toEqual({ tiles: [], index: [] });
 });
 
-test("where a tile was cut, nothing is put on top of it", async () => {
+test("nothing is built on top of a tile that was cut", async () => {
   await record(1, 0, 511);
   bench.own.exec("UPDATE ledger_tiles SET hashes = x'' WHERE level = 1");
   await expect(bench.ledger.record(1, draft())).rejects.toThrow(StoreUnavailable);
@@ -259,7 +259,7 @@ test("where a tile was cut, nothing is put on top of it", async () => {
   expect(bench.rows()).toHaveLength(511);
 });
 
-test("the third level begins with entry 65,536, and proofs hold on both sides of it", async () => {
+test("the third level begins with entry 65,536, and proofs are valid on both sides of it", async () => {
   await bench.close();
   bench = await openLedger((path) => writeBareAt(path, 1, 65_529));
   const { ledger } = bench;

@@ -91,7 +91,7 @@ test("changes in the last second are seen at the end", async () => {
   expect(entries(1)).toHaveLength(1);
 });
 
-test("nothing is appended after a foreign entry: it is reported, and other ledgers continue", async () => {
+test("nothing is appended after a foreign entry: the entry is reported, and other ledgers continue", async () => {
   await bench.ledger.record(1, draft());
   const [last] = bench.rows();
   const forged = {
@@ -130,7 +130,7 @@ describe("while nothing can be written", () => {
   const refuse = () =>
     attacker.exec("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
 
-  test("findings wait, in order, and say how late they are", async () => {
+  test("findings wait, in order, and report how late they are", async () => {
     refuse();
     await watch.look();
     bench.clock.advance(10_000);
@@ -183,7 +183,7 @@ describe("a database that is", () => {
   const away = () => `${bench.path}.away`;
   const others = () => bench.ledger.record(1, draft());
 
-  test("moved: its last entry says so, in its own file; then calls are refused", async () => {
+  test("moved: its last entry reports that, in its own file; then calls are refused", async () => {
     await others();
     renameSync(bench.path, away());
     bench.clock.advance(1_000);
@@ -208,7 +208,7 @@ describe("a database that is", () => {
     expect(noticed).toEqual(["file_moved", "file_moved"]);
   });
 
-  test("deleted: nothing is recorded where nobody would find it, and it is logged once", async () => {
+  test("deleted: nothing is recorded in a file that nobody would find, and it is logged once", async () => {
     await others();
     unlinkSync(bench.path);
     for (let seconds = 0; seconds < 5; seconds++) await watch.look();

@@ -63,7 +63,7 @@ describe("a bucket of 600 with 10 a second", () => {
     expect(played.slice(-3).map(({ taken }) => taken.allowed)).toEqual([false, true, false]);
   });
 
-  test("holds no more than its capacity, however long it was unused", () => {
+  test("never exceeds its capacity, however long it was unused", () => {
     const played = play(RULE, [365 * 86_400_000, ...Array(600).fill(0)]);
     expect(played.filter(({ taken }) => taken.allowed)).toHaveLength(600);
   });
@@ -74,7 +74,7 @@ describe("a bucket of 600 with 10 a second", () => {
 });
 
 describe("any bucket, any times", () => {
-  test("holds between nothing and its capacity, and says so in whole numbers", () => {
+  test("contains between nothing and its capacity, and reports it in whole numbers", () => {
     fc.assert(
       fc.property(rule, steps, (of, gaps) => {
         for (const { taken } of play(of, gaps)) {
@@ -88,7 +88,7 @@ describe("any bucket, any times", () => {
     );
   });
 
-  test("in any span of time serves no more than its capacity plus the refill", () => {
+  test("in any period serves no more than its capacity plus the refill", () => {
     fc.assert(
       fc.property(rule, steps, (of, gaps) => {
         const played = play(of, gaps);

@@ -87,7 +87,7 @@ describe("a tally", () => {
 });
 
 describe("leases", () => {
-  test("count what is held, per group and over all, whoever takes and releases what and how often", () => {
+  test("count slots in use, per group and in total, whatever is taken and released, by whom and how often", () => {
     const group = fc.integer({ min: 1, max: 3 });
     const owner = fc.constantFrom("a", "b", "c", "d", "e", "f");
     const step = fc.oneof(fc.record({ take: owner, group }), fc.record({ release: owner }));

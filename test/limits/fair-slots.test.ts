@@ -96,7 +96,7 @@ test("calls beyond the queue's length are refused, one workspace's before those 
   expect(await enter(3, "f")).toBe("refused");
 });
 
-test("whatever arrives, leaves and gives up: never more than there are, and nobody waits while a slot is free", async () => {
+test("whatever arrives, leaves and gives up, the limit is never exceeded, and nobody waits while a slot is free", async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant("enter" as const), workspace: fc.integer({ min: 1, max: 4 }) }),
     fc.record({ kind: fc.constant("leave" as const), which: fc.nat(30) }),

@@ -7,8 +7,8 @@ const OTHERS = 188;
 test.each([
   ["Bun's own limit", undefined, null, 256 - OTHERS],
   ["the variable", "1024", null, 1_024 - OTHERS],
-  ["what Bun does not take", "many", null, 256 - OTHERS],
-  ["more than Bun takes", "65536", null, 256 - OTHERS],
+  ["a value that Bun ignores", "many", null, 256 - OTHERS],
+  ["more than Bun accepts", "65536", null, 256 - OTHERS],
   ["fewer than all others need", "100", null, 4],
   ["few descriptors", "1024", 384, 384 - 128 - OTHERS],
   ["many descriptors", "1024", 100_000, 1_024 - OTHERS],

@@ -9,7 +9,7 @@ const NEVER = new AbortController().signal;
 const turns = () => Bun.sleep(0);
 
 describe("reservations", () => {
-  test("are summed per budget, whatever is taken and returned by whom, in any order and number", () => {
+  test("are summed per budget, whatever is taken and returned, by whom and in any order", () => {
     const owner = fc.constantFrom("a", "b", "c", "d", "e");
     const budgets = fc.subarray(["day", "month", "other"]);
     const amount = fc.oneof(fc.integer({ min: 0, max: 1_000 }), fc.constant(Number.MAX_SAFE_INTEGER));
@@ -47,7 +47,7 @@ describe("reservations", () => {
 });
 
 describe("the queue for a budget", () => {
-  /** Records in `looks` each turn that this place gets. */
+  /** Records in `looks` each turn that this caller gets. */
   async function watch(
     place: QueueTicket,
     looks: string[],
@@ -60,7 +60,7 @@ describe("the queue for a budget", () => {
     }
   }
 
-  test("lets only the first look until it has left", async () => {
+  test("lets only the first check until it has left", async () => {
     const reservations = new Reservations();
     reservations.take("out", ["day"], 1);
     reservations.take("out too", ["day"], 1);
@@ -90,7 +90,7 @@ describe("the queue for a budget", () => {
     await Promise.allSettled(watching);
   });
 
-  test("is left by a caller that gives up, with the signal's reason, and the next one looks", async () => {
+  test("is left by a caller that gives up, with the signal's reason, and the next one checks", async () => {
     const reservations = new Reservations();
     const giveUp = new AbortController();
     const [first, second] = [reservations.join("day"), reservations.join("day")];
@@ -102,7 +102,7 @@ describe("the queue for a budget", () => {
     expect(await first.turn(giveUp.signal).catch((error: unknown) => error)).toBe(reason);
   });
 
-  test("a return before somebody waits for it is not missed", async () => {
+  test("a return before anybody waits for it is not missed", async () => {
     const reservations = new Reservations();
     reservations.take("out", ["day", "month"], 1);
     const place = reservations.join("month");
@@ -110,7 +110,7 @@ describe("the queue for a budget", () => {
     await place.turn(NEVER);
   });
 
-  test("gives nothing twice, loses nobody and keeps the order, whatever is held and whoever gives up", async () => {
+  test("gives nothing twice, loses nobody and keeps the order, whatever is reserved and whoever gives up", async () => {
     const caller = fc.record({ holds: fc.integer({ min: 0, max: 3 }), givesUp: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(

@@ -16,13 +16,13 @@ const agentTools = async (request: object) => {
   return (await client.toolNames()).filter((name) => name.startsWith("agents__"));
 };
 
-describe("who sees which agents", () => {
+describe("which agents a caller sees", () => {
   test.each([
-    ["without tasks:write none", { scopes: ["tasks:read", "agents:read", "tools:*"] }, []],
-    ["of an agent, without tasks:write, none", { agent: "second", scopes: ["tools:*"] }, []],
-    ["with tasks:write all", { scopes: ["tasks:write"] }, ["agents__first_line", "agents__second"]],
-    ["an administrator all", { scopes: ["admin"] }, ["agents__first_line", "agents__second"]],
-    ["of an agent its own alone", { agent: "second" }, ["agents__second"]],
+    ["without tasks:write, none", { scopes: ["tasks:read", "agents:read", "tools:*"] }, []],
+    ["an agent's token without tasks:write, none", { agent: "second", scopes: ["tools:*"] }, []],
+    ["with tasks:write, all", { scopes: ["tasks:write"] }, ["agents__first_line", "agents__second"]],
+    ["an administrator, all", { scopes: ["admin"] }, ["agents__first_line", "agents__second"]],
+    ["an agent's token, only its own", { agent: "second" }, ["agents__second"]],
   ])("%s", async (_, token, expected) => {
     expect(await agentTools(token)).toEqual(expected);
   });
@@ -32,7 +32,7 @@ describe("refused, and nothing runs:", () => {
   test.each([
     ["a token without tasks:write", { scopes: ["tools:*"] }, "agents__second", "scope_missing", -32_003],
     ["another agent's token", { agent: "first-line" }, "agents__second", "agent_forbidden", -32_003],
-    ["an agent that there is not", { scopes: ["admin"] }, "agents.nobody", "agent_not_found", -32_602],
+    ["an agent that does not exist", { scopes: ["admin"] }, "agents.nobody", "agent_not_found", -32_602],
     ["another case", { scopes: ["admin"] }, "agents.Second", "agent_not_found", -32_602],
   ])("%s", async (_, token, name, code, rpc) => {
     const client = await connect(stage.gateway, { token: await stage.gateway.token(token) });
@@ -71,7 +71,7 @@ describe("refused, and nothing runs:", () => {
   });
 });
 
-test("an agent answers with its output, and its work is a task like others", async () => {
+test("an agent answers with its output, and its work is an ordinary task", async () => {
   stage.upstream.script("a", { chunks: ["It is ", "done."] });
   const token = await stage.gateway.token({ agent: "first-line" });
   const client = await connect(stage.gateway, { token });

@@ -1,4 +1,4 @@
-/** Calls over MCP that need a person's approval: each waits as a task of its own. */
+/** Calls over MCP that need a person's approval: each waits as a separate task. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { FakeClock } from "../support/clock.ts";
@@ -87,7 +87,7 @@ test("a denied call is not made: the answer says why, and the task is cancelled,
   });
 });
 
-test("a call shown for a replaced connector of the same name is shown again, and made where it was approved", async () => {
+test("a call shown for a replaced connector of the same name is shown again, and made once it is approved", async () => {
   const asking = await ask();
   const other = startScriptedMcp(["send"]);
   await gateway.call("DELETE", "/v1/connectors/up");
@@ -184,7 +184,7 @@ test("progress comes at once, every ten seconds, and with the decision", async (
 });
 
 describe("the wait ends:", () => {
-  test("a client that cancels withdraws the question", async () => {
+  test("a client that cancels withdraws the request for approval", async () => {
     const asking = await ask();
     await client.tell("notifications/cancelled", { requestId: asking.id });
     await until(async () => (await view(asking.task)).status === "cancelled");
@@ -199,7 +199,7 @@ describe("the wait ends:", () => {
     } as object);
   });
 
-  test("a client that disconnects leaves the question open, and the task makes the call", async () => {
+  test("a client that disconnects leaves the request open, and the task makes the call", async () => {
     const asking = await ask();
     asking.stream.leave();
     expect(await client.end()).toBe(200);
@@ -210,7 +210,7 @@ describe("the wait ends:", () => {
     expect(upstream.calls).toHaveLength(1);
   });
 
-  test("a cancel of the task over REST ends the waiting", async () => {
+  test("cancelling the task over REST ends the wait", async () => {
     const asking = await ask();
     await gateway.call("POST", `/v1/tasks/${asking.task}/cancel`);
     expect((await answerOf(asking)).result).toMatchObject({

@@ -1,4 +1,4 @@
-/** Batches (version 2025-03-26): each member counts as if it had come alone. */
+/** Batches (version 2025-03-26): each member counts as if it had been sent alone. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type Client, connect, request } from "./support.ts";
@@ -22,14 +22,14 @@ describe("the reads of a batch", () => {
   test("are answered one after another, so one body has one document in memory at a time", async () => {
     const listed = request("resources/templates/list");
     const { messages } = await client.post([...batch(4), listed]);
-    // The list needs no waiting, but its turn is the last.
+    // The list does not have to wait, but its turn is last.
     expect(messages.at(-1).id).toBe(listed.id);
     expect(messages.slice(0, 4).map(({ result }) => result.contents[0].text.length)).toEqual(
       Array(4).fill(12 * MIB),
     );
   });
 
-  test("take no more than their workspace's share of the memory for answers, also as JSON", async () => {
+  test("take no more than their workspace's share of the memory for answers, even as JSON", async () => {
     const { status, last } = await client.post(batch(8), { headers: { accept: "application/json" } });
     expect([status, last.code]).toEqual([429, "rate_limited"]);
     const whole = await client.post(batch(2), { headers: { accept: "application/json" } });

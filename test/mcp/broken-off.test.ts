@@ -1,4 +1,4 @@
-/** Calls that are broken off: by whom, what continues regardless, and what stays open. */
+/** Calls that are broken off: who ends them, what continues, and what stays open. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -227,7 +227,7 @@ describe("an upstream's call in flight", () => {
     });
   });
 
-  test("that is refused also leaves nothing open in the SDK's client", async () => {
+  test("that is refused leaves nothing open in the SDK's client either", async () => {
     const wire = watchedFetch();
     const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
       requestInit: { headers: { authorization: `Bearer ${gateway.admin}` } },
@@ -313,7 +313,7 @@ describe("an upstream's call in flight", () => {
     ];
 
     test.each(WAYS)(
-      "another request with it is refused by %s, and the first is answered",
+      "a second request with it is refused by %s, and the first is answered",
       async (by, send) => {
         const gate = Promise.withResolvers<object>();
         upstream.answer(() => gate.promise);

@@ -1,4 +1,4 @@
-/** The builtin tools, called outside of tasks: with the rights that the token's agent has at that moment. */
+/** The builtin tools, called outside of tasks, with the rights that the token's agent has at that moment. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { search, write } from "../support/vault.ts";
@@ -75,7 +75,7 @@ describe("vault.write", () => {
     expect(JSON.stringify(calls)).not.toContain("bittern");
   });
 
-  test("an agent whose memory has moved writes where it is now", async () => {
+  test("an agent whose memory has moved writes to its present scope", async () => {
     await gateway.call("PATCH", "/v1/agents/clerk", { body: { memory_scope: "clerk/new" } });
     const there = await own.call("vault__write", { title: "T", text: "New." });
     expect(there.structuredContent.scope).toBe("clerk/new");
@@ -86,7 +86,7 @@ describe("vault.write", () => {
 });
 
 describe("time.now", () => {
-  test("returns the time, or what is wrong with a time zone", async () => {
+  test("returns the time, or explains what is wrong with a time zone", async () => {
     expect((await own.call("time__now")).structuredContent.now).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/);
     const wrong = await own.call("time__now", { time_zone: "Mars/Olympus" });
     expect([wrong.isError, wrong.content[0].text]).toEqual([true, expect.stringContaining("Mars/Olympus")]);

@@ -102,7 +102,7 @@ describe.each(WAYS)("%s", (_, open) => {
     await more.close();
   });
 
-  test("is refused what the token may not do, with the code", async () => {
+  test("is refused with the code what the token may not do", async () => {
     const client = new Client({ name: "tests", version: "1" });
     await client.connect(asTransport(open().transport));
     const call = client.callTool({ name: "up__none", arguments: {} });

@@ -76,7 +76,7 @@ describe("another site's page is refused before its token is checked", () => {
 
 describe("a body is refused", () => {
   const cases: readonly [string, { raw: string; headers?: Record<string, string> }, number, string][] = [
-    ["that is no JSON", { raw: "{" }, 400, "invalid_json"],
+    ["that is not JSON", { raw: "{" }, 400, "invalid_json"],
     ["that is empty", { raw: "" }, 400, "invalid_json"],
     [
       "of another type",
@@ -114,7 +114,7 @@ describe("a body is refused", () => {
     ["null", "null"],
     ["a text", '"initialize"'],
     ["an empty batch", "[]"],
-    ["no JSON-RPC", '{"method":"initialize"}'],
+    ["not JSON-RPC", '{"method":"initialize"}'],
     ["another version of JSON-RPC", '{"jsonrpc":"1.0","id":1,"method":"initialize","params":{}}'],
     ["a handshake without its parameters", '{"jsonrpc":"2.0","id":1,"method":"initialize"}'],
     ["a batch of two handshakes", JSON.stringify([hello(), hello()])],
@@ -153,7 +153,7 @@ describe("without a session", () => {
   });
 });
 
-describe("a session that is not the caller's is not found", () => {
+describe("a session that does not belong to the caller is not found", () => {
   async function refusals(id: string, token: string): Promise<unknown[]> {
     const headers = { "mcp-session-id": id, accept: "application/json, text/event-stream" };
     const body = request("tools/list");
@@ -195,7 +195,7 @@ describe("a session that is not the caller's is not found", () => {
     expect(await refusals(client.id, gateway.admin)).toEqual([]);
   });
 
-  test("and its owner can still use it, whoever else asked for it", async () => {
+  test("and its owner can still use it, whoever else requested it", async () => {
     const client = await connect(gateway);
     const headers = { authorization: `Bearer ${gateway.admin}`, "mcp-session-id": client.id };
     for (const path of PATHS) {

@@ -81,7 +81,7 @@ test.each([
     "failed",
     "tool_error",
   ],
-  ["an answer that is none", { content: "no list" }, "failed", "invalid_answer"],
+  ["an invalid answer", { content: "no list" }, "failed", "invalid_answer"],
 ])("%s is an outcome, and an answer for the model", async (_, result, outcome, code) => {
   upstream.answer(() => result);
   const client = await connect(gateway);
@@ -171,7 +171,7 @@ describe("if the ledger cannot be written", () => {
     expect((await gateway.call("GET", "/v1/tasks")).body.data).toEqual([]);
   });
 
-  test("before an outcome, the answer says so and that the call was made; it is recorded once there is room", async () => {
+  test("before an outcome, the answer reports that and that the call was made; it is recorded once there is room", async () => {
     const gate = Promise.withResolvers<object>();
     upstream.answer(() => gate.promise);
     const client = await connect(gateway);

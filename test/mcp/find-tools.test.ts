@@ -22,7 +22,7 @@ const found = async (query: string, limit?: number) =>
 describe("finding tools", () => {
   test.each([
     ["nothing in common", "quantum chromodynamics"],
-    ["stop words alone", "the of and in"],
+    ["only stop words", "the of and in"],
     ["signs alone", "!? --"],
     ["spaces", "   "],
   ])("finds none with %s", async (_, query) => {
@@ -45,7 +45,7 @@ describe("finding tools", () => {
     expect((await found("search documents"))[0]).toBe("vault.search");
   });
 
-  test("returns as many as allowed, with equals in the order of their names", async () => {
+  test("returns as many as allowed, with equals ordered by name", async () => {
     const many = Array.from({ length: 30 }, (_, at) =>
       tool(`up.same_${String(at).padStart(2, "0")}`, "alike"),
     );
@@ -57,7 +57,7 @@ describe("finding tools", () => {
     expect(await findTools([tool("up.wetter", "Sagt, ob es Regen gibt: дождь")], "дождь")).toHaveLength(1);
   });
 
-  test("returns fewer if they are long, but always one", async () => {
+  test("returns fewer if they are long, but always at least one", async () => {
     const long = (length: number) =>
       Array.from({ length: 20 }, (_, at) => ({
         ...tool(`up.long_${String(at).padStart(2, "0")}`, "alike"),

@@ -13,7 +13,7 @@ afterAll(() => gateway.stop());
 
 describe("Accept", () => {
   test.each([["text/html"], ["image/*"], ["application/xml, text/plain"]])(
-    "%s alone is refused",
+    "only %s is refused",
     async (accept) => {
       const answer = await post(gateway, hello(), { headers: { accept } });
       expect([answer.status, answer.headers.get("mcp-session-id")]).toEqual([406, null]);
@@ -28,7 +28,7 @@ describe("Accept", () => {
     ["JSON in capitals, with a weight", "Application/JSON;q=0.9", "application/json"],
     ["any application type", "application/*", "application/json"],
     ["a browser's", "text/html,application/xhtml+xml,*/*;q=0.8", "text/event-stream"],
-  ])("of %s is answered in kind", async (_, accept, type) => {
+  ])("of %s is answered in that type", async (_, accept, type) => {
     const headers = { accept };
     const hi = await post(gateway, hello(), { headers });
     expect([hi.status, hi.headers.get("content-type")]).toEqual([200, type]);
@@ -50,7 +50,7 @@ describe("Accept", () => {
     client.socket.destroy();
   });
 
-  test("of anything opens a session's stream, of only JSON does not", async () => {
+  test("of anything opens a session's stream, but of only JSON does not", async () => {
     const client = await connect(gateway);
     const refused = await gateway.call("GET", "/mcp", {
       headers: { accept: "application/json", "mcp-session-id": client.id },
@@ -123,7 +123,7 @@ describe("every answer carries", () => {
     expect(pinged.headers.get("ratelimit")).toBeNull();
   });
 
-  test("the place of its evidence: a session's start in a header, each call's in _meta", async () => {
+  test("the position of its evidence: a session's start in a header, each call's in _meta", async () => {
     const hi = await post(gateway, hello());
     const seq = Number(hi.headers.get("gatehouse-ledger"));
     const entry = await gateway.call("GET", `/v1/ledger/${seq}`);

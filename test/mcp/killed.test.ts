@@ -41,7 +41,7 @@ async function openSession(server: ServerProcess): Promise<Record<string, string
   return { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
 }
 
-test("its outcome is recorded once as unknown, and the ledger holds", async () => {
+test("its outcome is recorded once as unknown, and the ledger is valid", async () => {
   const options = { cwd: directory.path };
   const first = await serve([], options);
   const transport = { type: "http", url: upstream.url };

@@ -80,7 +80,7 @@ describe("soft", () => {
   });
 });
 
-test("each request of a batch counts, a ping and an answer do not", async () => {
+test("each request of a batch counts, but not a ping or an answer", async () => {
   const older = await connect(gateway, { version: "2025-03-26" });
   const before = left(await older.post(request("tools/list")));
   const batch = [
@@ -101,7 +101,7 @@ test("a refused request counts once, whether or not its messages name the Gateho
   expect(left(await post(gateway, request("tools/list"), lost))).toBe(before - 2);
 });
 
-test("a stream of either transport does not count, an initialize does", async () => {
+test("a stream of either transport does not count, but an initialize does", async () => {
   const before = left(await client.post(request("tools/list")));
   const stream = await client.listen();
   expect(stream.headers.get("ratelimit")).toBeNull();

@@ -78,7 +78,7 @@ test("adding, changing and removing a connector notifies exactly those who may u
   expect(foreignStream.events.filter(CHANGED)).toEqual([]);
 });
 
-test("a change of only a tool's description or schema is notified too", async () => {
+test("a change to only a tool's description or schema causes a notification too", async () => {
   upstream.list([{ name: "one", description: "Old.", inputSchema: { type: "object" } }]);
   await addConnector(gateway, "up", upstream.url);
   const { told } = await listener({ scopes: ["admin"] });
@@ -114,7 +114,7 @@ test("adding or removing an agent notifies those who may give it tasks", async (
   expect([await may.told(2), await mayNot.told(0)]).toEqual([2, 0]);
 });
 
-test("simultaneous changes are notified once", async () => {
+test("simultaneous changes cause one notification", async () => {
   const { told } = await listener({ scopes: ["admin"] });
   await addConnector(gateway, "up", upstream.url);
   await gateway.agent(`${agent}-a`);

@@ -13,7 +13,7 @@ describe("what counts against the limit", () => {
     ["a text", "tools/list", 0],
     ["an empty batch", [], 0],
     ["one request", call, 1],
-    ["a method that is no text", { ...call, method: 1 }, 1],
+    ["a method that is not text", { ...call, method: 1 }, 1],
     ["another notification", { jsonrpc: "2.0", method: "notifications/progress" }, 1],
     ["one with the id 0", { ...call, id: 0 }, 1],
     ["one with an empty id", { ...call, id: "" }, 1],
@@ -29,7 +29,7 @@ describe("the first message", () => {
     ["nothing", null],
     ["a text", "initialize"],
     ["an empty batch", []],
-  ])("is none in %s", (_, body) => {
+  ])("does not exist in %s", (_, body) => {
     expect(initializeOf(body)).toBeUndefined();
   });
 

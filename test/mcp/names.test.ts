@@ -48,7 +48,7 @@ describe("of names that become equal when made safe", () => {
     expect(shown([...names].reverse())).toEqual([...made].reverse());
   });
 
-  test("one named like another's hash does not take its place", () => {
+  test("one named like another's hash does not replace it", () => {
     const [hashed = ""] = shown(["up.get-it", "up.get.it"]);
     const thief = hashed.replace("__", ".");
     const made = shown(["up.get-it", "up.get.it", thief]);

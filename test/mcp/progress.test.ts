@@ -30,14 +30,14 @@ const called = (name: string, input: object, more: object = {}) =>
   request("tools/call", { name, arguments: input, ...more });
 
 describe("progress of an upstream", () => {
-  test("is not sent to a client that did not ask for it", async () => {
+  test("is not sent to a client that did not request it", async () => {
     const client = await connect(gateway);
     const { messages } = await client.post(called("child__progress", { steps: 3 }));
     expect(messages).toHaveLength(1);
   });
 
   test.each([["p"], [7], [0]])(
-    "reaches the client with its own token %p, and grows",
+    "reaches the client with its own token %p, and increases",
     async (progressToken) => {
       const client = await connect(gateway);
       const { messages, last } = await client.post(
@@ -74,7 +74,7 @@ describe("a call that is cancelled", () => {
     expect(outcome).toMatchObject({ phase: "outcome", outcome: "cancelled" });
   });
 
-  test("is never another client's, whatever its id", async () => {
+  test("never belongs to another client, whatever its id", async () => {
     const { promise, resolve } = Promise.withResolvers<object>();
     upstream.answer(() => promise);
     const client = await connect(gateway);
@@ -88,7 +88,7 @@ describe("a call that is cancelled", () => {
     await stream.saw(({ data }) => data.includes("in time"));
   });
 
-  test("by the older transport is cancelled as well", async () => {
+  test("is also cancelled over the older transport", async () => {
     const abort = new AbortController();
     const headers = { authorization: `Bearer ${gateway.admin}`, "content-type": "application/json" };
     const stream = watch(await fetch(`${gateway.url}/mcp/sse`, { headers, signal: abort.signal }), abort);
@@ -134,7 +134,7 @@ describe("a client whose connection broke", () => {
     resumed.leave();
   });
 
-  test("gets it even if it returns before there is an answer", async () => {
+  test("gets it even if it returns before the answer exists", async () => {
     const gate = Promise.withResolvers<object>();
     upstream.answer(() => gate.promise);
     const client = await connect(gateway);

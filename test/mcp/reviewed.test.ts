@@ -1,7 +1,4 @@
-/**
- * Findings of a review of the MCP endpoint: evidence of refusals, what one client leaves to another, and room for
- * everybody.
- */
+/** Findings of a review of the MCP endpoint: evidence of refusals, separation of clients, and room for everybody. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { Caller } from "../../src/access/caller.ts";
@@ -43,8 +40,8 @@ describe("a refusal names its entry in the ledger:", () => {
   const builtin = (name: string) => ({ name, arguments: {} });
 
   test.each([
-    ["a builtin tool that there is not", "tools/call", builtin("time__none"), "unknown_tool", true],
-    ["an upstream's tool that there is not", "tools/call", builtin("up__none"), "unknown_tool", false],
+    ["a builtin tool that does not exist", "tools/call", builtin("time__none"), "unknown_tool", true],
+    ["an upstream's tool that does not exist", "tools/call", builtin("up__none"), "unknown_tool", false],
     [
       "a builtin tool that the agent may not use",
       "tools/call",
@@ -59,10 +56,16 @@ describe("a refusal names its entry in the ledger:", () => {
       "tool_forbidden",
       false,
     ],
-    ["a cursor of no list", "tools/list", { cursor: "?" }, "validation_failed", true],
-    ["a number as name", "tools/call", { name: 7, arguments: {} }, "validation_failed", false],
+    ["an invalid cursor", "tools/list", { cursor: "?" }, "validation_failed", true],
+    ["a number as the name", "tools/call", { name: 7, arguments: {} }, "validation_failed", false],
     ["no name", "tools/call", {}, "validation_failed", false],
-    ["a list as arguments", "tools/call", { name: "time__now", arguments: [] }, "validation_failed", true],
+    [
+      "a list as the arguments",
+      "tools/call",
+      { name: "time__now", arguments: [] },
+      "validation_failed",
+      true,
+    ],
     [
       "a list as an upstream's arguments",
       "tools/call",
@@ -256,7 +259,7 @@ describe("when a node has its maximum of sessions, from five workspaces", () => 
   const endedOf = (sessions: McpSessions, all: readonly McpSession[]): string[] =>
     all.filter(({ id, workspaceId, actor }) => !sessions.find(id, workspaceId, actor)).map(({ id }) => id);
 
-  test("a sixth's client gets in while all are in use, and the quietest of a workspace with the most is closed", async () => {
+  test("a client of a sixth workspace is served while all are in use, and the quietest session of the workspace with the most is closed", async () => {
     const { sessions, all } = full(1);
     sessions.makeRoom(6);
     expect(endedOf(sessions, all)).toEqual(["session-0"]);
@@ -276,7 +279,7 @@ describe("when a node has its maximum of sessions, from five workspaces", () => 
     await sessions.stop();
   });
 
-  test("a sixth's client gets in, and the session idle the longest is closed", async () => {
+  test("a client of a sixth workspace is served, and the session idle the longest is closed", async () => {
     const { sessions, all } = full(0);
     sessions.makeRoom(6);
     expect(sessions.size).toBe(9_999);

@@ -64,12 +64,12 @@ describe("a tool is refused and not listed:", () => {
   test.each([
     ["to a token without tools", "up.search_code", { scopes: [] }],
     ["to a token with other tools", "up.search_code", { scopes: ["tools:vault.*"] }],
-    ["to a token with a beginning of its name", "up.search_code", { scopes: ["tools:up.search"] }],
-    ["to a token with another case", "up.search_code", { scopes: ["tools:UP.*"] }],
-    ["to a token with its outward name", "up.search_code", { scopes: ["tools:up__search_code"] }],
+    ["to a token with the beginning of its name", "up.search_code", { scopes: ["tools:up.search"] }],
+    ["to a token with another letter case", "up.search_code", { scopes: ["tools:UP.*"] }],
+    ["to a token with its MCP name", "up.search_code", { scopes: ["tools:up__search_code"] }],
     ["to an agent with other tools", "up.search_code", { scopes: ["tools:*"], tools: ["vault.*"] }],
     ["to an agent without tools", "up.search_code", { scopes: ["tools:*"], tools: [] }],
-    ["where agent and token share nothing", "up.search_code", { scopes: ["tools:up.*"], tools: ["time.*"] }],
+    ["if agent and token share nothing", "up.search_code", { scopes: ["tools:up.*"], tools: ["time.*"] }],
     [
       "to an administrator's token of such an agent",
       "up.search_code",
@@ -77,7 +77,7 @@ describe("a tool is refused and not listed:", () => {
     ],
     ["outside of its connector's scopes", "up.drop", { scopes: ["admin"] }],
     [
-      "outside of them, though token and agent name it",
+      "outside of them, even if token and agent name it",
       "up.drop",
       { scopes: ["tools:up.drop"], tools: ["up.drop"] },
     ],
@@ -86,11 +86,11 @@ describe("a tool is refused and not listed:", () => {
   });
 
   test.each([
-    ["that there is not", "up.none"],
-    ["of no connector", "none.search"],
+    ["that does not exist", "up.none"],
+    ["with no connector", "none.search"],
     ["without a name", "up."],
-    ["of an object's own", "__proto__"],
-    ["in another case", "Up.search_code"],
+    ["that is a property of every object", "__proto__"],
+    ["in another letter case", "Up.search_code"],
     ["with a space", "up.search_code "],
   ])("%s is unknown", async (_, tool) => {
     expect(await judge(tool, { scopes: ["tools:*"] })).toEqual(unknown);
@@ -151,7 +151,7 @@ test("nothing is sent for invalid arguments, and the caller reads what is wrong"
   }
 });
 
-test("a destructive tool waits for a person if an agent calls it, and otherwise not", async () => {
+test("a destructive tool waits for a person only if an agent calls it", async () => {
   const client = await connect(gateway, { token: await gateway.token({ agent }) });
   const waits = async (tool: string) => {
     const before = upstream.calls.length;
@@ -183,7 +183,7 @@ test("a tool shows its upstream's description", async () => {
   });
 });
 
-test("each refusal is in the ledger with its code and tool, by the token that asked", async () => {
+test("each refusal is in the ledger with its code and tool, and the token that called", async () => {
   const token = await gateway.token({ agent, scopes: ["tools:time.*"] });
   const client = await connect(gateway, { token });
   await client.refusal("tools/call", { name: "up__search_code" });

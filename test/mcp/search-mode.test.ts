@@ -58,7 +58,7 @@ describe("finding", () => {
   });
 
   test.each([[{}], [{ query: "" }], [{ query: 1 }], [{ query: "x", limit: 0 }], [{ query: "x", more: 1 }]])(
-    "with the arguments %j answers what is wrong with them",
+    "with the arguments %j explains what is wrong with them",
     async (input) => {
       expect((await client.call("find_tools", input)).isError).toBe(true);
     },
@@ -78,9 +78,9 @@ describe("finding", () => {
 
 describe("calling", () => {
   test.each([
-    ["what it may not use", "github__delete_repository", "tool_forbidden"],
+    ["a tool that it may not use", "github__delete_repository", "tool_forbidden"],
     ["by its dotted name", "github.delete_repository", "tool_forbidden"],
-    ["what there is not", "github__none", "unknown_tool"],
+    ["a tool that does not exist", "github__none", "unknown_tool"],
     ["itself", "call_tool", "unknown_tool"],
     ["an agent without tasks:write", "agents__narrow", "scope_missing"],
   ])("%s is refused as if called by its own name", async (_, name, code) => {
@@ -106,7 +106,7 @@ describe("calling", () => {
   });
 
   test.each([[{}], [{ name: "" }], [{ name: 1 }], [{ name: "x", arguments: [] }], [{ name: "x", more: 1 }]])(
-    "with the arguments %j answers what is wrong with them",
+    "with the arguments %j explains what is wrong with them",
     async (input) => {
       expect((await client.call("call_tool", input)).isError).toBe(true);
     },

@@ -32,7 +32,7 @@ async function open(): Promise<string> {
   return response.headers.get("mcp-session-id") ?? "";
 }
 
-test("beyond 2,000 of a workspace the session idle the longest is closed, and none that is listening", async () => {
+test("beyond 2,000 in a workspace the session idle the longest is closed, but none that is listening", async () => {
   const listening = await connect(gateway);
   const stream = await listening.listen();
   clock.advance(1_000);
@@ -44,7 +44,7 @@ test("beyond 2,000 of a workspace the session idle the longest is closed, and no
   expect((await ask(request("ping"), oldest)).status).toBe(200);
   clock.advance(1_000);
   const newest = await open();
-  // The oldest was used a moment ago. The second one has been idle the longest.
+  // The oldest was used a moment ago. The second has been idle the longest.
   expect((await ask(request("ping"), second)).status).toBe(404);
   for (const kept of [oldest, newest]) expect((await ask(request("ping"), kept)).status).toBe(200);
   expect(await listening.toolNames()).toContain("time__now");

@@ -1,4 +1,4 @@
-/** Sessions are opened and closed: idle ones are swept, their number is capped, and nothing of them remains. */
+/** Sessions are opened and closed: idle ones are swept, their number is capped, and nothing remains of them. */
 import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";

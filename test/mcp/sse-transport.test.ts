@@ -53,7 +53,7 @@ test("a client that leaves ends it once, with its timer; nothing more can be sen
   await expect(transport.send(MESSAGE)).rejects.toThrow("disconnected");
 });
 
-test("ended by the server, the stream is over after what was sent", async () => {
+test("when the server ends it, the stream closes after everything that was sent", async () => {
   const { transport, reader, next, closed } = open();
   await next();
   await transport.send(MESSAGE);
@@ -63,7 +63,7 @@ test("ended by the server, the stream is over after what was sent", async () => 
   expect(closed()).toBe(1);
 });
 
-test("long messages count as long answers until they are read, and are whole", async () => {
+test("long messages count as long answers until they are read, and are complete", async () => {
   const { transport, places, next, closed } = open();
   await next();
   const large = { ...MESSAGE, params: { text: "x".repeat(MIB) } };

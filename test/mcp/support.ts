@@ -196,7 +196,7 @@ export function watch(response: Response, abort = new AbortController()): Stream
         wake = Promise.withResolvers();
       }
     } catch {
-      // The stream was left or broken off. What arrived is kept.
+      // The stream was abandoned or broken off. What arrived is kept.
     }
     isOver = true;
     wake.resolve();

@@ -107,7 +107,7 @@ test("the older transport's stream ends when its token expires", async () => {
   await stream.ended;
 });
 
-test("a rotated secret's stream ends with its grace", async () => {
+test("a rotated secret's stream ends with its grace period", async () => {
   clock.advance(7_000);
   const { id, secret } = await issue();
   const client = await connect(gateway, { token: secret });
@@ -119,7 +119,7 @@ test("a rotated secret's stream ends with its grace", async () => {
   await stream.ended;
 });
 
-test("nothing is sent to a token that has expired, also if the timer that ends its stream is late", async () => {
+test("nothing is sent to a token that has expired, even if the timer that ends its stream is late", async () => {
   const { secret } = await issue({ expires_in: "10m" });
   const client = await connect(gateway, { token: secret });
   const stream = await client.listen();
@@ -130,7 +130,7 @@ test("nothing is sent to a token that has expired, also if the timer that ends i
   expect(stream.text()).not.toContain("list_changed");
 });
 
-test("a rotated secret is refused, and its session ends with it; in its grace both work in one session", async () => {
+test("a rotated secret is refused, and its session ends with it; during its grace period both work in one session", async () => {
   const { id, secret } = await issue();
   const client = await connect(gateway, { token: secret });
   const rotated = await gateway.call("POST", `/v1/tokens/${id}/rotate`);

@@ -1,4 +1,4 @@
-/** The webhook reports that a person has to decide, but nothing of the call's content. */
+/** The webhook reports that a person has to decide, but nothing about the call's content. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

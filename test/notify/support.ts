@@ -10,8 +10,7 @@ export interface Posted {
 }
 
 /**
- * A receiver of webhooks. It answers 200, or first with what is put into `answers`. With `only`, it records only that
- * type.
+ * A receiver of webhooks. It answers 200, or first the contents of `answers`. With `only`, it records only that type.
  */
 export interface FakeReceiver {
   readonly url: string;

@@ -143,7 +143,7 @@ test("a refused notice is sent again, with the same id and the time of the attem
   for (const { text, headers } of receiver.posted) verifier.verify(text, headers);
 });
 
-test("a notice that is never accepted is given up after hours, and neither log shows the URL's secrets", async () => {
+test("a notice that is never accepted is abandoned after hours, and neither log shows the URL's secrets", async () => {
   const tries = RETRY_MS.length + 1;
   for (let attempt = 0; attempt < tries; attempt++) {
     receiver.answers.push(() => new Response("s3cret", { status: 503 }));
@@ -190,7 +190,7 @@ test("a redelivery requested during an attempt is sent, whatever the attempt's r
   });
   const [{ id } = { id: "" }] = await log();
   await db.tx((tx) => redeliver(tx, 1, id, clock.now()));
-  // The receiver wants no more, but the person who requested another delivery overrules it.
+  // The receiver wants no more, but the person who requested another delivery overrides that.
   held.resolve(new Response(null, { status: 410 }));
   await settled("pending", 2);
   heldAgain.resolve(new Response("ok"));
@@ -204,10 +204,10 @@ describe("when a notice is sent again", () => {
     ["less than the pause", () => "1", OWN],
     ["seconds", () => "120", 120_000],
     ["a date", (now) => new Date(Math.ceil(now / 1000) * 1000 + 90_000).toUTCString(), 90_000],
-    ["a date that has been", (now) => new Date(now - 90_000).toUTCString(), OWN],
+    ["a date in the past", (now) => new Date(now - 90_000).toUTCString(), OWN],
     ["for ever", () => "9999999999", RETRY_AFTER_LIMIT_MS],
-    ["less than nothing", () => "-5", OWN],
-    ["what is no time", () => "soon 7", OWN],
+    ["a negative time", () => "-5", OWN],
+    ["an invalid time", () => "soon 7", OWN],
   ];
   test.each(table)(
     "and the receiver asks for %s in Retry-After, it waits accordingly",
@@ -304,7 +304,7 @@ test("none of many is lost or sent twice, although more arrive during sending", 
   ).toEqual(Array.from({ length: 300 }, (_, count) => count));
 });
 
-test("an attempt that hangs is given up after its timeout", async () => {
+test("an attempt that hangs is abandoned after its timeout", async () => {
   receiver.answers.push(() => new Promise<Response>(() => {}));
   webhook.post(notice());
   await until(() => receiver.posted.length === 1);

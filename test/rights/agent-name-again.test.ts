@@ -88,13 +88,16 @@ describe("the token of an agent that took a freed name sees", () => {
     }
   });
 
-  test.each(Object.entries(WAYS))("none of them in %s, which has its own task's", async (_, read) => {
-    const seen = await read();
-    expect(seen.filter((seq) => late.includes(seq))).toEqual([]);
-    const own = (await entries(`?task=${ownTask}`, gateway.admin)).map(({ seq }) => seq);
-    expect(own.length).toBeGreaterThan(3);
-    expect(own.filter((seq) => !seen.includes(seq))).toEqual([]);
-  });
+  test.each(Object.entries(WAYS))(
+    "none of them in %s, which contains its own task's entries",
+    async (_, read) => {
+      const seen = await read();
+      expect(seen.filter((seq) => late.includes(seq))).toEqual([]);
+      const own = (await entries(`?task=${ownTask}`, gateway.admin)).map(({ seq }) => seq);
+      expect(own.length).toBeGreaterThan(3);
+      expect(own.filter((seq) => !seen.includes(seq))).toEqual([]);
+    },
+  );
 
   test("and may neither rotate nor revoke a token of the earlier agent", async () => {
     for (const [method, path] of [

@@ -1,4 +1,7 @@
-/** "A token that acts as an agent sees, with `agents:read` and `ledger:read`, its own agent and its own agent's entries." */
+/**
+ * "A token that acts as an agent sees, with `agents:read` and `ledger:read`, its own agent and its own agent's
+ * entries."
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { finishedTask } from "../access/routes.ts";
 import { trustIn, Unpacked, verify } from "../ledger/verify/bundle/support.ts";
@@ -98,7 +101,7 @@ describe("agents", () => {
 });
 
 describe("the ledger", () => {
-  test("a day before the agent existed has no entries and no bundle; the request is recorded as it was", async () => {
+  test("a day before the agent existed has no entries and no bundle; the request is recorded as made", async () => {
     for (const format of ["json", "ndjson", "csv"]) {
       const { status, headers } = await get(`/v1/ledger?date=2020-01-01&limit=5&format=${format}`);
       expect([format, status, headers.get("gatehouse-next-cursor")]).toEqual([format, 200, null]);
@@ -119,7 +122,7 @@ describe("the ledger", () => {
     expect([wrong.status, wrong.body.code]).toEqual([422, "validation_failed"]);
   });
 
-  test("the list has its agent's entries, from when that agent was made", async () => {
+  test("the list has its agent's entries, from the creation of that agent on", async () => {
     const entries = await all("?order=asc");
     expect(seqsOf(entries)).toEqual(await expected());
     expect(new Set(entries.map(({ agent }) => agent))).toEqual(new Set(["own"]));
@@ -138,7 +141,7 @@ describe("the ledger", () => {
   });
 
   test.each([`agent=${FOREIGN}`, "agent=nobody", "actor=system&agent=nobody"])(
-    "nothing is listed of %s",
+    "nothing is listed for %s",
     async (query) => {
       expect((await get(`/v1/ledger?${query}`)).body).toEqual({ data: [], next_cursor: null });
       expect((await get(`/v1/ledger?${query}&format=ndjson`)).body).toBe(null);
@@ -150,7 +153,7 @@ describe("the ledger", () => {
     },
   );
 
-  test("nothing is listed of another agent's task, whatever else is asked", async () => {
+  test("nothing is listed for another agent's task, whatever else is requested", async () => {
     for (const query of [
       `task=${foreignTask}`,
       `task=${foreignTask}&agent=own`,
@@ -172,7 +175,7 @@ describe("the ledger", () => {
     if (format === "ndjson") expect(entries.map((line) => JSON.parse(line).seq)).toEqual(await expected());
   });
 
-  test("each entry and its proof can be read by number exactly if it is about its agent", async () => {
+  test("each entry and its proof can be read by number exactly if the entry is about its agent", async () => {
     const made = (await expected())[0] ?? 0;
     const about = await all("?agent=own&order=asc", gateway.admin);
     const listed = new Set(about.map(({ seq }) => seq).filter((seq) => seq >= made));
@@ -225,7 +228,7 @@ describe("an Article 14 bundle", () => {
       async () => `&from=${(await times()).foreign}&to=${(await times()).middle}`,
     ],
     ["of an action", async () => "&action=task.dispatch"],
-    ["from before its agent was there", async () => "&from=2020-01-01T00:00:00.000Z"],
+    ["from before its agent existed", async () => "&from=2020-01-01T00:00:00.000Z"],
   ])("%s verifies, counts what it withholds, and contains nothing of others", async (_, query) => {
     const blob = await bundle(await query());
     const { vkey } = (await get("/v1/ledger/key")).body;
@@ -265,7 +268,7 @@ describe("an Article 14 bundle", () => {
     expect(entries.every(({ ts }) => ts >= middle)).toBe(true);
   });
 
-  test("names what was erased of its own agent's texts", async () => {
+  test("names the erased texts of its own agent", async () => {
     const { files } = await Unpacked.of(await bundle());
     const lines = new TextDecoder().decode(files["erasures.ndjson"]).trim().split("\n");
     // Three of its own tasks. Those of other agents and of the name's earlier agent are not listed.
@@ -280,7 +283,7 @@ describe("an Article 14 bundle", () => {
   });
 });
 
-test("no read of the API has anything of another agent", async () => {
+test("no read of the API returns anything about another agent", async () => {
   const paths = [
     ..."agents tasks approvals?status=all schedules models tiers connectors usage tokens sessions".split(" "),
     ..."session workspace webhooks webhooks/deliveries vault/documents vault/scopes ledger".split(" "),

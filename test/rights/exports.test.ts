@@ -1,6 +1,6 @@
 /**
- * An export takes as long as its reader. If its token ends in the meantime, the export ends too, and what arrived
- * does not look complete.
+ * An export takes as long as its reader. If its token ends in the meantime, the export ends too, and the part that
+ * arrived does not look complete.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Ledgered, ledgerOf } from "../http/ledger-export-support.ts";
@@ -45,7 +45,7 @@ test.each(cases)("%s breaks off once its token was %s", async (format, _, end) =
   await expect(rest()).rejects.toThrow("The token is unknown, expired or revoked.");
 });
 
-test("one continues although another token was revoked", async () => {
+test("an export continues although another token was revoked", async () => {
   const other = await gateway.call("POST", "/v1/tokens", {
     body: { name: "other", scopes: ["ledger:read"] },
   });

@@ -118,7 +118,7 @@ async function verify(ending: Ending, id: string): Promise<void> {
   expect(behind.map(({ action, outcome, seq }) => [action, outcome, seq - last.seq])).toEqual([]);
 }
 
-test("whatever the order, no entry of a token succeeds behind the one by which it ended", async () => {
+test("whatever the order, no entry of a token succeeds after the one that ended it", async () => {
   await fc.assert(
     fc.asyncProperty(scenario, ({ ending, calls, at }) => play(ending, calls, at)),
     { numRuns: 60 },

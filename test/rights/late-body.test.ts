@@ -58,7 +58,7 @@ const LATE = ROUTES.filter(
   ({ method, path }) => (method === "POST" || method === "PATCH") && !path.endsWith("/refresh"),
 ).map(({ method, path, body = {} }) => [`${method} ${path}`, method, path, body] as const);
 
-describe("a body that comes after its token was revoked is refused, and nothing of it is done", () => {
+describe("a body that arrives after its token was revoked is refused, and none of it is executed", () => {
   test.each(LATE)("%s", async (_, method, path, body) => {
     const token = await issue();
     const before = await gateway.call("GET", "/v1/workspace");
@@ -147,7 +147,7 @@ describe("so is a browser's if its session has ended", () => {
     ["by somebody else", (session) => gateway.call("DELETE", `/v1/sessions/${session}`)],
     ["with its token", (_, token) => revoke(token)],
     ["with its token's secret", (_, { id }) => gateway.call("POST", `/v1/tokens/${id}/rotate`)],
-    ["by its time", async () => clock.setWall(clock.now() + 12 * 3_600_000)],
+    ["by its expiry", async () => clock.setWall(clock.now() + 12 * 3_600_000)],
   ];
   test.each(ends)("%s", async (_, end) => {
     const token = await issue();

@@ -1,4 +1,6 @@
-/** "Nobody revokes, rotates or issues more than they hold, nor issues a token for another `person` without `admin`." */
+/**
+ * "Nobody revokes, rotates or issues more than they hold, nor issues a token for another `person` without `admin`."
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { signIn } from "../access/session-support.ts";
 import { type Answered, startGateway, type TestGateway } from "../support/gateway.ts";
@@ -28,7 +30,7 @@ function expectMissing({ status, body }: Answered, scope: string): void {
   expect(body.detail).toContain(scope);
 }
 
-describe("revoking and ending sessions takes what the token holds", () => {
+describe("revoking a token or ending a session needs the token's scopes", () => {
   test.each<[string, string[], string[], string]>([
     ["admin", ["tokens:write"], ["admin"], "admin"],
     ["a scope that is not held", ["tokens:write"], ["tokens:write", "settings:write"], "settings:write"],
@@ -76,8 +78,8 @@ describe("a token for a person", () => {
 
   test.each<[string, object, object]>([
     ["another person", { person: "Ada" }, { person: "Bob" }],
-    ["any person, of a token without one", {}, { person: "Bob" }],
-    ["a person who has the token's name", { name: "Bob" }, { person: "Bob" }],
+    ["any person, by a token without one", {}, { person: "Bob" }],
+    ["a person with the token's name", { name: "Bob" }, { person: "Bob" }],
     ["the same person in another role", { person: "Ada", role: "clerk" }, { person: "Ada", role: "head" }],
     ["nobody, in a role that is not held", { person: "Ada" }, { role: "head" }],
   ])("is not issued for %s without admin", async (_, holder, more) => {
@@ -89,9 +91,9 @@ describe("a token for a person", () => {
   test.each<[string, object, object]>([
     ["under another name", { name: "holder" }, { name: "Bob" }],
     ["under its own name", { name: "holder" }, { name: "holder" }],
-    ["with other scopes beside it", { name: "holder" }, { scopes: ["approvals:write", "tokens:write"] }],
+    ["with additional scopes", { name: "holder" }, { scopes: ["approvals:write", "tokens:write"] }],
   ])(
-    "that may approve is not issued %s by a token without a person, whose decisions would count by that name",
+    "that may approve is not issued %s by a token without a person, whose decisions would count under that name",
     async (_, holder, more) => {
       const { secret } = await issue({ ...held, ...holder });
       expectMissing(await post("/v1/tokens", { ...wanted, ...more }, secret), "admin");
@@ -128,7 +130,7 @@ describe("a token for a person", () => {
     ["the same role", { role: "head" }],
     ["the same name", { name: "holder" }],
   ])(
-    "is not taken over by rotating one of nobody's with %s, whose decisions count by its name",
+    "is not taken over by rotating one of nobody's with %s, whose decisions count under its name",
     async (_, more) => {
       for (const holder of [{}, { person: "Ada" }]) {
         const { secret } = await issue({ ...held, ...holder, name: "holder", role: "head" });
@@ -162,7 +164,7 @@ describe("a token for a person", () => {
     }
   });
 
-  test("is the issuer's own if it names nobody, however it is named", async () => {
+  test("belongs to the issuer's person if it names nobody, whatever its name", async () => {
     const { secret } = await issue({ ...held, person: "Ada", role: "clerk" });
     const made = await post("/v1/tokens", { ...wanted, name: "Dr. Bob" }, secret);
     expect(made.body).toMatchObject({ name: "Dr. Bob", person: "Ada", role: "clerk" });
@@ -199,7 +201,7 @@ describe("a token that expires issues none that outlives it", () => {
     expect(made.body.expires_at).toBe(expires_at);
   });
 
-  test("nor takes over one by rotating it, with admin neither; itself it rotates", async () => {
+  test("or take over one by rotating it, not even with admin; it can rotate itself", async () => {
     const admin = { scopes: ["admin"], expires_in: "1h" };
     const { id, secret } = await issue(admin);
     const lasting = await issue({ scopes: ["admin"] });
@@ -288,7 +290,7 @@ describe("if two people have to approve", () => {
   const token = (more: object) =>
     stage.gateway.token({ scopes: ["approvals:write", "tokens:write"], ...more });
 
-  test("one holder of two tokens is one of them, with and without a person", async () => {
+  test("one holder of two tokens counts once, with and without a person", async () => {
     const asked = await stage.ask();
     const ada = await token({ person: "Ada" });
     expect((await stage.decide(asked.path, approve, ada)).body.status).toBe("pending");
@@ -313,7 +315,7 @@ describe("if two people have to approve", () => {
     );
   });
 
-  test("a name with characters that nobody sees is not a second person's", async () => {
+  test("a name with invisible characters is not a second person's", async () => {
     const asked = await stage.ask();
     const made = stage.tools.calls.length;
     const ada = await token({ person: "Ada" });

@@ -1,4 +1,4 @@
-/** Calls that are waiting when their token ends: afterwards nothing is sent or written for them. */
+/** Calls that are waiting when their token ends. After that, nothing is sent or written for them. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector, connect, request } from "../mcp/support.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -182,7 +182,7 @@ describe("a change that waits for an upstream", () => {
     expect(await entriesOf(token)).toEqual(["vault.write single denied invalid_token"]);
   });
 
-  test("nor is one of an earlier call of vault.write", async () => {
+  test("nor is one from an earlier call of vault.write", async () => {
     const token = await issue();
     const vectors = gate();
     embeddings.script({ gate: vectors.opened });
@@ -200,7 +200,7 @@ describe("a change that waits for an upstream", () => {
 describe("a task whose token has ended", () => {
   const task = (id: string) => stage.gateway.call("GET", `/v1/tasks/${id}`);
 
-  test("asks no model once its turn in the queue comes", async () => {
+  test("calls no model once its turn in the queue comes", async () => {
     const token = await issue();
     const hold = held();
     stage.upstream.script("a", hold.script);
@@ -230,7 +230,7 @@ describe("a task whose token has ended", () => {
     expect(stage.upstream.requests).toHaveLength(1);
   });
 
-  test("calls no tool that its model asks for afterwards", async () => {
+  test("calls no tool that its model requests afterwards", async () => {
     const token = await issue();
     const hold = held({ toolCalls: [{ name: "up__paid", arguments: {} }] });
     stage.upstream.script("a", hold.script);

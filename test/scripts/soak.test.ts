@@ -21,13 +21,13 @@ async function run(...args: string[]) {
 }
 
 describe("scripts/soak", () => {
-  test("called wrongly says what is wrong, and how it is called, and kills nothing", async () => {
+  test("with wrong arguments prints what is wrong and its usage, and kills nothing", async () => {
     const { code, stdout, stderr } = await run("--kills", "none");
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toStartWith("--kills takes 1 to 100000\n\nUsage: scripts/soak");
   });
 
-  test("--help says how it is called", async () => {
+  test("--help prints its usage", async () => {
     const { code, stdout, stderr } = await run("--kills", "5", "--help");
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toStartWith("Usage: scripts/soak");
@@ -41,7 +41,7 @@ describe("scripts/soak", () => {
     const child = Bun.spawn(["bash", SCRIPT, "--kills", "1"], {
       stdio: ["ignore", "ignore", "ignore"],
       env: { ...process.env, TMPDIR: path },
-      // A process group of its own, so this test can end everything that it finds running.
+      // A separate process group, so this test can end everything that it finds running.
       detached: true,
     });
     try {
@@ -49,7 +49,7 @@ describe("scripts/soak", () => {
         readdirSync(path)
           .map((name) => join(path, name, "gatehouse-data"))
           .find((each) => existsSync(each));
-      // The file is created by a server that holds the directory and is not ready yet.
+      // The file is created by a server that has locked the directory and is not ready yet.
       while (!existsSync(join(data() ?? path, "gatehouse.db"))) await Bun.sleep(5);
       child.kill(signal);
       expect(await child.exited).toBe(expected);
@@ -92,7 +92,7 @@ describe("the options", () => {
     [[], { kills: 200, seconds: null, seed: 7, binary: false }],
     [["--seed", "0", "--binary"], { kills: 200, seconds: null, seed: 0, binary: true }],
     [["--kills", "3", "--seconds", "60"], { kills: 3, seconds: 60, seed: 7, binary: false }],
-  ])("%j are taken", (args, options) => {
+  ])("%j are accepted", (args, options) => {
     expect(parseOptions(args, seed)).toEqual(options);
   });
 });

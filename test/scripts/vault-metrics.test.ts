@@ -28,13 +28,13 @@ describe("nDCG", () => {
   test.each([
     ["the best ranking", ["a", "c", "b", "f", "e"], 1],
     ["nothing", [], 0],
-    ["what nobody judged", ["x", "y"], 0],
+    ["an unjudged document", ["x", "y"], 0],
     ["a relevant one past the cut", ["x", "x1", "x2", "x3", "x4", "x5", "a"], 0],
   ])("of %s", (_, ranking, expected) => {
     expect(ndcg(ranking, grades, 6)).toBeCloseTo(expected, 10);
   });
 
-  test("takes a grade below 0 for 0, and is 0 where nothing is relevant", () => {
+  test("counts a grade below 0 as 0, and is 0 if nothing is relevant", () => {
     expect(ndcg(["a", "b"], new Map([["a", -1]]), 10)).toBe(0);
     const grades = new Map([
       ["a", -1],
@@ -44,7 +44,7 @@ describe("nDCG", () => {
   });
 });
 
-test("recall counts relevant documents alone, within the cut", () => {
+test("recall counts only relevant documents within the cut", () => {
   expect(recall(["a", "d", "x", "b"], grades, 10)).toBe(2 / 5);
   expect(recall(["a", "d", "x", "b"], grades, 3)).toBe(1 / 5);
   expect(recall(["d"], new Map([["d", 0]]), 10)).toBe(0);
@@ -53,13 +53,13 @@ test("recall counts relevant documents alone, within the cut", () => {
 describe("typing errors", () => {
   const text = "Induced ischemia of the myocardium raises (troponin) levels in 3 of 10 patients.";
 
-  test("are the same for the same seed, and others for another", () => {
+  test("are the same for the same seed, and different for another", () => {
     const take = (seed: string) => mistype(text, new Random(seed));
     expect(take("one")).toBe(take("one"));
     expect(new Set(["1", "2", "3", "4"].map(take)).size).toBeGreaterThan(1);
   });
 
-  test("are one edit in a word of four letters or more, in about every third, and in one at the least", () => {
+  test("are one edit in a word of four letters or more, in about every third word, and in at least one", () => {
     const words = text.split(" ");
     let mistyped = 0;
     const takes = 300;
@@ -81,7 +81,7 @@ describe("typing errors", () => {
     expect(mistyped / takes / long).toBeLessThan(0.4);
   });
 
-  test("leave a text without such words as it is", () => {
+  test("leave a text without such words unchanged", () => {
     expect(mistype("1 in 5, so", new Random("any"))).toBe("1 in 5, so");
   });
 });
@@ -137,7 +137,7 @@ describe("a collection", () => {
   });
 });
 
-test("made-up passages are the same in every run, of about 120 words, spread over all scopes", () => {
+test("made-up passages are the same in every run, have about 120 words, and are spread over all scopes", () => {
   const [one, other] = [Passages.of(null), Passages.of(null)];
   expect(one.passage(12_345)).toEqual(other.passage(12_345));
   expect(one.query(7)).toBe(other.query(7));

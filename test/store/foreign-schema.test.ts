@@ -1,4 +1,7 @@
-/** Whoever can write the database's file, and has no key, cannot make the server write, and seal, what an object says. */
+/**
+ * Anyone who can write the database's file, but has no key, cannot make the server write and seal the content of an
+ * object.
+ */
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { OperatorError } from "../../src/base/errors.ts";
@@ -12,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.remove());
 
-/** What the next start says. */
+/** The error of the next start. */
 async function refusal(edit: (file: Database) => void): Promise<OperatorError> {
   try {
     await scene.restart(edit);
@@ -30,7 +33,7 @@ describe("a start refuses, and names", () => {
   test.each<[string, string, (file: Database) => void]>([
     ["a trigger", 'The trigger "zz" of the table tokens', (file) => file.exec(RAISE)],
     [
-      "a trigger in a file that says it is older",
+      "a trigger in a file that claims to be older",
       'The trigger "zz" of the table tokens',
       (file) => {
         file.exec(RAISE);
@@ -45,7 +48,7 @@ describe("a start refuses, and names", () => {
       (file) => file.exec("CREATE INDEX mine ON tokens (name) WHERE name = 'x'"),
     ],
     [
-      "a trigger of a vault table's name",
+      "a trigger with the name of a vault table",
       'The trigger "vault_vectors_9" of the table tokens',
       (file) => file.exec(RAISE.replace("zz", "vault_vectors_9")),
     ],
@@ -70,7 +73,7 @@ describe("a start refuses, and names", () => {
   });
 });
 
-test("a start takes what SQLite's ANALYZE has left, and a file whose foreign trigger was dropped again", async () => {
+test("a start accepts what SQLite's ANALYZE has left, and a file whose foreign trigger was dropped again", async () => {
   await scene.restart((file) => file.exec("ANALYZE"));
   await refusal((file) => file.exec(RAISE));
   await scene.restart((file) => file.exec("DROP TRIGGER zz"));

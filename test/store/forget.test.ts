@@ -77,7 +77,7 @@ test("a closed store refuses to forget, and leaves one file", async () => {
 });
 
 test.skipIf(process.platform !== "linux")(
-  "a large transaction keeps what was there before in no file elsewhere",
+  "a large transaction leaves no copy of the previous content in another file",
   async () => {
     for (let seq = 2; seq < 300; seq++) {
       await db.run(

@@ -39,7 +39,7 @@ describe("a job that fails", () => {
     expect(bench.commits()).toBe(1);
   });
 
-  test("by violating a constraint says so, and is not mistaken for a broken store", async () => {
+  test("by violating a constraint reports that, and is not mistaken for a broken store", async () => {
     await insert(1);
     const [first, second, third] = await outcomes([insert(2), insert(1), insert(3)]);
     expect([first, third]).toEqual([1, 1]);
@@ -70,13 +70,13 @@ describe("many at once", () => {
     expect(bench.commits()).toBe(1);
   });
 
-  test("beyond a group's size take a few more", async () => {
+  test("beyond a group's size need a few more", async () => {
     await Promise.all(Array.from({ length: 1_000 }, (_, index) => insert(index)));
     expect(bench.rows()).toHaveLength(1_000);
     expect(bench.commits()).toBe(4);
   });
 
-  test("one after another take one each", async () => {
+  test("one after another need one each", async () => {
     for (let index = 0; index < 5; index++) await insert(index);
     expect(bench.commits()).toBe(5);
   });

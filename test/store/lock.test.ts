@@ -65,9 +65,9 @@ describe("the lock of a data directory", () => {
   });
 
   test.each([
-    ["where its file cannot be made", "cannot be written", (file: string) => mkdirSync(file)],
+    ["if its file cannot be created", "cannot be written", (file: string) => mkdirSync(file)],
     [
-      "where its file is something else",
+      "if its file is something else",
       "is not a Gatehouse lock file",
       (file: string) => writeFileSync(file, "x".repeat(9_999)),
     ],
@@ -96,7 +96,7 @@ describe("the data directory", () => {
   });
 });
 
-describe("what the running server leaves for the command line", () => {
+describe("the file that the running server leaves for the command line", () => {
   const RUNTIME = { pid: 7, url: "http://127.0.0.1:1", secret: "gth_x" };
 
   test.each([
@@ -104,7 +104,7 @@ describe("what the running server leaves for the command line", () => {
     ["half a file", '{"pid":7,"url":"htt'],
     ["another form", '{"pid":"7"}'],
     ["an empty file", ""],
-  ])("is nothing when there is %s", (_, text) => {
+  ])("counts as missing if there is %s", (_, text) => {
     if (text !== undefined) writeFileSync(join(directory.path, "server.json"), text);
     expect(readRuntime(directory.path)).toBeNull();
   });

@@ -61,7 +61,7 @@ describe("opening refuses, with the next step to take", () => {
 
   test.each([
     [
-      "a file that is no database",
+      "a file that is not a database",
       () => writeFileSync(path, "no database ".repeat(1_000)),
       "not a Gatehouse database",
     ],

@@ -71,7 +71,7 @@ describe("the reader", () => {
     expect(Object.values((await db.get<Record<string, number>>("PRAGMA busy_timeout")) ?? {})).toEqual([20]);
   });
 
-  test("reports an unavailable store if the engine cannot read, and its own faults as they are", async () => {
+  test("reports an unavailable store if the engine cannot read, and passes on its own faults unchanged", async () => {
     const path = join(directory.path, "gatehouse.db");
     for (let seq = 1; seq < 200; seq++) await keep(seq, "x".repeat(3_000));
     await db.close();
@@ -109,8 +109,8 @@ describe("texts are returned unchanged", () => {
     ["empty", "", ""],
     ["a zero inside", "a\0b", "a\0b"],
     ["beyond the basic plane", "🚪ünï\u2028", "🚪ünï\u2028"],
-    ["half a surrogate pair, which UTF-8 cannot hold", "a\ud800b", "a\ufffdb"],
-    ["a dollar and digits, which are no parameter", "$1 $2", "$1 $2"],
+    ["half a surrogate pair, which UTF-8 cannot represent", "a\ud800b", "a\ufffdb"],
+    ["a dollar and digits that are not a parameter", "$1 $2", "$1 $2"],
   ])("%s", async (_, given, kept) => {
     await keep(1, given);
     expect(await db.get("SELECT body FROM payloads")).toEqual({ body: kept });

@@ -1,4 +1,7 @@
-/** A start opens the very files that it watches, and notices what others commit from then on, while it compares too. */
+/**
+ * A start opens exactly the files that it watches, and notices what others commit from then on, even while it
+ * compares rows.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { copyFileSync, renameSync } from "node:fs";
@@ -91,7 +94,7 @@ describe("a start is refused if another file had the name for a moment", () => {
   });
 });
 
-test("what another program commits while a start compares the rows is noticed", async () => {
+test("a commit by another program while a start compares the rows is noticed", async () => {
   await db.close();
   const committed: string[] = [];
   const key = {
@@ -108,7 +111,7 @@ test("what another program commits while a start compares the rows is noticed", 
   expect(await outcomes([db.run("DELETE FROM meta WHERE key = 'test'")])).toEqual(["StoreUnavailable"]);
 });
 
-describe("what another program commits while a start waits for the write lock", () => {
+describe("a commit by another program while a start waits for the write lock", () => {
   /** Holds the lock until the process has opened the log's index, and for a while after. Bun's SQLite refuses `writable_schema`. */
   const HOLD = `
 import json, os, sqlite3, sys, time
@@ -175,7 +178,7 @@ file.close()`;
   });
 });
 
-test("nobody writes between the operator's look at the rows and their seals", async () => {
+test("nobody writes between the operator's review of the rows and their seals", async () => {
   await db.close();
   const tried: string[] = [];
   db = openSqlite(path, { seals: { ...SEALS, acceptRows: () => void tried.push(commitElsewhere()) } });
@@ -183,7 +186,7 @@ test("nobody writes between the operator's look at the rows and their seals", as
   expect(await value()).toBe("first");
 });
 
-test("a commit during own work counts as foreign, whether or not the work had the file to itself", async () => {
+test("a foreign commit during our own work is noticed, whether or not the work had the file to itself", async () => {
   await db.close();
   const database = new WatchedFile(path, "database");
   const writer = openWriter(path);

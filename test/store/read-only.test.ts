@@ -149,7 +149,7 @@ describe("while others write,", () => {
 
 describe("unreadable data is reported, and whether it is damaged:", () => {
   test.each([
-    ["a file that is none", (file: string) => writeFileSync(file, "hello".repeat(1_000)), true],
+    ["a file that is not a database", (file: string) => writeFileSync(file, "hello".repeat(1_000)), true],
     ["a folder", (file: string) => mkdirSync(file), false],
     ["nothing", () => {}, false],
   ])("%s", (_, make, isDamaged) => {

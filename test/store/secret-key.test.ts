@@ -67,7 +67,7 @@ describe("refused", () => {
   });
 
   test.each(["", "\n", "short", `${bytes.toString("base64")} x`, "A".repeat(300), bytes.toString("latin1")])(
-    "a key file that holds %j, which stays as it is",
+    "a key file that contains %j, which stays unchanged",
     (content) => {
       writeFileSync(path(), content, { mode: 0o600, encoding: "latin1" });
       expect(thrown().message).toBe(`the key file ${path()} does not contain a key`);
@@ -144,7 +144,7 @@ describe("the key file", () => {
     expect(readdirSync(dataDir)).toEqual(["secrets.key"]);
   });
 
-  test("is accepted as written by hand: hex, with spaces around it", () => {
+  test("may be written by hand: hex, with spaces around it", () => {
     writeFileSync(path(), `  ${bytes.toString("hex")}\r\n`, { mode: 0o400 });
     const expected = openSecretKey({ masterKey: bytes.toString("hex"), dataDir });
     expect(openSecretKey({ masterKey: undefined, dataDir }).id).toEqual(expected.id);

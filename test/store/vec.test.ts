@@ -89,7 +89,7 @@ describe("the library", () => {
     expect(libraries()).toEqual([`vec0-${hash}.so`]);
   });
 
-  test("reports the folder that it cannot be written to, and words can still be searched", async () => {
+  test("names the folder that it cannot write to, and words can still be searched", async () => {
     writeFileSync(join(directory.path, "file"), "");
     const db = open(join(directory.path, "file"));
     expect(db.vectors.path).toBeNull();
@@ -97,7 +97,7 @@ describe("the library", () => {
     expect(await db.get("SELECT count(*) AS n FROM vault_chunks")).toEqual({ n: 0 });
   });
 
-  test("leaves nothing behind if a folder has its name", () => {
+  test("leaves nothing behind if a folder already has its name", () => {
     const hash = new Bun.CryptoHasher("sha256").update(original).digest("hex").slice(0, 16);
     mkdirSync(join(directory.path, `vec0-${hash}.so`));
     expect(open().vectors.problem).toContain("cannot be written");
@@ -215,7 +215,7 @@ describe("a partition of vectors", () => {
     expect(await blocks()).toBe(1 + 1);
   });
 
-  test("is compacted when more than half of its places are free, and only then", async () => {
+  test("is compacted when more than half of its slots are free, and only then", async () => {
     const keys = await add(BLOCK * 40);
     await add(50, 2);
     await drop(keys.filter((_, index) => index % 2 === 1));

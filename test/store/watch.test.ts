@@ -47,7 +47,7 @@ const write = (value: string) =>
 const value = async (from: Pick<SqliteDb, "get"> = db) =>
   (await from.get<{ value: string }>("SELECT value FROM meta WHERE key = 'test'"))?.value;
 
-/** Works on the file as another program would, with a connection of its own. */
+/** Works on the file as another program would, with a separate connection. */
 function foreign(work: (database: Database) => void): void {
   const database = new Database(path);
   try {
@@ -150,7 +150,7 @@ describe("another connection's commit", () => {
     expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 3 }]);
   });
 
-  test("is refused by the first transaction after it, also if that was there before, and by all others", async () => {
+  test("is refused by the first transaction after it, even if it was made earlier, and by all others", async () => {
     const waiting = write("before");
     foreign((database) => database.exec(FOREIGN_INSERT));
     expect(await outcomes([waiting, write("second"), db.tx(async () => 1)])).toEqual(
@@ -174,7 +174,7 @@ describe("another connection's commit", () => {
     await expect(write("second")).rejects.toThrow("another program has written to the database");
   });
 
-  test("does not keep the store from taking what is evidence of it", async () => {
+  test("does not keep the store from recording it", async () => {
     foreign((database) => database.exec(FOREIGN_INSERT));
     await db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
       whileRefused: true,
@@ -187,8 +187,8 @@ describe("another connection's commit", () => {
     ["reads", "SELECT * FROM meta"],
     ["makes a backup", "VACUUM INTO 'BACKUP'"],
     ["writes back the log, and leaves it", "PRAGMA wal_checkpoint(PASSIVE)"],
-    ["takes its changes back", `BEGIN IMMEDIATE; ${FOREIGN_INSERT}; ROLLBACK`],
-  ])("is nothing where it %s", async (_, sql) => {
+    ["rolls its changes back", `BEGIN IMMEDIATE; ${FOREIGN_INSERT}; ROLLBACK`],
+  ])("does not count if it %s", async (_, sql) => {
     foreign((database) => database.exec(sql.replace("BACKUP", join(directory.path, "backup"))));
     for (let again = 0; again < 2; again++) expect(await write(`later ${again}`)).toBe(1);
     expect(await db.disturbances()).toEqual([]);
@@ -227,7 +227,7 @@ const MOVES: readonly Move[] = [
     undo: () => renameSync(away(), folder),
   },
   {
-    name: "in a folder whose place a file took",
+    name: "in a folder replaced by a file",
     file: "database",
     change: "moved",
     do() {
@@ -250,7 +250,7 @@ const MOVES: readonly Move[] = [
     undo: () => renameSync(away(), path),
   },
   {
-    name: "deleted, while another name is left",
+    name: "deleted, while another link is left",
     file: "database",
     change: "moved",
     do() {
@@ -334,7 +334,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, isFin
     expect(db.mustReopen).toBe(isFinal === true);
   });
 
-  test(`takes what is evidence of it${isLost || isFinal ? " no more: nobody would find it, or the file would be damaged" : ""}`, async () => {
+  test(`still records it${isLost || isFinal ? " no more: nobody would find it, or the file would be damaged" : ""}`, async () => {
     move();
     await db.disturbances();
     const evidence = db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {

@@ -74,8 +74,8 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
 const BUN_ONLY = /^bun(:.+)?$/;
 
 /**
- * What runs in the vault's workers, and everything in `src` that it may import. A worker must load quickly, hold no
- * secret and write nothing.
+ * The code that runs in the vault's workers, and everything in `src` that it may import. A worker must load quickly,
+ * hold no secret and write nothing.
  */
 const WORKER = ["vault/{read,prepare,search,segments,terms}/**", "vault/{worker,index-reader}.ts"];
 const WORKER_MAY_IMPORT = [
@@ -88,8 +88,8 @@ const WORKER_MAY_IMPORT = [
 ];
 
 /**
- * What checks evidence, here and in an auditor's browser. It may use nothing of Bun or Node, and nothing else of
- * `src`.
+ * The code that checks evidence, here and in an auditor's browser. It may use nothing of Bun or Node, and nothing
+ * else of `src`.
  */
 const ANYWHERE = [
   "base/json-limits.ts",

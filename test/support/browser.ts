@@ -34,7 +34,7 @@ export interface PageOptions {
   readonly offline?: boolean;
 }
 
-/** A page in a context of its own, which shares no cookies or storage with other pages. */
+/** A page in a separate context, which shares no cookies or storage with other pages. */
 export interface BrowserPage {
   readonly page: Page;
   readonly context: BrowserContext;

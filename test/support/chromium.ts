@@ -1,5 +1,5 @@
 /**
- * Names under which systems install Chromium. Debian's headless build comes first, because it needs half the time for
+ * Names under which systems install Chromium. Debian's headless build comes first, because it takes half the time for
  * the same pages.
  */
 const NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/base/clock.ts";
 
-/** A clock that moves only when told to, and runs whatever becomes due on the way. */
+/** A clock that moves only when told to, and runs everything that becomes due on the way. */
 export class FakeClock implements Clock {
   #now: number;
   #monotonic = 0;

@@ -1,4 +1,4 @@
-/** An upstream whose streamed answer has no end, in whatever dialect its events are written. */
+/** An upstream with an endless streamed answer, in whatever dialect its events are written. */
 export interface EndlessModel {
   readonly sent: { readonly events: number };
   /** Ends in `/v1`. */
@@ -7,8 +7,8 @@ export interface EndlessModel {
 }
 
 /**
- * Sends the event of each number, from 0, when the reader asks for more, and counts them.
- * @param enough events after which it gives up by itself, so that a test which fails ends
+ * Sends the event of each number, from 0, as the reader asks for more, and counts them.
+ * @param enough events after which it stops by itself, so that a failing test ends
  */
 export function startEndlessModel(eventOf: (number: number) => string, enough = 50_000): EndlessModel {
   const sent = { events: 0 };
@@ -22,7 +22,7 @@ export function startEndlessModel(eventOf: (number: number) => string, enough = 
         new ReadableStream(
           {
             async pull(controller) {
-              // Another call of this server, or of the gateway in the same process, comes between.
+              // Lets another call of this server, or of the gateway in the same process, run in between.
               await new Promise((resolve) => setImmediate(resolve));
               if (sent.events === enough) controller.close();
               else controller.enqueue(encoder.encode(eventOf(sent.events++)));

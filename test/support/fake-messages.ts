@@ -18,7 +18,7 @@ export interface MessagesBehaviour {
   readonly message?: object;
   /** The events of a stream. */
   readonly events?: readonly object[];
-  /** Sent instead of `events`, each part in a write of its own. */
+  /** Sent instead of `events`, each part in a separate write. */
   readonly parts?: readonly Uint8Array[];
   /** Breaks the connection after this many events or parts. */
   readonly cutAfter?: number;
@@ -36,7 +36,7 @@ export interface FakeMessages {
   /** The base URL for the configuration, ending in `/v1`. */
   readonly url: string;
   readonly requests: readonly FakeMessagesRequest[];
-  /** The answers of a model from now on: one for all of its requests, or one after the other. */
+  /** The answers of a model from now on: one for all of its requests, or one after another. */
   script(model: string, ...behaviours: readonly MessagesBehaviour[]): void;
   close(): Promise<void>;
 }
@@ -109,7 +109,7 @@ export async function* play(
     }
     if (index === parts.length - 1) await gate;
     yield new Uint8Array(part);
-    // Lets the part leave by itself.
+    // Lets the part be sent separately.
     await Bun.sleep(1);
   }
 }

@@ -74,7 +74,7 @@ describe("text", () => {
     expect(finish?.usage.inputTokens.total).toBe(7);
   });
 
-  test("answers a call that wants no stream", async () => {
+  test("answers a call that requests no stream", async () => {
     fake.script("m", { chunks: ["a", "b"], toolCalls: [{ name: "t", arguments: { x: 1 } }] });
     const { content, finishReason, usage } = await model("m").doGenerate({ prompt: prompt("hi") });
     expect(content).toMatchObject([
@@ -94,7 +94,7 @@ describe("text", () => {
     expect((await collect("m")).text).toBe("ü");
   });
 
-  test("verbatim bytes arrive in reads of their own", async () => {
+  test("verbatim bytes arrive in separate reads", async () => {
     fake.script("m", { rawBytes: [encode("one"), encode("two")], delayMs: 20 });
     const body = JSON.stringify({ model: "m", messages: [], stream: true });
     const reader = (await fetch(`${fake.url}/chat/completions`, { method: "POST", body })).body?.getReader();
@@ -132,13 +132,13 @@ describe("tool calls", () => {
 });
 
 describe("usage", () => {
-  test("is never sent when the script says null", async () => {
+  test("is never sent if the script says null", async () => {
     fake.script("m", { chunks: ["a"], usage: null });
     const { finish } = await collect("m");
     expect(finish?.usage.inputTokens.total).toBeUndefined();
   });
 
-  test("is sent in a stream only when asked for", async () => {
+  test("is sent in a stream only on request", async () => {
     const { stream } = await model("m", { includeUsage: false }).doStream({ prompt: prompt("hi") });
     const parts = await Array.fromAsync(stream);
     expect(parts.find((part) => part.type === "finish")?.usage.inputTokens.total).toBeUndefined();
@@ -166,7 +166,7 @@ describe("failures", () => {
     expect(finish).toBeUndefined();
   });
 
-  test("a cut before any answer and in an answer that is no stream", async () => {
+  test("a cut before any answer, and in an answer that is not a stream", async () => {
     fake.script("m", { chunks: ["a"], cutAfter: 0 });
     const { error, deltas } = await collect("m");
     expect(error).toBeDefined();
@@ -182,14 +182,14 @@ describe("failures", () => {
     expect(finish?.finishReason.unified).toBe("error");
   });
 
-  test("a body that is no chat request is refused", async () => {
+  test("a body that is not a chat request is refused", async () => {
     const send = (body: string) => fetch(`${fake.url}/chat/completions`, { method: "POST", body });
     expect((await send("{")).status).toBe(400);
     expect((await send('{"model":"m"}')).status).toBe(400);
     expect(fake.requests).toHaveLength(0);
   });
 
-  test("another key than the expected one is refused", async () => {
+  test("any key except the expected one is refused", async () => {
     await fake.close();
     fake = startFakeModel({ apiKey: "other" });
     const error = await collect("m").catch((cause: unknown) => cause);
@@ -198,7 +198,7 @@ describe("failures", () => {
 });
 
 describe("time", () => {
-  test("a gate holds the end back, not the text", async () => {
+  test("a gate holds back the end, not the text", async () => {
     const gate = Promise.withResolvers<void>();
     fake.script("m", { chunks: ["a"], gate: gate.promise });
     const reader = await stream("m");
@@ -245,7 +245,7 @@ describe("time", () => {
   });
 });
 
-test("keeps what was asked, and lists the models it has seen", async () => {
+test("keeps its requests, and lists the models it has seen", async () => {
   await collect("m", "what?");
   const [request] = fake.requests;
   expect(request).toMatchObject({ model: "m", headers: { authorization: "Bearer secret" } });

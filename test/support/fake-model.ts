@@ -1,6 +1,6 @@
 /**
  * A scripted upstream that speaks OpenAI's chat completions API on a real port, for tests and benchmarks. Its answers
- * are set per model, and `requests` keeps what it was asked.
+ * are set per model, and `requests` keeps what it was sent.
  */
 import { type Behaviour, echo } from "./fake-model/behaviour.ts";
 import { type ChatRequestBody, parseChatRequest } from "./fake-model/request.ts";

@@ -2,12 +2,12 @@ import { join } from "node:path";
 
 export interface Flood {
   readonly origin: string;
-  /** Where MCP's messages go. */
+  /** The URL for MCP messages. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** A server whose answers are this event without an end. @param first what each answer begins with */
+/** A server whose answers repeat this event endlessly. @param first what each answer begins with */
 export async function startFlood(event: string, first = ""): Promise<Flood> {
   const program = join(import.meta.dir, "flooding.ts");
   const child = Bun.spawn([process.execPath, program, event, first], {
@@ -30,7 +30,7 @@ export async function startFlood(event: string, first = ""): Promise<Flood> {
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The most by which a count grows between two turns of the event loop, until it has reached `end`. */
+/** The largest growth of a count between two turns of the event loop, until the count has reached `end`. */
 export async function mostInOneTurn(count: () => number, end: number): Promise<number> {
   let most = 0;
   for (let before = 0; before < end; ) {

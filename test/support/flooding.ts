@@ -1,6 +1,6 @@
 /**
- * Answers every request with events without an end, on a port that it prints. In a process of its own: in that of a
- * test, sending would leave the event loop to others. Arguments: the event, and what is sent before.
+ * Answers every request with endless events, on a port that it prints. It runs in a separate process, because sending
+ * from the test's process would yield the event loop to others. Arguments: the event, and what is sent before it.
  */
 const [event = "", first = ""] = process.argv.slice(2);
 const encoder = new TextEncoder();

@@ -13,7 +13,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly yaml?: string;
   /** An existing data directory, which is not removed at the end. */
   readonly dataDir?: string;
-  /** Called when the gateway has read its store, and before it works: while no task has gone on yet. */
+  /** Called when the gateway has read its store, before it resumes any task. */
   opened?(dataDir: string): void;
 }
 

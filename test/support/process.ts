@@ -14,7 +14,10 @@ const WORKERS = [join("vault", "worker"), join("connectors", "openapi", "reading
 
 let bundled: Promise<Program> | undefined;
 
-/** The sources in one file, built once for all tests. A process starts in half the time that 1,400 modules take. */
+/**
+ * The sources in one file, built once for all tests. A process then starts in half the time that it needs with 1,400
+ * modules.
+ */
 export function fromSources(): Promise<Program> {
   bundled ??= bundle();
   return bundled;
@@ -95,7 +98,7 @@ export async function run(args: readonly string[], options: ProcessOptions): Pro
   return { code, stdout, stderr };
 }
 
-/** Starts a server and kills it this many milliseconds later, whatever it is doing, which is probably starting. */
+/** Starts a server and kills it this many milliseconds later, whatever it is doing then (probably starting). */
 export async function serveBriefly(ms: number, options: ProcessOptions): Promise<void> {
   const program = options.program ?? (await fromSources());
   const child = Bun.spawn([...program, "serve", "--listen", "127.0.0.1:0"], {

@@ -46,7 +46,7 @@ export interface RawUpstream {
 const APART_MS = 3;
 /** Pause before a reset or an end, because a reset discards what the reader has not yet taken from its socket. */
 const TAKEN_MS = 50;
-/** The most bytes of a function that may wait to be sent, so that a reader that stops reading is noticed. */
+/** The most bytes from a function that may wait to be sent, so that a reader that stops reading is noticed. */
 const MOST_WAITING = 1024 * 1024;
 
 export async function startRawUpstream(initial: RawScript = () => ["end"]): Promise<RawUpstream> {
@@ -138,7 +138,7 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
   };
 }
 
-/** The first request in these bytes, once it is complete. Its body MUST come with a Content-Length. */
+/** The first request in these bytes, once it is complete. Its body MUST have a Content-Length. */
 function takeRequest(bytes: Buffer): { readonly request: RawRequest; readonly length: number } | undefined {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return undefined;

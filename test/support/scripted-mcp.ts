@@ -1,6 +1,6 @@
 /**
  * A small MCP server over Streamable HTTP on a real port, whose tools the test provides. It lists what it is told to,
- * answers with what a function returns, and remembers its calls.
+ * answers with a function's result, and remembers its calls.
  */
 
 export interface ScriptedCall {

@@ -15,7 +15,7 @@ export function sealsOf(dataDir: string): SealOptions {
   return { key: openSecretKey({ masterKey: undefined, dataDir }) };
 }
 
-/** Seals a table's rows as they are, either like the gateway of a data directory or with a test's own seals. */
+/** Seals a table's rows unchanged, either like the gateway of a data directory or with a test's own seals. */
 export function reseal(file: Database, by: string | SealOptions, table: SealedName): void {
   const { key: secretKey } = typeof by === "string" ? sealsOf(by) : by;
   const seals = new RowSeals(secretKey.secret);
@@ -32,7 +32,7 @@ export function reseal(file: Database, by: string | SealOptions, table: SealedNa
 }
 
 /**
- * Seals all rows as they are. A test's findings then come from something other than the seals, as with restored rows.
+ * Seals all rows unchanged. A test's findings then come from something other than the seals, as with restored rows.
  */
 export function resealAll(file: Database, dataDir: string): void {
   for (const table of SEALED_NAMES) reseal(file, dataDir, table);

@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 export interface SmallDisk {
   readonly path: string;
-  /** From now on nothing more can be written, either by anyone or by this process. */
+  /** From now on, nothing more can be written, either by anyone or by this process. */
   fill(pid?: number): void;
   free(pid?: number): void;
   remove(): void;
@@ -16,7 +16,7 @@ export interface SmallDisk {
 
 const SIZE = "24m";
 
-/** @throws Error if this machine supports neither way, so nothing can be tested */
+/** @throws Error if this machine supports neither method, so nothing can be tested */
 export function smallDisk(): SmallDisk {
   const path = mkdtempSync(join(tmpdir(), "gatehouse-small-disk-"));
   if (succeeds(["mount", "-t", "tmpfs", "-o", `size=${SIZE},mode=700`, "tmpfs", path])) return mounted(path);

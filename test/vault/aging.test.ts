@@ -54,7 +54,7 @@ async function twoOfDifferentAge(older: number, newer: number): Promise<{ old: s
 
 const ask = (more: object) => search(gateway, { query: "quagga", recency: { half_life: "10d" }, ...more });
 
-describe("recency lifts no older document above a newer one that is at least as similar", () => {
+describe("recency never puts an older document above a newer one that is at least as similar", () => {
   const PAIRS = [
     [0.9, 0.9],
     [0.3, 0.5],

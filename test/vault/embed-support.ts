@@ -97,7 +97,7 @@ export function spaces(): SpaceRow[] {
 
 export const active = () => spaces().find(({ state }) => state === "active");
 
-/** Advances the clock in steps until the condition holds. Requests over the network are real. */
+/** Advances the clock in steps until the condition is true. Requests over the network are real. */
 export const waitFor = (condition: () => boolean | Promise<boolean>, step = 1_000) =>
   until(() => {
     clock.advance(step);

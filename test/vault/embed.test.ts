@@ -30,7 +30,7 @@ test("the model's dimension is learned, documents get vectors at once, and quest
 });
 
 describe("a model that cannot be reached", () => {
-  test("delays no document: words find it, and its vectors follow by themselves", async () => {
+  test("delays no document: words find it, and its vectors follow automatically", async () => {
     const it = await start("one/small");
     await write(it, { title: "Before", text: "A barge has no mast." });
     one.always({ status: 503 });
@@ -96,7 +96,7 @@ describe("equal text", () => {
   });
 });
 
-test("a text that the model refuses does not keep the others from their vectors, and is not retried constantly", async () => {
+test("a text that the model refuses does not keep others from getting vectors, and is not retried constantly", async () => {
   const it = await start("one/small");
   one.always(({ input }) => (input.some((text) => text.includes("forbidden")) ? { status: 400 } : {}));
   const text = Array.from({ length: 6 }, (_, n) => longText(n === 3 ? "forbidden" : `p${n}`, 3)).join("\n\n");

@@ -39,7 +39,7 @@ describe("a run of combining marks", () => {
     ]);
   });
 
-  test("of many kinds, each of its own size, is cut as well", () => {
+  test("of many kinds, each of a different size, is also cut", () => {
     // U+0344 is two marks, and the last one is outside the first plane.
     expect(wordsOf(`a${"\u0344\u0316\u{1d165}".repeat(30_000)}`)).toEqual(wordsOf("a\u0344\u0316"));
   });
@@ -51,7 +51,7 @@ const BOMBS: readonly (readonly [string, string, number])[] = [
   ["U+FDFA, which is four words", "\ufdfa".repeat(50_000), 150_001],
   ["U+FDFA with spaces", "\ufdfa ".repeat(25_000), 100_000],
   ["Hangul jamo, which become syllables", "\u1112\u1161\u11ab".repeat(33_000), 1],
-  ["leading jamo alone", "\u1100".repeat(100_000), 1],
+  ["only leading jamo", "\u1100".repeat(100_000), 1],
   ["old jamo", "\ua960\ud7b0\ud7cb".repeat(33_000), 1],
   ["ligatures", "\ufb03".repeat(100_000), 1],
   ["a square that is five letters", "\u3300".repeat(30_000), 300_000],
@@ -64,7 +64,7 @@ test.each(BOMBS)("%s becomes no more words than allowed", (_, text, most) => {
   expect(words.length).toBeGreaterThan(0);
 });
 
-describe("searched for and written, they take no longer than others", () => {
+describe("long runs of marks, searched for or written, take no longer than others", () => {
   const texts = [
     ["marks", `a${PAIR.repeat(49_999)}`],
     ["marks after a word", `sloop${PAIR.repeat(49_990)}`],

@@ -1,5 +1,6 @@
 /**
- * What indexes held of deleted documents is removed with them, even from pages that were split and merged many times.
+ * The index entries of deleted documents are removed with them, even from pages that were split and merged many
+ * times.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -14,7 +15,7 @@ const DOCUMENTS = 1_500;
 const DELETED = 1_100;
 const AT_ONCE = 24;
 const SCOPES = ["support", "support/north", "sales", "legal/a/b"];
-/** What is marked, by one letter each: text, title, uri, and the name and value of metadata. */
+/** What is marked, each with one letter: text, title, uri, and the name and value of metadata. */
 const KINDS = ["t", "h", "u", "n", "v"];
 const INDEXED = ["h", "u", "n", "v"];
 
@@ -80,7 +81,7 @@ describe("after deleting 1,100 of 1,500 documents", () => {
     expect(written.size).toBe(DOCUMENTS * KINDS.length);
   });
 
-  test("the others' marks are still there, and find them", async () => {
+  test("the other documents' marks still exist, and find them", async () => {
     const kept = order.slice(DELETED);
     expect([...marks(kept, KINDS).difference(held)]).toEqual([]);
     const n = kept.at(-1) ?? 0;
@@ -93,7 +94,7 @@ describe("after deleting 1,100 of 1,500 documents", () => {
     expect([...held.intersection(gone)]).toEqual([]);
   });
 
-  test("no text is left either once the store was rewritten, and the others are found as before", async () => {
+  test("no text is left once the store is rewritten, and the others are found as before", async () => {
     const gone = marks(order.slice(0, DELETED), KINDS);
     // The engine had copied some of it while moving rows.
     await until(() => {

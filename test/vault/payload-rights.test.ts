@@ -16,11 +16,8 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 const TOKENS = [
-  ["vault:write alone", { scopes: ["vault:write"] }],
-  [
-    "all that there is for documents and the ledger",
-    { scopes: ["vault:read", "vault:write", "ledger:read"] },
-  ],
+  ["only vault:write", { scopes: ["vault:write"] }],
+  ["all scopes for documents and the ledger", { scopes: ["vault:read", "vault:write", "ledger:read"] }],
   ["an agent's token", { agent: "clerk", scopes: ["vault:read", "vault:write"] }],
 ] as const;
 
@@ -58,7 +55,7 @@ test("with vault:write and settings:write it is done", async () => {
   await must(gateway, [404], "GET", `/v1/vault/documents/${id}`);
 });
 
-test("with settings:write alone nothing is deleted, either way", async () => {
+test("with only settings:write nothing is deleted, either way", async () => {
   const token = await gateway.token({ scopes: ["settings:write"] });
   const { id } = await write(gateway, { text: "A heron stands." });
   for (const query of ["", "?payloads=true"]) {

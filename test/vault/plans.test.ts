@@ -114,7 +114,7 @@ const WALK = "SEARCH s USING COVERING INDEX vault_scopes_by_path (workspace_id=?
 
 const BOUNDARIES = [["support"], ["support/north", "legal", "sales"]];
 
-describe.each(BOUNDARIES)("inside of %s", (...boundary) => {
+describe.each(BOUNDARIES)("inside %s", (...boundary) => {
   test("a search looks up scopes by their paths, and everything else by them", () => {
     const steps = searchSteps(boundary);
     expect(forbidden(steps)).toEqual([]);
@@ -131,7 +131,7 @@ describe.each(BOUNDARIES)("inside of %s", (...boundary) => {
 
   test("a list does, too", () => listed([]));
   test("a list of a source's documents does, too", () => listed(["source"]));
-  // Left to itself, SQLite would walk all older documents of the workspace once for each scope.
+  // Left to itself, SQLite would scan all older documents of the workspace once for each scope.
   test("a list's next page does, too", () => listed(["before"]));
   test("the next page of a source's documents does, too", () => listed(["source", "before"]));
 
@@ -149,12 +149,12 @@ describe.each(BOUNDARIES)("inside of %s", (...boundary) => {
 });
 
 describe("of a whole workspace", () => {
-  test("a search walks over its scopes alone", () => {
+  test("a search scans only its scopes", () => {
     expect(forbidden(searchSteps(["/"]))).toEqual([WALK]);
   });
 
   test.each([[[]], [["before"]]] as const)(
-    "a list goes by the ids of its documents (%j)",
+    "a list follows the ids of its documents (%j)",
     async (filters) => {
       const [first, ...others] = await listSteps(["/"], filters);
       expect(first).toStartWith("SEARCH d USING INDEX vault_documents_by_id (workspace_id=?");
@@ -162,11 +162,11 @@ describe("of a whole workspace", () => {
     },
   );
 
-  test("a list of scopes walks over them alone", async () => {
+  test("a list of scopes scans only those scopes", async () => {
     expect(forbidden(await scopeSteps(["/"]))).toEqual([]);
   });
 
-  test("a list of a source's documents walks over its scopes alone", async () => {
+  test("a list of a source's documents scans only its scopes", async () => {
     const walk = WALK.replace(" s ", " vault_scopes ");
     expect(forbidden(await listSteps(["/"], ["source"]))).toEqual([walk]);
   });

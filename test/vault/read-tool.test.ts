@@ -48,7 +48,7 @@ const EDGE = PAGE_LENGTH;
 
 describe("start, end, text and next_start agree", () => {
   test.each([
-    ["the whole, as far as it goes", {}, 0, MOST],
+    ["the whole text, up to the limit", {}, 0, MOST],
     ["from the middle on", { start: 5_000 }, 5_000, LENGTH],
     ["up to an end", { end: 17 }, 0, 17],
     ["one character", { start: 8_000, end: 8_001 }, 8_000, 8_001],
@@ -60,16 +60,16 @@ describe("start, end, text and next_start agree", () => {
     ["both far past the end", { start: 2_000_000, end: 3_000_000 }, LENGTH, LENGTH],
     ["a start past the end, and an end before it", { start: 2_000_000, end: 3 }, LENGTH, LENGTH],
     ["an end past the end", { start: LENGTH - 3, end: 2_000_000 }, LENGTH - 3, LENGTH],
-    ["more than it may", { start: 10, end: 2_000_000 }, 10, 10 + MOST],
+    ["more than allowed", { start: 10, end: 2_000_000 }, 10, 10 + MOST],
     ["a page", { start: EDGE, end: 2 * EDGE }, EDGE, 2 * EDGE],
-    ["all pages but their outer edges", { start: EDGE - 2, end: 3 * EDGE + 2 }, EDGE - 2, 3 * EDGE + 2],
-    ["an emoji across an edge", { start: EDGE - 1, end: EDGE + 1 }, EDGE - 1, EDGE + 1],
+    ["all pages except their outer edges", { start: EDGE - 2, end: 3 * EDGE + 2 }, EDGE - 2, 3 * EDGE + 2],
+    ["an emoji across a boundary", { start: EDGE - 1, end: EDGE + 1 }, EDGE - 1, EDGE + 1],
     ["its first half", { start: EDGE - 1, end: EDGE }, EDGE - 1, EDGE],
     ["its second half", { start: EDGE, end: EDGE + 1 }, EDGE, EDGE + 1],
     ["from its second half on", { start: 2 * EDGE, end: 2 * EDGE + 9 }, 2 * EDGE, 2 * EDGE + 9],
     ["up to its first half", { start: 2 * EDGE - 9, end: 2 * EDGE }, 2 * EDGE - 9, 2 * EDGE],
   ])("for %s", async (_, args, start, end) => {
-    // 5,000 and 20,000 are more than what is left.
+    // 5,000 and 20,000 exceed the remaining length.
     const to = Math.min(end, start + MOST);
     const part = await read(args);
     expect(part).toMatchObject({ start, end: to, next_start: to < LENGTH ? to : null });

@@ -66,7 +66,7 @@ describe("the same title and text is embedded again", () => {
     expect(asked()).toBe(2);
   });
 
-  test("after the document with it was deleted", async () => {
+  test("after its document was deleted", async () => {
     await remove(gateway, (await write("support")).id);
     await write("support");
     expect(asked()).toBe(2);

@@ -31,7 +31,7 @@ beforeEach(async () => {
   chat = startFakeModel();
   const providers = { words: `{ kind: openai-compatible, base_url: "${embeddings.baseUrl}" }` };
   const yaml = `${yamlOf(chat.url, { tiers: { 1: ["a"] }, providers })}embeddings: { model: words/small }\n`;
-  // The clock stands still, so nothing times out, however slow this machine is.
+  // The clock is stopped, so nothing times out, however slow this machine is.
   gateway = await startGateway({ dataDir, yaml, clock: new FakeClock() });
   await gateway.agent("clerk", { memory_scope: ["support", "sales"] });
   token = await gateway.token({ agent: "clerk", scopes: AGENT_SCOPES });
@@ -47,7 +47,7 @@ afterEach(async () => {
 /** Changes to the agent while its call waits, and the call's answer afterwards. */
 const CHANGES = [
   {
-    name: "whose memory became another",
+    name: "whose memory was changed",
     method: "PATCH",
     path: "/v1/agents/clerk",
     body: { memory_scope: ["legal", "sales"] },
@@ -55,7 +55,7 @@ const CHANGES = [
     removed: [404, "not_found"],
   },
   {
-    name: "whose memory became a part of what it was",
+    name: "whose memory was narrowed",
     method: "PATCH",
     path: "/v1/agents/clerk",
     body: { memory_scope: "support/below" },
@@ -212,7 +212,7 @@ describe.each(CHANGES)("an agent $name", (change) => {
     // Archiving an agent stops its tasks, and the outcome of their tool calls is then unknown.
     const status = change.method === "DELETE" ? "unknown" : "failed";
     expect(task.tools_called).toMatchObject([{ tool: "vault.write", status }]);
-    // The tool may go on after its task ends. A deletion made now is handled after it.
+    // The tool may continue after its task ends. A deletion made now is handled after it.
     await remove(gateway, await old());
     expectNothing();
     expect(unsettled(await ledger(gateway))).toEqual([]);

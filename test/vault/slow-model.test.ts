@@ -31,7 +31,7 @@ afterEach(async () => {
   await embeddings.stop();
 });
 
-/** Searches for a question that was never asked before, because vectors of questions are cached. */
+/** Searches for a new question, because vectors of questions are cached. */
 const search = (mode = "hybrid") => searchIn(gateway, { query: `sloop number${++questions}`, mode });
 
 /** Searches, and lets the two seconds pass as soon as the model has the question. */

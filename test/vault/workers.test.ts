@@ -19,7 +19,7 @@ import { SEALS } from "../support/seals.ts";
 import { longText, remove, search, write } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
 
-/** A thread that does what its job's text says. */
+/** A thread that follows the instructions in its job's text. */
 const PROGRAM = `
   let setup;
   let jobs = 0;
@@ -105,7 +105,7 @@ describe("a thread that", () => {
     expect(await ask(worker, "three")).toBe("three");
   });
 
-  test("hangs is ended after its time, and the jobs behind it are done by another", async () => {
+  test("hangs is ended when its time is up, and the jobs after it are done by another", async () => {
     const worker = make({ timeoutMs: 1_500, atOnce: 8 });
     const texts = ["one", "hang", "two", "three"];
     const answers = await Promise.all(texts.map((text) => ask(worker, text)));
@@ -126,7 +126,7 @@ describe("a thread that", () => {
 describe("a thread's queue", () => {
   const FULL = "Problem: The server's queue is full. Try again later.";
 
-  test("is bounded; one more job is refused, and told when to try again", async () => {
+  test("is bounded; one more job is refused, with the time to try again", async () => {
     const worker = make({ waiting: { perWorkspace: 3, total: 100 } });
     const asked = Array.from({ length: 6 }, (_, n) => ask(worker, `job${n}`));
     expect(await Promise.all(asked)).toEqual(["job0", "job1", "job2", "job3", FULL, FULL]);

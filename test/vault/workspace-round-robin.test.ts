@@ -1,6 +1,6 @@
 /**
- * Jobs that wait for the vault's workers: workspaces take turns, the queue is bounded, and a caller that leaves gives
- * up its turn.
+ * Jobs that wait for the vault's workers: workspaces take turns, the queue is bounded, and a caller that leaves loses
+ * its turn.
  */
 import { describe, expect, test } from "bun:test";
 import { JobQueue } from "../../src/reading/job-queue.ts";
@@ -10,7 +10,7 @@ const job = (name: string, workspaceId: number) => ({ name, workspaceId });
 const LIMITS = { perWorkspace: 3, total: 5 };
 
 describe("turns", () => {
-  test("go round the workspaces, however many each has; each workspace's own are in order", () => {
+  test("take turns between workspaces, however many each has; each workspace's own are in order", () => {
     const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>({ perWorkspace: 100, total: 100 });
     for (const name of ["a1", "a2", "a3", "a4"]) turns.add(job(name, 1));
     turns.add(job("b1", 2));
@@ -33,7 +33,7 @@ describe("turns", () => {
     expect([turns.take()?.name, turns.take()?.name, turns.size]).toEqual(["a1", "a2", 0]);
   });
 
-  test("are refused beyond a workspace's own limit, and beyond that of all", () => {
+  test("are refused beyond a workspace's own limit, and beyond the limit for all", () => {
     const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>(LIMITS);
     const full = expect.objectContaining({
       code: "queue_full",
@@ -48,7 +48,7 @@ describe("turns", () => {
     expect(turns.size).toBe(5);
   });
 
-  test("that were not used are their workspace's next ones", () => {
+  test("that were not used go to their workspace's next jobs", () => {
     const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>(LIMITS);
     turns.add(job("a1", 1));
     turns.add(job("a2", 1));
@@ -61,7 +61,7 @@ describe("turns", () => {
 describe("a caller that leaves", () => {
   const GAVE_UP = expect.objectContaining({ code: "client_closed", status: 499 });
 
-  test("gives up only its own turn", async () => {
+  test("loses only its own turn", async () => {
     const queue = new JobQueue<string, string>(LIMITS, () => {});
     const caller = new AbortController();
     const left = queue.do("left", { workspaceId: 1, signal: caller.signal });

@@ -3,18 +3,18 @@ import { devNull } from "node:os";
 import { isOutOfOpenFiles, openFilesReserve } from "./reserve.ts";
 
 /**
- * What a thread opens soon after its start: its program, and a database with its log. Without these descriptors, only
- * the thread fails.
+ * The descriptors that a thread opens soon after its start: its program, and a database with its log. Without them,
+ * only the thread fails.
  */
 const PER_THREAD = 16;
 /**
- * What a thread's event loop opens immediately with Bun 1.4.5, as named by Linux. Without these descriptors, Bun ends
- * the whole process.
+ * The descriptors that a thread's event loop opens immediately with Bun 1.4.5, as named by Linux. Without them, Bun
+ * ends the whole process.
  */
 const EVENT_LOOP = ["anon_inode:[eventpoll]", "anon_inode:[eventfd]"];
 /**
- * Descriptors checked. Other threads sometimes open a file for a moment and may take a number that the event loop
- * would have got.
+ * The number of descriptors checked. Other threads sometimes open a file for a moment and may take a number that the
+ * event loop would have got.
  */
 const NUMBERS = 8;
 /** How long to wait for the event loop, which starts in about 1 ms. Only a stalled machine takes longer. */

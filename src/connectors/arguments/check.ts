@@ -5,7 +5,7 @@ import { type Validator, validator } from "../../base/schema.ts";
 import { type Bulk, bulkOf } from "./bulk.ts";
 import { relax } from "./relax.ts";
 
-/** Returns what is wrong with a tool's arguments; empty if they are valid. Never throws. */
+/** Returns the errors in a tool's arguments; empty if they are valid. Never throws. */
 export type ArgumentCheck = (input: JsonObject) => readonly FieldError[];
 
 /** The most steps of about a nanosecond, as measured with typebox 1.4.3. A check blocks every other request. */

@@ -4,7 +4,7 @@ import { inputSchemaOf, type KeptTool } from "../tools/kept-tool.ts";
 import { type ArgumentCheck, argumentCheck } from "./check.ts";
 
 /**
- * Memory for compiled schemas, estimated. A schema of many small parts takes at most some 16 times its text once
+ * Estimated memory for compiled schemas. A schema with many small parts takes at most about 16 times its text once
  * compiled, and every schema takes a few KB.
  */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -13,7 +13,7 @@ const COMPILED_BYTES = 4_096;
 
 /**
  * Checks the arguments of connectors' tools. Keeps the compiled schemas of recently called tools. Others are compiled
- * again, which takes at most some 30 ms.
+ * again, which takes about 30 ms at most.
  */
 export class ArgumentChecks {
   readonly #mostBytes: number;
@@ -30,7 +30,7 @@ export class ArgumentChecks {
     return this.#checks.size;
   }
 
-  /** What is wrong with the arguments; empty if they are valid. */
+  /** The errors in the arguments; empty if they are valid. */
   errors(tool: KeptTool, input: JsonObject): readonly FieldError[] {
     const known = this.#checks.get(tool);
     const check = known ?? argumentCheck(() => inputSchemaOf(tool));

@@ -3,8 +3,8 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 }
 
 /**
- * The values inside an object or list. Object.values of a list turns each index into a text: a million items took a
- * second.
+ * The values inside an object or list. Object.values of a list turns each index into a string: a million items took
+ * one second.
  */
 export function innerOf(value: object): readonly unknown[] {
   return Array.isArray(value) ? value : Object.values(value);

@@ -4,13 +4,13 @@ import { isObject, sizeOf, targetOf } from "./json.ts";
 /** A copy of a schema to validate with, and its size. */
 export interface SafeSchema {
   readonly schema: JsonSchema | boolean;
-  /** Number of schemas in the copy, plus what `DATA_OF_NODE` counts. */
+  /** Number of schemas in the copy, including the entries of `DATA_OF_NODE`. */
   readonly nodes: number;
 }
 
 /**
- * The most schemas, with references expanded, plus what `DATA_OF_NODE` counts. Copying and compiling that many takes
- * some 30 ms.
+ * The most schemas, with references expanded and the entries of `DATA_OF_NODE` included. Copying and compiling that
+ * many takes about 30 ms.
  */
 const MOST_NODES = 1_000;
 /** How many values of `enum` and `const`, and names in `required`, cost as much as one schema. */
@@ -21,13 +21,13 @@ const MOST_LEVELS = 100;
 const TYPES: readonly unknown[] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 const NUMBERS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] as const;
 const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] as const;
-/** Keywords that hold one schema or a list of them. They accept more if those schemas accept more. */
+/** Keywords that hold one schema or a list of them. They accept more when those schemas do. */
 const HOLDERS_OF_ONE = ["items", "additionalItems", "propertyNames"] as const;
 const HOLDERS_OF_LISTS = ["items", "allOf", "anyOf", "prefixItems"] as const;
 /**
- * `pattern`, `patternProperties` and `format` make a check run expressions that backtrack: some take years over a short
- * text. The others are rare in tools, and each can make a small value expensive to check, or accepts less if the
- * schemas that it holds accept more.
+ * `pattern`, `patternProperties` and `format` make a check run expressions that backtrack: some would take years on a
+ * short text. The others are rare in tools, and each can make a small value expensive to check, or accepts less when
+ * the schemas inside it accept more.
  */
 const LEFT_OUT = [
   "pattern",
@@ -231,7 +231,7 @@ function copyList(schemas: readonly unknown[], inner: Inner): { copies: unknown[
   return { copies: copied.map((each) => each.schema), isExact: copied.every((each) => each.isExact) };
 }
 
-/** Copies the keywords that accept less if the schemas that they hold accept more. */
+/** Copies the keywords that accept less when the schemas inside them accept more. */
 function copyNegative(schema: Keywords, draft: SchemaCopy, inner: Inner): boolean {
   let isAllExact = true;
   if (schema.not !== undefined) {

@@ -20,7 +20,7 @@ export interface ToolActor {
 export interface BuiltinTool {
   readonly connector: string;
   readonly offered: ToolDescription;
-  /** What is wrong with the arguments; empty if they are valid. */
+  /** The errors in the arguments; empty if they are valid. */
   validate(input: JsonObject): readonly FieldError[];
   /** @throws ToolError with a message for the caller */
   call(actor: ToolActor, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
@@ -63,7 +63,7 @@ export function builtinTool<const Schema extends TSchema>(
         const answer = await definition.execute(actor, value, signal);
         return { content: [{ type: "text", text: JSON.stringify(answer) }], structuredContent: answer };
       } catch (error) {
-        // The model may know whatever the caller may know about a refusal.
+        // The model may be told everything about a refusal that the caller may be told.
         if (error instanceof Problem && error.status < 500)
           throw new ToolError(error.message, { cause: error });
         throw error;

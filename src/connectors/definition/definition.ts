@@ -40,8 +40,8 @@ export interface OpenApiDefinition {
   readonly auth: OpenApiAuth | null;
   /**
    * If `baseUrl` is null, the only origin that `auth` is sent to: that of the document's first server when it was
-   * first read. Undefined until then, and never changed afterwards, so that whoever serves the document cannot
-   * redirect the secret.
+   * first read. Undefined until then, and never changed afterwards, so that the document's server cannot redirect the
+   * secret.
    */
   readonly authOrigin?: string;
 }

@@ -45,7 +45,7 @@ export interface DirectCallContext {
   /** Ends this one call. The caller aborts it when it gives up, and a stop when the call must end. */
   readonly abort: AbortController;
   readonly progress?: (progress: ToolProgress) => void;
-  /** Receives what is wrong with the arguments, before the call is answered with a text for a model. */
+  /** Receives the errors in the arguments before the call is answered with a text for a model. */
   readonly faulty?: (faults: readonly FieldError[]) => void;
 }
 
@@ -231,7 +231,7 @@ export class DirectCalls {
             budgets.release(callId);
           },
         });
-        // The caller MUST NOT take it for undone and repeat it.
+        // The caller MUST NOT assume that nothing happened and repeat it.
         const detail =
           "The call was made, but its outcome cannot be recorded. Do not repeat it without checking its effect.";
         throw new Problem("ledger_unavailable", detail, { cause });
@@ -299,7 +299,7 @@ async function notBegun(
   throw interrupted(reason, agent);
 }
 
-/** As for a task's calls: it is unknown what an interrupted call did. */
+/** As with a task's calls, nobody knows what an interrupted call did. */
 function countedOutcome(outcome: EntryDraft["outcome"], isSent: boolean): string {
   if (outcome !== "cancelled") return outcome;
   return isSent ? "unknown" : "denied";

@@ -32,7 +32,7 @@ export class Breaker {
     this.#random = random;
   }
 
-  /** How often in a row it was opened. */
+  /** How many times in a row it has opened. */
   get failures(): number {
     return this.#failures;
   }
@@ -73,7 +73,7 @@ export class Breaker {
     return true;
   }
 
-  /** The call gives no information about the upstream: its caller gave up, or it was never made. */
+  /** The call gives no information about the upstream: its caller abandoned it, or it was never made. */
   withdrawn(permit: Permit): void {
     this.#end(permit);
   }

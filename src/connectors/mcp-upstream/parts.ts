@@ -30,7 +30,7 @@ export interface McpSourceParts {
   readonly toolsChanged: () => void;
 }
 
-/** The same with what belongs to one connector, for the files of this folder. */
+/** The same, plus what belongs to one connector, for the files in this folder. */
 export interface UpstreamParts extends McpSourceParts {
   readonly name: string;
   readonly handshakeMs: number;

@@ -18,7 +18,7 @@ const DESCRIPTION_LIMIT = 4_000;
 /** Characters of one schema as JSON. */
 const SCHEMA_LIMIT = 65_536;
 /**
- * Values in one schema: parsed, each takes some 50 bytes. The largest schemas that people write have a few thousand.
+ * Values in one schema: parsed, each takes about 50 bytes. The largest schemas that people write have a few thousand.
  */
 const SCHEMA_VALUES = 10_000;
 /** Characters of an upstream's own tool name that a warning repeats. */

@@ -3,7 +3,7 @@ import { ConnectorError } from "../source.ts";
 
 /** Bytes from which a document counts as large. Few are; 8 smaller ones at once take at most 64 MiB. */
 const LARGE = 8 * 1024 * 1024;
-/** Each is in memory as bytes and as text, some 100 MB for a moment. */
+/** Each is in memory as bytes and as text, about 100 MB for a moment. */
 const PER_WORKSPACE = 2;
 const AT_ONCE = 4;
 

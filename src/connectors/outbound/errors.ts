@@ -54,7 +54,7 @@ const MEANINGS: ReadonlyMap<string, ErrorMeaning> = new Map([
     "HPE_HEADER_OVERFLOW",
   ]),
   ...entries("invalid_answer", "did not answer in HTTP", ["Malformed_HTTP_Response", "InvalidHTTPResponse"]),
-  ...entries("invalid_answer", "compressed its answer, which was not asked for", [COMPRESSED]),
+  ...entries("invalid_answer", "compressed its answer, although the request asked it not to", [COMPRESSED]),
 ]);
 
 /** How many nested causes are followed. */
@@ -85,7 +85,7 @@ export function asConnectorError(error: unknown, what: string): ConnectorError {
   return new ConnectorError("unreachable", words, isCoded ? {} : { cause: error });
 }
 
-/** OpenSSL has some thirty more codes. */
+/** OpenSSL has about thirty more codes. */
 function certificate(code: string): ErrorMeaning | undefined {
   return /CERT|CRL|ISSUER|SELF_SIGNED|HOSTNAME/.test(code)
     ? ["unreachable", `has a certificate that is not accepted (${code})`]

@@ -14,8 +14,8 @@ import { checkUrl, forbidden, plainHost } from "./url.ts";
 
 /**
  * `fetch` for connectors' requests. It rejects with ConnectorError for requests that it refuses, with the signal's
- * reason if that aborts, and otherwise as `fetch` does: those errors may contain the URL with its query, so they MUST
- * go through `asConnectorError` before anyone sees them. The response's `url` differs from the requested one.
+ * reason if that aborts, and otherwise with the errors of `fetch`. Those may contain the URL with its query, so they
+ * MUST go through `asConnectorError` before anyone sees them. The response's `url` differs from the requested one.
  *
  * Uses method, headers, body, signal, `lasts` and `via` of `init`. The signal is the only time limit. If too many
  * requests are in flight, it rejects at once with ConnectorError `unavailable`, and nothing was sent. A request stays
@@ -25,9 +25,9 @@ import { checkUrl, forbidden, plainHost } from "./url.ts";
 export type OutboundFetch = (url: string | URL, init?: OutboundInit) => Promise<Response>;
 
 export interface OutboundInit extends RequestInit {
-  /** The answer is a stream that stays open for as long as its server likes. Streams have a limit of their own. */
+  /** The answer is a stream that stays open for as long as its server likes. Streams have their own limit. */
   readonly lasts?: boolean;
-  /** The Gatehouses that the call had passed before it came here. */
+  /** The Gatehouses that the call passed before it reached this one. */
   readonly via?: Via;
 }
 
@@ -40,7 +40,7 @@ export interface OutboundOptions {
   readonly resolve?: Resolve;
   /** This Gatehouse's id, which every request carries. */
   readonly instance: string;
-  /** Where this Gatehouse listens: nothing is sent there. */
+  /** The address that this Gatehouse listens on: nothing is sent to it. */
   readonly own: OwnAddress;
   /** PEM certificates of the authorities that servers are verified with. Default: the runtime's own. */
   readonly authorities?: string;
@@ -59,7 +59,9 @@ export interface Outbound {
 
 const MOST_REQUESTS = CONNECTOR_REQUESTS;
 const MOST_STREAMS = CONNECTOR_STREAMS;
-/** In-flight requests of one workspace to one server. If that server hangs, others still have as many left. */
+/**
+ * In-flight requests from one workspace to one server. If that server hangs, the same number remains for the others.
+ */
 const MOST_TO_ONE = 48;
 
 const MAX_REDIRECTS = 3;

@@ -5,7 +5,7 @@ const WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 const LEAST_STATUS = 200;
 const LAST_STATUS = 599;
 
-/** Bodies that nobody has read, cancelled or aborted, and that can no longer be reached. */
+/** Bodies that nobody has read, cancelled or aborted, and that are no longer reachable. */
 const forgotten = new FinalizationRegistry<() => void>((letGo) => letGo());
 
 /**
@@ -27,7 +27,7 @@ export function holdUntilRead(
     return response;
   }
   const reader = body.getReader();
-  // Nobody needs the body any more, so it does not matter if its connection breaks too.
+  // Nobody needs the body any more, so it does not matter if its connection breaks as well.
   const drop = () => void reader.cancel().catch(() => {});
   if (status < LEAST_STATUS || status > LAST_STATUS) {
     drop();

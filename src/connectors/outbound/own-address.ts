@@ -4,8 +4,8 @@ import { isAddress } from "../../config/address-range.ts";
 import type { Listen } from "../../config/listen.ts";
 
 /**
- * Where this Gatehouse listens. Connectors may reach loopback, and a request from here would look like the
- * operator's, who reads `/metrics` without a token. Indirect ways here, such as a proxy, are detected by the header
+ * The address that this Gatehouse listens on. Connectors may reach loopback, and a request from here would look like
+ * the operator's, who reads `/metrics` without a token. Indirect routes, such as a proxy, are detected by the header
  * that each request carries.
  */
 export interface OwnAddress {

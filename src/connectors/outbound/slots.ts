@@ -1,6 +1,6 @@
 /**
- * How many slots a group may hold, as a multiple of the free ones. One group can take three quarters of all, a second
- * one three quarters of the rest: whoever holds the others, some slots stay free.
+ * How many slots a group may hold, as a multiple of the free ones. One group can take three quarters of all slots,
+ * and a second one three quarters of the rest: whichever groups hold the others, some slots stay free.
  */
 const GROUP_SHARE = 3;
 

@@ -26,7 +26,7 @@ export function formsOf(secret: string): string[] {
 function percentEncoded(secret: string): string[] {
   const component = encodeURIComponent(secret.toWellFormed());
   const form = new URLSearchParams([["", secret]]).toString().slice(1);
-  // RFC 3986 reserves characters that encodeURIComponent leaves; encodeURI leaves the delimiters of URLs.
+  // RFC 3986 reserves characters that encodeURIComponent does not escape; encodeURI keeps the delimiters of URLs.
   const strict = component.replace(/[!'()*]/g, (character) => `%${hex(character)}`);
   return [component, strict, encodeURI(secret.toWellFormed()), form, form.replaceAll("+", "%20")];
 }

@@ -38,7 +38,10 @@ export function secretsOf(definition: ConnectorDefinition): string[] {
   return [...new Set([...found, ...lines])].filter(isMasked);
 }
 
-/** Limits the secrets of a new definition. @throws Problem 422 that names the field with the first one too many */
+/**
+ * Limits the secrets of a new definition.
+ * @throws Problem 422 that names the field where the limit is first exceeded
+ */
 export function checkSecrets(definition: ConnectorDefinition): void {
   const counted = new Set<string>();
   let characters = 0;
@@ -52,7 +55,7 @@ export function checkSecrets(definition: ConnectorDefinition): void {
   }
 }
 
-const TOO_MANY = `holds too many secrets: a connector may have ${MOST_SECRETS}, with ${MOST_CHARACTERS} characters in total. Each value of a cookie counts, and so does a header's value with and without its scheme`;
+const TOO_MANY = `contains too many secrets: a connector may have ${MOST_SECRETS}, with ${MOST_CHARACTERS} characters in total. Each value of a cookie counts, and so does a header's value with and without its scheme`;
 
 type SecretField = readonly [path: string, secrets: readonly string[]];
 

@@ -42,8 +42,8 @@ export class ToolRoom {
   }
 
   /**
-   * Whether these tools would fit, in place of the connector's current ones.
-   * @param id the connector's; null for one that is still to be created
+   * Whether these tools would fit if they replaced the connector's current ones.
+   * @param id the connector's; null for one that does not exist yet
    * @returns why not, as the end of a sentence; undefined if they would
    */
   refusal(workspaceId: number, id: number | null, tools: readonly KeptTool[]): string | undefined {
@@ -51,8 +51,8 @@ export class ToolRoom {
   }
 
   /**
-   * Reserves memory for these tools, in place of the connector's previous ones. @returns as `refusal`; then nothing
-   * has changed
+   * Reserves memory for these tools, releasing what the connector's previous ones held.
+   * @returns as `refusal`; if it is refused, nothing has changed
    */
   hold(workspaceId: number, id: number, tools: readonly KeptTool[]): string | undefined {
     const wanted = { tools: tools.length, bytes: bytesOfTools(tools) };

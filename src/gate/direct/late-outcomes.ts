@@ -10,14 +10,14 @@ const RETRY_MS = 1_000;
 export interface LateOutcome {
   /** Seq of the call's intent. */
   readonly intent: number;
-  /** Writes and charges the outcome, whole or not at all, and settles what the call holds. */
+  /** Writes and charges the outcome, completely or not at all, and releases what the call holds. */
   write(): Promise<void>;
 }
 
 /**
- * Writes outcomes late that the store has refused, in order, as soon as it can be written. Until then the call's
- * reservation remains, so that nobody spends what the call has cost. An outcome that is still waiting when the
- * process ends is recorded and charged by the next start, which finds the call's intent without an outcome.
+ * Writes outcomes that the store has refused, in order, as soon as it can be written. Until then the call's
+ * reservation remains, so nobody spends what the call has cost. An outcome that is still waiting when the process
+ * ends is recorded and charged by the next start, which finds the call's intent without an outcome.
  */
 export class LateOutcomes {
   readonly #clock: Clock;

@@ -15,7 +15,7 @@ import { type EndedCall, settleCall } from "../settle.ts";
 /** A call that costs something. */
 export interface PaidCall {
   readonly budgets: Budgets;
-  /** What the call reserves, read in its transaction. */
+  /** The amount that the call reserves, read in its transaction. */
   claim(tx: Tx): Promise<Claim>;
   /** The details of the intent, including what a lost call is charged. @param reserved micro-credits */
   detail(reserved: number): Detail;
@@ -57,12 +57,12 @@ export interface LostCallsParts {
 
 /**
  * Reports the calls that were in flight when an earlier process died. It is unknown whether they were carried out,
- * and none is repeated. Each is charged, since it may have been made: a tool its price, a model what was reserved. Only
- * counting tokens is free. Called once, at the start.
+ * and none is repeated. Each is charged, since it may have been made: a tool call at its price, a model call at the
+ * reserved amount. Only counting tokens is free. Called once, at startup.
  *
- * Which calls were open is read from entries that were verified against the signed tree: only this server can cause a call
- * to be recorded, or charged to anyone, and nobody who can write the file can hide one. The agent that an entry names pays,
- * or nobody but the workspace: see `agentAt`.
+ * Which calls were open is read from entries that were verified against the signed tree: only this server can cause a
+ * call to be recorded, or charged to anyone, and nobody who can write the file can hide one. The agent that an entry
+ * names pays, or only the workspace: see `agentAt`.
  *
  * @throws LedgerChanged
  */
@@ -95,7 +95,8 @@ export async function reportLostCalls(
 }
 
 /**
- * As `reportLostCalls`. While the ledger differs from the signed tree, a later start reports the calls.
+ * Like `reportLostCalls`. While the ledger differs from the signed tree, reporting the calls is left to a later
+ * start.
  */
 export async function reportLost(
   { log, ...parts }: LostCallsParts & { readonly log: Log },

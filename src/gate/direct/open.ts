@@ -5,7 +5,7 @@ import { UsageTally } from "../usage/tally.ts";
 import { LateOutcomes } from "./late-outcomes.ts";
 import { RunningCalls } from "./running-calls.ts";
 
-/** What calls of tools and models share that a caller makes itself, outside of tasks. */
+/** The shared records of tool and model calls that a caller makes itself, outside of tasks. */
 export interface DirectCallRecords {
   readonly running: RunningCalls;
   readonly usage: UsageTally;

@@ -21,7 +21,7 @@ export function draining(): Problem {
   });
 }
 
-/** The answer to a call that Gatehouse has ended. @param reason that of the call's signal */
+/** The answer to a call that Gatehouse has ended. @param reason the reason of the call's signal */
 export function interrupted(reason: unknown, agent: Pick<Agent, "name"> | null): Problem {
   if (!(reason instanceof CallInterruption) || reason.reason === "workspace_stopped")
     return workspaceStopped();

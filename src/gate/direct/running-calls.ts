@@ -18,7 +18,7 @@ export class CallInterruption {
 /** A call made by a caller itself, outside of tasks. */
 export interface RunningCall {
   readonly workspaceId: number;
-  /** Null if it is made as no agent. */
+  /** Null if it is not made as an agent. */
   readonly agentId: number | null;
   /** Ends the call, whatever it is doing. */
   readonly abort: AbortController;
@@ -26,7 +26,7 @@ export interface RunningCall {
   readonly wait: AbortController | null;
 }
 
-/** The calls of tools and models in flight outside of tasks, so that a stop finds each of them. */
+/** Tool and model calls in flight outside of tasks, so that a stop finds each of them. */
 export class RunningCalls {
   readonly #running = new Map<RunningCall, PromiseWithResolvers<void>>();
   #isDraining = false;
@@ -38,7 +38,7 @@ export class RunningCalls {
 
   /** Whether a workspace has at least this many calls in flight. */
   hasAtLeast(calls: number, workspaceId: number): boolean {
-    // Usually far below the limit, so no counting is needed.
+    // Usually far below the limit, so counting is unnecessary.
     if (this.#running.size < calls) return false;
     let found = 0;
     for (const running of this.#running.keys()) if (running.workspaceId === workspaceId) found++;
@@ -64,14 +64,14 @@ export class RunningCalls {
     }
   }
 
-  /** Ends all calls of a workspace, including those made as no agent. */
+  /** Ends all calls of a workspace, including those not made as an agent. */
   stopWorkspace(workspaceId: number): void {
     for (const call of this.#running.keys()) {
       if (call.workspaceId === workspaceId) call.abort.abort(new CallInterruption("workspace_stopped"));
     }
   }
 
-  /** Refuses new calls and those that still wait. Resolves when none is in flight. */
+  /** Refuses new calls and those that are still waiting. Resolves when none is in flight. */
   async drain(): Promise<void> {
     this.#isDraining = true;
     for (const { wait } of this.#running.keys()) wait?.abort(new CallInterruption("shutdown"));

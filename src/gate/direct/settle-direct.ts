@@ -18,7 +18,7 @@ export interface EndedDirectCall {
   readonly entry: EntryDraft;
   /** Micro-credits to charge. */
   readonly credits: number;
-  /** What the statistics count. */
+  /** The fields for the statistics. */
   readonly usage: Omit<UsageRecord, "workspaceId" | "agentId" | "at" | "credits">;
 }
 
@@ -46,7 +46,7 @@ export function usageOf(
   return { ...usage, workspaceId, agentId: agent?.id ?? null, at };
 }
 
-/** The outcome as it is written late. Its text is left out: nobody has received it, and it may be long. */
+/** The outcome as it is written late. Its text is omitted: nobody has received it, and it may be long. */
 export function lateDraft({ output: _, ...draft }: EntryDraft, lateMs: number): EntryDraft {
   return { ...draft, detail: { ...draft.detail, late_ms: Math.max(0, Math.round(lateMs)) } };
 }

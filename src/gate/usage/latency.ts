@@ -1,11 +1,9 @@
-/**
- * Upper bounds of the latency classes in milliseconds, inclusive. Values above the last bound form one more class.
- */
+/** Upper bounds of the latency classes in milliseconds, inclusive. Values above the last bound form another class. */
 export const LATENCY_BOUNDS_MS: readonly number[] = [
   5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 3_600_000,
 ];
 
-/** Replaces a class if nothing was measured: the call was refused or cancelled, or its process died. */
+/** Replaces a class when nothing was measured: the call was refused or cancelled, or its process died. */
 export const NOT_MEASURED = -1;
 
 /** The class of a latency, as an index. `NOT_MEASURED` if `ms` is null. */

@@ -23,7 +23,10 @@ export interface UsageRecord {
   readonly outputTokens?: number;
 }
 
-/** Replaces a tool name that a model or client made up. Names are kept for long, so their number must be limited. */
+/**
+ * Replaces a tool name that a model or client made up. Names are kept for a long time, so their number must be
+ * limited.
+ */
 export const UNKNOWN_TOOL = "(unknown)";
 /** Replaces an agent's id for callers that act as no agent. Agents' ids begin at 1. */
 export const NO_AGENT = 0;

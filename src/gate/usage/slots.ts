@@ -17,7 +17,7 @@ export type UsageStep = keyof typeof USAGE_STEPS;
 /** Replaces an agent's id: the whole workspace, including callers that act as no agent. */
 export const EVERYBODY = -1;
 
-/** Rows of `usage_counts` moved per transaction, for which every other writer waits. */
+/** Rows of `usage_counts` moved per transaction; every other writer waits for it. */
 const MOVED = 200;
 /** Rows of `usage_slots` deleted per transaction. */
 const DELETED = 500;

@@ -4,7 +4,7 @@ import { addCount, countOf, type UsageCount, type UsageRecord } from "./record.t
 
 /** The most rows kept in memory: far more than the tools called in five seconds, by however many agents. */
 const ROW_LIMIT = 10_000;
-/** Rows written per transaction, for which every other writer waits. */
+/** Rows written per transaction; every other writer waits for it. */
 const SLICE = 500;
 
 interface PendingCount {
@@ -22,7 +22,7 @@ export class UsageTally {
   readonly #db: Db;
   readonly #log: Log;
   #rows = new Map<string, PendingCount>();
-  /** Calls that were not counted because there was no room. */
+  /** Calls that were not counted for lack of room. */
   #lost = 0;
 
   constructor(db: Db, log: Log) {
@@ -32,7 +32,7 @@ export class UsageTally {
 
   /**
    * Counts a call. If there is no room for another row, because the store cannot be written, the call is left out and
-   * a warning logged.
+   * a warning is logged.
    */
   note(usage: UsageRecord): void {
     this.#add(usage.workspaceId, countOf(usage));

@@ -12,20 +12,20 @@ interface UnreadChunk {
 export interface BacklogParts {
   /** Bytes of unread chunks that need no place. */
   readonly free: number;
-  /** Takes a place for the bytes of a chunk until it was read. */
+  /** Takes a place for the bytes of a chunk until the chunk was read. */
   readonly hold: (bytes: number) => AnswerPlace;
   /** Called when a place is lost. MUST lead to `stop`. */
   readonly lost: () => void;
 }
 
 /**
- * What a stream's source has sent and its client has not read. The source is read as fast as it sends, since it would
- * otherwise keep any number of answers in a queue of its own, where nothing counts them.
+ * Data that a stream's source has sent and its client has not read. The source is read as fast as it sends, since it
+ * would otherwise keep any number of answers in its own queue, where nothing counts them.
  */
 export class Backlog {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #parts: BacklogParts;
-  /** In order. */
+  /** Unread chunks, in order. */
   readonly #unread = new Set<UnreadChunk>();
   #unreadBytes = 0;
   #end: { readonly error?: unknown } | null = null;

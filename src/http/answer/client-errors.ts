@@ -5,7 +5,7 @@ import { problemResponse } from "./answer.ts";
 
 /** The form in which existing clients expect errors. */
 export interface ClientForm {
-  /** Browsers call it too, so that a session's cookie counts as well. */
+  /** Browsers call it too, so a session's cookie also counts. */
   readonly browsers?: true;
   problemResponse(
     problem: Problem,
@@ -15,7 +15,10 @@ export interface ClientForm {
   ): Response;
 }
 
-/** The statuses that the SDKs of OpenAI and Anthropic would otherwise repeat, although nothing will have changed. */
+/**
+ * The statuses after which the SDKs of OpenAI and Anthropic would otherwise retry, although nothing will have
+ * changed.
+ */
 const FINAL_STATUSES: ReadonlySet<number> = new Set([402, 409]);
 
 /** An error as the SDKs of OpenAI and Anthropic read it. */
@@ -41,9 +44,9 @@ const ANTHROPIC = clientForm(anthropicError);
 const OPENAI = clientForm(openAiError);
 
 /**
- * For endpoints that all clients call. Each gets errors in the form that it reads, by the headers that it sends: all
- * SDKs of Anthropic send `anthropic-version`, all of OpenAI `x-stainless-lang`. Any other client may be one of the
- * REST API, which reads problem details (RFC 9457).
+ * For endpoints that all clients call. Each gets errors in the form that it reads, which its headers reveal: all of
+ * Anthropic's SDKs send `anthropic-version`, all of OpenAI's send `x-stainless-lang`. Any other client may use the
+ * REST API, and reads problem details (RFC 9457).
  */
 export const ANY_CLIENT: ClientForm = {
   browsers: true,

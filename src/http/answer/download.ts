@@ -26,8 +26,8 @@ export class OpenDownloads {
   }
 
   /**
-   * Takes a place for a download.
-   * @returns a function that gives it back; safe to call more than once
+   * Takes a slot for a download.
+   * @returns a function that releases it; can be called repeatedly
    * @throws Problem 429 `rate_limited`
    */
   take(workspaceId: number, owner: string): () => void {
@@ -52,7 +52,7 @@ export class StalledReader extends Error {
 
 export interface DownloadParts {
   readonly clock: Clock;
-  /** How long a client may read nothing before it is given up. Default: five minutes. */
+  /** How long a client may read nothing before it is abandoned. Default: five minutes. */
   readonly stallMs?: number;
   /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
@@ -69,7 +69,7 @@ export interface DownloadParts {
 /**
  * Sends chunks as a response body. Each chunk is made when the previous one was taken: Bun asks for more while the
  * connection accepts it, which is about 4 MB ahead of a local reader. A client that leaves ends the reading; one that
- * stops reading is given up. Failures are passed on as errors, so Bun breaks off the connection without the body's
+ * stops reading is abandoned. Failures are passed on as errors, so Bun breaks off the connection without the body's
  * end mark: part of an export MUST NOT look like all of it.
  */
 export function downloadStream(

@@ -35,7 +35,7 @@ export function jsonLength(value: unknown, long?: Set<object>): number {
   return length;
 }
 
-/** What `JSON.stringify` makes of a value, made part by part. Measures the value once. */
+/** The JSON text of a value, produced part by part. Measures the value once. */
 export function jsonParts(value: unknown): TextParts {
   const long = new Set<object>();
   return { length: jsonLength(value, long), parts: () => partsOf(value, long) };

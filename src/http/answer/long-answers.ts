@@ -9,7 +9,9 @@ import { Backlog } from "./backlog.ts";
 import { type DownloadParts, downloadStream, StalledReader } from "./download.ts";
 import { type BodyParts, jsonParts, textParts } from "./json-parts.ts";
 
-/** Characters encoded at a time, and sent in one piece at most: Bun keeps a piece until the client has read it. */
+/**
+ * Characters encoded at a time and sent in one piece at most, because Bun keeps a piece until the client has read it.
+ */
 const CHUNK = 64 * 1024;
 const MIB = 1024 * 1024;
 /** Characters of all long responses in progress. Each stays in memory until its client has read it. */
@@ -35,8 +37,8 @@ export interface LongAnswersParts {
 }
 
 /**
- * Responses that are too long to be sent in one piece: they are written as the client reads them, and share a limited
- * amount of memory by workspace. Every response with a body passes through here.
+ * Responses that are too long to be sent in one piece: they are written as the client reads them, and workspaces
+ * share a limited amount of memory for them. Every response with a body passes through here.
  */
 export class LongAnswers {
   readonly #clock: Clock;
@@ -82,8 +84,8 @@ export class LongAnswers {
   }
 
   /**
-   * The same body, read at once and sent in parts. Whatever its client has not read yet has places too. None is refused,
-   * because its calls have been made.
+   * The same body, read at once and sent in parts. Parts that the client has not read yet take places too. None is
+   * refused, because its calls have been made.
    */
   relay(answered: AnsweredRequest, source: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     let breakOff = (_: Error): void => {};

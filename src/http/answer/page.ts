@@ -54,8 +54,8 @@ export function page<Item, View>(
 }
 
 /**
- * Like `page`, for a list that knows where it continues: after the key `next`. Null: nowhere. A page that would be too
- * long ends earlier, and is continued after its last item.
+ * Like `page`, for a list that knows where it continues: after the key `next`, or nowhere if that is null. A page
+ * that would be too long ends earlier, and continues after its last item.
  */
 export function pageUpTo<Item, View>(
   items: readonly Item[],
@@ -69,7 +69,7 @@ export function pageUpTo<Item, View>(
   return { data, next_cursor: end === null ? null : encodeCursor(end) };
 }
 
-/** Like `page`, for a list that was read up to where a page would be too long. */
+/** Like `page`, for a list that was read only until a page would have become too long. */
 export function pageOf<Item, View>(
   items: readonly Item[],
   more: boolean,

@@ -38,7 +38,7 @@ export async function publicFile(
   };
 }
 
-/** Makes something on the first request for it. After a failure, the next request tries again. */
+/** Creates a value on the first request for it. After a failure, the next request tries again. */
 export function madeOnce<Made>(make: () => Promise<Made>): () => Promise<Made> {
   let made: Promise<Made> | undefined;
   return () => {
@@ -55,7 +55,7 @@ const CHUNK = 64 * 1024;
 /** Larger files being read at once, by one address and by all. A browser asks for 6 at once. */
 const PER_ADDRESS = 64;
 const AT_ONCE = 128;
-/** A reader that takes nothing for this long is given up. */
+/** A reader that reads nothing for this long is abandoned. */
 const STALL_MS = 30_000;
 const RETRY_SECONDS = 1;
 
@@ -66,8 +66,8 @@ export interface FileRequest {
 }
 
 /**
- * Serves files to anyone. Only their readers' addresses are known, so the number of large files read at once is limited,
- * by address and in total. They are sent part by part, with other work between the parts.
+ * Serves files to anyone. Only their readers' addresses are known, so the number of large files read at once is
+ * limited, by address and in total. They are sent part by part, with other work in between.
  */
 export class PublicFiles {
   readonly #clock: Clock;
@@ -112,7 +112,7 @@ export class PublicFiles {
       stallMs: STALL_MS,
       stop: () => {},
       breakable: (breakOff) => place.endsBy(() => breakOff(new Error("another reader needed the place"))),
-      // The bytes are in memory, so only the reader can fail, and anyone could fill the log with that.
+      // The bytes are in memory, so only the reader can fail, and logging that would let anyone fill the log.
       failed: () => {},
       ended() {
         place.release();

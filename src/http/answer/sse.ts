@@ -9,8 +9,8 @@ const OPENED = encoder.encode(": open\n\n");
 const KEEP_ALIVE = encoder.encode(": keep-alive\n\n");
 const KEEP_ALIVE_MS = 10_000;
 /**
- * No more is sent while a connection has this many bytes unread. With the block being sent, it holds at most twice as
- * many.
+ * No more is sent while a connection has this many unread bytes. Including the block being sent, it holds at most
+ * twice as many.
  */
 const BACKLOG_BYTES = 64 * 1024;
 const BACKLOG_WAIT_MS = 25;
@@ -77,7 +77,7 @@ interface SseConnection {
   /** Ends the connection, discarding what the client has not read. */
   breakOff(): void;
   ended(): void;
-  /** Starts the keep-alive. The returned function ends it. */
+  /** Starts the keep-alive. The returned function stops it. */
   keepAlive(): () => void;
 }
 
@@ -110,7 +110,7 @@ async function* frames(
   }
 }
 
-/** True once little enough is left, or the client has left. */
+/** True once little enough is left to read, or the client has left. */
 async function drained(held: () => number, signal: AbortSignal, clock: Clock): Promise<boolean> {
   let least = held();
   let since = clock.monotonic();

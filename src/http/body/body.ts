@@ -30,7 +30,7 @@ export async function readJson(
   { workspaceId, shares, limit = BODY_LIMIT, members = MAX_MEMBERS }: BodyReading,
 ): Promise<unknown> {
   const type = request.headers.get("content-type");
-  // An absent body has no type either.
+  // A missing body has no type either.
   if (type === null && isEmpty(request)) throw invalidJson("The body is empty.");
   if (type === null || !JSON_TYPE.test(type)) {
     throw new Problem("unsupported_media_type", "Send the body as Content-Type: application/json.");
@@ -51,15 +51,15 @@ export interface RawBody {
   readonly bytes: Uint8Array;
   /** The bytes as parsed. */
   readonly value: unknown;
-  /** Called once if the bytes are given up because others need the room: the call MUST then end. */
+  /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
-  /** Gives back the memory that the bytes take from their workspace's share. May be called again. */
+  /** Releases the memory that the bytes take from their workspace's share. Can be called repeatedly. */
   release(): void;
 }
 
 /**
- * Reads a JSON body and keeps its bytes. The media type is not checked: clients' libraries send what they must.
- * @throws Problem as `readJson`, but for the media type
+ * Reads a JSON body and keeps its bytes. The media type is not checked: client libraries send the right one.
+ * @throws Problem like `readJson`, except for the media type
  */
 export async function readRawJson(
   request: Request,

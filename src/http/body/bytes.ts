@@ -9,7 +9,7 @@ const SMALL_BODY = 64 * 1024;
 /**
  * Reads the bytes of a body. Memory is counted as it is allocated while the bytes arrive. Joining them at the end
  * happens in a single turn, so only one body at a time needs that extra memory.
- * @throws Problem 413 `body_too_large`; 499 `client_closed`; whatever `body` refuses
+ * @throws Problem 413 `body_too_large`; 499 `client_closed`; whatever `body` throws
  */
 export async function readBytes(request: Request, limit: number, body: OpenBody): Promise<Uint8Array> {
   const header = request.headers.get("content-length");
@@ -41,7 +41,7 @@ async function collect(
 ): Promise<Uint8Array> {
   const reader = stream.getReader();
   let refusal: Problem | null = null;
-  // Nobody reads further, so a connection error no longer matters.
+  // Nothing more is read, so a connection error no longer matters.
   const letGo = (): void => void reader.cancel().catch(() => {});
   body.refused = (problem) => {
     refusal = problem;
@@ -53,7 +53,7 @@ async function collect(
       if (blocks.length + part.value.length > limit) throw tooLarge(limit);
       blocks.add(part.value);
       body.came(part.value.length);
-      // A client may send chunks of one byte without a pause. Bun joins those that come in the meantime.
+      // A client may send chunks of one byte without a pause. Bun joins those that arrive in the meantime.
       const wait = takeTurn(body.workspaceId, { bytes: part.value.length, messages: 1 });
       if (wait) await wait;
     }

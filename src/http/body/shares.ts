@@ -11,7 +11,7 @@ const WHOLE = 256 * MIB;
 const PER_WORKSPACE = 192 * MIB;
 /**
  * The bytes that a body must deliver in each WINDOW_MS unless it ends: 4 KiB/s, half of what the slowest mobile
- * connections carry. A stalled body gives its memory back within 35 seconds.
+ * connections carry. A stalled body releases its memory within 35 seconds.
  */
 const LEAST_BYTES = 60 * 1024;
 const WINDOW_MS = 15_000;
@@ -34,10 +34,10 @@ export interface OpenBody {
   /** Counts received bytes towards the minimum rate. */
   came(bytes: number): void;
   /**
-   * Called once if the body is given up, because it is too slow or others need the room. By then it holds no memory.
+   * Called once if the body is abandoned, because it is too slow or others need the room. By then it holds no memory.
    */
   refused: (problem: Problem) => void;
-  /** Everything has arrived, and is kept until `close`. It may still be given up when others need the room. */
+  /** Everything has arrived, and is kept until `close`. It may still be dropped when others need the room. */
   complete(): void;
   /** Releases everything it holds. */
   close(): void;
@@ -88,7 +88,7 @@ export interface BodySharesOptions {
 /**
  * The memory for bodies being read, shared by max-min fairness: a workspace may use what nobody else needs, up to its
  * cap. When all of it is used, a workspace with less than an equal share takes room from the workspace with the most,
- * whose largest body is given up.
+ * whose largest body is dropped.
  */
 export class BodyShares {
   readonly #clock: Clock;
@@ -139,8 +139,8 @@ export class BodyShares {
   }
 
   /**
-   * The largest body of the workspace that uses most. When all memory is used, that workspace has more than an equal
-   * share.
+   * The largest body of the workspace that uses the most. When all memory is used, that workspace has more than an
+   * equal share.
    */
   #largestOfMost(): BodyReading {
     let most = { workspaceId: 0, held: 0 };
@@ -196,8 +196,8 @@ function full(detail: string): Problem {
 }
 
 /**
- * Not 408, because browsers and proxies automatically retry that with the same body. What has arrived is incomplete
- * JSON.
+ * Not 408, because browsers and proxies automatically retry that with the same body. The part that has arrived is
+ * incomplete JSON.
  */
 function tooSlow(): Problem {
   const detail = `The body arrived too slowly: send at least ${LEAST_BYTES / 1024} KiB every ${WINDOW_MS / 1000} s.`;

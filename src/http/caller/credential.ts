@@ -5,8 +5,8 @@ import { isFromForeignPage, isFromOwnPage, type OriginCheck } from "./own-origin
 import { readSessionCookie } from "./session-cookie.ts";
 
 /**
- * Headers in which the command line on this machine names its user and workspace. They count only with the process's
- * own secret.
+ * Headers in which the command line on this machine names its user and workspace. They count only together with the
+ * process's own secret.
  */
 export const OPERATOR_USER_HEADER = "gatehouse-operator";
 export const OPERATOR_WORKSPACE_HEADER = "gatehouse-workspace";
@@ -33,8 +33,8 @@ export function readCredential(headers: Headers, operatorSecret: string): Creden
 }
 
 /**
- * Like `readCredential`, for the endpoints of existing clients, which send the secret as `x-api-key` or as a bearer.
- * No cookies: a page cannot spend credits.
+ * Like `readCredential`, for the endpoints of existing clients, which send the secret as `x-api-key` or as a bearer
+ * token. No cookies: a page cannot spend credits.
  */
 export function readClientCredential(asked: OriginCheck, operatorSecret: string): Credential {
   const { headers } = asked.request;

@@ -1,6 +1,6 @@
 import { isLoopback } from "../../config/listen.ts";
 
-/** A request, whose headers tell which page made it, and the server's configured address. */
+/** A request, whose headers reveal which page made it, and the server's configured address. */
 export interface OriginCheck {
   readonly request: Request;
   /** The configured URL that clients use. */
@@ -64,8 +64,8 @@ export function isSecure({ request, publicUrl }: OriginCheck): boolean {
 /**
  * Whether the browser would drop a cookie with `Secure`, which this server sets if its clients use HTTPS. Browsers
  * drop it if the page was opened over plain HTTP from another machine; they trust the machine's own names like HTTPS
- * (RFC 6265bis, section 5.7; W3C Secure Contexts, "Is origin potentially trustworthy?"). The page is the one that
- * `Origin` names. Without it, the requested address counts, which at the public name is the public URL.
+ * (RFC 6265bis, section 5.7; W3C Secure Contexts, "Is origin potentially trustworthy?"). `Origin` names the page.
+ * Without that header, the requested address counts, which is the public URL if the public name was requested.
  */
 export function dropsSecureCookies(asked: OriginCheck): boolean {
   if (!isSecure(asked)) return false;

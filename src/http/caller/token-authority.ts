@@ -20,8 +20,8 @@ function isAdmin({ scopes, agent }: Pick<Caller, "scopes" | "agent">): boolean {
 }
 
 /**
- * The person and role of a token that a caller issues. Without `admin`, these stay the caller's own: a token without
- * a person would sign decisions with whatever name it was given.
+ * The person and role of a token that a caller issues. Without `admin`, these stay the caller's own, because a token
+ * without a person would sign decisions with whatever name it was given.
  */
 export function holderOf(
   caller: Pick<Caller, "scopes" | "agent" | "person" | "role">,
@@ -70,7 +70,7 @@ export function requireRotatable(
 
 /**
  * Without `admin`, nobody may get a token for another person or another role, because its decisions would count as
- * theirs.
+ * that person's.
  * @throws Problem 403 `scope_missing`
  */
 function requireOwnPerson(

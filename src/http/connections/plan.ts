@@ -39,7 +39,7 @@ const COMFORTABLE = 4_096;
 /** With fewer, too few are left to serve clients: the program itself opens about 60. */
 const FEWEST_OPEN_FILES = 128;
 
-/** Null (no limit) gives no plan: only the caps on streams apply. */
+/** Without a limit (null), there is no plan: only the caps on streams apply. */
 export function planConnections(openFiles: number | null): ConnectionPlan | null {
   if (openFiles === null) return null;
   const own = Math.min(MOST_OWN, Math.floor(openFiles * OWN_SHARE));

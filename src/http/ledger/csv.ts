@@ -73,7 +73,7 @@ function cell(value: unknown): Cell {
 }
 
 /**
- * RFC 4180. A text that a spreadsheet would take for a formula (starting with = + - @, their full-width forms, a tab
+ * RFC 4180. A text that a spreadsheet would read as a formula (starting with = + - @, their full-width forms, a tab
  * or a carriage return) is prefixed with an apostrophe.
  */
 function csvLines(rows: readonly (readonly Cell[])[]): string {
@@ -84,8 +84,8 @@ function csvLines(rows: readonly (readonly Cell[])[]): string {
 const PLAIN = /^[\w.:/][\w.:/ -]*$/;
 
 /**
- * Nearly all cells are plain. Calling the library for every cell would take 14 µs per row instead of 3. Called with
- * one cell and without a row end, it also quotes a lone carriage return.
+ * Nearly all cells are plain. Calling the library for every cell would take 14 µs per row instead of 3. When called
+ * with one cell and without a row end, the library also quotes a lone carriage return.
  */
 function csvCell(value: Cell): string {
   if (value === null) return "";

@@ -33,11 +33,11 @@ export interface LedgerExportParts {
 
 /** Which entries a request asks for. */
 export interface LedgerSelection {
-  /** The caller's conditions, with its day as `from` and `to`. */
+  /** The caller's conditions, with the requested day as `from` and `to`. */
   readonly asked: Pick<EntryFilter, "agent" | "actor" | "action" | "tier" | "from" | "to">;
   /** `asked`, narrowed to what the caller may see. */
   readonly filter: Omit<EntryFilter, "oversight">;
-  /** All that the caller may see; `filter` matches nothing else. */
+  /** Everything that the caller may see; `filter` matches nothing else. */
   readonly own?: OwnEntries | null | undefined;
   /** The caller asks only for entries that it may not see, so the response has none. */
   readonly isOutside?: boolean | undefined;
@@ -74,7 +74,8 @@ export class LedgerExports {
   }
 
   /**
-   * The ledger as it is now. Entries appended later, including the call's own, are not in the response.
+   * The ledger in its present state. Entries appended later, including the call's own, are not in the response.
+   *
    * @throws Problem 422 `validation_failed` for options that the format does not support; 429 `rate_limited` for too
    *   many exports
    */
@@ -153,7 +154,7 @@ export class LedgerExports {
     return {
       abandon: release,
       stream(own, expire) {
-        // Also ends the reading if the client is given up or the stream is cancelled without the request.
+        // Also ends the reading if the client is abandoned or the stream is cancelled without the request.
         const stopped = new AbortController();
         const { extension, contentType, chunks } = open(stopped.signal);
         const body = downloadStream(whileAllowed(call, chunks), {
@@ -183,7 +184,7 @@ export class LedgerExports {
     };
   }
 
-  /** Decided by the entries' own bytes, each checked against the signed tree: an export is evidence. */
+  /** The entries' own bytes decide, each checked against the signed tree, because an export is evidence. */
   async *#entries(
     call: Call,
     signal: AbortSignal,
@@ -198,10 +199,7 @@ export class LedgerExports {
     }
   }
 
-  /**
-   * The matching entries, a block at a time, decided by their own bytes and never by an index.
-   * @throws LedgerChanged
-   */
+  /** The matching entries, a block at a time. Their own bytes decide, never an index. @throws LedgerChanged */
   async *#looks(
     call: Call,
     signal: AbortSignal,
@@ -313,7 +311,7 @@ function refuseOutside({ isOutside, asked: { agent }, own }: LedgerSelection): v
   throw new Problem("agent_not_found", detail);
 }
 
-/** The detail of the entry that records the reading. `size` is the ledger's size, if that was fixed. */
+/** The detail of the entry that records the reading. `size` is the ledger's size, if it was fixed. */
 export function detailOf(
   format: string,
   { asked, own, date, task, order, limit, after }: Omit<LedgerSelection, "filter">,

@@ -225,7 +225,7 @@ export function agentRoutes(
       await call.decide("resume", clock);
       await call.commitEarlierDecisions();
       const { id } = await agents.get(workspaceId, name);
-      // Otherwise a crash could leave tasks behind that nothing stops from running.
+      // Otherwise a crash could leave tasks behind that nothing keeps from running.
       await endsWritten(workspaceId, { id });
       // A stop that arrives while this is written is newer and must stay in effect.
       const halt = agents.haltOf(workspaceId, id);

@@ -18,14 +18,14 @@ export interface DialectRouteParts {
   readonly tokenCounts: TokenCounts;
 }
 
-/** Sent by Anthropic's clients. No other part of a query is accepted or passes on. */
+/** Sent by Anthropic's clients. No other part of a query is accepted or passed on. */
 const BETA_QUERY = Type.Object(
-  { beta: Type.Optional(Type.Boolean({ description: "Passes on to the provider." })) },
+  { beta: Type.Optional(Type.Boolean({ description: "Is passed on to the provider." })) },
   { additionalProperties: false },
 );
 const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
 
-/** Models in the APIs that existing clients know. */
+/** Models through the APIs that existing clients know. */
 export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCounts }: DialectRouteParts) {
   const relayFor =
     ({ caller: { workspaceId }, requestId }: Call, request: Request): Relay =>
@@ -90,7 +90,7 @@ function countReply(count: TokenCount, relay: Relay): StreamReply | Reply {
   return { status: 200, body: { input_tokens: count.estimated }, headers };
 }
 
-/** What passes on of a client's query. */
+/** The part of a client's query that is passed on. */
 function queryFor(beta: unknown): string {
   return beta === true ? "?beta=true" : "";
 }

@@ -156,7 +156,7 @@ function later(time: string, other: string | undefined): string {
   return other === undefined || other < time ? time : other;
 }
 
-/** If several conditions are given, all must hold. */
+/** If several conditions are given, all must be met. */
 function timeRange(date: string | undefined, from: string | undefined, to: string | undefined) {
   let start = from === undefined ? undefined : instant("/from", from);
   let end = to === undefined ? undefined : instant("/to", to);

@@ -85,7 +85,7 @@ export function mcpRoutes(endpoints: EndpointContext, mcp: McpRouteParts) {
     return response;
   }
 
-  /** The streams of GET have places of their own. */
+  /** The streams of GET have their own places. */
   function relayed(response: Response, answered: AnsweredRequest): Response {
     if (answered.request.method !== "POST" || !response.body) return response;
     const { status, headers } = response;

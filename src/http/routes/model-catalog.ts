@@ -18,7 +18,7 @@ export interface ModelView {
   readonly name: string;
   /** Null for a tier. */
   readonly provider: string | null;
-  /** What the name leads to, if it is an alias or short for something: `<provider>/<model>` or `tier:2`. */
+  /** The target of the name, if it is an alias or short for something: `<provider>/<model>` or `tier:2`. */
   readonly alias_of: string | null;
   readonly tiers: readonly number[];
   /** Credits per 1,000 tokens. Null for a tier: it depends on the model that answers. */
@@ -43,7 +43,7 @@ export class ModelCatalog {
     return this.#gateway.names.listed().flatMap((name) => this.find(policy, name) ?? []);
   }
 
-  /** Null for a name that does not exist, or is in no list and may not be used. */
+  /** Null for a name that does not exist, or that is in no list and may not be used. */
   find(policy: TierPolicy, name: string): ModelView | null {
     const { names } = this.#gateway;
     const target = names.resolve(name);

@@ -78,7 +78,7 @@ export function modelRoutes(endpoints: EndpointContext, parts: ModelRouteParts) 
       query: MODEL_QUERY,
     },
     async ({ call, params, request: { headers } }) => {
-      // A name may have slashes: `/v1/models/openai/gpt-5` is `/v1/models/openai%2Fgpt-5`.
+      // A name may contain slashes: `/v1/models/openai/gpt-5` is `/v1/models/openai%2Fgpt-5`.
       const name = params.id ?? params["*"] ?? "";
       const body = catalog.find(await policyOf(call, headers), name);
       if (body) return { status: 200, body };
@@ -152,7 +152,7 @@ function pageOfModels(models: readonly ModelView[], query: ModelsQuery) {
     has_more: next_cursor !== null,
     first_id: shown[0]?.id ?? null,
     last_id: shown.at(-1)?.id ?? null,
-    // A cursor leads forwards.
+    // A cursor only leads forwards.
     next_cursor: isBackwards ? null : next_cursor,
   };
 }

@@ -93,7 +93,7 @@ export function sessionRoutes(
         return made;
       });
       const { id, secret, expiresAt } = await opening.catch((error: unknown) => {
-        // Nobody was signed in, so the link stays usable.
+        // Nobody was signed in, so the link stays valid.
         link?.giveBack();
         throw error;
       });
@@ -194,7 +194,7 @@ export function sessionRoutes(
     async ({ call, params: { id = "" } }) => {
       const { workspaceId, agent } = call.caller;
       const session = await sessions.get(workspaceId, id);
-      // As for revoking a token: a token acting as an agent manages only that agent's sessions.
+      // As when revoking a token: a token acting as an agent manages only that agent's sessions.
       if (agent && session.agent !== agent.name) {
         throw new Problem(
           "agent_forbidden",

@@ -33,7 +33,7 @@ export const TaskCreate = Type.Object(
       }),
     ),
     metadata: Type.Optional(
-      // A typebox record uses only the pattern of its keys, and accepts keys that do not match it.
+      // A TypeBox record uses only the pattern of its keys, and accepts keys that do not match it.
       Type.Record(Type.String({ pattern: METADATA_KEY }), Type.String({ maxLength: 512 }), {
         additionalProperties: false,
         maxProperties: 16,

@@ -40,7 +40,7 @@ export const TokenCreate = Type.Object(
   },
   { additionalProperties: false },
 );
-/** A later time could not be written: RFC 3339 ends with the year 9999. */
+/** A later time could not be written, because RFC 3339 ends with the year 9999. */
 const LONGEST_MS = 36_500 * 86_400_000;
 export const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
 
@@ -142,7 +142,7 @@ export function tokenRoutes(endpoints: EndpointContext, { tokens, agents, clock 
         if (isReplaced && tokenIdOf(caller) === id) {
           throw invalidField(
             "/id",
-            "is of this token, and the secret or session in use ends with the grace period of its last rotation",
+            "belongs to this token, and the secret or session in use ends with the grace period of its last rotation",
           );
         }
         if ((token.expiresAt ?? Number.POSITIVE_INFINITY) > notAfter) {
@@ -183,7 +183,7 @@ export function tokenRoutes(endpoints: EndpointContext, { tokens, agents, clock 
    */
   async function manageable(caller: Caller, id: string): Promise<Token> {
     const token = await tokens.get(caller.workspaceId, id);
-    // Not by name: an earlier agent may have had the same.
+    // Not by name, because an earlier agent may have had the same name.
     if (caller.agent && token.agentId !== caller.agent.id) {
       throw new Problem(
         "agent_forbidden",

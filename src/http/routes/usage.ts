@@ -113,8 +113,8 @@ function rangeOf(
 }
 
 /**
- * The ids of the requested agents that the caller may see; null for everyone. A reused name stands for all agents
- * that had it, except for a token acting as one of them.
+ * The ids of the requested agents that the caller may see; null for everyone. A reused name means all agents that
+ * have had it, except for a token acting as one of them.
  * @throws Problem 403 `agent_forbidden`, 404 `agent_not_found`
  */
 async function agentIdsOf(

@@ -215,7 +215,7 @@ export function vaultRoutes(endpoints: EndpointContext, { vault, agents, clock, 
     {
       action: "vault.delete",
       scope: "vault:write",
-      summary: "Delete a document with its text, passages and vectors; with ?payloads=true also its quotes",
+      summary: "Delete a document with its text, passages and vectors; with ?payloads=true, also its quotes",
       tag,
       query: Type.Object({ payloads: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
       slow: true,
@@ -225,7 +225,7 @@ export function vaultRoutes(endpoints: EndpointContext, { vault, agents, clock, 
       if (isId("doc", id)) call.about({ detail: { document: id } });
       const { workspaceId, actor, scopes } = call.caller;
       if (query.payloads === true && !hasScope(scopes, "settings:write")) {
-        // As for erasing any other payload: tasks of agents unknown to the caller may contain quotes.
+        // As when erasing any other payload: tasks of agents unknown to the caller may contain quotes.
         throw new Problem("scope_missing", "?payloads=true also needs the scope settings:write.");
       }
       const boundary = await boundaryOf(agents, call.caller, {});

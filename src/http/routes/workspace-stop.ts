@@ -132,7 +132,7 @@ async function resumeOne({ workspaces, endsWritten, clock }: StopRouteParts, cal
   call.about({ detail: { extent } });
   await call.decide("resume", clock);
   await call.commitEarlierDecisions();
-  // Otherwise a crash could leave tasks behind that nothing stops from running.
+  // Otherwise a crash could leave tasks behind that nothing keeps from running.
   await endsWritten(workspaceId);
   // A stop that arrives while this is written is newer and must stay in effect.
   const halt = workspaces.haltOf(workspaceId);

@@ -172,13 +172,13 @@ function micros(credits: number): number {
   return value;
 }
 
-/** A workspace for callers that may see no more of it. */
+/** The view of a workspace for callers that may see no more of it. */
 export function viewName(workspace: Workspace) {
   const { name, status, createdAt } = workspace;
   return { name, status, created_at: timestamp(createdAt) };
 }
 
-/** A workspace for callers that may change its settings. */
+/** The view of a workspace for callers that may change its settings. */
 export function viewWorkspace(workspace: Workspace, use: WorkspaceUsage) {
   const { limits, creditsPerMonth } = workspace;
   return {

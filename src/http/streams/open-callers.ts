@@ -40,8 +40,9 @@ interface CallerStreams {
 }
 
 /**
- * Tracks whether callers with open streams are still authorised. Checked when a stream begins and when a token or
- * session changes, once for all streams of one secret or session. While nothing changes, each has only a timer.
+ * Tracks whether callers with open streams are still authorised. They are checked when a stream begins and when a
+ * token or session changes, once for all streams of one secret or session. While nothing changes, each has only a
+ * timer.
  */
 export class OpenCallers {
   readonly #parts: OpenCallerParts;
@@ -71,7 +72,7 @@ export class OpenCallers {
 
   /**
    * Wraps a reader so that it ends when its opener's rights do. It MUST be read or closed. If the rights cannot be
-   * checked, the reading ends too; the client may reconnect and is then authenticated again.
+   * checked, the reading also ends; the client may reconnect and is then authenticated again.
    */
   guard(reader: EventReader, opener: Opener): EventReader {
     let isClosed = false;
@@ -128,7 +129,7 @@ export class OpenCallers {
   }
 
   async #checkAll(): Promise<void> {
-    // One after the other, so that other work runs between checks.
+    // One after another, so that other work runs between checks.
     for (const standing of [...this.#standings.values()]) await this.#check(standing);
   }
 

@@ -28,7 +28,7 @@ export interface BundleRequest {
   readonly filter: Omit<EntryFilter, "oversight" | "task">;
   /**
    * The limit of what the exporter may see: one agent's entries from a time on. `filter` MUST name that agent and no
-   * earlier time. Of all other entries the bundle contains only the leaf hashes.
+   * earlier time. For all other entries, the bundle contains only the leaf hashes.
    */
   readonly seesOnly?: { readonly agent: string; readonly since: string } | undefined;
   /** The UTC day requested, for the manifest. */

@@ -18,7 +18,7 @@ export interface Snapshot {
    * neighbouring entries.
    */
   readonly shown: SeqSpan;
-  /** When the export began: RFC 3339. */
+  /** When the export began, in RFC 3339. */
   readonly at: string;
 }
 

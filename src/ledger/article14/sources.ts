@@ -3,7 +3,7 @@ import { leafPages } from "../reading/evidence-pages.ts";
 
 const ENCODER = new TextEncoder();
 
-/** Size from which pieces of text are encoded and passed on as one chunk. */
+/** Size at which pieces of text are encoded and passed on as one chunk. */
 const CHUNK_CHARACTERS = 32_768;
 
 export async function* encoded(

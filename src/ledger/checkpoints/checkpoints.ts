@@ -47,7 +47,7 @@ const AT_ONCE = 64;
 /**
  * Signs the head of each ledger's tree after a number of entries, and after a number of seconds if there are new
  * ones. Even if entries are appended in large groups, two consecutive checkpoints are never further apart than the
- * rule says.
+ * rule allows.
  */
 export class Checkpoints {
   /** Emits each checkpoint once it is stored; of several stored together, the last. Listeners MUST NOT throw. */
@@ -64,7 +64,7 @@ export class Checkpoints {
     this.#rule = rule;
   }
 
-  /** Finds out what is not signed yet. MUST run before anything is appended. */
+  /** Determines what is not signed yet. MUST run before anything is appended. */
   async open(workspaceIds: readonly number[]): Promise<void> {
     const { db, ledger } = this.#parts;
     for (const id of workspaceIds) {
@@ -75,7 +75,7 @@ export class Checkpoints {
   }
 
   /**
-   * Records the rule if it differs from the one recorded last (initially the default). It tells whoever verifies a
+   * Records the rule if it differs from the one recorded last (initially the default). It tells anyone who verifies a
    * ledger how much may be unsigned. MUST run before `start`, which also signs that entry.
    */
   async recordRule(): Promise<void> {
@@ -121,8 +121,8 @@ export class Checkpoints {
   }
 
   /**
-   * Checks before signing anything that the last checkpoint still holds. Otherwise the key would certify a change to
-   * the file as genuine, and there would be two signed histories.
+   * Before signing anything, checks that the last checkpoint is still valid. Otherwise the key would certify a change
+   * to the file as genuine, and there would be two signed histories.
    * @throws OperatorError
    */
   async #check(workspaceId: number): Promise<void> {

@@ -9,8 +9,8 @@ const WAITING_LIMIT = 4_096;
 
 /**
  * The file outside the database to which checkpoints are appended, preferably on write-once storage. If the whole
- * ledger is rewritten, only copies kept elsewhere show it. Written and synced in the background; after a failure it
- * is tried again with the next checkpoint.
+ * ledger is rewritten, only copies kept elsewhere show it. Written and synced in the background; after a failure,
+ * writing is retried with the next checkpoint.
  */
 export class CheckpointFile {
   readonly #path: string;
@@ -67,7 +67,7 @@ export class CheckpointFile {
     } catch (error) {
       if (!this.#isFailing) log.error("checkpoints cannot be written to their file", { file: path, error });
       this.#isFailing = true;
-      // The file may contain part of the notes. Empty lines separate that from what follows.
+      // The file may contain part of the notes. Empty lines separate that part from later notes.
       this.#isTorn ||= notes.length > 0;
       this.#waiting = [...notes, ...this.#waiting].slice(-WAITING_LIMIT);
       await this.#handle?.close().catch(() => {});

@@ -30,8 +30,8 @@ const READ_BYTES = 1 << 20;
 
 /**
  * Compares the ledgers with the last checkpoints in `ledger.checkpoint_file`. A database restored as a whole to an
- * earlier state is consistent in itself; only copies kept outside show it. An unreadable file or truncated notes only
- * cause a warning.
+ * earlier state is consistent in itself; only copies kept outside show it. An unreadable file or truncated notes
+ * cause only a warning.
  *
  * @throws OperatorError if a ledger is shorter than its last checkpoint, or has other entries
  */

@@ -57,9 +57,9 @@ export const NODE = 1;
  * The ends of all ledgers, in memory, and their heads. The heads are signed together, as the node's head, in the
  * transaction of each commit.
  *
- * Nothing is read from the store again after the start, so an entry, tile or root that another program has written
- * into the file is never signed. A commit costs one signature (13 to 21 µs), however many ledgers there are and have
- * grown. It writes one row for each ledger that has grown, and one for the node.
+ * Nothing is read from the store again after startup, so an entry, tile or root that another program has written into
+ * the file is never signed. A commit costs one signature (13 to 21 µs), however many ledgers exist or have grown. It
+ * writes one row for each ledger that has grown, and one for the node.
  */
 export class LedgerHeads {
   readonly #parts: HeadParts;

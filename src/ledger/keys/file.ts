@@ -7,7 +7,7 @@ import { makeKeyFile, readKeyFile, replaceKeyFile, syncDirectory } from "../../s
 
 /**
  * What the key has signed, as marked in its file: nothing yet, the head of each ledger individually (schema 13 to
- * 15), or the node's head over all of them. Each one covers more than the one before.
+ * 15), or the node's head over all of them. Each covers more than the previous one.
  */
 export const KEY_USES = ["none", "ledger_heads", "node_head"] as const;
 export type KeyUse = (typeof KEY_USES)[number];
@@ -19,7 +19,7 @@ export interface SigningKey {
 
 /**
  * Lines placed before the key once it has signed heads (RFC 7468 allows text there). An attacker who can write the
- * database, but not this file, cannot remove them. So forged entries cannot pass for those of a version that signed
+ * database, but not this file, cannot remove them. So forged entries cannot pass as those of a version that signed
  * less.
  */
 const LEDGER_HEADS = "This key signs the head of each ledger in each commit.\n";
@@ -30,7 +30,7 @@ const PKCS8_HEAD = Buffer.from("302e020100300506032b657004220420", "hex");
 const UNREADABLE_HINT =
   "restore it from a backup; if there is none, remove the file and run `gatehouse ledger rotate-key --lost`";
 
-/** The `ledger.key` file of a data directory, and the file of the key that is to replace it. */
+/** The `ledger.key` file of a data directory, and the file of the key that will replace it. */
 export class SigningKeyFile {
   readonly path: string;
 
@@ -64,7 +64,7 @@ export class SigningKeyFile {
     return makeKey(this.path, random, "none");
   }
 
-  /** Creates the key that is to replace this one. @throws OperatorError */
+  /** Creates the key that will replace this one. @throws OperatorError */
   makeNext(random: RandomSource, use: KeyUse): SigningKey {
     // May be left from a replacement that was not committed.
     rmSync(this.#nextPath, { force: true });

@@ -10,7 +10,7 @@ import { type KeyUse, publicBytes, type SigningKey, SigningKeyFile } from "./fil
 
 /**
  * The key that signs this node's ledgers: one Ed25519 key for all workspaces. It signs each ledger under a separate
- * name, the ledger's origin `gatehouse/<instance>/<workspace>`, so no ledger's checkpoint passes for another's.
+ * name, the ledger's origin `gatehouse/<instance>/<workspace>`, so no ledger's checkpoint can pass for another's.
  */
 export interface LedgerKeys {
   /** Distinguishes this node's ledgers from all others. Created at the first start. */
@@ -117,7 +117,7 @@ interface NodeKeysState {
   readonly file: SigningKeyFile;
   readonly signing: SigningKey;
   readonly former: readonly Uint8Array[];
-  /** The lost key in force, which this one is to replace. */
+  /** The lost key in force, which this one will replace. */
   readonly lost: Uint8Array | null;
 }
 
@@ -136,7 +136,9 @@ class NodeKeys implements LedgerKeys {
   #isUnnamed: boolean;
   #use: KeyUse;
   #digest: Uint8Array | null = null;
-  /** Ids of the current key by the name it signs under. Every commit needs one, and would compute it again. */
+  /**
+   * Ids of the current key by the name it signs under. Every commit needs one, and would otherwise compute it again.
+   */
   readonly #keyIds = new Map<string, Uint8Array>();
   #rotating: Promise<void> = Promise.resolve();
 

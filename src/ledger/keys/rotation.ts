@@ -24,7 +24,7 @@ const ACTION = "ledger.rotate_key";
 
 /**
  * Changes the signing key. Each ledger gets an entry that names both keys, and a checkpoint over it signed by both,
- * so whoever trusts the old key can trust the new one from there. All of it is one transaction, after which the old
+ * so whoever trusts the old key can trust the new one from there. All of this is one transaction, after which the old
  * key is discarded.
  *
  * @param origin Who requested the change, for the entries

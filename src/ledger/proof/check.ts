@@ -3,7 +3,7 @@ import { splitOf } from "./ranges.ts";
 
 /**
  * The root that results from an inclusion proof. Null if the tree has no such leaf, if the number of hashes does not
- * fit the leaf's position, or if a hash is not 32 bytes long. `index` counts from 0. The root does not prove the
+ * match the leaf's position, or if a hash is not 32 bytes long. `index` counts from 0. The root does not prove the
  * tree's size: `size` MUST be the one that was signed with the root.
  */
 export function rootOfInclusion(

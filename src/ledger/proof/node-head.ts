@@ -6,9 +6,9 @@ import { fromBase64, type Note, NoteError, parseNote } from "./note.ts";
  * The head of a node: one signature over the heads of all its ledgers, made in the transaction of each commit. The
  * heads' texts are the leaves of an RFC 9162 Merkle tree, in the order of the workspaces' numbers.
  *
- * A single ledger cannot be restored to an earlier state, because its head would not match the others. A store with
- * one writer has one node. If there were several writers, each would have its own node's head, over the ledgers that
- * it wrote last, so commits of different workspaces would never wait for each other.
+ * A single ledger cannot be rolled back, because its head would not match the others. A store with one writer has one
+ * node. If there were several writers, each would have its own node's head, over the ledgers that it wrote last, so
+ * commits of different workspaces would never wait for each other.
  */
 export interface NodeHead {
   /** `gatehouse/<instance>`, which is also the name of the key that signs it. Ledgers have longer names. */
@@ -63,7 +63,7 @@ export function keysDigest(sha256: Sha256, publicKeys: readonly Uint8Array[]): U
 
 const ENCODER = new TextEncoder();
 
-/** The leaf for a ledger's head, from its text (`headText`). */
+/** The leaf of a ledger's head, computed from its text (`headText`). */
 export function headLeaf(hash: TreeHash, text: string): Uint8Array {
   return hash.leaf(ENCODER.encode(text));
 }

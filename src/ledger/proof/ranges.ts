@@ -57,7 +57,7 @@ export function consistencyRanges(from: number, to: number): LeafRange[] {
       start = middle;
     }
   }
-  // If it is the whole older tree, the verifier already has its root.
+  // If this is the whole older tree, the verifier already has its root.
   if (start > 0) ranges.push({ start, end });
   return ranges.reverse();
 }

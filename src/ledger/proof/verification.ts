@@ -29,7 +29,7 @@ export function verdictOf(findings: readonly VerificationFinding[]): Verdict {
   return findings.length > 0 ? "undecided" : "holds";
 }
 
-/** What the auditor supplies, who trusts nothing stored beside the entries. */
+/** The material supplied by the auditor, who trusts nothing stored beside the entries. */
 export interface TrustAnchors {
   /** If empty, the keys stored with the ledger are trusted, and the result says so. */
   readonly keys: readonly VerifierKey[];
@@ -44,8 +44,8 @@ export interface VerifyTools {
 }
 
 /**
- * A fact that was checked, for people and for `--json`: the number of entries, the root, the keys, what no checkpoint
- * covers.
+ * A fact that was checked, for people and for `--json`: the number of entries, the root, the keys, the entries that
+ * no checkpoint covers.
  */
 export interface VerificationFact {
   readonly label: string;

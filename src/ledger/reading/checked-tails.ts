@@ -8,7 +8,7 @@ import { blockOf, EvidenceReader } from "./evidence.ts";
 import { parsedEntry } from "./parsed-entry.ts";
 import type { StoredEntry } from "./query.ts";
 
-/** The last block of a ledger, which grows, as checked against a signed tree. */
+/** The last, growing block of a ledger, as checked against a signed tree. */
 export interface CheckedTail {
   /** The concatenated leaves of its entries. */
   readonly leaves: Uint8Array;
@@ -24,14 +24,14 @@ interface GrowingTail extends CheckedTail {
   readonly bits: Map<string, Uint8Array>;
 }
 
-/** Number of ledgers whose last block is kept: 8 KiB each and their keys, half a megabyte at most. */
+/** Number of ledgers whose last block is kept: 8 KiB each plus their keys, half a megabyte at most. */
 const KEPT = 64;
 const ROWS =
   "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 
 /**
- * The last, incomplete blocks of ledgers, kept with what was checked. A later list reads and hashes only the entries
- * that were appended since: 0.1 ms instead of 0.5 ms.
+ * The last, incomplete blocks of ledgers, cached after they were checked. A later list reads and hashes only the
+ * entries that were appended since: 0.1 ms instead of 0.5 ms.
  */
 export class CheckedTails {
   readonly #db: Pick<Sql, "all" | "get">;
@@ -61,7 +61,7 @@ export class CheckedTails {
     return tail;
   }
 
-  /** Undefined if the entries since do not lead to the signed root: all of the block is then read again. */
+  /** Undefined if the entries since then do not lead to the signed root; the whole block is then read again. */
   async #grown(workspaceId: number, known: GrowingTail, signed: TreeHead): Promise<GrowingTail | undefined> {
     const rows = await this.#db.all<StoredEntry>(ROWS, [workspaceId, known.tree.size, signed.size]);
     const tree = known.tree.copy();

@@ -3,7 +3,7 @@ import { INDEXED } from "./block-index.ts";
 import { parsedEntry } from "./parsed-entry.ts";
 import type { EntryFilter, StoredEntry } from "./query.ts";
 
-/** Conditions on entries; all that are given must hold. Only an entry's own bytes decide. */
+/** Conditions on entries, all of which must be met. Only an entry's own bytes decide. */
 export interface EvidenceFilter extends Omit<EntryFilter, "from" | "to" | "task"> {
   /** A task's id. */
   readonly task?: string | undefined;
@@ -16,7 +16,7 @@ export type EntryTest = (entry: Pick<StoredEntry, "bytes">) => boolean;
 
 /**
  * Entries are canonical JSON, so a field and its value can be found as text. Only entries with a hit are parsed,
- * which takes ten times as long. Few of these lack the field (`detail` may have one of the same name).
+ * which takes ten times as long. Few of these lack the field (`detail` may have a field of the same name).
  */
 export function entryTest(filter: EvidenceFilter): EntryTest {
   const wanted = FIELDS.flatMap((field) => {

@@ -26,11 +26,11 @@ export interface LedgerListsParts {
   readonly faults: Pick<LedgerFaults, "report">;
 }
 
-/** Blocks checked by one look, 1 ms each. Other work can run between two blocks. */
+/** Blocks checked by one read, 1 ms each. Other work can run between two blocks. */
 const UNCHECKED_AT_ONCE = 4;
-/** Checked blocks that one look scans in memory: half a million entries. */
+/** Checked blocks that one read scans in memory: half a million entries. */
 const CHECKED_AT_ONCE = 2_048;
-/** Entries that one look into checked blocks reads. */
+/** Entries that one read of checked blocks returns. */
 const AT_ONCE = 256;
 /** Keys per query. */
 const KEYS = 32;
@@ -38,13 +38,13 @@ const PLACES = Array.from({ length: KEYS }, (_, index) => `$${index + 3}`).join(
 const BITS = `SELECT key, bits FROM ledger_index WHERE workspace_id = $1 AND block = $2 AND key IN (${PLACES})`;
 
 /**
- * Lists of entries. Every entry returned, and every entry left out, is decided by bytes in the signed tree, whatever
- * is done to the file, even bypassing SQLite and while the server runs.
+ * Lists of entries. Bytes in the signed tree decide about every entry that is returned or left out, whatever is done
+ * to the file, even if SQLite is bypassed while the server runs.
  *
  * The first list that reaches a block of 256 entries checks all of them against the signed tree, which takes 1 ms,
  * and caches the block's hash and which entries have which keys. After that only entries that may match are read, and
- * each is checked against that hash. Of the last, incomplete block, the entries that were appended since the list before
- * are checked (`CheckedTails`).
+ * each is checked against that hash. In the last, incomplete block, the entries appended since the previous list are
+ * checked (`CheckedTails`).
  */
 export class LedgerLists {
   readonly #parts: LedgerListsParts;
@@ -60,7 +60,7 @@ export class LedgerLists {
   }
 
   /**
-   * One page of matching entries in order, at most `limit`. It may contain fewer, or none, if the number of looks is
+   * One page of matching entries in order, at most `limit`. It may contain fewer, or none, if the number of reads is
    * used up or `signal` was aborted. The next page continues after `next`.
    * @throws LedgerChanged
    */
@@ -122,7 +122,7 @@ export class LedgerLists {
   }
 }
 
-/** What was checked by earlier calls. */
+/** Results of earlier checks. */
 interface Checked {
   readonly blocks: CheckedBlocks;
   readonly entries: CheckedEntries;
@@ -208,12 +208,12 @@ class ListReading {
     return block === Math.floor(this.size / BLOCK);
   }
 
-  /** The cached facts about a block. Those of the last block are there once it was loaded. */
+  /** The cached facts about a block. Those of the last block are available once it was loaded. */
   #known(block: number): CheckedBlock | CheckedTail | undefined {
     return this.#isTail(block) ? this.#tail : this.#checked.blocks.get(this.#workspaceId, block);
   }
 
-  /** The same, and checks the last block if that was not done. @throws LedgerChanged */
+  /** The same, and checks the last block if necessary. @throws LedgerChanged */
   async #load(block: number): Promise<CheckedBlock | CheckedTail | undefined> {
     if (!this.#isTail(block)) return this.#known(block);
     try {
@@ -225,7 +225,7 @@ class ListReading {
     }
   }
 
-  /** Looks at checked blocks from the start of the span: finds entries that may match in memory, then reads them. */
+  /** Reads checked blocks from the start of the span: finds entries that may match in memory, then reads them. */
   async #lookAtChecked(
     { first, last, order }: SeqRange,
     ways: readonly (readonly string[])[],
@@ -275,7 +275,7 @@ class ListReading {
     }
   }
 
-  /** Looks at some unchecked blocks from the start of the span, by their entries' bytes. */
+  /** Reads some unchecked blocks from the start of the span, by their entries' bytes. */
   async #lookAtUnchecked(
     { first, last, order }: SeqRange,
     matches: EntryTest,
@@ -321,7 +321,8 @@ class ListReading {
   }
 
   /**
-   * Lists do not use the stored index. An index that hides entries is reported because somebody has changed the file.
+   * Lists do not use the stored index. An index that hides entries is reported, because it means that somebody has
+   * changed the file.
    */
   async #compareIndex(block: number, bits: CheckedBlock["bits"]): Promise<void> {
     const { db, faults } = this.#parts;
@@ -363,7 +364,7 @@ function hasAll(stored: Uint8Array | undefined, bits: Uint8Array): boolean {
 }
 
 /**
- * Requires that entries are as they were signed, if a query has read them joined with other tables.
+ * Requires that entries are unchanged since they were signed, if a query has read them joined with other tables.
  * @throws LedgerChanged
  */
 export async function requireSigned(

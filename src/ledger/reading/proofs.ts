@@ -29,7 +29,7 @@ export interface ConsistencyProof {
   readonly head: SignedHead;
 }
 
-/** Proofs about the ledgers, signed when they are requested. They are computed from what is on disk. */
+/** Proofs about the ledgers, signed when they are requested. They are computed from the data on disk. */
 export interface Proofs {
   /**
    * @param size Size of an earlier tree. Default: the current tree.

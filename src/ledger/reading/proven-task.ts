@@ -64,7 +64,7 @@ export class ProvenTask {
     return this.#answered;
   }
 
-  /** Its tool calls, each as it was last made or refused: a call may be repeated after a restart. */
+  /** Its tool calls, each in its last state, made or refused: a call may be repeated after a restart. */
   get calls(): readonly ProvenCall[] {
     const last = new Map<string, ProvenCall>();
     const unnamed: ProvenCall[] = [];
@@ -207,7 +207,7 @@ function mayLackRow({ id, outcomeSeq }: ProvenCall, outcomes: ProvenTask["outcom
   return id === null && outcomeSeq !== null && outcomes.get(outcomeSeq)?.code === "interrupted";
 }
 
-/** Whether the row is of a call that an earlier version refused, in an entry that does not name the call. */
+/** Whether the row belongs to a call that an earlier version refused, in an entry that does not name the call. */
 function isEarlierRefusal(
   { intentSeq, outcomeSeq, status }: CallRow,
   outcomes: ProvenTask["outcomes"],

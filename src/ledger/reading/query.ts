@@ -1,7 +1,7 @@
 import type { Sql } from "../../store/db.ts";
 import { INDEXED, indexKey, OVERSIGHT_KEY } from "./block-index.ts";
 
-/** Conditions on the entries of one workspace; all that are given must hold. */
+/** Conditions on the entries of one workspace, all of which must be met. */
 export interface EntryFilter {
   readonly agent?: string | undefined;
   /**
@@ -22,7 +22,7 @@ export interface EntryFilter {
   readonly oversight?: true | undefined;
 }
 
-/** What is known of the task whose entries are requested. */
+/** The known facts about the task whose entries are requested. */
 export interface NamedTask {
   readonly id: string;
   /** The name of the task's agent. */
@@ -42,13 +42,13 @@ export interface EntryPage {
   readonly limit: number;
   /** Entries strictly after this seq in the given order. */
   readonly after?: number | undefined;
-  /** The most looks into the store. Default: `LOOK_LIMIT`. */
+  /** The most reads of the store. Default: `LOOK_LIMIT`. */
   readonly looks?: number;
 }
 
 export interface EntryPageRows {
   readonly entries: readonly StoredEntry[];
-  /** Where to continue, as `after`; null if nothing is left to look at. */
+  /** Where to continue, as `after`; null if nothing is left to read. */
   readonly next: number | null;
 }
 
@@ -59,12 +59,12 @@ export interface StoredEntry {
 }
 
 /**
- * Looks per call. One look reads some entries, scans the index of half a million, or checks some unchecked blocks.
- * Without a limit, a filter with few matches in a chain of many millions would hold the call for seconds.
+ * Reads per call. One read returns some entries, scans the index of half a million, or checks some unchecked blocks.
+ * Without a limit, a filter with few matches in a chain of many millions would take seconds.
  */
 const LOOK_LIMIT = 64;
 
-/** Collects looks into one page, in order: at most `limit` entries, and where to continue. */
+/** Collects reads into one page, in order: at most `limit` entries, and where to continue. */
 export async function collectPage(
   looks: AsyncIterable<ScanResult>,
   page: EntryPage,
@@ -91,7 +91,7 @@ export async function collectPage(
 
 export interface ScanResult {
   readonly entries: readonly StoredEntry[];
-  /** The last seq looked at. */
+  /** The last seq reached. */
   readonly reached: number;
   readonly isLast: boolean;
 }

@@ -1,7 +1,7 @@
 import type { TrustAnchors } from "../proof/verification.ts";
 import { counted } from "./report.ts";
 
-/** How many of a ledger's entries a signature covers, in words. */
+/** How many of a ledger's entries a signature covers, as a phrase. */
 export function coverageOf(size: number, covered: number): string {
   if (covered === size) return "all entries, by a signature";
   if (covered === 0) return "no entry";
@@ -10,7 +10,7 @@ export function coverageOf(size: number, covered: number): string {
 
 /**
  * What the directory alone cannot prove, and what would prove it.
- * @param kept Number of entries covered by a checkpoint from elsewhere. It covers no later entry.
+ * @param kept Number of entries covered by a checkpoint kept elsewhere. It covers no later entry.
  */
 export function uncheckedOf(trust: TrustAnchors, kept: number, isOneWorkspace: boolean): string[] {
   const unchecked = [

@@ -52,7 +52,7 @@ export interface DirectoryRequest {
 
 /** The first schema with a tree, checkpoints and keys. */
 const FIRST_WITH_CHECKPOINTS = 4;
-/** The most attempts if others write while the file is read in a mode that does not isolate the reader. */
+/** The most attempts if others write while the file is read without isolation. */
 const TRIES = 3;
 
 /**
@@ -288,7 +288,7 @@ class DirectoryExamination {
     const evidence = this.#ledgers.flatMap(({ walked }) => (walked ? [walked] : []));
     const allKept = evidence.flatMap(({ kept }) => kept);
     const sets = keys.trustedSets(evidence, allKept);
-    // A given key that is not one of these is already reported.
+    // A supplied key that is not one of these has already been reported.
     const isKeyKnown =
       trust.keys.length === 0 || trust.keys.some(({ publicKey }) => keys.isStored(publicKey.toHex()));
     for (const { workspace, report, walked } of this.#ledgers) {

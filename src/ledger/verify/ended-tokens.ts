@@ -11,8 +11,8 @@ const MARGIN_MS = 60_000;
 const DONE = new Set(["allowed", "succeeded"]);
 
 /**
- * Finds what a token did in requests and tasks that began after its revocation: the server was misled by a row that somebody
- * had put back. The ids of requests and tasks contain the time at which they began.
+ * Finds what a token did in requests and tasks that began after its revocation: the server was misled by a row that
+ * somebody had restored. The ids of requests and tasks contain the time at which they began.
  */
 export class EndedTokenCheck {
   readonly #report: VerificationReport;

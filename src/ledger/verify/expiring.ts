@@ -67,8 +67,8 @@ function isCount(value: unknown): value is number {
 }
 
 /**
- * Uses the later of the clock and the last entry's time. A server uses its clock, because a quiet ledger's last entry
- * may itself be old.
+ * Uses the later of the clock and the last entry's time. A server uses its clock, because the last entry of an idle
+ * ledger may itself be old.
  */
 function isOldEnough(
   { database, workspaceId, last, now }: ExpiringParts,
@@ -76,7 +76,7 @@ function isOldEnough(
   days: number,
 ): boolean {
   const written = timeOf(database, workspaceId, upTo);
-  // The walk reports entries that cannot be read.
+  // The walk reports unreadable entries.
   if (written === null) return true;
   return written <= Math.max(now, timeOf(database, workspaceId, last) ?? 0) - days * DAY_MS;
 }

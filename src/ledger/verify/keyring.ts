@@ -161,7 +161,7 @@ export function compareKeys(
 }
 
 /**
- * Reports keys that replaced another without an entry that says so.
+ * Reports keys that replaced another without an entry that records it.
  * @param named Keys named by an entry of any ledger
  */
 export function checkNamed(

@@ -194,7 +194,7 @@ export class PayloadCheck {
   }
 }
 
-/** Checks the salt's length, because a longer or shorter salt could shift the boundary to the text. */
+/** Checks the salt's length, because a longer or shorter salt could shift the boundary between salt and text. */
 function hashOf({ salt, body }: PayloadRow): string | null {
   if (!(salt instanceof Uint8Array) || !(body instanceof Uint8Array) || salt.length !== SALT_BYTES)
     return null;

@@ -31,8 +31,9 @@ interface Decision {
 
 /**
  * Checks that entries match the entries they refer to: an outcome its intent, a decision the call it decides on, a
- * call the decision that approved it, an erasure the deletion that caused it. The server signs what its stored state
- * tells it. So an entry based on forged state has a valid signature, but does not match the entry it refers to.
+ * call the decision that approved it, an erasure the deletion that caused it. The server signs entries according to
+ * its stored state. So an entry based on forged state has a valid signature, but does not match the entry it refers
+ * to.
  *
  * Entries that the walk found changed are not compared, because they are already reported.
  */
@@ -74,7 +75,7 @@ export class ReferenceCheck {
     const isIntent = intent?.phase === "intent" && intent.action === entry.action;
     if (isIntent && isSameCall(entry, intent) && intent.actor === entry.actor) {
       if (isPriceOf(entry, intent)) return;
-      this.#differs(entry, `costs other credits than its intent, entry ${ref}, says`);
+      this.#differs(entry, `costs a different number of credits than its intent, entry ${ref}, says`);
       return;
     }
     this.#differs(entry, `refers to entry ${ref} as its intent, which is not the intent of the same call`);
@@ -170,7 +171,7 @@ function mayBeNamed({ phase, action, outcome }: VerifiedEntryFields): boolean {
 }
 
 /**
- * Whether the cost of an outcome, if it has any, is the one that its intent says. A tool call costs its price. A lost model
+ * Whether the cost of an outcome, if any, is the one stated by its intent. A tool call costs its price. A lost model
  * call costs what was reserved for it, unless its tokens are known.
  */
 function isPriceOf(

@@ -55,7 +55,7 @@ export class RootCheck {
   readonly stored = new CheckpointTrack();
   readonly given = new CheckpointTrack();
   readonly head = new CheckpointTrack();
-  /** By the hex of a key, the largest size it has signed with a matching root. */
+  /** By the hex of a key, the largest size that it has signed with a matching root. */
   readonly signed = new Map<string, number>();
   /** Checkpoints from elsewhere with a valid signature. */
   readonly kept: KeptCheckpoint[] = [];
@@ -156,7 +156,7 @@ export class RootCheck {
       this.#unsure = 0;
       return true;
     } else if (this.#unsure > track.lastGood) {
-      // The entry assumed to be the replaced one was not. That an entry was replaced is already reported.
+      // The entry assumed to be the replaced one was not. The replacement has already been reported.
       tree.lose();
       this.uncompared += 1;
     } else {

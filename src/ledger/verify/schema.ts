@@ -31,7 +31,7 @@ const NAMED = new RegExp(`\\b(?:${EVIDENCE_TABLES.join("|")})\\b`, "i");
 
 /**
  * Compares the evidence tables and their indexes, and every trigger and view in the file, with those that the
- * migrations create. Of the other tables that are read, reports those that are missing.
+ * migrations create. Also reports other tables that are read and missing.
  * @returns false if a table differs, since nothing can be read from it then
  */
 export function checkSchema(database: ReadOnlyDatabase, report: VerificationReport): boolean {

@@ -90,7 +90,7 @@ export class TaskRowCheck {
     const seq = end?.seq ?? dispatch?.seq ?? 0;
     const difference = row ? this.#differenceOf(row, proven) : "id";
     if (difference === null) return;
-    const what = row ? `its ${difference} is not what the ledger says` : "it is missing";
+    const what = row ? `its ${difference} is not what the ledger says` : "the row is missing";
     this.#keep({
       code: "row_changed",
       message: `The row of the task ${id} is not one that the server wrote: ${what}.`,
@@ -104,7 +104,7 @@ export class TaskRowCheck {
     if ((row.finishedAt !== null) !== (end !== null)) return "finished_at";
     if (end ? row.status !== end.outcome : !OPEN_STATUSES.has(row.status)) return "status";
     if (row.errorCode !== (end?.code ?? null)) return "error_code";
-    // Earlier versions did not name calls, so the rows of their tasks' calls cannot be told apart.
+    // Earlier versions did not name calls, so the rows of their tasks' calls cannot be distinguished.
     const isNamed = calls.every((call) => call.id !== null);
     if (!isNamed && end) return taskDifference({ ...row, toolsCalled: rowsLike(proven) }, proven);
     const toolsCalled = this.#database.all<CallRow>(CALLS, [this.#workspaceId, row.id]);
@@ -113,7 +113,7 @@ export class TaskRowCheck {
 
   #compareEnd({ seq, task, code, credits, detail }: VerifiedEntryFields, { usage }: ProvenTask): void {
     const { input_tokens: input, output_tokens: output, steps } = detail ?? {};
-    // An earlier version ended tasks whose rows were changed without their tokens.
+    // An earlier version ended tasks with changed rows without recording their tokens.
     const isCounted = input !== undefined && code !== "internal";
     const isSame =
       (credits ?? usage.credits) === usage.credits &&
@@ -121,12 +121,15 @@ export class TaskRowCheck {
     if (isSame) return;
     this.#keep({
       code: "reference_differs",
-      message: `Entry ${seq} ends the task ${task} with other costs than its calls had: it is based on data that somebody had changed.`,
+      message: `Entry ${seq} ends the task ${task} with costs other than those of its calls: it is based on data that somebody had changed.`,
       seq,
     });
   }
 
-  /** Finds rows of tasks that no entry has dispatched. Rows that the server has closed as such say nothing else. */
+  /**
+   * Finds rows of tasks that no entry has dispatched. Rows that the server has closed for this reason contain nothing
+   * else.
+   */
   #findUnproven(): void {
     for (const row of this.#database.rows<StoredTask>(TASK, [this.#workspaceId])) {
       const { id, dispatchSeq: seq, status, errorCode, finishSeq, credits, inputTokens, outputTokens } = row;

@@ -13,7 +13,7 @@ const MOST_REMEMBERED = 32;
 const TILE = "SELECT hashes FROM main.ledger_tiles WHERE workspace_id = $1 AND level = $2 AND tile = $3";
 const PLACES = "SELECT level, tile FROM main.ledger_tiles WHERE workspace_id = $1 ORDER BY level, tile";
 
-/** Where the leaves in the tiles begin to differ from those of the entries. */
+/** The position at which the leaves in the tiles begin to differ from those of the entries. */
 export interface Difference {
   readonly first: number;
   /** Whether several leaves differ, and none after the first one matches. */

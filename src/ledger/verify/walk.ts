@@ -147,7 +147,7 @@ function leafOf(
   const isFollowed = !next || (isEqual(next.prev, computed) && same(next.said, computed));
   const isInTile = witness.isLeaf(link.seq, computed);
   if (isWhole && (isInTile === undefined || (isFollowed && isInTile))) {
-    // If only the two entries can show which of them was replaced, it may be this one.
+    // If only these two entries can show which of them was replaced, it may be this one.
     return { leaf: computed, isSure: isFollowed };
   }
   const tile = witness.leafAt(link.seq);

@@ -129,7 +129,7 @@ export function checkOrphans(
   }
 }
 
-/** Takes one query on the table's key per workspace, however many rows it has. */
+/** Runs one query on the table's key per workspace, however many rows it has. */
 function* idsIn(database: ReadOnlyDatabase, table: (typeof TABLES)[number]): Generator<bigint, void> {
   const next =
     `SELECT CAST(workspace_id AS TEXT) AS id FROM main.${table}` +

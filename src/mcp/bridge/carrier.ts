@@ -102,7 +102,7 @@ export class Carrier {
     return promise;
   }
 
-  /** Gives up pending requests and the session. Never throws. */
+  /** Abandons pending requests and the session. Never throws. */
   async close(): Promise<void> {
     for (const id of this.#out.keys()) {
       this.#fail(id, new BridgeError(RPC.unavailable, "The bridge was stopped before the answer arrived."));
@@ -268,7 +268,7 @@ export class Carrier {
       try {
         await pause(waitMs, this.#parts.clock, session.signal);
       } catch {
-        // The session was given up.
+        // The session was abandoned.
         return;
       }
       waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);

@@ -25,7 +25,7 @@ const GOODBYE_MS = 2_000;
 /** A session with the server over Streamable HTTP (specification 2025-11-25, "Transports"). */
 export class DoorSession {
   readonly #address: DoorAddress;
-  /** Aborts pending requests when the session is given up. */
+  /** Aborts pending requests when the session is abandoned. */
   readonly #ending = new AbortController();
   #id: string | null = null;
   /** The negotiated protocol version, sent as a header of all later requests. */
@@ -88,7 +88,7 @@ export class DoorSession {
     const either = AbortSignal.any([signal, this.signal]);
     // Checked explicitly, because requests within this process do not observe the signal before they start.
     if (either.aborted)
-      throw new BridgeError(RPC.unavailable, "The request was given up before it was sent.");
+      throw new BridgeError(RPC.unavailable, "The request was abandoned before it was sent.");
     let response: Response;
     try {
       const { fetch, url } = this.#address;

@@ -1,6 +1,6 @@
 import type { BrokenSeal } from "./seals.ts";
 
-/** What was sealed as it was found, kept as `meta.seals` until the ledgers record it. */
+/** Rows that were sealed as they were found, kept as `meta.seals` until the ledgers record them. */
 export interface SealingNote {
   readonly rows: number;
   /** Number of rows that the operator accepted although their seals did not match. */

@@ -14,7 +14,7 @@ export type SealedRow<Name extends SealedName> = { readonly [Column in SealedCol
 /** A row as it is stored. */
 export type StoredRow<Name extends SealedName> = SealedRow<Name> & { readonly seal: Uint8Array | null };
 
-/** A row that is not as this server wrote it. */
+/** A row that this server did not write in its present form. */
 export interface BrokenSeal {
   readonly table: SealedName;
   /** The values of its key columns, joined by a slash. */
@@ -23,7 +23,7 @@ export interface BrokenSeal {
   readonly workspaceId: number | null;
 }
 
-/** Thrown instead of changing a row whose seal does not match: the change would seal what someone else wrote. */
+/** Thrown instead of changing a row whose seal does not match: the change would seal somebody else's data. */
 export class SealBroken extends Error {
   override readonly name = "SealBroken";
 }
@@ -34,8 +34,9 @@ const KEY_BYTES = 32;
 const REMEMBERED = 1_000;
 
 /**
- * Seals rows, and checks that a row is as this server wrote it. A seal is HMAC-SHA-256 (RFC 2104) over the table's
- * name and the row's columns as JSON, with a key that HKDF (RFC 5869) derives from the node's secret key. 1 µs each.
+ * Seals rows, and checks that a row is unchanged since this server wrote it. A seal is HMAC-SHA-256 (RFC 2104) over
+ * the table's name and the row's columns as JSON, with a key that HKDF (RFC 5869) derives from the node's secret key.
+ * Takes 1 µs.
  *
  * Without a key, rows are not sealed and none is trusted.
  */
@@ -54,7 +55,7 @@ export class RowSeals {
     return this.sealOf(table, row);
   }
 
-  /** As `of`, for a row read by its column names. */
+  /** Like `of`, for a row read by its column names. */
   sealOf(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): Uint8Array | null {
     if (!this.#key) return null;
     const { key, columns }: SealedTable = SEALED_TABLES[table];
@@ -65,8 +66,8 @@ export class RowSeals {
   }
 
   /**
-   * Whether a row is as this server wrote it, and the ledger has not outdated it since. A row that was changed is reported
-   * once. MUST be checked before a row is acted on.
+   * Whether a row is unchanged since this server wrote it, and the ledger has not made it outdated. A changed row is
+   * reported once. MUST be checked before a row is acted on.
    */
   fits<Name extends SealedName>(table: Name, row: StoredRow<Name>): boolean;
   fits(table: SealedName, row: StoredRow<SealedName>): boolean {
@@ -77,14 +78,14 @@ export class RowSeals {
   }
 
   /**
-   * Has every check of a token's row ask whether the token has ended since, whoever reads the row. Not reported: a row that
-   * was read a moment before the end is no change by others, and a start reports those that were put back.
+   * Makes every check of a token's row ask whether the token has ended since. A mismatch is not reported: a row that
+   * was read just before the end was not changed by others, and a start reports restored rows.
    */
   outdateTokens(isOutdated: (token: SealedRow<"tokens">) => boolean): void {
     this.#isOutdated = isOutdated;
   }
 
-  /** As `fits`, but without reporting. */
+  /** Like `fits`, but without reporting. */
   isIntact(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): boolean {
     const { seal } = row;
     const expected = this.sealOf(table, row);
@@ -99,7 +100,7 @@ export class RowSeals {
   /**
    * Changes a row and seals it again, if its current seal matches.
    * @param work MUST change no other sealed row
-   * @throws SealBroken; nothing is changed then
+   * @throws SealBroken; in that case nothing is changed
    */
   async change<Name extends SealedName, Result>(
     tx: Tx,
@@ -120,8 +121,8 @@ export class RowSeals {
   }
 
   /**
-   * Seals a row as it is now. MUST NOT be used on a row that was read from the store without checking its seal: see
-   * `change`.
+   * Seals a row in its present form. MUST NOT be used on a row that was read from the store without checking its
+   * seal: see `change`.
    */
   async seal(
     tx: Pick<Tx, "get" | "run">,
@@ -144,8 +145,8 @@ export class RowSeals {
   }
 
   /**
-   * Reports a row that is not as this server wrote it, once. Also used for rows whose seal matches but which the
-   * ledger contradicts.
+   * Reports, once, a row that this server did not write. Also used for rows whose seal matches but which the ledger
+   * contradicts.
    */
   report(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): void {
     const { name, workspaceId } = rowName(table, row);

@@ -5,8 +5,8 @@ export interface SealedTable {
   /** The columns that carry authority. Their order is part of the seal: never change it. */
   readonly columns: readonly string[];
   /**
-   * Which rows are sealed, as SQL. The others are history and never acted on. Finished tasks keep the seal that they
-   * had, unless an earlier version ended them.
+   * Which rows are sealed, as SQL. The others are history and never acted on. Finished tasks keep their seal, unless
+   * an earlier version ended them.
    */
   readonly sealed: string;
 }

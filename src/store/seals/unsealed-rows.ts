@@ -13,7 +13,7 @@ export interface UnsealedRow {
   readonly values: Readonly<Record<string, SqlValue>>;
 }
 
-/** What all sealed rows of a database amount to. */
+/** The result of checking all sealed rows of a database. */
 export interface SealedRowsCheck {
   readonly intact: number;
   /** The first of them, at most `MOST_LISTED`. */
@@ -21,7 +21,7 @@ export interface SealedRowsCheck {
   readonly brokenCount: number;
 }
 
-/** Reads rows one after the other. */
+/** Reads rows one after another. */
 export type ReadRows = (sql: string) => Iterable<Readonly<Record<string, SqlValue>>>;
 
 /** The most rows that are kept in memory to be listed. */

@@ -2,9 +2,9 @@ import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 
-/** Transactions committed with one sync. More would block the event loop for long, fewer would waste syncs. */
+/** Transactions committed with one sync. More would block the event loop for too long; fewer would waste syncs. */
 const GROUP_LIMIT = 256;
-/** The most waiting transactions. Each belongs to an open call, so this is far above what a node serves. */
+/** The most waiting transactions. Each belongs to an open call, so this is far more than a node serves. */
 const QUEUE_LIMIT = 20_000;
 const BUSY_RETRY_MS = 20;
 const BUSY_TRIES = 500;
@@ -29,7 +29,7 @@ export interface WriteRefusal {
 export interface WriteGuard {
   /** Called within each transaction, before anything is written. */
   look(): void;
-  /** Null: writes are accepted. */
+  /** Null if writes are accepted. */
   readonly refusal: WriteRefusal | null;
 }
 
@@ -192,7 +192,7 @@ export class GroupCommit {
     return new StoreUnavailable(refusal.reason);
   }
 
-  /** @throws only if the whole group is lost (the engine ended the transaction by itself) */
+  /** @throws only if the whole group is lost (the engine ended the transaction on its own) */
   async #run({ work, options }: TransactionJob, written: OpenTx[]): Promise<TransactionOutcome> {
     // Checked again: the guard may have refused since the job was submitted.
     const refused = this.#refused(options);
@@ -282,7 +282,7 @@ export function isEngineError(error: unknown): boolean {
   return UNAVAILABLE.test(sqliteCode(error));
 }
 
-/** Never passes on the error itself: if a group is lost, one job's error must not be shown to the others. */
+/** Never passes the error itself on: if a group is lost, one job's error must not be shown to the others. */
 function unavailable(error: unknown): StoreUnavailable {
   return new StoreUnavailable(`the store cannot be written (${sqliteCode(error) || "unknown"})`, error);
 }

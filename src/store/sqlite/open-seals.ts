@@ -10,20 +10,21 @@ import type { Connection } from "./connection.ts";
 export interface SealOptions {
   readonly key: SecretKey;
   /**
-   * Called with the rows whose seals do not match, before they are sealed with this key as they are. MUST throw if the
-   * operator does not accept them; nothing is sealed then.
+   * Called with the rows whose seals do not match, before they are sealed with this key as they are. MUST throw if
+   * the operator does not accept them; in that case nothing is sealed.
    */
   readonly acceptRows?: ((check: SealedRowsCheck) => void) | undefined;
 }
 
 const RESEAL = "if you have reviewed the rows and accept them as they are, run `gatehouse reseal`";
-/** The most accepted rows that the ledgers name one by one. */
+/** The most accepted rows that the ledgers name individually. */
 const MOST_NAMED = 1_000;
 
 /**
- * Opens the seals of a store's rows. The rows of a store from a version without seals are sealed once. The key's file
- * then records that (`SecretKey.hasSealed`), so anyone who can write the database, but not that file, cannot pass off
- * forged rows as old ones. What the database itself says about its seals counts only if no row has one of this key.
+ * Opens the seals of a store's rows. If the store comes from a version without seals, its rows are sealed once. The
+ * key's file then records that (`SecretKey.hasSealed`), so anyone who can write the database, but not that file,
+ * cannot pass off forged rows as old ones. The database's own statements about its seals count only if no row has a
+ * seal made with this key.
  *
  * @throws OperatorError if the rows are sealed with another key or have lost their seals
  */
@@ -49,11 +50,12 @@ export function openSeals(connection: Connection, { key, acceptRows }: SealOptio
         `restore the previous secrets.key or master_key; if that key is lost, ${RESEAL.replace("if ", "and ")}`,
       );
     }
-    // Rows have seals of this key: someone changed the name of the key. Rows that they changed too are found as ever.
+    // Rows have seals made with this key, so somebody changed the name of the key. Rows that they also changed are
+    // found as usual.
     if (isOther) seals.report("meta", { key: "seal_key" });
   }
   const seal = connection.database.transaction(() => {
-    // Under the write lock, so that no row changes between the operator's look and its seal.
+    // Under the write lock, so no row changes between the operator's review and the seal.
     const check = acceptRows && checkRows(read, seals);
     if (check) acceptRows?.(check);
     const rows = check || isUnsealed ? sealAll(connection, seals) : 0;
@@ -63,7 +65,7 @@ export function openSeals(connection: Connection, { key, acceptRows }: SealOptio
       const note: SealingNote = {
         rows,
         accepted: check?.brokenCount ?? 0,
-        // If the key was lost, all rows are accepted: their number says it.
+        // If the key was lost, all rows are accepted, so their number suffices.
         named:
           check && check.intact > 0
             ? accepted.map(({ table, name: row, workspaceId }) => ({ table, row, workspaceId }))
@@ -80,7 +82,8 @@ export function openSeals(connection: Connection, { key, acceptRows }: SealOptio
 /** Seals every row of every sealed table. @returns the number of rows */
 function sealAll(connection: Connection, seals: RowSeals): number {
   let count = 0;
-  // Only the server that has read the ledger may vouch for these: the next check reads it again.
+  // Only the server that has read the ledger may vouch for these notes. They are deleted, and the next check reads
+  // the ledger again.
   connection.run("DELETE FROM meta WHERE key LIKE 'ledger_history:%'");
   for (const table of SEALED_NAMES) {
     const { key, sealed } = SEALED_TABLES[table];

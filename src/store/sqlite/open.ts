@@ -120,7 +120,7 @@ async function rewrite(group: GroupCommit, watch: StoreWatch, most: number): Pro
   return isAnew && (await forget(group, watch));
 }
 
-/** Others hold the file for moments: a reader during a query, or a worker's connection that opens or closes. */
+/** Others hold the file briefly: a reader during a query, or a worker's connection while it opens or closes. */
 async function untilOthersLetGo(
   group: GroupCommit,
   watch: StoreWatch,
@@ -169,11 +169,11 @@ function schemaVersionOf(connection: Connection): number {
 }
 
 /**
- * Requires that the schema is this program's own, and upgrades it, under one write lock: nobody can add a trigger between
- * the check and a migration, whose statements would set it off.
+ * Requires that the schema is this program's own, and upgrades it, under one write lock: nobody can add a trigger
+ * between the check and a migration, whose statements would fire it.
  *
- * @returns the data version when the lock was taken, which the upgrade does not change. Everything is compared after it:
- *   what somebody commits after a comparison must not pass for what was compared
+ * @returns the data version when the lock was taken, which the upgrade does not change. Everything is compared after
+ *   that point: a commit made after a comparison must not pass for compared data
  */
 function upgrade(writer: Connection): number {
   const upgradeLocked = writer.database.transaction(() => {

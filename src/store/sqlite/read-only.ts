@@ -25,11 +25,11 @@ export interface ReadOnlyDatabase {
    * DatabaseUnreadable
    */
   integrityProblems(table: string): string[];
-  /** Whether others have written to the files since they were opened, or are about to. */
+  /** Whether others have written to the files since they were opened, or are about to write. */
   hasChanged(): boolean;
   /**
    * Whether everything is read from one snapshot, even while others write. Without a running server, snapshots are
-   * not possible: the data is then valid only if not `hasChanged`.
+   * not possible: the data is then valid only if `hasChanged` is false.
    */
   readonly isShared: boolean;
   close(): void;
@@ -68,13 +68,13 @@ const UNLOCKED_VFS = process.platform === "win32" ? "win32-none" : "unix-none";
 const IDENTIFIER = /^[a-z_]+$/;
 
 /**
- * Opens a database file for verification. Nothing is written, not even the files that SQLite normally creates beside a
- * database it reads, so a directory on a read-only disk can be read and every file stays as it was:
+ * Opens a database file for verification. Nothing is written, not even the files that SQLite normally creates beside
+ * a database it reads, so a directory on a read-only disk can be read and every file stays as it was:
  *
- * - Without a log, or with an empty one, the file is read as one that does not change (`immutable`). Either no process
- *   has it open, or a change will be noticed.
+ * - Without a log, or with an empty one, the file is read as immutable (`immutable`). Either no process has it open,
+ *   or a change will be noticed.
  * - With a log and its index, the database is in use, or its process died. The index is read but not written
- *   (`readonly_shm`). Writes of a running server from now on are not seen.
+ *   (`readonly_shm`). Later writes of a running server are not seen.
  * - With only a log, such as in a copy, the index is built in memory (`locking_mode=EXCLUSIVE`, which takes no lock
  *   here).
  *
@@ -172,7 +172,7 @@ interface FileState {
   /** Changes whenever the file is written. Empty if there is none. */
   readonly file: string;
   readonly log: string;
-  /** 0 also if there is none. */
+  /** Also 0 if there is none. */
   readonly logBytes: number;
   readonly hasIndex: boolean;
 }
@@ -193,7 +193,7 @@ function stampOf(path: string): string {
   return stats ? `${stats.size} ${stats.mtimeNs} ${stats.ino}` : "";
 }
 
-/** SQLite's URI of a file, where `?`, `#` and `%` have a meaning. */
+/** SQLite's URI of a file. The characters `?`, `#` and `%` have a meaning in it. */
 function uriOf(path: string): string {
   const parts = path.replaceAll("\\", "/").split("/");
   return `file:${parts.map(encodeURIComponent).join("/")}`;

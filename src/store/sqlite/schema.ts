@@ -59,9 +59,9 @@ export function nameOfObject({ type, name, tbl_name: table }: SchemaObject): str
 }
 
 /**
- * Requires that the file has no objects but those that the migrations up to the file's version create. A foreign trigger,
- * view or changed definition would make the server write, and seal, what somebody else wants. MUST come before the
- * migrations, whose statements would set off such a trigger.
+ * Requires that the file has no objects except those that the migrations up to the file's version create. A foreign
+ * trigger, view or changed definition would make the server write and seal somebody else's data. MUST come before the
+ * migrations, whose statements would fire such a trigger.
  *
  * A missing index or trigger is left to `gatehouse ledger verify`, since it does not change what the server writes.
  * @throws OperatorError that names the object

@@ -18,8 +18,9 @@ const COMMIT_COUNT = 8;
  * Notices what others do to an open database: their commits, and changes to its files. This program has only one
  * writing connection, so every commit by another one is foreign.
  *
- * Commits are counted in the log's index. A program that finds no index beside the database makes one of its own, and commits
- * uncounted. So once the index was not beside the database, only a start, which compares what is stored, may write again.
+ * Commits are counted in the log's index. A program that finds no index beside the database creates its own, and its
+ * commits are not counted here. So once the index has not been beside the database, only a start, which checks the
+ * stored data, may write again.
  */
 export class StoreWatch implements WriteGuard {
   readonly #connection: Connection;
@@ -35,7 +36,7 @@ export class StoreWatch implements WriteGuard {
 
   /**
    * `connection`: the writer. `since`: its data version (see `look`) before the store was compared with anything;
-   * commits of others since then count.
+   * later commits by others count.
    */
   constructor({ database, log, index }: WatchedFiles, connection: Connection, since: number) {
     this.#connection = connection;
@@ -46,9 +47,10 @@ export class StoreWatch implements WriteGuard {
   }
 
   /**
-   * Refuses writes while a file is not in its place, since the next start would not find them. After a foreign commit,
-   * refuses them for good: rows are compared with their seals and the ledger mostly at a start, so a changed row could
-   * otherwise reach a model, and what is written now would vouch for it. Likewise if there may have been one.
+   * Refuses writes while a file is not in its place, since the next start would not find them. After a foreign
+   * commit, refuses them for good: rows are compared with their seals and the ledger mostly at a start, so a changed
+   * row could otherwise reach a model, and new writes would vouch for it. The same applies if a foreign commit may
+   * have happened.
    */
   get refusal(): WriteRefusal | null {
     for (const file of [this.#database, this.#log, this.#index]) {
@@ -64,7 +66,10 @@ export class StoreWatch implements WriteGuard {
     };
   }
 
-  /** Others may use the log with another index. Each side overwrites what the other has added to the log, which damages the file. */
+  /**
+   * Others may use the log with another index. Each side would overwrite the other's additions to the log, which
+   * damages the file.
+   */
   get mustNotWrite(): boolean {
     return this.#isUncounted;
   }
@@ -75,13 +80,13 @@ export class StoreWatch implements WriteGuard {
   }
 
   /**
-   * Notices commits by others, and files that are not in their place. Costs 6 µs for the files; for the commits 0.1 to
-   * 1.3 µs within a transaction of the writer (the shortest takes 12 µs without a disk), and 2 µs outside of one, since
-   * SQLite then takes its locks.
+   * Notices commits by others, and files that are not in their place. Checking the files costs 6 µs. Checking for
+   * commits costs 0.1 to 1.3 µs within a transaction of the writer (the shortest takes 12 µs without a disk), and 2
+   * µs outside of one, since SQLite then takes its locks.
    *
    * `PRAGMA data_version` does not change with commits of this connection, but with each foreign commit once this
-   * connection sees it. It stays the same if a write of this connection fails, such as on a full disk. Emptying the
-   * log counts too, such as by a foreign `wal_checkpoint(TRUNCATE)`.
+   * connection sees it. It stays the same if a write of this connection fails, for example on a full disk. Emptying
+   * the log also changes it, for example a foreign `wal_checkpoint(TRUNCATE)`.
    */
   look(): void {
     this.#lookAtFiles();
@@ -94,10 +99,10 @@ export class StoreWatch implements WriteGuard {
 
   /**
    * Runs work of this program that looks like a foreign commit: emptying the log and rewriting the file may change
-   * the version as well. Foreign commits before it still count, and so do those during it: the commits that SQLite counts
-   * are then more than the work's own.
+   * the version as well. Foreign commits before it still count, and so do those during it: SQLite then counts more
+   * commits than the work made.
    *
-   * @param commits the number of commits that the work makes. Work that answers false has made none
+   * @param commits the number of commits that the work makes. Work that returns false has made none
    */
   own(commits: number, work: () => boolean): boolean {
     const before = this.#index.readNumber(COMMIT_COUNT);
@@ -111,7 +116,7 @@ export class StoreWatch implements WriteGuard {
     return isDone;
   }
 
-  /** Checks the files. Returns and resets what was noticed since the last time. */
+  /** Checks the files. Returns and resets what has been noticed since the last time. */
   takeMoves(): Disturbance[] {
     this.#lookAtFiles();
     return this.#moves.splice(0);
@@ -140,7 +145,7 @@ export class StoreWatch implements WriteGuard {
       if (!file.look()) continue;
       this.#moves.push({ kind: "file_moved", file: file.name, change: file.change ?? "returned" });
     }
-    // Both are away if the folder was moved: others then share the index there.
+    // If the folder was moved, both are gone, and others then share the index there.
     if (this.#index.change !== null && this.#database.change === null) this.#isUncounted = true;
   }
 

@@ -4,7 +4,9 @@ import { OperatorError } from "../../base/errors.ts";
 import { listOpenFiles } from "../../base/open-files/count.ts";
 import type { FileChange, StoreFile } from "../db.ts";
 
-/** For writing as well, as SQLite opens it: on an overlay file system, the first open for writing makes another file. */
+/**
+ * For writing too, as SQLite opens it: on an overlay file system, the first open for writing creates another file.
+ */
 const FLAGS = constants.O_RDWR | constants.O_CREAT;
 const TRIES = 3;
 
@@ -19,9 +21,11 @@ export class WatchedFile {
   #descriptor: number;
   /** The device and inode of the descriptor. */
   #opened: { readonly dev: bigint; readonly ino: bigint } | null = null;
-  /** Some file systems report different numbers for an open file and for its path. Nothing can be detected there. */
+  /**
+   * Some file systems report different numbers for an open file and for its path. Changes cannot be detected there.
+   */
   readonly #isKnowable: boolean;
-  /** What the last check found. Null: it is in its place. */
+  /** The result of the last check. Null if the file is in its place. */
   change: FileChange | null = null;
 
   /** @throws OperatorError if the file cannot be opened */
@@ -29,7 +33,7 @@ export class WatchedFile {
     this.name = name;
     this.#path = resolve(path);
     this.#descriptor = open(this.#path);
-    // A file that is replaced at this moment must not pass for such a file system.
+    // A file that is replaced at this moment must not be mistaken for such a file system.
     for (let attempt = 1; attempt < TRIES && this.#changeNow() !== null; attempt++) {
       closeSync(this.#descriptor);
       this.#descriptor = open(this.#path);
@@ -38,7 +42,7 @@ export class WatchedFile {
     this.#isKnowable = this.#changeNow() === null;
   }
 
-  /** No name leads to the file any more: what is written to it is lost when this process ends. */
+  /** No name leads to the file any more, so anything written to it is lost when this process ends. */
   get isLost(): boolean {
     return fstatSync(this.#descriptor).nlink === 0;
   }
@@ -51,16 +55,16 @@ export class WatchedFile {
   }
 
   /**
-   * Requires that so many connections of this process have this very file open, and that it is in its place. SQLite
-   * opens files by their path, which may lead to another file for a moment. So its descriptors are compared, not what
-   * the path leads to afterwards.
+   * Requires that this many connections of this process have exactly this file open, and that it is in its place.
+   * SQLite opens files by their path, which may lead to another file for a moment. So the descriptors are compared,
+   * not the file that the path leads to afterwards.
    *
    * @throws OperatorError
    */
   requireOpenIn(connections: number): void {
     if (!this.#isKnowable) return;
     const isInPlace = this.#changeNow() === null;
-    // One more: the descriptor of this watch.
+    // Plus one: the descriptor of this watch.
     if (isInPlace && this.#descriptorCount() > connections) return;
     throw new OperatorError(
       `the ${this.name} file ${this.#path} was replaced while it was being opened`,
@@ -88,7 +92,7 @@ export class WatchedFile {
         const open = fstatSync(descriptor, { bigint: true });
         return open.ino === ino && open.dev === dev;
       } catch (error) {
-        // Another thread has closed it since, as the listing has its own.
+        // Another thread has closed it since; the listing has a descriptor of its own too.
         if (isCode(error, "EBADF")) return false;
         throw error;
       }
@@ -100,8 +104,8 @@ export class WatchedFile {
     try {
       found = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
     } catch (error) {
-      // ENOTDIR: a folder above is a file now, so there is no file. Any other error would also prevent the next start
-      // from finding it.
+      // ENOTDIR: a folder above is now a file, so this file does not exist. Any other error would also prevent the
+      // next start from finding it.
       if (!isCode(error, "ENOTDIR")) return "unreachable";
     }
     this.#opened ??= fstatSync(this.#descriptor, { bigint: true });

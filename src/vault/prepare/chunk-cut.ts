@@ -5,7 +5,7 @@ import { endBefore, overlapStart, skipSpace, trimmedEnd } from "./chunk-text.ts"
 export const MAX = 2_000;
 /** The length at which a longer section is cut. */
 export const TARGET = 1_200;
-/** Shorter passages say too little by themselves. */
+/** Shorter passages mean too little out of context. */
 export const MIN = 200;
 /**
  * A passage ends with a paragraph only if it has at least this length by then; otherwise it ends within the next one.
@@ -56,7 +56,7 @@ function chooseEnd(text: string, units: readonly Unit[], start: number, index: n
     // A heading stays with the text that follows it.
     if (unit.kind === "heading") continue;
     const length = unit.end - start;
-    // Prefer one whole paragraph too many to a piece of it. The rest of a paragraph that was cut is cut again.
+    // Better one whole paragraph too many than a piece of it. The rest of a paragraph that was cut is cut again.
     if (length > TARGET) {
       if (best === 0 && unit.start >= start) return unit.end;
       break;

@@ -70,7 +70,7 @@ function close(open: Section[], to: number): void {
 
 /**
  * The passages of a section and its subsections. It begins at unit `first`, which is before the section if the
- * preceding units are too short for a passage of their own. Recurses as deep as there are heading levels.
+ * preceding units are too short to form a passage. Recurses as deep as there are heading levels.
  */
 function cutSection(text: string, units: readonly Unit[], section: Section, first: number): TextSpan[] {
   const whole = spanOf(units, first, section.to);

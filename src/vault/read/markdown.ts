@@ -11,7 +11,7 @@ export function readMarkdown(text: string): ReadDocument {
   const front = frontMatter(text);
   const blocks = new MarkdownScanner(text, front.end).blocks();
   checkBlocks(blocks);
-  // If there is only front matter, that is what can be searched.
+  // If there is nothing but front matter, that is searchable instead.
   return { text, blocks: blocks.length > 0 ? blocks : plainBlocks(text) };
 }
 

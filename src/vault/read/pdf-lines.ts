@@ -51,8 +51,8 @@ export function paragraphsOf(items: readonly PdfItem[]): readonly string[] {
 function isApart(before: TextLine, line: TextLine): boolean {
   const height = Math.max(before.height, line.height, 1);
   const down = before.y - line.y;
-  // Upwards means the next column, which may continue in the middle of a sentence. So may the next page, but that
-  // cannot be seen here.
+  // A move upwards means the next column, which may continue in the middle of a sentence. So may the next page, but
+  // that cannot be seen here.
   return down > PARAGRAPH_GAP * height;
 }
 
@@ -89,7 +89,7 @@ const NO_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Scrip
 
 /**
  * Appends a line to the text above. A divided word is joined: a hyphen after a letter and before a lower-case letter.
- * ("well-" and "known" are joined too: nothing on the page tells the difference.)
+ * ("well-" and "known" are joined too: nothing on the page shows the difference.)
  */
 function joinLines(above: string, line: string, goesOn: boolean): string {
   if (/\p{L}[-\u2010\u00AD]$/u.test(above.slice(-3)) && /^\p{Ll}/u.test(line)) {

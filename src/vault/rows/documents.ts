@@ -43,7 +43,7 @@ export async function findDocument(
   return row && fromRow(row);
 }
 
-/** The scope of a live document: all that is read before it is known whether the caller may see the document. */
+/** The scope of a live document: nothing else is read before it is known whether the caller may see the document. */
 export async function findScope(sql: Sql, workspaceId: number, id: string): Promise<string | undefined> {
   const row = await sql.get<{ path: string }>(
     `SELECT s.path FROM vault_documents AS d JOIN vault_scopes AS s ON s.id = d.scope_id

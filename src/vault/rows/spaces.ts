@@ -10,8 +10,8 @@ export interface Space {
   /** Zero until the model has answered for the first time; there is no table until then. */
   readonly dimensions: number;
   /**
-   * `active` is searched, `filling` will replace it, `kept` is the previous one for a way back, and `dropped` is
-   * being removed.
+   * `active` is searched, `filling` will replace it, `kept` is the previous one, in case of a change back, and
+   * `dropped` is being removed.
    */
   readonly state: "active" | "filling" | "kept" | "dropped";
 }

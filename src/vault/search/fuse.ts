@@ -3,9 +3,9 @@ import { byScore, type Scored, type ScoredAt } from "./top-k.ts";
 import type { VectorSource } from "./vector-source.ts";
 
 /**
- * The highest spelling similarity of a passage that shares no word with the question: 0.42 in 1.3 million pairs of
- * two collections, with and without typing errors. If all results are better than this, the search through all
- * vectors can be skipped.
+ * The highest spelling similarity of a passage that shares no word with the question: 0.42 in 1.3 million pairs from
+ * two collections, with and without typos. If all results are better than this, the search through all vectors can be
+ * skipped.
  */
 const MOST_WITHOUT_SHARED_WORD = 0.5;
 /** Above chance similarity: two texts without a common word (256 dimensions) reach 0.06 in two of three cases. */

@@ -52,7 +52,9 @@ export function gather(
   return found;
 }
 
-/** Whole passages as long as they fit. If the first is too long by itself, it is cut, so that there is an answer. */
+/**
+ * Adds whole passages as long as they fit. If the first one alone is too long, it is cut, so that there is an answer.
+ */
 function withinBudget(text: string, left: number, isFirst: boolean): string {
   if (text.length <= left) return text;
   if (!isFirst) return "";

@@ -16,7 +16,7 @@ const LAST_WAIT_MS = 60_000;
 /** When to retry a passage that the model refused: by then, the model may have changed. */
 const REFUSED_MS = 86_400_000;
 const IDLE_MS = 5_000;
-/** How long writers do not wait for a model after it was too slow for one. */
+/** How long writers stop waiting for a model after it was once too slow. */
 const SLOW_MS = 600_000;
 
 interface MissingVector extends PassageToEmbed {
@@ -68,8 +68,8 @@ export class Filler {
   /** Until when the model of a space counts as too slow for writers. */
   readonly #slow = new Map<number, number>();
   /**
-   * Documents written since the start that wait for vectors. In memory: the store lists all missing vectors, oldest
-   * first.
+   * Documents written since the start that wait for vectors. Kept only in memory: the store lists all missing
+   * vectors, oldest first.
    */
   readonly #turns = new WorkspaceRoundRobin<WaitingDocument>(REMEMBERED);
   #isTurnOfOldest = false;
@@ -95,7 +95,7 @@ export class Filler {
 
   /**
    * Remembers a waiting document and ends the current pause. Every other batch comes from such a document, with
-   * workspaces taking turns, so no workspace waits behind everything another one has written.
+   * workspaces taking turns, so no workspace waits for everything that another one has written.
    */
   wake(document: WaitingDocument): void {
     if (this.#turns.hasRoom(document.workspaceId)) this.#turns.add(document);
@@ -120,7 +120,9 @@ export class Filler {
     return (this.#rests.get(space.id)?.until ?? 0) > this.#parts.clock.monotonic();
   }
 
-  /** Reports that a writer waited for the space's model in vain. Its vectors are then only filled in here. */
+  /**
+   * Reports that a writer waited in vain for the space's model. From then on, its vectors are only filled in here.
+   */
   slow(space: Space): void {
     this.#slow.set(space.id, this.#parts.clock.monotonic() + SLOW_MS);
   }
@@ -185,7 +187,7 @@ export class Filler {
     return this.rest(space);
   }
 
-  /** @returns whether there may be more to do; null if no vector is missing or none can be made */
+  /** @returns whether there may be more to do; null if no vector is missing or none can be computed */
   async #fill(space: Space): Promise<boolean | null> {
     const { db, spaces, clock } = this.#parts;
     const isLexical = space.name === LEXICAL_SPACE;

@@ -15,8 +15,8 @@ export interface RemovedDocument {
 }
 
 /**
- * Removes the remains of deleted documents from every file of the store. A deletion is acknowledged afterwards;
- * whatever could not be removed is tried again, also by the next start.
+ * Removes the remains of deleted documents from every file of the store. Only then is a deletion acknowledged;
+ * anything that could not be removed is tried again, at the next start if need be.
  */
 export class Remover {
   readonly #parts: VaultParts;
@@ -107,7 +107,7 @@ async function removeRest(parts: VaultParts, document: RemovedDocument): Promise
     for (const space of spaces.all) await deletePending(tx, space, document.key);
     await tx.run("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
     if (hasUnreachableVectors(parts)) {
-      // They are removed by the first start that can do so; until then, only the row identifies them.
+      // They are removed at the first start that manages it; until then, only the row identifies them.
       await tx.run(
         "UPDATE vault_documents SET title = '', source_uri = NULL, source_hash = NULL, metadata = '{}' WHERE key = $1",
         [document.key],

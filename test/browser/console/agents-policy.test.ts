@@ -1,5 +1,5 @@
 /**
- * What the console shows of a policy is what the server does: the matrix and the list of tools are compared with
+ * What the console shows of a policy matches what the server does: the matrix and the list of tools are compared with
  * REST.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";

@@ -1,4 +1,4 @@
-/** The page of approvals without a mouse. */
+/** The page of approvals, used without a mouse. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { axe } from "../../support/axe.ts";
@@ -86,7 +86,7 @@ test("keys move through the list, keep the selected call in view, and decide not
   expect((await stage.now(open[9] as Asked)).status).toBe("pending");
 });
 
-test("a typed reason or changed arguments are discarded only after a question, also by the keys of the list", async () => {
+test("a typed reason or changed arguments are discarded only after confirmation, also when the list's keys are used", async () => {
   const { page } = await stage.open((asked[15] as Asked).page);
   const ask = page.getByRole("dialog", { name: "Leave without saving?" });
   await bar(page).waitFor();

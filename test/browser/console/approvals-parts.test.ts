@@ -12,13 +12,13 @@ describe("invisible characters", () => {
     ["a no-break space", "a\u00a0b", "a\\u00a0b"],
     ["control characters", "a\u0000\u001b\u009bb", "a\\u0000\\u001b\\u009bb"],
     ["letters of the tags block, which models read", "a\u{e0041}b", "a\\udb40\\udc41b"],
-    ["a selector of a variation", "a\ufe0fb", "a\\ufe0fb"],
+    ["a variation selector", "a\ufe0fb", "a\\ufe0fb"],
     ["a filler that counts as a letter", "a\u3164b", "a\\u3164b"],
     ["an empty Braille pattern", "a\u2800b", "a\\u2800b"],
-    ["half of a pair", "a\ud800b", "a\\ud800b"],
-    ["a character for private use", "a\ue000b", "a\\ue000b"],
+    ["half of a surrogate pair", "a\ud800b", "a\\ud800b"],
+    ["a private-use character", "a\ue000b", "a\\ue000b"],
     ["a line separator", "a\u2028b", "a\\u2028b"],
-    ["a carriage return by itself", "a\rb", "a\\u000db"],
+    ["a carriage return alone", "a\rb", "a\\u000db"],
   ])("%s is an escape", (_what, text, shown) => {
     expect(escaped(text)).toBe(shown);
     expect(
@@ -30,7 +30,7 @@ describe("invisible characters", () => {
   });
 
   test.each(["plain text", "line\nline\ttab", "line\r\nline", "größer 漢字 עברית العربية 😀", ""])(
-    "%j is left as it is",
+    "%j is left unchanged",
     (text) => {
       expect(escaped(text)).toBe(text);
       expect(countHidden(text)).toBe(0);
@@ -130,7 +130,7 @@ describe("the history of a task", () => {
     ]);
   });
 
-  test("shows a call once that two runs have reached, and skips the approval of another call", () => {
+  test("shows once a call that two runs have reached, and skips the approval of another call", () => {
     const story = read(
       ["tool.call", look],
       ["approval.required", { call_id: "call_1", arguments: {} }],

@@ -1,6 +1,4 @@
-/**
- * A console with agents that ask for approval. Each task's prompt says what the model calls and what it says first.
- */
+/** A console with agents that need approval. Each task's prompt says what the model calls and what it says first. */
 import type { Locator, Page } from "playwright-core";
 import { addConnector } from "../../mcp/support.ts";
 import { eventually } from "../../support/browser.ts";
@@ -48,7 +46,7 @@ export interface Asked {
 
 export interface ApprovalConsole extends TestConsole {
   readonly tools: ScriptedMcp;
-  /** Dispatches a task and waits until it asks for approval of `desk.send`. */
+  /** Dispatches a task and waits until it requests approval of `desk.send`. */
   ask(told: Told): Promise<Asked>;
   decide(asked: Asked, body: object, token?: string): Promise<Answered>;
   /** The approval's current state, from REST. */

@@ -202,7 +202,7 @@ test("a pasted configuration is first shown as filled-in forms, and each server 
   await context.close();
 });
 
-test("any form with input, and pasted servers, are discarded only after a question", async () => {
+test("any form with input, and pasted servers, are discarded only after confirmation", async () => {
   const { page, context } = await stage.open("/connectors/-/new");
   const kinds = [
     ["program", "Arguments", "--port 7"],

@@ -31,17 +31,17 @@ describe("is refused with a message", () => {
   test.each([
     ["nothing", "  ", "is empty"],
     ["no JSON", "npx -y server", "not JSON"],
-    ["a piece that is cut off", '{"mcpServers": {"a": {"command": "x"', "not JSON"],
+    ["a truncated piece", '{"mcpServers": {"a": {"command": "x"', "not JSON"],
     ["a list", '[{"command":"x"}]', "not an object"],
     ["null", "null", "not an object"],
-    ["an object of something else", '{"mcpServers": {"a": {"name": "x"}}}', "no server"],
+    ["an object of another kind", '{"mcpServers": {"a": {"name": "x"}}}', "no server"],
     ["too much text", `{"a":"${"x".repeat(1_000_001)}"}`, "longer than a million"],
     [
       "too many servers",
       JSON.stringify(Object.fromEntries(Array.from({ length: 201 }, (_, n) => [`s${n}`, { command: "x" }]))),
       "more than 200",
     ],
-    ["what is nested without an end", `${'{"mcpServers":'.repeat(100_000)}`, ""],
+    ["endless nesting", `${'{"mcpServers":'.repeat(100_000)}`, ""],
   ])("%s", (_, text, words) => {
     expect(read(text)).toContain(words);
     expect(read(text)).toBeString();
@@ -57,19 +57,19 @@ describe("a server is read", () => {
     ],
     ["without the outer key", '{"git":{"command":"uvx","args":["x"]}}', [["git", "stdio", "uvx", "x"]]],
     [
-      "from VS Code's file, with comments and a comma too many",
+      "from VS Code's file, with comments and an extra comma",
       '{\n  // mine\n  "servers": {"a": {"type": "http", "url": "https://a.example//mcp", /* x */ },},\n}',
       [["a", "http", "https://a.example//mcp"]],
     ],
     ["from VS Code's settings", '{"mcp":{"servers":{"a":{"command":"x"}}}}', [["a", "stdio", "x"]]],
-    ["from a piece of an object", '"a": {"command": "x"},', [["a", "stdio", "x"]]],
+    ["from part of an object", '"a": {"command": "x"},', [["a", "stdio", "x"]]],
     [
-      "alone, named by its package",
+      "a bare one, named by its package",
       '{"command":"npx","args":["-y","@x/server-git@1.2"]}',
       [["git", "stdio", "npx", "-y", "@x/server-git@1.2"]],
     ],
     [
-      "alone, named by its host",
+      "a bare one, named by its host",
       '{"url":"https://mcp.linear.app/mcp"}',
       [["linear", "http", "https://mcp.linear.app/mcp"]],
     ],

@@ -1,6 +1,5 @@
 /**
- * A browser verifies the ledger by itself, and detects whether the ledger still begins with what this browser saw
- * before.
+ * A browser verifies the ledger by itself, and detects whether the ledger still extends what this browser saw before.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";

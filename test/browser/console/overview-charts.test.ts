@@ -111,7 +111,7 @@ test("the legend shows the values of the slot under the pointer", async () => {
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [390, 1_440]) {
-    test(`${scheme}, ${width} pixels wide: axe finds nothing, nothing sticks out, and the browser reports no error`, async () => {
+    test(`${scheme}, ${width} pixels wide: axe finds nothing, nothing overflows, and the browser reports no error`, async () => {
       const { page, complaints } = await stage.open("", { scheme, width });
       await chart(page, "Tool calls").or(page.getByText("Nothing in this time.")).last().waitFor();
       await page.getByRole("link", { name: "1 call waits for a person" }).waitFor();

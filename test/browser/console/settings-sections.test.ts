@@ -62,7 +62,7 @@ test("a refused limit is reported at its field, and the input is kept", async ()
   await close();
 });
 
-test("unsaved limits are discarded only after a question", async () => {
+test("unsaved limits are discarded only after confirmation", async () => {
   const { page, close } = await stage.open("/settings/limits");
   const requests = page.getByLabel("Requests per minute");
   await requests.fill("");
@@ -189,7 +189,7 @@ test("tiers and prices are shown as configured, in equivalent YAML", async () =>
   await close();
 });
 
-test("a session is ended from another browser, and so is one's own", async () => {
+test("a session can be ended from another browser, and so can one's own", async () => {
   const secret = await stage.gateway.token({ name: "ada's", person: "Ada", scopes: ["tasks:read"] });
   const other = await stage.open("/tasks", { secret });
   const { page, close } = await stage.open("/settings/sessions");

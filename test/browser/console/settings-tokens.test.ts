@@ -90,7 +90,7 @@ test("mistakes are shown at their fields, and the input is kept", async () => {
   await close();
 });
 
-test("a half-typed token is discarded only after a question", async () => {
+test("a half-typed token is discarded only after confirmation", async () => {
   const { page, close } = await stage.open("/settings/developers?issue=1");
   const form = page.getByRole("dialog", { name: "Issue a token" });
   const ask = page.getByRole("dialog", { name: "Discard your input?" });

@@ -132,7 +132,7 @@ test("the snippets for clients of models name a tier that the token may use, and
   }
   expect(await copied(page, "AI SDK")).toContain('gatehouse.chat("tier:2")');
 
-  // A stand-in for the server: it shows which address and key the client makes of the snippet.
+  // A stand-in for the server: it shows which address and key the client uses.
   const asked: unknown[] = [];
   const recorder = Bun.serve({
     port: 0,

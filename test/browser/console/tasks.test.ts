@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** Pages left open would go on reading whatever the feed reports. */
+/** Pages left open would continue to read whatever the feed reports. */
 let closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing) await close();
@@ -111,7 +111,7 @@ test("a refusal by the server is shown at its field, and the input is kept", asy
   await field(page, "Prompt").fill("keep me");
   await button(page, "Add metadata").click();
   await field(page, "Key 1").fill("k");
-  // The field itself lets a person type 512 characters at most.
+  // The field itself accepts at most 512 characters.
   await page.evaluate("document.querySelector('[aria-label=\"Value 1\"]').removeAttribute('maxlength')");
   await field(page, "Value 1").fill("x".repeat(600));
   await button(page, "Run the task").click();
@@ -126,7 +126,7 @@ test("a refusal by the server is shown at its field, and the input is kept", asy
   expect(await tasks("&agent=helper")).toEqual([]);
 });
 
-test("Escape, Cancel and going back discard a prompt only after a question", async () => {
+test("Escape, Cancel and going back discard a prompt only after confirmation", async () => {
   const { page } = await open("/tasks");
   await page.getByRole("link", { name: "New task" }).first().click();
   const form = page.getByRole("dialog", { name: "New task" });

@@ -102,7 +102,7 @@ test("a refused replacement keeps the input; an accepted one replaces the text u
   expect((await read(id)).body).toMatchObject({ title: "After", text: "The new text.", metadata: { n: 1 } });
 });
 
-test("a half-typed replacement is discarded only after a question", async () => {
+test("a half-typed replacement is discarded only after confirmation", async () => {
   const { id } = await write(stage.gateway, { title: "Kept", text: "The old text." });
   const { page } = await stage.open(`/vault/documents/${id}`);
   await page.getByRole("button", { name: "Replace" }).click();

@@ -183,7 +183,7 @@ describe("a pasted text", () => {
     expect((await storedIn("pasted")).size).toBe(0);
   });
 
-  test("is discarded only after a question", async () => {
+  test("is discarded only after confirmation", async () => {
     const { page } = await stage.open("/vault?scope=pasted");
     await page.getByRole("button", { name: "Paste text" }).click();
     const form = page.getByRole("dialog", { name: "Add a text to the vault" });

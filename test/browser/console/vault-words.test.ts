@@ -12,14 +12,14 @@ const marked = (question: string, text: string, corrected: Record<string, string
 
 describe("a passage is marked", () => {
   test.each([
-    ["nowhere, where it holds no word of the question", "zebra", "A refund is paid.", "A refund is paid."],
+    ["nowhere, if it contains no word of the question", "zebra", "A refund is paid.", "A refund is paid."],
     ["not within a word", "fund", "A refund is paid.", "A refund is paid."],
-    ["not where a word says nothing", "what is the refund", "The refund is", "The [refund] is"],
-    ["at such words, where there are no others", "to be", "to be or not", "[to] [be] or not"],
+    ["not at words without meaning", "what is the refund", "The refund is", "The [refund] is"],
+    ["at such words, if there are no others", "to be", "to be or not", "[to] [be] or not"],
     ["at other forms of a word", "approves refunds", "Refund approval", "[Refund] [approval]"],
     ["whatever its case and accents", "CAFE", "Café, cafe\u0301, CAFÉ", "[Café], [cafe\u0301], [CAFÉ]"],
-    ["at pairs of signs, where a script knows no blanks", "退款", "关于退款政策", "关于[退款]政策"],
-    ["at one sign alone", "退", "退款", "[退]款"],
+    ["at pairs of characters, in scripts without blanks", "退款", "关于退款政策", "关于[退款]政策"],
+    ["at a single character", "退", "退款", "[退]款"],
     ["at words beside such a script", "iPhone", "新iPhone手机", "新[iPhone]手机"],
   ])("%s", (_, question, text, expected) => {
     expect(marked(question, text)).toBe(expected);

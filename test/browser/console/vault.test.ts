@@ -66,7 +66,7 @@ describe("a reader without a right", () => {
     expect(await page.getByRole("button", { name: /Replace|Delete/ }).count()).toBe(0);
   });
 
-  test("to see more than an agent does sees what that agent does", async () => {
+  test("to see more than an agent sees only what that agent does", async () => {
     const secret = await stage.gateway.token({ agent: "clerk", scopes: ["vault:read"] });
     const { page } = await stage.open("/vault?q=refund", { secret });
     await result(page, "Refund approvals").waitFor();

@@ -38,7 +38,7 @@ describe.each([
     JSON.parse(await desk.out(["connector", "list", "--json", ...args])) as View[];
   const find = async (name: string) => (await list()).find((each) => each.name === name);
 
-  test("a started MCP server: its tools appear, and the verb ends what it started", async () => {
+  test("a started MCP server: its tools appear, and the verb ends everything that it started", async () => {
     const secret = "sk-very-secret-value";
     const ran = await desk.cli(
       ["connector", "add", "files", "--env", "SECRET", "--env", "KEY=k-${SECRET}", ...PROGRAM],
@@ -123,7 +123,7 @@ describe.each([
     expect(tools).toMatch(/^time\.now +- +\S/m);
   });
 
-  test("refresh asks again; remove removes the tools, and exits with 1 the second time", async () => {
+  test("refresh lists the tools again; remove removes them, and exits with 1 the second time", async () => {
     expect(await desk.out(["connector", "refresh", "files"])).toMatch(/^files: ready, \d+ tools\n$/);
     expect(await desk.out(["connector", "remove", "files"])).toBe("");
     const again = await desk.cli(["connector", "remove", "files"]);
@@ -132,7 +132,7 @@ describe.each([
     expect(await find("files")).toBeUndefined();
   });
 
-  test("a workspace's connectors are its own", async () => {
+  test("connectors of a workspace are private to it", async () => {
     await desk.out(["workspace", "create", "acme"]);
     await desk.out(["connector", "add", "theirs", "--url", NOWHERE, "--workspace", "acme"]);
     expect((await list("--workspace", "acme")).map(({ name }) => name)).toEqual(["theirs", "time", "vault"]);
@@ -140,12 +140,12 @@ describe.each([
   });
 
   test.each([
-    ["one that is there", ["away", "--url", NOWHERE], 1, "away already exists"],
-    ["a builtin one's name", ["vault", "--url", NOWHERE], 1, "vault already exists"],
+    ["an existing one", ["away", "--url", NOWHERE], 1, "away already exists"],
+    ["a builtin connector's name", ["vault", "--url", NOWHERE], 1, "vault already exists"],
     ["a cloud's metadata", ["meta", "--url", "http://169.254.169.254/mcp"], 2, "--url: "],
     ["a header that HTTP cannot carry", ["odd", "--url", NOWHERE, "--header", "A: b\nc"], 2, "--header A: "],
-    ["a document that is none", ["bad", "--openapi", "shop.txt"], 2, "--openapi: "],
-    ["a glob that is none", ["odd", "--url", NOWHERE, "--scope", "a b"], 2, "--scope"],
+    ["an invalid document", ["bad", "--openapi", "shop.txt"], 2, "--openapi: "],
+    ["an invalid glob", ["odd", "--url", NOWHERE, "--scope", "a b"], 2, "--scope"],
   ])("refused: %s", async (_, args, code, message) => {
     writeFileSync(join(desk.cwd, "shop.txt"), "openapi: nine\n");
     const ran = await desk.cli(["connector", "add", ...args]);

@@ -37,17 +37,21 @@ function read(
 test.each<[string, unknown, string]>([
   ["neither command nor url", { args: [] }, "neither command nor url"],
   ["both", { command: "a", url: "http://x/" }, "both command and url"],
-  ["a type that is not known", { type: "ws", url: "http://x/" }, "type"],
-  ["a command that is said to be http", { type: "http", command: "a" }, "type is http"],
-  ["a URL that is said to be stdio", { type: "stdio", url: "http://x/" }, "no command"],
+  ["an unknown type", { type: "ws", url: "http://x/" }, "type"],
+  ["a command that claims to be http", { type: "http", command: "a" }, "type is http"],
+  ["a URL that claims to be stdio", { type: "stdio", url: "http://x/" }, "no command"],
   ["another folder", { command: "a", cwd: "/srv" }, "cwd"],
   ["a file of variables", { command: "a", envFile: ".env" }, "envFile"],
-  ["arguments that are no texts", { command: "a", args: [1] }, "args"],
-  ["no entry at all", "npx", "not a valid server entry"],
-  ["what its client asks for", { url: "http://x/", headers: { A: "${input:api-key}" } }, "${input:api-key}"],
+  ["arguments that are not texts", { command: "a", args: [1] }, "args"],
+  ["an entry that is not an object", "npx", "not a valid server entry"],
+  [
+    "input that its client would prompt for",
+    { url: "http://x/", headers: { A: "${input:api-key}" } },
+    "${input:api-key}",
+  ],
   ["a variable that is not set", { url: "http://x/", headers: { A: "${env:NONE}" } }, "NONE"],
-  ["a placeholder that is not known", { command: "${command:pick}" }, "${command:pick}"],
-  ["a folder that nobody can tell", { command: "${workspaceFolder}/a" }, "${workspaceFolder}"],
+  ["an unknown placeholder", { command: "${command:pick}" }, "${command:pick}"],
+  ["a folder that is not known", { command: "${workspaceFolder}/a" }, "${workspaceFolder}"],
 ])("an entry is refused, by name: %s", (_, value, message) => {
   expect(read(value)).toContain(message);
 });
@@ -121,7 +125,7 @@ test("whatever a file calls its servers, the names are valid and distinct connec
   );
 });
 
-test("valid names stay as they are", () => {
+test("valid names are kept", () => {
   const path = join(folder.path, "fine.json");
   writeFileSync(
     path,

@@ -32,7 +32,7 @@ describe("refused as wrong usage, by the option's name", () => {
     ["a variable that is not set", ["a"], { env: ["A=${NONE}"] }, "NONE"],
     ["a variable of this shell that is not set", ["a"], { env: ["NONE"] }, "NONE"],
     ["a secret's file that does not exist", ["a"], { env: ["A=${TOKEN}"] }, "TOKEN_FILE"],
-    ["what is no variable", [], { url: URL, header: ["A: ${hunter22!}"] }, "--header A"],
+    ["an invalid variable", [], { url: URL, header: ["A: ${hunter22!}"] }, "--header A"],
     ["a document that does not exist", [], { openapi: "none.yaml" }, "none.yaml"],
   ])("%s", (_, command, options, message) => {
     let thrown: unknown;
@@ -51,7 +51,7 @@ describe("refused as wrong usage, by the option's name", () => {
   });
 });
 
-describe("what is sent", () => {
+describe("the body that is sent", () => {
   test.each<[string, string[], DefinitionOptions, object]>([
     [
       "a program, its arguments as they are",
@@ -69,7 +69,7 @@ describe("what is sent", () => {
       },
     ],
     [
-      "a program of this folder by its whole path",
+      "a program in this folder, by its full path",
       ["./run"],
       {},
       { transport: { type: "stdio", command: join(process.cwd(), "run"), args: [], env: {} } },
@@ -81,12 +81,7 @@ describe("what is sent", () => {
       { transport: { type: "http", url: URL, headers: { Authorization: "Bearer k1", X: "" } } },
     ],
     ["the older transport, by its path", [], { url: "http://x/sse?a" }, { transport: { type: "sse" } }],
-    [
-      "the transport that is named",
-      [],
-      { url: "http://x/sse", transport: "http" },
-      { transport: { type: "http" } },
-    ],
+    ["the named transport", [], { url: "http://x/sse", transport: "http" }, { transport: { type: "http" } }],
     [
       "an API by its URL",
       [],

@@ -40,7 +40,7 @@ let token: string;
 beforeAll(async () => {
   desk = openDesk();
   admin = (await desk.out(["token", "create", "--name", "boss", "--scope", "admin"])).trim();
-  // The page starts its server with npx. Nothing is downloaded here: another program takes npx's place.
+  // The page starts its server with npx. Nothing is downloaded here: another program replaces npx.
   const programs = join(desk.cwd, "bin");
   mkdirSync(programs);
   // The program may run as a different user.

@@ -10,7 +10,7 @@ import { connect, endAll, INITIALIZE, INITIALIZED, type Place, request, speak, U
 setDefaultTimeout(60_000);
 
 describe.each([
-  ["inside of the process", "free"],
+  ["inside the process", "free"],
   ["to the server on the data directory", "server"],
   ["to the URL of GATEHOUSE_URL", "url"],
 ])("%s", (_, where) => {

@@ -70,7 +70,7 @@ test("changed tools are reported; a server that returns at another address is fo
   await server.end("SIGTERM");
 });
 
-test("a token that has been revoked: the next call says so, and nothing hangs", async () => {
+test("a token that has been revoked: the next call reports it, and nothing hangs", async () => {
   const server = await desk.serve();
   const made = await desk.out(["token", "create", "--name", "short", "--scope", "tools:*", "--json"]);
   const { id, secret } = JSON.parse(made) as { id: string; secret: string };
@@ -83,7 +83,7 @@ test("a token that has been revoked: the next call says so, and nothing hangs", 
   await server.end("SIGTERM");
 });
 
-test("no listener at the URL: each request is answered with that", async () => {
+test("no listener at the URL: each request is answered with that error", async () => {
   const spoken = await speak({ cwd: desk.cwd, token, args: ["--url", "http://127.0.0.1:1"] });
   spoken.write(INITIALIZE, INITIALIZED, request(1, "tools/list"));
   spoken.end();
@@ -157,9 +157,9 @@ test("a client whose token has tools_mode search finds tools, and calls what it 
 
 test.each([
   ["no token", { GATEHOUSE_TOKEN: "" }, [], "GATEHOUSE_TOKEN is not set"],
-  ["a token that no header carries", { GATEHOUSE_TOKEN: "gth_\nx" }, [], "GATEHOUSE_TOKEN is not a token"],
+  ["a token that no header can carry", { GATEHOUSE_TOKEN: "gth_\nx" }, [], "GATEHOUSE_TOKEN is not a token"],
   ["a token's file that does not exist", { GATEHOUSE_TOKEN_FILE: "none" }, [], "GATEHOUSE_TOKEN_FILE"],
-  ["a URL that is none", { GATEHOUSE_TOKEN: "gth_x" }, ["--url", "ftp://x"], "--url"],
+  ["an invalid URL", { GATEHOUSE_TOKEN: "gth_x" }, ["--url", "ftp://x"], "--url"],
 ])("wrong usage exits with 2: %s", async (_, env, args, message) => {
   const ran = await desk.cli(["mcp", ...args], env);
   expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 2, stdout: "" });

@@ -123,7 +123,7 @@ describe("a named path", () => {
 
   test.each([
     ["that does not exist", "nowhere", "nowhere does not exist"],
-    ["of a type that can't be told", "docs/logo.png", "--type"],
+    ["of an unknown type", "docs/logo.png", "--type"],
     ["that is the data directory", "docs/data", "contains secrets"],
     ["in the data directory", "docs/data/server.json", "contains secrets"],
     ["that leads into the data directory", "secret.json", "contains secrets"],
@@ -172,7 +172,7 @@ describe("a file is sent", () => {
       "This one",
     ],
     ["its front matter", "a.md", "---\ntitle: Stated\n---\n# Heading", "text/markdown", "Stated"],
-    ["no heading inside of code", "some-notes.md", "```\n# no\n```", "text/markdown", "Some notes"],
+    ["no heading inside code", "some-notes.md", "```\n# no\n```", "text/markdown", "Some notes"],
     [
       "the title of HTML",
       "a.html",

@@ -54,7 +54,7 @@ describe("text on a terminal", () => {
     expect(Bun.stringWidth(lineOf("日本語日本語", 7))).toBeLessThanOrEqual(7);
   });
 
-  test("is wrapped, without empty lines, and says if there was more", () => {
+  test("is wrapped, without empty lines, and reports if there was more", () => {
     expect(linesOf("one two three\n\n\nfour", 8, 6)).toEqual(["one two", "three", "four"]);
     const lines = linesOf("word ".repeat(100), 20, 6);
     expect(lines).toHaveLength(6);
@@ -116,7 +116,7 @@ const problem = (status: number, detail: string, headers: Record<string, string>
 const never = new AbortController().signal;
 
 describe("a call", () => {
-  test("is made again when the gateway asks to wait, not when it only refuses", async () => {
+  test("is made again if the gateway asks to wait, but not if it only refuses", async () => {
     const busy = () => problem(429, "busy", { "retry-after": "0" });
     const again = api(
       busy(),

@@ -210,7 +210,7 @@ describe.each([
     );
   });
 
-  test("another workspace has documents of its own", async () => {
+  test("another workspace has its own documents", async () => {
     await desk.out(["workspace", "create", "acme"]);
     expect((await add("docs/refunds.md", "--scope", "support", "--workspace", "acme")).code).toBe(0);
     expect(await list("--workspace", "acme")).toHaveLength(1);
@@ -218,7 +218,7 @@ describe.each([
     expect({ code: nowhere.code, stdout: nowhere.stdout }).toEqual({ code: 1, stdout: "" });
   });
 
-  test("a task answers from what was added, with no key and no network", async () => {
+  test("a task answers from the added documents, with no key and no network", async () => {
     const answer = await desk.out([
       "task",
       "run",
@@ -251,22 +251,18 @@ describe("with nothing to do", () => {
   test.each([
     ["no path", ["add", "--scope", "a"], "path"],
     ["no scope", ["add", "a.md"], "--scope"],
-    ["a scope that is none", ["add", "a.md", "--scope", "Legal"], "--scope must be a path"],
+    ["an invalid scope", ["add", "a.md", "--scope", "Legal"], "--scope must be a path"],
     ["a path that does not exist", ["add", "b.md", "--scope", "a"], "b.md does not exist"],
-    ["a type that can't be told", ["add", "a.log", "--scope", "a"], "--type"],
-    ["a type that is not read", ["add", "a.log", "--scope", "a", "--type", "image/png"], "--type"],
-    [
-      "metadata that is none",
-      ["add", "a.md", "--scope", "a", "--metadata", "x"],
-      "--metadata must be key=value",
-    ],
+    ["an unknown type", ["add", "a.log", "--scope", "a"], "--type"],
+    ["an unsupported type", ["add", "a.log", "--scope", "a", "--type", "image/png"], "--type"],
+    ["invalid metadata", ["add", "a.md", "--scope", "a", "--metadata", "x"], "--metadata must be key=value"],
     ["no query", ["search"], "query"],
     ["an empty query", ["search", ""], "the query"],
-    ["a mode that is none", ["search", "x", "--mode", "psychic"], "Allowed choices are"],
+    ["an invalid mode", ["search", "x", "--mode", "psychic"], "Allowed choices are"],
     ["too many passages", ["search", "x", "--top-k", "101"], "--top-k"],
-    ["passages that are no number", ["search", "x", "--top-k", "all"], "--top-k"],
-    ["a scope to search that is none", ["search", "x", "--scope", "/a"], "--scope must be a path"],
-    ["a scope to list that is none", ["list", "--scope", "A"], "--scope must be a path"],
+    ["a non-number of passages", ["search", "x", "--top-k", "all"], "--top-k"],
+    ["an invalid scope to search", ["search", "x", "--scope", "/a"], "--scope must be a path"],
+    ["an invalid scope to list", ["list", "--scope", "A"], "--scope must be a path"],
   ])("%s is wrong usage", async (_, args, message) => {
     const ran = await desk.cli(["vault", ...args]);
     expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 2, stdout: "" });

@@ -18,7 +18,7 @@ function watched(length: number) {
   return { list, state };
 }
 
-test("a list of too many items is refused without a look at them", () => {
+test("a list of too many items is refused without reading them", () => {
   const { list, state } = watched(1_000_000);
   expect(bulkOf({ list }, 10_000)).toBeUndefined();
   expect(sizeOf({ list }, 10_000)).toBe(10_001);

@@ -30,9 +30,9 @@ function sizeOf(value: unknown): number {
 describe("arguments are refused according to the schema", () => {
   test.each<[string, JsonSchema, JsonObject, string[]]>([
     ["for a type", { properties: { a: { type: "integer" } } }, { a: "1" }, ["/a"]],
-    ["for what is missing", { required: ["a"] }, {}, ["/a"]],
-    ["for what is not known", { properties: { a: {} }, additionalProperties: false }, { b: 1 }, ["/b"]],
-    ["for the name of a property", { propertyNames: { maxLength: 1 } }, { aa: 1 }, ["/aa", ""]],
+    ["if one is missing", { required: ["a"] }, {}, ["/a"]],
+    ["if one is unknown", { properties: { a: {} }, additionalProperties: false }, { b: 1 }, ["/b"]],
+    ["for a property's name", { propertyNames: { maxLength: 1 } }, { aa: 1 }, ["/aa", ""]],
     ["for an enum", { properties: { a: { enum: ["x", "y"] } } }, { a: "z" }, ["/a"]],
     [
       "for a reference",
@@ -41,7 +41,7 @@ describe("arguments are refused according to the schema", () => {
       ["/a"],
     ],
     [
-      "for a reference and what is beside it",
+      "for a reference and the parts beside it",
       { $defs: { t: { type: "string" } }, properties: { a: { $ref: "#/$defs/t", minLength: 2 } } },
       { a: "x" },
       ["/a"],
@@ -78,7 +78,7 @@ describe("ignored parts of a schema refuse nothing", () => {
       { [`${"a".repeat(50)}!`]: 1 },
     ],
     [
-      "one for properties, besides which there may be none",
+      "one for properties, where no others are allowed",
       { patternProperties: { "^(x+)+$": {} }, additionalProperties: false },
       { xx: 1 },
     ],
@@ -87,16 +87,16 @@ describe("ignored parts of a schema refuse nothing", () => {
     // biome-ignore lint/suspicious/noThenProperty: it is a keyword of JSON Schema
     ["one within a condition", { if: { properties: { a: harmful } }, then: false }, { a: "b" }],
     [
-      "one behind a reference within not",
+      "one after a reference within not",
       { $defs: { h: harmful }, properties: { a: { not: { $ref: "#/$defs/h" } } } },
       { a: "b" },
     ],
     ["a reference to nowhere", { properties: { a: { $ref: "#/nowhere" } } }, { a: 1 }],
     ["a reference elsewhere", { properties: { a: { $ref: "https://example.com/schema.json" } } }, { a: 1 }],
     ["a reference that cannot be decoded", { properties: { a: { $ref: "#/%" } } }, { a: 1 }],
-    ["a reference about itself", { properties: { a: { $ref: "#/properties/a" } } }, { a: 1 }],
+    ["a reference to itself", { properties: { a: { $ref: "#/properties/a" } } }, { a: 1 }],
     [
-      "references about each other",
+      "references to each other",
       {
         $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } },
         properties: { a: { not: { $ref: "#/$defs/a" } } },
@@ -105,7 +105,7 @@ describe("ignored parts of a schema refuse nothing", () => {
     ],
     ["a part of another document", { properties: { a: { $id: "other", type: "string" } } }, { a: 1 }],
     [
-      "a schema that is none",
+      "an invalid schema",
       { properties: { a: 7, b: null, c: [] }, required: "a", enum: 1, type: "text", anyOf: {}, items: 3 },
       { a: 1, b: 2, c: 3 },
     ],
@@ -115,7 +115,7 @@ describe("ignored parts of a schema refuse nothing", () => {
       { a: 1 },
     ],
     [
-      "a property that is no name",
+      "a property with an invalid name",
       JSON.parse('{"properties":{"__proto__":{"type":"string"}},"additionalProperties":false}'),
       { b: 1 },
     ],
@@ -144,7 +144,7 @@ describe("a hostile schema is reduced to what compiles quickly, and never throws
       { p1: 1 },
     ],
     [
-      "many that are required",
+      "many required properties",
       { required: many(9_000, String), properties: properties(900, () => ({})) },
       { p1: 1 },
     ],
@@ -183,13 +183,13 @@ describe("arguments that would take too long to check are left to the upstream:"
   const besides = { b: { type: "number" } };
   test.each<[string, unknown, JsonObject[string]]>([
     [
-      "each of many values by many schemas",
+      "each of many values against many schemas",
       { items: { anyOf: [...many(300, () => ({ minimum: 2 })), {}] } },
       texts,
     ],
-    ["a long text by a long enum", { enum: many(3_000, String) }, "a".repeat(10_000_000)],
+    ["a long text against a long enum", { enum: many(3_000, String) }, "a".repeat(10_000_000)],
     [
-      "many objects by many names",
+      "many objects against many names",
       { items: { properties: properties(900, () => ({})), additionalProperties: false } },
       many(4_000, () => ({ z: 1 })),
     ],
@@ -200,7 +200,7 @@ describe("arguments that would take too long to check are left to the upstream:"
     expect(refused).toEqual([]);
   });
 
-  test("a long text costs nothing that a short one does not", () => {
+  test("a long text costs no more than a short one", () => {
     const check = argumentCheck(() => ({ properties: { a: { format: "uri", pattern: "^h" }, ...besides } }));
     expect(check({ a: "x".repeat(100_000), b: "x" }).map(({ path }) => path)).toEqual(["/b"]);
   });

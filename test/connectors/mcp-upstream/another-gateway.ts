@@ -1,4 +1,4 @@
-/** A process with a user for a program: says who it is, and waits to be killed. Argument: the data directory. */
+/** A process with a user for a program: prints the user, and waits to be killed. Argument: the data directory. */
 import { openUsers } from "./programs.ts";
 
 const { uid, home } = await openUsers(process.argv[2] ?? "")

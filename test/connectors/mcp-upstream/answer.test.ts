@@ -12,10 +12,10 @@ const text = (words: string) => ({ type: "text", text: words });
 describe("anything but a CallToolResult is refused", () => {
   test.each([
     ["nothing", {}],
-    ["content that is no list", { content: "text" }],
-    ["a block that is no object", { content: ["text"] }],
+    ["content that is not a list", { content: "text" }],
+    ["a block that is not an object", { content: ["text"] }],
     ["a block without a type", { content: [{ text: "a" }] }],
-    ["structured content that is no object", { structuredContent: [1] }],
+    ["structured content that is not an object", { structuredContent: [1] }],
   ])("%s", (_, result) => {
     expect(() => answer(result)).toThrow(ConnectorError);
   });
@@ -30,7 +30,7 @@ describe("is passed on", () => {
     ["audio", { content: [{ type: "audio", data: "aGk=", mimeType: "audio/wav" }] }],
     ["a resource", { content: [{ type: "resource", resource: { uri: "file:///a", text: "b" } }] }],
     ["a link", { content: [{ type: "resource_link", uri: "file:///a", name: "a" }] }],
-    ["a kind that nobody knows", { content: [{ type: "hologram", depth: 3 }] }],
+    ["an unknown kind", { content: [{ type: "hologram", depth: 3 }] }],
     ["annotations", { content: [{ ...text("a"), annotations: { audience: ["user"] } }] }],
     ["a text that just fits", { content: [text("x".repeat(LIMIT))] }],
   ])("%s", (_, result) => {
@@ -60,7 +60,7 @@ test("a secret at the cut is masked completely", () => {
 });
 
 describe("a result that is too large", () => {
-  test("is cut where the limit falls, over all texts", () => {
+  test("is cut at the limit, counted over all texts", () => {
     const { content } = answer({
       content: [text("a".repeat(600_000)), text("b".repeat(600_000)), text("c")],
     });
@@ -89,7 +89,7 @@ describe("a result that is too large", () => {
     });
   });
 
-  test("has a limit on blocks as well", () => {
+  test("also has a limit on blocks", () => {
     const { content } = answer({ content: Array.from({ length: 5_000 }, () => text("")) });
     expect(content).toHaveLength(1_001);
     expect(content.at(-1)).toEqual(text("[omitted: 4000 more blocks]"));

@@ -20,7 +20,7 @@ function enter(breaker: Breaker): Permit {
 }
 
 describe("a failed connect", () => {
-  test("leaves the upstream alone for 250 ms, doubling to 30 s", () => {
+  test("leaves the upstream alone for 250 ms, doubling up to 30 s", () => {
     const { breaker, clock } = made();
     const waits = Array.from({ length: 10 }, () => {
       breaker.connectFailed();
@@ -32,7 +32,7 @@ describe("a failed connect", () => {
     expect(waits).toEqual([250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]);
   });
 
-  test("waits for half of that at least", () => {
+  test("waits for at least half of that", () => {
     const { breaker } = made(shortest);
     breaker.connectFailed();
     expect(breaker.waitMs()).toBe(125);
@@ -109,7 +109,7 @@ describe("once open", () => {
   });
 });
 
-test("whatever happens, it waits at most 30 s, and then lets calls in again", () => {
+test("whatever happens, it waits at most 30 s, and then allows calls again", () => {
   const step = fc.constantFrom(
     "enter",
     "answered",

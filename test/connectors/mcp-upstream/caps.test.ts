@@ -74,7 +74,7 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
     await Promise.all(calls);
   });
 
-  test("is notified of each cancelled call, and frees its places", async () => {
+  test("is notified of each cancelled call, and frees its slots", async () => {
     let cancelled = 0;
     let asked = 0;
     const allAsked = Promise.withResolvers<void>();
@@ -108,7 +108,7 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
     expect(outbound.out.streams).toBe(0);
   });
 
-  test("does not hold on to notifications that it does not read", async () => {
+  test("does not keep notifications that it does not read", async () => {
     const asked = Promise.withResolvers<void>();
     const told = Promise.withResolvers<void>();
     const hanging = serve({
@@ -156,7 +156,7 @@ describe("when connectors have too many open streams", () => {
     expect(outbound.out.streams).toBe(1);
   });
 
-  test("the older HTTP+SSE fails without blame for its server, and is tried again with the next call", async () => {
+  test("the older HTTP+SSE fails without blaming its server, and is tried again with the next call", async () => {
     const giveBack = await takeAllStreams();
     const up = connect("sse", serve());
     const words =

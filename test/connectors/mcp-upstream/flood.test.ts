@@ -1,4 +1,4 @@
-/** Upstreams that send small messages without an end. */
+/** Upstreams that send small messages endlessly. */
 import { describe, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
@@ -16,7 +16,10 @@ import { fasterClock } from "./support.ts";
 
 const MESSAGE = JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: {} });
 const EVENT = `event: message\ndata: ${MESSAGE}\n\n`;
-/** Between two looks at the count, two turns may begin. An event is handed on with what is in the same 2 KiB. */
+/**
+ * Between two reads of the count, two turns may begin. An event is handed on together with the rest of the same 2
+ * KiB.
+ */
 const MOST_BETWEEN = 2 * (32 + Math.ceil(2_048 / EVENT.length));
 const BURST = 20_000;
 
@@ -60,7 +63,7 @@ async function flooded(kind: keyof typeof KINDS, clock: Clock) {
   return {
     came,
     async [Symbol.asyncDispose]() {
-      // A child's end is looked for again and again.
+      // A child's end is polled for.
       const ticking = setInterval(() => clock instanceof FakeClock && clock.advance(25), 1);
       await link.close();
       clearInterval(ticking);
@@ -71,12 +74,12 @@ async function flooded(kind: keyof typeof KINDS, clock: Clock) {
 }
 
 describe.each(["stdio", "http", "sse"] as const)("messages without an end over %s", (kind) => {
-  test("leave the event loop to others after 32 of them", async () => {
+  test("do not block the event loop: others run after 32 messages", async () => {
     await using up = await flooded(kind, systemClock);
     expect(await mostInOneTurn(() => up.came.count, 5_000)).toBeLessThanOrEqual(MOST_BETWEEN);
   });
 
-  test("are read no faster than their rate, once there were 20,000", async () => {
+  test("are read no faster than their rate after the first 20,000", async () => {
     const clock = new FakeClock();
     await using up = await flooded(kind, clock);
     const burst = await countAtRest(() => up.came.count, 0.9 * BURST);
@@ -86,7 +89,7 @@ describe.each(["stdio", "http", "sse"] as const)("messages without an end over %
   });
 });
 
-test("what a program writes on standard error without an end leaves the event loop to others", async () => {
+test("endless output on standard error does not block the event loop", async () => {
   const outbound = testOutbound();
   const clock = fasterClock(1);
   const taken: number[] = [];

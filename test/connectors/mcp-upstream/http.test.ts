@@ -63,7 +63,11 @@ describe("a call over Streamable HTTP", () => {
       { kind: "other" },
       "invalid_answer: The connector up sent something other than the answer.",
     ],
-    ["no JSON-RPC", { kind: "garbage" }, "invalid_answer: The connector up sent a stream without an answer."],
+    [
+      "not JSON-RPC",
+      { kind: "garbage" },
+      "invalid_answer: The connector up sent a stream without an answer.",
+    ],
     [
       "a stream whose rest it does not have",
       { kind: "broken", priming: true },
@@ -74,7 +78,7 @@ describe("a call over Streamable HTTP", () => {
     expect(await faultOf(server.up.call("echo"))).toBe(words);
     expect(server.fake.heard.filter((method) => method === "tools/call")).toHaveLength(1);
     expect(await server.up.list()).not.toBeEmpty();
-    // Of a flood, only the cap and what was already in transit was read.
+    // Only the limit and what was already in transit was read.
     expect(server.fake.flooded()).toBeLessThan(60_000_000);
   });
 
@@ -99,13 +103,13 @@ describe("a call over Streamable HTTP", () => {
     ]);
   });
 
-  test("is given up after two sessions that do not last", async () => {
+  test("is abandoned after two sessions that do not last", async () => {
     await using server = serve("http", { fault: inCalls({ kind: "status", status: 404, body: "" }) });
     expect(await faultOf(server.up.call("echo"))).toBe("refused: The connector up answered with status 404");
     expect(server.fake.heard.filter((method) => method === "tools/call")).toHaveLength(2);
   });
 
-  test("whose stream stays open after the answer does not hold it for ever", async () => {
+  test("whose stream stays open after the answer does not keep that stream for ever", async () => {
     const clock = new FakeClock();
     const left = Promise.withResolvers<void>();
     await using server = serve(
@@ -201,7 +205,7 @@ describe.each<Kind>(["http", "sse"])("over %s", (kind) => {
     );
   });
 
-  test("an address without a listener is reported in words", async () => {
+  test("an address without a listener is reported in plain words", async () => {
     const fake = startFakeMcp();
     await fake.close();
     await using up = open({ type: kind, url: kind === "http" ? fake.url : fake.sseUrl, headers: {} });

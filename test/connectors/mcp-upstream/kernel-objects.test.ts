@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { KernelObjects } from "../../../src/connectors/mcp-upstream/stdio/kernel-objects.ts";
 import { directory } from "./programs.ts";
 
-test("the users of kernel objects are their creators, whoever owns them, and those who have keys", () => {
+test("the users of kernel objects are their creators, whoever owns them, and users who have keys", () => {
   using proc = directory();
   mkdirSync(join(proc.path, "sysvipc"));
   const files = {
@@ -23,7 +23,7 @@ test("the users of kernel objects are their creators, whoever owns them, and tho
   expect([...new KernelObjects(proc.path).owners()].sort()).toEqual([0, 60706, 60707, 60999]);
 });
 
-test("there are none where the system lists none", () => {
+test("there are none if the system lists none", () => {
   using proc = directory();
   expect(new KernelObjects(proc.path).owners()).toEqual(new Set());
 });

@@ -13,12 +13,12 @@ describe("a child's environment", () => {
   const own = { PATH: "/bin", HOME: "/home/me", GATEHOUSE_MASTER_KEY: "secret", SYSTEMROOT: "C:\\Windows" };
   const env = { TOKEN: "t" };
   test.each([
-    ["by path: what is declared alone", "/usr/bin/env", env, "linux", { TOKEN: "t" }],
-    ["by relative path as well", "./server", env, "linux", { TOKEN: "t" }],
+    ["by path: only what is declared", "/usr/bin/env", env, "linux", { TOKEN: "t" }],
+    ["the same by relative path", "./server", env, "linux", { TOKEN: "t" }],
     ["by name: PATH and HOME", "npx", env, "linux", { TOKEN: "t", PATH: "/bin", HOME: "/home/me" }],
     ["a declared PATH stays", "npx", { PATH: "/opt" }, "darwin", { PATH: "/opt", HOME: "/home/me" }],
     [
-      "on Windows: what nothing starts without",
+      "on Windows: variables without which nothing starts",
       "C:/s.exe",
       {},
       "win32",
@@ -108,7 +108,7 @@ describe("a deadline", () => {
   });
 });
 
-test("changes of the tools are reported once, and at most every 5 s", () => {
+test("changes of the tools are reported once, at most every 5 s", () => {
   const clock = new FakeClock();
   let told = 0;
   const changes = new Changes(clock, () => {
@@ -131,7 +131,7 @@ test("changes of the tools are reported once, and at most every 5 s", () => {
   expect(told).toBe(2);
 });
 
-test("an upstream that changes without end is listened to ever less, down to once an hour", () => {
+test("an upstream that changes endlessly is listed less and less often, down to once an hour", () => {
   const clock = new FakeClock();
   const times: number[] = [];
   const changes = new Changes(clock, () => {

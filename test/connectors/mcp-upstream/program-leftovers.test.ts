@@ -22,10 +22,10 @@ import { open, quickClock, runs } from "./support.ts";
 afterEach(closeUsers);
 
 const isRoot = process.geteuid?.() === 0;
-/** Sleeps in a session of its own and prints its pid. */
+/** Sleeps in a separate session and prints its pid. */
 const DAEMON = "setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' & sleep 0.3";
 
-/** A directory that all users may write to, where nobody looks for what programs have left. */
+/** A directory that all users may write to, and that nobody searches for leftovers of programs. */
 function hiddenDirectory(): TestDirectory {
   const parent = directory(0o755);
   const path = join(parent.path, "drop");
@@ -35,7 +35,7 @@ function hiddenDirectory(): TestDirectory {
 }
 
 describe.skipIf(!isRoot)("a connector's program", () => {
-  test("reads nothing of another one by a setuid file that it left", async () => {
+  test("cannot read another one's data through a setuid file that it left", async () => {
     using data = directory();
     using drop = hiddenDirectory();
     const pool = openUsers(data.path);
@@ -54,10 +54,10 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     await pool.close();
   });
 
-  test("runs as the same user after a restart, and as no user that another connector's program runs as", async () => {
+  test("runs as the same user after a restart, and never as the user of another connector's program", async () => {
     using data = directory();
     const pool = openUsers(data.path);
-    // All three at once: the machine may hold some users already, and then a connector gets the next free one.
+    // All three at once: some users may already be taken on the machine, and then a connector gets the next free one.
     const users = [await pool.usersOf(1).take(), await pool.usersOf(2).take(), await pool.usersOf(3).take()];
     expect(new Set(users.map(({ uid }) => uid)).size).toBe(3);
     expect(Number(await wordsOf("id -u", pool.usersOf(4)))).not.toBeOneOf(users.map(({ uid }) => uid));
@@ -68,7 +68,7 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     await reopened.close();
   });
 
-  test("leaves no process behind, also not one in a session of its own whose parent has ended", async () => {
+  test("leaves no process behind, not even one in a separate session whose parent has ended", async () => {
     using data = directory();
     const pool = openUsers(data.path);
     const [uid, daemon] = (await wordsOf(`id -u; ${DAEMON}`, pool.usersOf(1))).split("\n").map(Number);
@@ -79,14 +79,14 @@ describe.skipIf(!isRoot)("a connector's program", () => {
   });
 
   test.skipIf(!Bun.which("perl"))(
-    "leaves no process behind that forks all the time while its parent ends",
+    "leaves no process behind that keeps forking while its parent ends",
     async () => {
       using data = directory();
       using drop = hiddenDirectory();
       const pool = openUsers(data.path);
       const mark = join(drop.path, "mark");
       const lines = () => (existsSync(mark) ? readFileSync(mark, "utf8").length : 0);
-      // The end time is for a failing test. A shell forks too slowly to slip past a list of processes.
+      // The deadline is for a failing test. A shell forks too slowly to slip past a list of processes.
       const hopper = `$end = time + 10; open F, ">>", "${mark}"; while (time < $end) { exit if fork; syswrite F, "x" }`;
       const script = `id -u; setsid perl -e '${hopper}' >/dev/null 2>&1 & sleep 0.3`;
       const uid = Number(await wordsOf(script, pool.usersOf(1)));
@@ -111,7 +111,7 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     await pool.close();
   });
 
-  test("is given no user of whom a file or a home remains", async () => {
+  test("is assigned no user that still has a file or a home", async () => {
     using data = directory();
     const pool = openUsers(data.path);
     const first = await pool.usersOf(1).take();
@@ -158,18 +158,18 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     await pool.close();
   });
 
-  test("leaves no file in directories of shared directories that all users may write to", async () => {
+  test("leaves no file in world-writable directories inside shared directories", async () => {
     using data = directory();
     using drop = directory(0o1777);
     const pool = openUsers(data.path);
-    // Its owner may not read it.
+    // Its owner cannot read it.
     const script = `cd ${drop.path}; mkdir -p deep/er; touch deep/er/file file; chmod 0 deep/er deep; ls`;
     expect(await wordsOf(script, pool.usersOf(1))).toBe("deep\nfile");
     expect(readdirSync(drop.path)).toEqual([]);
     await pool.close();
   });
 
-  test("cannot have files of others removed by leaving a link", async () => {
+  test("cannot have others' files removed by leaving a link", async () => {
     using data = directory();
     using kept = directory(0o755);
     using drop = directory(0o1777);
@@ -184,7 +184,7 @@ describe.skipIf(!isRoot)("a connector's program", () => {
   });
 
   test.skipIf(!Bun.which("ipcmk"))(
-    "leaves no shared memory, message queue or semaphore of System V",
+    "leaves no System V shared memory, message queue or semaphore",
     async () => {
       using data = directory();
       const pool = openUsers(data.path);

@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)("if the server runs as root, a program", () => {
     expect(existsSync(words[0] ?? "/")).toBe(false);
   });
 
-  test("is started although others may list the data directory, as long as they can open nothing in it", async () => {
+  test("is started even if others may list the data directory, as long as they can open nothing in it", async () => {
     using data = directory(0o705);
     writeFileSync(join(data.path, "gatehouse.db"), "", { mode: 0o600 });
     expect(await wordsOf("echo started", users(data.path))).toBe("started");
@@ -82,7 +82,7 @@ describe.skipIf(!isRoot)("if the server runs as root, a program", () => {
     expect(up.logged.map(({ message }) => message)).not.toContain("a connector's program ended");
   });
 
-  test("is not started, and says why, if its home cannot be made", async () => {
+  test("is not started, and reports why, if its home cannot be created", async () => {
     using data = directory();
     using temporary = directory();
     const before = process.env.TMPDIR;
@@ -126,7 +126,7 @@ describe.skipIf(!isRoot)("if the server runs as root, a program", () => {
     expect(() => users(data.path, "nobody-of-this-name")).toThrow("not listed in /etc/passwd");
   });
 
-  test("that its user may not execute is refused with what to do", async () => {
+  test("that its user may not execute is refused, with advice", async () => {
     using data = directory();
     using tools = directory();
     await Bun.write(join(tools.path, "tool"), "#!/bin/sh\n");
@@ -135,7 +135,7 @@ describe.skipIf(!isRoot)("if the server runs as root, a program", () => {
     expect(await faultOf(up.list())).toMatch(/EACCES.*who must be able to read and execute it/);
   });
 
-  describe("finds of the server", () => {
+  describe("finds on the server", () => {
     async function looks(gateway: TestGateway, script: string): Promise<string> {
       const { body } = await gateway.call("POST", "/v1/connectors", {
         body: {
@@ -147,7 +147,7 @@ describe.skipIf(!isRoot)("if the server runs as root, a program", () => {
       return body.error;
     }
 
-    test("no file of its data directory, not its memory, its environment or its descriptors", async () => {
+    test("no file of its data directory, and not its memory, environment or descriptors", async () => {
       const gateway = await startGateway();
       try {
         const { dataDir } = gateway;
@@ -178,7 +178,7 @@ describe("if the server does not run as root", () => {
     expect(openProgramUsers({ ...parts, stdioUser: "1000" })).toBeNull();
   });
 
-  test("another user cannot be chosen, and the start reports it", () => {
+  test("choosing another user is impossible, and the start reports it", () => {
     using data = directory();
     const parts = { dataDir: data.path, ownUid: 1_000, clock: systemClock, log: silentLog };
     const opening = () => openProgramUsers({ ...parts, stdioUser: "1001" });
@@ -203,7 +203,7 @@ describe("homes", () => {
     expect([left, other, made].map((path) => existsSync(path))).toEqual([true, true, true]);
   });
 
-  test("are made even if somebody has taken every name that can be guessed", () => {
+  test("are created even if somebody has taken every name that can be guessed", () => {
     using temporary = directory();
     const parent = join(new ProgramHomes("/data", temporary.path).make(uid, gid), "..");
     const guessed = parent.slice(0, parent.lastIndexOf("-"));
@@ -214,7 +214,7 @@ describe("homes", () => {
     expect(join(home, "..")).not.toBe(guessed);
   });
 
-  test("are made again after a cleaner of old files has removed the directory", () => {
+  test("are created again after a cleaner of old files has removed the directory", () => {
     using temporary = directory();
     const homes = new ProgramHomes("/data", temporary.path);
     rmSync(join(homes.make(uid, gid), ".."), { recursive: true });

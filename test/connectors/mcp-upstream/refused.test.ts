@@ -34,12 +34,12 @@ function forgetful(body: string) {
 
 describe("a call that is answered with 400", () => {
   test.each([
-    ["by a tool that acted and speaks of a session", rpcError("the checkout session could not be closed")],
-    ["with words around what an SDK says", rpcError("Error: Session not found in the shop")],
-    ["with what an SDK says, in other letters", "SESSION NOT FOUND"],
-    ["with what an SDK says in another place", JSON.stringify({ message: "Session not found" })],
-    ["with what an SDK says inside of a list", `[${rpcError("Session not found")}]`],
-    ["with what an SDK says, and more than is read", `Session not found${" ".repeat(20_000)}.`],
+    ["by a tool that acted and mentions a session", rpcError("the checkout session could not be closed")],
+    ["with words around an SDK's message", rpcError("Error: Session not found in the shop")],
+    ["with an SDK's message in other letter case", "SESSION NOT FOUND"],
+    ["with an SDK's message in another place", JSON.stringify({ message: "Session not found" })],
+    ["with an SDK's message inside a list", `[${rpcError("Session not found")}]`],
+    ["with an SDK's message, and more than is read", `Session not found${" ".repeat(20_000)}.`],
     ["with nothing", ""],
   ])("%s is made once, and refused", async (_, body) => {
     await using upstream = forgetful(body);

@@ -23,7 +23,7 @@ function saying() {
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 describe("the end of its output", () => {
-  test("shows no rest of a secret that was cut, although masking brings it near", () => {
+  test("shows no remainder of a secret that was cut, although masking moves it closer", () => {
     const { said } = saying();
     // So many secrets that the text left after masking is shorter than the limit.
     said.push(bytes(`${SECRET}\n`.repeat(400)));

@@ -9,7 +9,7 @@ async function said(up: Opened, word: string): Promise<number> {
 }
 
 describe("closing leaves no process behind", () => {
-  test("of one that ends with its input", async () => {
+  test("of a program that ends with its input", async () => {
     await using up = openFake("plain");
     const pid = await pidOf(up);
     await up.source.close();
@@ -25,7 +25,7 @@ describe("closing leaves no process behind", () => {
     expect([runs(pid), groupRuns(pid)]).toEqual([false, false]);
   });
 
-  test("nor of its own children", async () => {
+  test("or of its own children", async () => {
     await using up = openFake("family", {}, { clock: quickClock });
     const pid = await pidOf(up);
     const child = await said(up, "child");
@@ -43,7 +43,7 @@ describe("closing leaves no process behind", () => {
     expect([runs(child), groupRuns(pid)]).toEqual([false, false]);
   });
 
-  test("also while it starts", async () => {
+  test("even while it starts", async () => {
     await using up = openFake("silent", {}, { clock: quickClock });
     const listed = faultOf(up.list());
     const pid = await said(up, "pid");

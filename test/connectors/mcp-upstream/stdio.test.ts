@@ -11,7 +11,7 @@ describe("a program that cannot be used", () => {
       '"no-such-program-here" of the connector up was not found on PATH',
     ],
     ["is not found by its path", "/no/such/program", '"/no/such/program" of the connector up was not found'],
-    ["is no program", import.meta.path, "of the connector up cannot be started (EACCES)"],
+    ["is not a program", import.meta.path, "of the connector up cannot be started (EACCES)"],
   ])("%s", async (_, command, words) => {
     await using up = open({ type: "stdio", command, args: [], env: {} });
     const fault = await faultOf(up.list());
@@ -87,9 +87,9 @@ describe("a call", () => {
   });
 
   test.each([
-    ["a result that is no object", "garbled", {}],
+    ["a result that is not an object", "garbled", {}],
     ["a task", "task", {}],
-    ["content that is none", "wrong", { result: { content: "text" } }],
+    ["invalid content", "wrong", { result: { content: "text" } }],
     ["nothing", "wrong", { result: {} }],
   ])("answered with %s is refused, and the connection continues", async (_, name, input) => {
     await using up = openFake("plain");
@@ -149,12 +149,12 @@ describe("a call", () => {
 });
 
 describe("the upstream", () => {
-  test("may greet on its standard output", async () => {
+  test("may print a greeting on its standard output", async () => {
     await using up = openFake("greets");
     expect(textOf(await up.call("echo", { text: "hi" }))).toBe("hi");
   });
 
-  test("that asks for a model's sample gets none", async () => {
+  test("that requests a sample from a model gets none", async () => {
     await using up = openFake("plain");
     await up.call("ask");
     expect(JSON.parse(textOf(await up.call("heard"))).at(-1)).toEqual({
@@ -164,7 +164,7 @@ describe("the upstream", () => {
     });
   });
 
-  test("that reports changed tools is heard once", async () => {
+  test("that reports changed tools several times is listed once", async () => {
     const told = Promise.withResolvers<void>();
     let times = 0;
     await using up = openFake(
@@ -182,14 +182,14 @@ describe("the upstream", () => {
     expect(times).toBe(1);
   });
 
-  test("finds only what was declared in its environment", async () => {
+  test("finds only the declared variables in its environment", async () => {
     await using up = openFake("plain");
     const environment = readFileSync(`/proc/${await pidOf(up)}/environ`, "utf8");
     expect(environment).toBe(`SECRET=${SECRET}\0`);
     expect(textOf(await up.call("env"))).toBe('{"SECRET":"[redacted]"}');
   });
 
-  test("is found on PATH, and gets PATH and HOME then", async () => {
+  test("is found on PATH, and then gets PATH and HOME", async () => {
     const environment = { PATH: process.env.PATH, HOME: "/home/me", OTHER: "1" };
     const args = ["-c", "cat /proc/$$/environ >&2"];
     await using up = open({ type: "stdio", command: "sh", args, env: { A: "1" } }, { environment });

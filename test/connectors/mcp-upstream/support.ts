@@ -105,7 +105,7 @@ export function open(transport: McpDefinition["transport"], given: Given = {}): 
   };
 }
 
-/** The scripted upstream over stdio, in a process of its own. */
+/** The scripted upstream over stdio, in a separate process. */
 export function openFake(
   behaviour: string,
   script: Script = {},

@@ -19,7 +19,7 @@ describe("names", () => {
     expect(names("füll", "x".repeat(200))).toEqual({ füll: "f_ll", ["x".repeat(200)]: "x".repeat(100) });
   });
 
-  test("cannot be displaced by one that looks like a digest", () => {
+  test("cannot be displaced by a tool name that looks like a digest", () => {
     const [[, taken = ""] = []] = [...offeredNames(["a b", "a/b"])];
     const again = offeredNames(["a b", "a/b", taken]);
     expect(again.get(taken)).toBe(taken);
@@ -69,7 +69,7 @@ describe("a list", () => {
     await expect(up.list()).rejects.toThrow("the same page of tools repeatedly");
   });
 
-  test("without an end is cut, and logged once", async () => {
+  test("that never ends is cut, and logged once", async () => {
     await using up = openFake("plain", { list: "endless" });
     expect(await up.list()).toHaveLength(100);
     expect(await up.list()).toHaveLength(100);
@@ -86,7 +86,7 @@ describe("a list", () => {
     ]);
   });
 
-  test("is empty where the upstream has no tools", async () => {
+  test("is empty if the upstream has no tools", async () => {
     await using up = openFake("plain", { list: "refused" });
     expect(await up.list()).toEqual([]);
   });

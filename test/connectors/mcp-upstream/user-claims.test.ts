@@ -23,7 +23,7 @@ async function claimElsewhere(path: string, uid: number) {
 }
 
 describe("a user", () => {
-  test("is claimed by one process until that ends, however it ends", async () => {
+  test("is claimed by one process until that process ends, however it ends", async () => {
     using shared = directory(0o755);
     const claims = new UserClaims([shared.path]);
     const other = await claimElsewhere(shared.path, 60_706);
@@ -40,7 +40,7 @@ describe("a user", () => {
     claims.release(60_707);
   });
 
-  test("is claimed once in one process, too", () => {
+  test("is claimed only once, even within one process", () => {
     using shared = directory(0o755);
     const claims = [new UserClaims([shared.path]), new UserClaims([shared.path])];
     expect(claims.map((each) => each.claim(60_706))).toEqual([true, false]);
@@ -52,7 +52,7 @@ describe("a user", () => {
 });
 
 describe("the directory of claims", () => {
-  test("is the first that can be used, and only its owner can change it", () => {
+  test("is the first usable one, and only its owner can change it", () => {
     using shared = directory(0o755);
     const claims = new UserClaims([join(shared.path, "missing"), shared.path]);
     expect(claims.claim(60_706)).toBe(true);
@@ -62,14 +62,14 @@ describe("the directory of claims", () => {
 
   test.each<readonly [string, (path: string) => void]>([
     [
-      "that others can write to",
+      "if others can write to it",
       (path) => {
         mkdirSync(path);
         chmodSync(path, 0o777);
       },
     ],
-    ["that is a link", (path) => symlinkSync("/tmp", path)],
-  ])("is none %s", (_, make) => {
+    ["if it is a link", (path) => symlinkSync("/tmp", path)],
+  ])("is not used %s", (_, make) => {
     using shared = directory(0o1777);
     make(join(shared.path, "gatehouse-users"));
     expect(() => new UserClaims([shared.path]).claim(60_706)).toThrow("can hold the claims of users");

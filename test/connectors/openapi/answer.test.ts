@@ -22,7 +22,7 @@ const typed =
 describe("any status except success is an error", () => {
   test.each([
     [
-      "with what the body says",
+      "with the body's text",
       typed('{"error":"no such pet"}', "application/json", 404),
       'status 404 Not Found:\n{"error":"no such pet"}',
     ],
@@ -47,7 +47,7 @@ describe("any status except success is an error", () => {
     expect(textOf(answer)).toEndWith("…");
   });
 
-  test("a body cut in the middle of a secret shows no part of it, even if all else is blank", async () => {
+  test("a body cut in the middle of a secret shows no part of it, even if the rest is blank", async () => {
     const blanks = " ".repeat(1_024 * 1_024 - 20);
     const answer = await answered(typed(`${blanks}${SECRET}`, "text/plain", 500));
     expect(textOf(answer)).toBe("The API answered with status 500 Internal Server Error.");
@@ -66,9 +66,9 @@ describe("a success", () => {
 
   test.each([
     ["a JSON list", typed("[1]", "application/json"), "[1]"],
-    ["JSON that is none", typed("{nope", "application/json"), "{nope"],
+    ["invalid JSON", typed("{nope", "application/json"), "{nope"],
     [
-      "JSON that is very deep",
+      "deeply nested JSON",
       typed(`{"a":${"[".repeat(500)}${"]".repeat(500)}}`, "application/json"),
       `{"a":${"[".repeat(500)}`,
     ],
@@ -83,7 +83,7 @@ describe("a success", () => {
       "The API answered with status 204 No Content and an empty body.",
     ],
     [
-      "what was created",
+      "the created resource",
       () => new Response(null, { status: 201, headers: { location: "/things/7" } }),
       "The API answered with status 201 Created and an empty body. Location: /things/7",
     ],
@@ -104,7 +104,7 @@ describe("a success", () => {
     expect((await untyped(0xe9)).content).toEqual([{ type: "resource", resource }]);
   });
 
-  test("of an image, a sound or other bytes is a block of its own", async () => {
+  test("of an image, a sound or other bytes is a separate block", async () => {
     const bytes = new Uint8Array([1, 2, 255]);
     expect((await answered(typed(bytes, "image/png"))).content).toEqual([
       { type: "image", data: "AQL/", mimeType: "image/png" },
@@ -117,7 +117,7 @@ describe("a success", () => {
     ]);
   });
 
-  test("of too many bytes, or of bytes that contain the secret, is a sentence", async () => {
+  test("of too many bytes, or of bytes that contain the secret, becomes a sentence", async () => {
     const large = await answered(typed(new Uint8Array(1_024 * 1_024 + 1), "image/png"));
     expect(large.content).toHaveLength(1);
     expect(textOf(large)).toBe(

@@ -79,7 +79,7 @@ export interface SourceOptions {
   readonly secrets?: readonly string[];
   readonly readApi?: ReadApi;
   readonly clock?: Clock;
-  /** The large documents that are being read; by whom. */
+  /** The large documents that are being read, and for whom. */
   readonly large?: LargeDocuments;
   readonly workspaceId?: number;
   readonly timeoutMs?: number;

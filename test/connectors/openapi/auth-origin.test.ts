@@ -47,8 +47,8 @@ describe("a source", () => {
     ["another host", "http://other.example", "http://things.example"],
     ["another port", "http://things.example:8080", "http://things.example"],
     ["another scheme", "http://things.example", "https://things.example"],
-    ["a name that begins as it does", "http://things.example.evil.example", "http://things.example"],
-  ])("refuses a document whose server is at %s now, and names both", async (_, now, before) => {
+    ["a name with the same beginning", "http://things.example.evil.example", "http://things.example"],
+  ])("refuses a document whose server is now at %s, and names both", async (_, now, before) => {
     const listing = sourceOf(at(`${now}/api`), { auth, authOrigin: before }).list(signal);
     expect(await refusal(listing)).toMatchObject({
       fault: "invalid_answer",
@@ -56,13 +56,13 @@ describe("a source", () => {
     });
   });
 
-  test("sends nothing to a tool's server that is not the pinned one", async () => {
+  test("sends nothing to a tool's server other than the pinned one", async () => {
     const [tool] = await sourceOf(at(second.url), { auth }).list(signal);
     await callOf(at(first.url), { authOrigin: first.url }, tool);
     expect(credentials(second)).toEqual([undefined]);
   });
 
-  test("refuses calls with auth before it is known where the auth may be sent", async () => {
+  test("refuses calls with auth until it is known where the auth may be sent", async () => {
     const [tool] = await sourceOf(at(first.url), { auth }).list(signal);
     const { message } = await refusal(callOf(at(first.url), {}, tool));
     expect(message).toContain("must be refreshed before this call");
@@ -97,7 +97,7 @@ describe("a source", () => {
 
   test.each<readonly [what: string, options: () => SourceOptions]>([
     ["without auth: there is nothing to send elsewhere", () => ({ auth: null })],
-    ["with base_url, which says where calls go", () => ({ baseUrl: second.url })],
+    ["with base_url, which determines where calls go", () => ({ baseUrl: second.url })],
   ])("pins nothing %s", async (_, options) => {
     const pinned: string[] = [];
     const pinOrigin = async (origin: string) => void pinned.push(origin);

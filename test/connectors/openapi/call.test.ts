@@ -38,7 +38,7 @@ describe("nothing is sent, and the answer explains why", () => {
     ["a step up", inPath, { id: ".." }, 'the argument "id" must not be empty, "." or ".."'],
     ["nothing in the path", inPath, { id: "" }, 'the argument "id" must not be empty'],
     ["no argument for the path", inPath, {}, 'the argument "id" is missing'],
-    ["what only is inherited", { parameters: [] }, {}, 'the argument "id" is missing'],
+    ["an inherited property", { parameters: [] }, {}, 'the argument "id" is missing'],
     ["half a character", inPath, { id: "\ud800" }, "not valid Unicode"],
     ["a URL that is too long", inPath, { id: "x".repeat(20_000) }, "longer than 16000 characters"],
     [
@@ -48,7 +48,7 @@ describe("nothing is sent, and the answer explains why", () => {
       'the argument "X-A" must be one line of ASCII',
     ],
     [
-      "bytes that are none",
+      "invalid base64",
       { requestBody: { content: { "application/octet-stream": {} } } },
       { id: "1", body: "no base64!" },
       "body must be base64",
@@ -69,7 +69,7 @@ describe("nothing is sent, and the answer explains why", () => {
   });
 });
 
-test("parameters go to their places", async () => {
+test("parameters are put in their places", async () => {
   const parameters = [
     parameter("id", "path"),
     parameter("q", "query"),
@@ -106,13 +106,7 @@ describe("a body in the operation's first type that can be written", () => {
   test.each<readonly [what: string, content: JsonObject, body: unknown, type: string, sent: string]>([
     ["JSON", { "application/json": {} }, { a: [1, null] }, "application/json", '{"a":[1,null]}'],
     ["JSON of null", { "application/json": {} }, null, "application/json", "null"],
-    [
-      "JSON of its own",
-      { "application/xml": {}, "application/x.a+json": {} },
-      1,
-      "application/x.a+json",
-      "1",
-    ],
+    ["its own JSON", { "application/xml": {}, "application/x.a+json": {} }, 1, "application/x.a+json", "1"],
     ["anything", { "*/*": {} }, "x", "application/json", '"x"'],
     ["text", { "text/plain": {} }, "é", "text/plain; charset=utf-8", "é"],
     ["bytes", { "application/octet-stream": {} }, "aGVsbG8=", "application/octet-stream", "hello"],

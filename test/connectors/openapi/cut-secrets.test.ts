@@ -1,4 +1,4 @@
-/** A document repeats the connector's secret where its texts are cut: no part of it shows. */
+/** A document repeats the connector's secret where its texts are cut. No part of it may show. */
 import { expect, test } from "bun:test";
 import type { JsonObject } from "../../../src/agents/index.ts";
 import { documentOf, listOf, refusal } from "./api.ts";

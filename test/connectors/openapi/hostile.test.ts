@@ -28,7 +28,7 @@ test("a document whose texts have a million slashes or underscores in a row is l
   expect(await listOf({ ...HEAD, servers: [{ url }], paths: { "/x": { get: operation } } })).toHaveLength(1);
 });
 
-describe("a document is refused, with what is wrong with it", () => {
+describe("a document is refused, naming its fault", () => {
   test.each<readonly [what: string, spec: string | JsonObject, says: string]>([
     ["no text", " ", "it is empty"],
     ["broken JSON", '{"openapi":', "it is not valid JSON"],
@@ -38,12 +38,12 @@ describe("a document is refused, with what is wrong with it", () => {
     ["a list", "[]", "it is not an object"],
     ["Swagger", { swagger: "2.0", paths: {} }, 'it is Swagger "2.0", an older format'],
     ["no version", { paths: {} }, 'its field "openapi", the version, is missing'],
-    ["a number for a version", "openapi: 3.1\npaths: {}", 'its field "openapi" is not a text'],
-    ["a version to come", { openapi: "4.0.0", paths: {} }, 'its version "4.0.0" is not supported'],
+    ["a number as the version", "openapi: 3.1\npaths: {}", 'its field "openapi" is not a text'],
+    ["a future version", { openapi: "4.0.0", paths: {} }, 'its version "4.0.0" is not supported'],
     ["no paths", { openapi: "3.1.0" }, 'its field "paths" is missing'],
     ["__proto__", '{"openapi":"3.1.0","paths":{},"x":{"__proto__":{"a":1}}}', 'a field named "__proto__"'],
     ["__proto__ in YAML", "openapi: 3.1.0\npaths: {}\n__proto__: {a: 1}", 'a field named "__proto__"'],
-    ["YAML that holds itself", "openapi: 3.1.0\npaths: &a { b: *a }", "or contains itself"],
+    ["YAML that contains itself", "openapi: 3.1.0\npaths: &a { b: *a }", "or contains itself"],
     ["YAML's aliases of aliases", bombOfAliases(), "its YAML cannot be read"],
     [
       "many aliases",
@@ -54,8 +54,8 @@ describe("a document is refused, with what is wrong with it", () => {
     ["YAML nested too deep", `a: ${"[".repeat(20_000)}`, "it has more than 100 levels"],
     ["YAML of maps nested too deep", `a: ${"{a: ".repeat(20_000)}`, "it has more than 100 levels"],
     ["YAML of lists in lists", `${"- ".repeat(20_000)}a`, "it has more than 100 levels"],
-    ["YAML of many lines", `openapi: 3.1.0\nx:\n${"- a\n".repeat(400_000)}`, "lines and items"],
-    ["YAML of many items", `openapi: 3.1.0\nx: [${"1,".repeat(400_000)}]`, "lines and items"],
+    ["YAML with many lines", `openapi: 3.1.0\nx:\n${"- a\n".repeat(400_000)}`, "lines and items"],
+    ["YAML with many items", `openapi: 3.1.0\nx: [${"1,".repeat(400_000)}]`, "lines and items"],
     [
       "YAML that aliases nest",
       `openapi: 3.1.0\npaths: {}\nx: &a ${flow(60, "1")}\ny: ${flow(60, "*a")}`,
@@ -109,11 +109,11 @@ describe("a document is refused, with what is wrong with it", () => {
   test.each([
     ["no operations", { ...HEAD, paths: { "/x": { summary: "x" } } }, "it has no operations"],
     ["a reference to nothing", withSchemas({}, "None"), "leads to nothing in the document"],
-    ["a reference to what is inherited", withSchemas({}, "toString"), "leads to nothing in the document"],
-    ["a reference of too many steps", withSchemas({}, "a/".repeat(1_000)), "is too long"],
+    ["a reference to an inherited property", withSchemas({}, "toString"), "leads to nothing in the document"],
+    ["a reference with too many steps", withSchemas({}, "a/".repeat(1_000)), "is too long"],
     ["a reference to itself", withSchemas({ A: ref("A") }, "A"), "leads back to itself"],
     [
-      "references in a circle about one value",
+      "references in a circle through one value",
       withSchemas({ A: { properties: { b: ref("B") }, anyOf: [ref("B")] }, B: { allOf: [ref("A")] } }, "A"),
       "leads back to itself",
     ],
@@ -141,7 +141,7 @@ describe("a document is refused, with what is wrong with it", () => {
     ],
     ["a parameter __proto__", documentOf({ parameters: [{ name: "__proto__", in: "query" }] }), "__proto__"],
     [
-      "a header that is none",
+      "an invalid header",
       documentOf({ parameters: [{ name: "a:b\r\n", in: "header" }] }),
       "a valid header name",
     ],
@@ -156,7 +156,7 @@ describe("a document is refused, with what is wrong with it", () => {
     expect(message).toContain(says);
   });
 
-  test("more than 2,000 operations, and even very many", async () => {
+  test("more than 2,000 operations, even very many", async () => {
     const paths = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`/p${n}`, { get: {} }]));
     expect(await listOf({ ...HEAD, paths: paths(2_000) })).toHaveLength(2_000);
@@ -212,7 +212,7 @@ describe("schemas that expand", () => {
     expect(String(tools)).toContain("the targets of its references are too large in total");
   });
 
-  test("schemas that refer to others are followed to the end; references to references are not", async () => {
+  test("schemas that refer to others are resolved completely; references to references are not", async () => {
     const schemas: JsonObject = { C0: { type: "integer" }, R0: { type: "integer" } };
     for (let n = 1; n <= 300; n++) {
       schemas[`C${n}`] = { properties: { next: ref(`C${n - 1}`) } };
@@ -229,7 +229,7 @@ describe("schemas that expand", () => {
 
 describe("a document to be fetched", () => {
   test.each<readonly [what: string, answer: () => Response, fault: string, says: string]>([
-    ["is not there", () => new Response("no", { status: 404 }), "refused", "answered with status 404"],
+    ["does not exist", () => new Response("no", { status: 404 }), "refused", "answered with status 404"],
     [
       "is too large",
       () => new Response("x".repeat(32 * 1_024 * 1_024 + 1)),
@@ -237,7 +237,7 @@ describe("a document to be fetched", () => {
       "larger than 33554432 bytes",
     ],
     [
-      "is no text",
+      "is not text",
       () => new Response(new Uint8Array([0xff, 0xfe, 0])),
       "invalid_answer",
       "is not UTF-8 text",

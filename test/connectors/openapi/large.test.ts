@@ -1,4 +1,4 @@
-/** Documents of the size of GitHub's, and what is said of the operations that are no tools. */
+/** Documents of the size of GitHub's, and how operations that cannot become tools are reported. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LargeDocuments } from "../../../src/connectors/openapi/large-documents.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
@@ -55,7 +55,7 @@ describe("operations that cannot be tools", () => {
   });
   const spec = (count: number) => ({ ...documentOf({}), paths: paths(count) });
 
-  test("are named with the reason in the connector's answers, also after a start, until they can", async () => {
+  test("are named with the reason in the connector's answers, even after a restart, until they can", async () => {
     const dataDir = gateway.dataDir;
     const body = { name: "shop", kind: "openapi", spec: `${api.url}/shop`, base_url: api.url };
     api.answer(() => Response.json(spec(2)));
@@ -98,7 +98,7 @@ describe("operations that cannot be tools", () => {
 });
 
 describe("large documents in memory", () => {
-  test("are so many of a workspace and of all; small ones are not counted", async () => {
+  test("are limited per workspace and in total; small ones are not counted", async () => {
     const large = new LargeDocuments();
     const began = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -127,7 +127,7 @@ describe("large documents in memory", () => {
     expect(large.open).toBe(0);
   });
 
-  test("one of a workspace with most is given up for a workspace that has none", async () => {
+  test("one of the workspace with the most is abandoned for a workspace that has none", async () => {
     const large = new LargeDocuments();
     const rooms = [1, 1, 2, 2].map((workspaceId) => large.begin(workspaceId));
     for (const room of rooms) room.grow(9 * MIB);

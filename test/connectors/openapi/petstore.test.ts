@@ -98,7 +98,7 @@ test("a schema that contains itself stays finite; fields only of answers are not
   });
 });
 
-test("the same name in two places gives two arguments; a form's bytes are given in base64", async () => {
+test("the same name in two places gives two arguments; a form's bytes are in base64", async () => {
   const tools = await listOf(YAML);
   expect(named(tools, "deletePet").inputSchema).toEqual({
     type: "object",

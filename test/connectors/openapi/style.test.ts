@@ -60,21 +60,21 @@ describe("the specification's style examples, in a query", () => {
   });
 });
 
-describe("what the specification leaves open", () => {
+describe("cases that the specification leaves open", () => {
   test.each<readonly [what: string, value: unknown, style: WritingStyle, written: string]>([
     ["an empty list is left out", [], { style: "form", explode: false }, ""],
     ["an empty object is left out", {}, { style: "form", explode: true }, ""],
-    ["a list's list is JSON", [[1], null], { style: "form", explode: true }, "a=%5B1%5D&a=null"],
-    ["an object's object in brackets", { b: { c: [1, 2] } }, deep(), "a%5Bb%5D%5Bc%5D=1&a%5Bb%5D%5Bc%5D=2"],
+    ["a nested list is JSON", [[1], null], { style: "form", explode: true }, "a=%5B1%5D&a=null"],
+    ["a nested object in brackets", { b: { c: [1, 2] } }, deep(), "a%5Bb%5D%5Bc%5D=1&a%5Bb%5D%5Bc%5D=2"],
     ["deepObject with a text", "x y", deep(), "a=x%20y"],
     [
-      "JSON, where it is the content",
+      "JSON, if that is the content type",
       { b: 1 },
       { style: "form", explode: true, json: true },
       "a=%7B%22b%22%3A1%7D",
     ],
     [
-      "reserved characters, those that end nothing",
+      "reserved characters that end nothing",
       ":/?#[]@!$&'()*+,;= %",
       { style: "form", explode: true, allowReserved: true },
       "a=:/?%23%5B%5D@!$%26'()*%2B,;%3D%20%25",

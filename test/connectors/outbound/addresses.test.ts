@@ -107,7 +107,7 @@ describe("allowed by configuration", () => {
   });
 });
 
-test("an IPv4 address is judged alike in every disguise", () => {
+test("an IPv4 address is treated the same in every notation", () => {
   const four = fc.oneof(
     fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255)),
     fc.tuple(
@@ -119,7 +119,7 @@ test("an IPv4 address is judged alike in every disguise", () => {
   );
   fc.assert(
     fc.property(four, (bytes) => {
-      // As IPv6 these are :: (unspecified) and ::1 (loopback), which have rules of their own.
+      // As IPv6 these are :: (unspecified) and ::1 (loopback), which have their own rules.
       fc.pre(bytes.some((byte, index) => byte !== (index === 3 ? 1 : 0)));
       const hex = (list: readonly number[]) => Buffer.from(list).toString("hex").replace(/^.{4}/, "$&:");
       const refused = rules.refuses(bytes.join("."));

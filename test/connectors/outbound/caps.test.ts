@@ -25,7 +25,7 @@ const MOST = 96;
 const MOST_STREAMS = 64;
 const MOST_TO_ONE = 48;
 
-/** Answers at once, or as `/hang`, `/stream`, `/large`, `/redirect`, `/away` and `/empty` say. */
+/** Answers at once, or as the paths `/hang`, `/stream`, `/large`, `/redirect`, `/away` and `/empty` indicate. */
 function startServer(): Bun.Server<undefined> {
   return Bun.serve({
     port: 0,
@@ -122,7 +122,7 @@ describe("beyond the limit of requests in flight, nothing is sent", () => {
     await third.stop(true);
   });
 
-  test("of one workspace; the connectors of another one go on, streams as well", async () => {
+  test("of one workspace; another one's connectors continue, as do streams", async () => {
     const third = startServer();
     const giveUp = new AbortController();
     const { signal } = giveUp;
@@ -202,7 +202,7 @@ describe("beyond the limit of requests in flight, nothing is sent", () => {
   });
 });
 
-describe("a place is given back", () => {
+describe("a slot is freed", () => {
   test("by a request that was refused, redirected away, or never connected", async () => {
     const closed = startServer();
     const { port } = closed;

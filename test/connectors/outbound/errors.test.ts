@@ -12,10 +12,7 @@ afterAll(() => {
   for (const server of servers) server.close();
 });
 
-/**
- * Starts a server that treats each client this way once it has sent something.
- * @returns the port
- */
+/** Starts a server that treats each client in the given way once the client has sent something. @returns the port */
 async function behaving(behave: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
     // The other side may leave during a write.
@@ -47,10 +44,10 @@ describe("what really happens on a connection", () => {
     ],
     ["its headers never end", (socket) => flood(socket), "too_large", "sent headers that are too large"],
     [
-      "what came is compressed",
+      "its answer is compressed",
       (socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 6\r\n\r\nSECRET"),
       "invalid_answer",
-      "compressed its answer, which was not asked for",
+      "compressed its answer, although the request asked it not to",
     ],
   ];
   test.each(cases)("%s", async (_, behave, fault, words) => {
@@ -116,7 +113,7 @@ describe("by its code", () => {
   });
 });
 
-test("a ConnectorError stays what it is, also as a cause", () => {
+test("a ConnectorError is kept unchanged, also as a cause", () => {
   const error = new ConnectorError("too_large", "In its own words.");
   expect(asConnectorError(error, "x")).toBe(error);
   expect(asConnectorError(new Error("y", { cause: error }), "x")).toBe(error);

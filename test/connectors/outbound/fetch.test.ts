@@ -131,7 +131,7 @@ describe("the connection goes to the address that was checked", () => {
     expect(resolve.asked).toEqual(["name.test"]);
   });
 
-  test("and a name is resolved again each time: no other answer slips in", async () => {
+  test("and a name is resolved again each time, but only the checked answer is used", async () => {
     const { fetch } = outbound(answers(["127.0.0.1"], ["169.254.169.254"], ["127.0.0.1"]));
     expect(await faultOf(fetch(at("name.test")))).toEqual(["none", "status 200"]);
     expect((await faultOf(fetch(at("name.test"))))[0]).toBe("forbidden_address");
@@ -153,7 +153,7 @@ describe("the connection goes to the address that was checked", () => {
     expect(error.message).not.toContain("SECRET");
   });
 
-  test("past any proxy of the environment", async () => {
+  test("bypassing any proxy of the environment", async () => {
     const before = { ...process.env };
     try {
       const proxy = "http://127.0.0.1:9";
@@ -215,7 +215,7 @@ describe("a redirect is refused", () => {
       "file:///etc/SECRET",
       "redirects to another host, null, which is not followed.",
     ],
-    ["to no URL", "GET", 302, "http://[SECRET", "redirects to an invalid URL."],
+    ["to an invalid URL", "GET", 302, "http://[SECRET", "redirects to an invalid URL."],
     [
       "that would turn a POST into a GET",
       "POST",
@@ -285,7 +285,7 @@ describe("a redirect within the origin", () => {
     expect(seen.at(-1)).toMatchObject({ path: "/end", authorization: null });
   });
 
-  test("without a location is an answer like others", async () => {
+  test("without a location is an ordinary answer", async () => {
     const bare = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",

@@ -8,7 +8,7 @@ import { ConnectorError } from "../../../src/connectors/source.ts";
 import { testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
 
-/** A capped body whose refusals name their fault. */
+/** A capped body whose refusals name the cause. */
 const capStream = (given: Response, bytes: number): Response =>
   capBody(given, {
     bytes,
@@ -95,20 +95,20 @@ describe("capBody", () => {
   const events = { "content-type": "text/event-stream; charset=utf-8" };
 
   test.each([
-    ["a body that is larger in all", {}, ["12345", "6789", "01"], "123456789"],
+    ["a body that is larger in total", {}, ["12345", "6789", "01"], "123456789"],
     ["an event that is larger, in one part", events, ["data: 12345"], ""],
     ["an event that is larger, in many", events, ["data:", "12\n", "345"], "data:12\n"],
-    ["an event that ends in the part that is too much", events, ["data:12345\n\nx\n\n"], ""],
+    ["an event that ends in the part that exceeds the limit", events, ["data:12345\n\nx\n\n"], ""],
     ["a line without an end", events, ["x\n\n", "1234567890", "1"], "x\n\n1234567890"],
     ["lines that end in two characters", events, ["a\r\nb\r", "\nc\r\n", "d\r\n"], "a\r\nb\r\nc\r\n"],
     ["lines that are not blank", events, ["a\nb\nc\nd\ne\n", "f"], "a\nb\nc\nd\ne\n"],
     [
-      "another type that looks like events",
+      "another type that resembles events",
       { "content-type": "application/json" },
       ["1\n\n2\n\n3\n\n4\n\n5"],
       "",
     ],
-  ])("breaks off %s", async (_, headers, parts, before) => {
+  ])("cuts off %s", async (_, headers, parts, before) => {
     const { response: given, state } = response(parts, headers, false);
     const reader = capStream(given, 10).body?.getReader();
     let text = "";
@@ -123,7 +123,7 @@ describe("capBody", () => {
   });
 
   test.each(["\n\n", "\r\r", "\r\n\r\n", "\n\r\n", "\r\n\n"])(
-    "counts anew after a blank line %j, however it is cut",
+    "starts counting again after a blank line %j, however it is cut",
     async (blank) => {
       const text = `data:1234${blank}`.slice(0, 20).repeat(50);
       await fc.assert(
@@ -150,7 +150,7 @@ describe("capBody", () => {
     expect(capStream(empty, 10)).toBe(empty);
   });
 
-  test("reads nothing before it is asked, and notifies the upstream when its reader leaves", async () => {
+  test("reads nothing before it is asked to, and notifies the upstream when its reader leaves", async () => {
     const { response: given, state } = response(["1", "2"], events, false);
     const reader = capStream(given, 10).body?.getReader();
     expect(state.read).toBe(0);
@@ -207,14 +207,14 @@ describe("a server that sends 100 MB", () => {
     expect(state.sent).toBeLessThan(MOST_SENT);
   });
 
-  test("is left early by readCapped", async () => {
+  test("is abandoned early by readCapped", async () => {
     const { state, left, fetch } = flood("application/json");
     expect((await faultOf(readCapped(await fetch(), CAP)))[0]).toBe("too_large");
     await left;
     expect(state.sent).toBeLessThan(MOST_SENT);
   });
 
-  test("sends no more than the buffers hold while nobody reads", async () => {
+  test("sends no more than the buffers can take while nobody reads", async () => {
     const { state, left, fetch } = flood("text/event-stream");
     const reader = capStream(await fetch(), CAP).body?.getReader();
     await reader?.read();
@@ -223,7 +223,7 @@ describe("a server that sends 100 MB", () => {
     expect(state.sent).toBeLessThan(MOST_SENT);
   });
 
-  test("is refused unread if it would have to be unpacked", async () => {
+  test("is refused unread if it would have to be decompressed", async () => {
     const bomb = Bun.gzipSync(new Uint8Array(TOTAL));
     const server = Bun.serve({
       port: 0,

@@ -17,7 +17,7 @@ test("beyond either limit no slot is given, and the limit is named", () => {
   expect(slots.take("b")).toBe("own");
 });
 
-test("in any order of taking and returning, no limit is exceeded, and all slots come back", () => {
+test("in any order of taking and returning, no limit is exceeded, and all slots are returned", () => {
   const step = fc.record({ owner: fc.constantFrom("a", "b", "c"), back: fc.option(fc.nat(20)) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

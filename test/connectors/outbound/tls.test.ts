@@ -64,10 +64,10 @@ describe("the certificate of a pinned connection is checked against the name", (
 
   test.each([
     ["another name", "good", "bad.test", authority.certificate, OTHER_NAME],
-    ["the address in place of the name", "good", "127.0.0.1", authority.certificate, OTHER_NAME],
+    ["the address instead of the name", "good", "127.0.0.1", authority.certificate, OTHER_NAME],
     ["a name, by a certificate for the address", "address", "good.test", authority.certificate, OTHER_NAME],
-    ["an authority that is not known", "strange", "good.test", authority.certificate, UNKNOWN],
-    ["one that the system does not know", "good", "good.test", undefined, UNKNOWN],
+    ["an unknown authority", "strange", "good.test", authority.certificate, UNKNOWN],
+    ["an authority that the system does not know", "good", "good.test", undefined, UNKNOWN],
     [
       "one that has expired",
       "expired",
@@ -93,7 +93,7 @@ describe("the certificate of a pinned connection is checked against the name", (
   test.each([
     ["its own", "good", "good.test"],
     ["another of its names", "good", "also-good.test"],
-    ["in other letters, with a dot at its end", "good", "GOOD.test."],
+    ["in other letter case, with a final dot", "good", "GOOD.test."],
     ["its address", "address", "127.0.0.1"],
   ])("taken: %s", async (_, server, host) => {
     const target = url(server, host);

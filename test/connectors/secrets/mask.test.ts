@@ -17,7 +17,7 @@ describe("a secret is removed", () => {
     ["as in a query or a form", new URLSearchParams({ a: SECRET }).toString().slice(2)],
     ["as in JSON", JSON.stringify(SECRET).slice(1, -1)],
     ["as in JSON with slashes escaped", JSON.stringify(SECRET).slice(1, -1).replace("/", "\\/")],
-    ["as in JSON of ASCII alone", JSON.stringify(SECRET).slice(1, -1).replace("ä", "\\u00e4")],
+    ["as in ASCII-only JSON", JSON.stringify(SECRET).slice(1, -1).replace("ä", "\\u00e4")],
     ["as in HTML", SECRET.replace("&", "&amp;").replace('"', "&quot;")],
     ["in base64", Buffer.from(SECRET).toString("base64")],
     ["in base64 without padding", Buffer.from(SECRET).toString("base64").replace(/=+$/, "")],
@@ -39,7 +39,7 @@ describe("a secret is removed", () => {
   });
 });
 
-describe("no rest of several secrets shows", () => {
+describe("no remainder of several secrets shows", () => {
   test.each([
     ["one inside of another", ["secret", "my-secret-key"], "x my-secret-key x", "x [redacted] x"],
     ["one at another's end", ["abcdef", "defghi"], "x abcdefghi x", "x [redacted] x"],
@@ -51,7 +51,7 @@ describe("no rest of several secrets shows", () => {
     expect(createMask(secrets).text(text)).toBe(expected);
   });
 
-  test("as marking every place of every form shows", () => {
+  test("the same as marking every place of every form", () => {
     const piece = fc.stringMatching(/^[ab]{1,8}$/);
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 4 }), fc.stringMatching(/^[ab]{0,60}$/), (secrets, text) => {
@@ -142,7 +142,7 @@ test("nothing is masked without a secret, or with an empty one", () => {
   expect(createMask([""]).text("text")).toBe("text");
 });
 
-describe("a megabyte with 20 secrets takes no quadratic work, which would exceed a test's time", () => {
+describe("a megabyte with 20 secrets causes no quadratic work, which would exceed a test's time", () => {
   const SIZE = 1_000_000;
   const random = Array.from({ length: 20 }, (_, index) =>
     Buffer.from(`secret-${index}/+ "&`).toString("base64").repeat(2),
@@ -159,7 +159,7 @@ describe("a megabyte with 20 secrets takes no quadratic work, which would exceed
       `${random.join("\n")}\n`.repeat(SIZE / 1000),
       random.length * (SIZE / 1000) * 11,
     ],
-    ["a secret's beginning, again and again", [`${letters}b`], "a".repeat(SIZE), SIZE],
+    ["a secret's beginning, repeated", [`${letters}b`], "a".repeat(SIZE), SIZE],
     ["a secret that overlaps itself everywhere", [letters], "a".repeat(SIZE), "[redacted]".length],
     ["secrets that overlap each other", twenty, "ab".repeat(SIZE / 2), "[redacted]".length],
   ])("%s", (_, secrets, text, length) => {
@@ -201,13 +201,13 @@ describe("a text that was cut before it arrived", () => {
   test.each([
     ["at its end, in a secret", "key hunter2", { end: true }, "key "],
     ["at its end, in a secret that begins with another", "key hunter22-lo", { end: true }, "key "],
-    ["at its end, behind a secret that another begins with", "key hunter22", { end: true }, "key "],
-    ["at its end, behind a secret", "key hunter22-long", { end: true }, "key [redacted]"],
+    ["at its end, after a secret that another begins with", "key hunter22", { end: true }, "key "],
+    ["at its end, after a secret", "key hunter22-long", { end: true }, "key [redacted]"],
     ["at its start, in a secret", "2-long key", { start: true }, " key"],
-    ["at its start, in front of a secret", "hunter22 key", { start: true }, "[redacted] key"],
-    ["at both, in the middle of nothing", "key", { start: true, end: true }, "key"],
-    ["at both, in secrets", "ong key hunt", { start: true, end: true }, " key "],
-    ["at both, in one", "hunter22-lon", { start: true, end: true }, ""],
+    ["at its start, before a secret", "hunter22 key", { start: true }, "[redacted] key"],
+    ["at both ends, outside any secret", "key", { start: true, end: true }, "key"],
+    ["at both ends, in secrets", "ong key hunt", { start: true, end: true }, " key "],
+    ["at both ends, in one secret", "hunter22-lon", { start: true, end: true }, ""],
     ["nowhere", "2-long hunter2", {}, "2-long hunter2"],
     ["in base64 of a secret", `key ${btoa("hunter22-long").slice(0, 9)}`, { end: true }, "key "],
   ])("%s", (_, text, cuts, expected) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { MatcherCache } from "../../../src/connectors/secrets/matcher-cache.ts";
 
-test("matchers take no more memory than there is for them, whatever order they are used in", () => {
+test("matchers take no more memory than their limit, whatever order they are used in", () => {
   const size = new MatcherCache().get({}, () => ["pattern"]).bytes;
   const cache = new MatcherCache(3 * size);
   const made: number[] = [];
@@ -15,11 +15,11 @@ test("matchers take no more memory than there is for them, whatever order they a
     expect(use(index).find("a pattern")).toEqual([[2, 9]]);
     expect(cache.bytes).toBeLessThanOrEqual(3 * size);
   }
-  // 3 takes the place of 1, which was used least recently; 1 that of 3.
+  // 3 replaces 1, which was used least recently, and then 1 replaces 3.
   expect(made).toEqual([0, 1, 2, 3, 1]);
 });
 
-test("a matcher that is larger than the room for all is used, and is the only one kept", () => {
+test("a matcher that is larger than the limit for all is used, and is the only one kept", () => {
   const cache = new MatcherCache(1);
   const [one, other] = [{}, {}];
   const first = cache.get(one, () => ["first"]);

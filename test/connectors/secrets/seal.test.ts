@@ -19,7 +19,7 @@ const nameOf = (act: () => unknown): string => {
 };
 
 describe("refused", () => {
-  test("any bit that was changed; a key's id as another key", () => {
+  test("any bit that was changed; a changed key id counts as another key", () => {
     fc.assert(
       fc.property(bytes, fc.string(), fc.nat(), (plaintext, context, at) => {
         const sealed = seal(key, plaintext, context);
@@ -71,7 +71,7 @@ test("a sealed text can be opened", () => {
   expect(open(key, seal(key, "ein Schlüssel 🔑", "here"), "here").toString()).toBe("ein Schlüssel 🔑");
 });
 
-test("the same text is never sealed alike, and none of it shows", () => {
+test("the same text is never sealed to the same bytes, and none of it shows", () => {
   const all = Array.from({ length: 200 }, () => Buffer.from(seal(key, "a secret to keep", "here")));
   expect(new Set(all.map((sealed) => sealed.subarray(9, 21).toString("hex"))).size).toBe(200);
   for (const sealed of all) expect(sealed.includes("secret")).toBe(false);

@@ -26,7 +26,7 @@ const FOUND: [name: string, definition: ConnectorDefinition, ...secrets: string[
     "/aB3+cd=",
     "/aB3+cd==",
   ],
-  ["a token of one slash", stdio({ API_TOKEN: "/aB3cdefgh" }), "/aB3cdefgh"],
+  ["a token with one slash", stdio({ API_TOKEN: "/aB3cdefgh" }), "/aB3cdefgh"],
   [
     "a variable that is a database's URL",
     stdio({ DATABASE_URL: "postgres://user:p%40ssword@db/x" }),
@@ -34,7 +34,7 @@ const FOUND: [name: string, definition: ConnectorDefinition, ...secrets: string[
     "p@ssword",
     "p%40ssword",
   ],
-  ["a key of many lines, and its long ones", stdio({ KEY: PEM }), PEM, "MIIEvQIBADANBgkq".repeat(2)],
+  ["a key with many lines, and its long ones", stdio({ KEY: PEM }), PEM, "MIIEvQIBADANBgkq".repeat(2)],
   ["a header", http("https://a.example", { "X-Api-Key": "abcdef" }), "abcdef"],
   [
     "a header with a scheme",
@@ -43,7 +43,7 @@ const FOUND: [name: string, definition: ConnectorDefinition, ...secrets: string[
     "abcdef",
   ],
   [
-    "what a header's Basic encodes",
+    "the content of a header's Basic credentials",
     http("https://a.example", { authorization: `Basic ${basic("me:password")}` }),
     `Basic ${basic("me:password")}`,
     basic("me:password"),
@@ -70,7 +70,7 @@ const FOUND: [name: string, definition: ConnectorDefinition, ...secrets: string[
   ],
   ["a token", openapi({ type: "bearer", token: "abcdef" }), "abcdef"],
   [
-    "a password, and what HTTP makes of it",
+    "a password, and its form in HTTP",
     openapi({ type: "basic", username: "username", password: "password" }),
     "password",
     basic("username:password"),
@@ -117,7 +117,7 @@ describe("a secret is", () => {
 
 describe("not a secret:", () => {
   test.each([
-    ["what is short", stdio({ A: "12345", B: "true", C: "FALSE", PORT: "8080", D: "", E: "      " })],
+    ["a short value", stdio({ A: "12345", B: "true", C: "FALSE", PORT: "8080", D: "", E: "      " })],
     [
       "a path",
       stdio({
@@ -132,7 +132,7 @@ describe("not a secret:", () => {
     ["a URL without user and query", stdio({ API_URL: "https://api.example.org/v1" })],
     ["a variable of the system", stdio({ PATH: "whatever", LANG: "en_GB.UTF-8", NODE_ENV: "production" })],
     [
-      "a header that says what is sent",
+      "a header that describes the content",
       http("https://a.example", {
         Accept: "application/json",
         "Content-Type": "text/plain",

@@ -50,7 +50,7 @@ describe("a workspace", () => {
     expect(end()).toEqual([]);
   });
 
-  test("with less than its share is served beyond the limit, and the oldest calls of the one with the most are ended", () => {
+  test("with less than its share is served beyond the limit, and the workspace with the most loses its oldest calls", () => {
     const { calls, begin, end } = start(16);
     const held = Array.from({ length: 16 }, () => begin(1));
     expect(begin(2)).toBeInstanceOf(Request);
@@ -77,7 +77,7 @@ describe("a workspace", () => {
     expect(end()).toEqual([]);
   });
 
-  test("that only sends refused calls causes one search through all calls for many of them", () => {
+  test("that only sends refused calls causes one search through all calls per many of them", () => {
     const limit = 6_400;
     let looks = 0;
     const calls = new OpenCalls(limit);
@@ -99,7 +99,7 @@ describe("a workspace", () => {
   });
 });
 
-test("whoever calls and leaves: no workspace is refused, nor loses a call, while it has no more than an equal share", () => {
+test("whatever calls come and go, a workspace with no more than an equal share is never refused and loses no call", () => {
   const step = fc.record({
     workspace: fc.integer({ min: 1, max: 4 }),
     does: fc.constantFrom("calls", "calls", "calls", "leaves", "look"),

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { checkPlan, planConnections } from "../../../src/http/connections/plan.ts";
 
-test("a limit that is too low is refused, and says what to do", () => {
+test("a limit that is too low is refused, with advice on what to do", () => {
   const plan = planConnections(127);
   expect(() => plan && checkPlan(plan)).toThrow("the limit on open files is 127, too low for a server");
 });

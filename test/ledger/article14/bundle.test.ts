@@ -62,7 +62,7 @@ describe("the bundle of a whole ledger", () => {
     expect(signers).toHaveLength(1);
   });
 
-  test("is vouched for by the ledger's key: Ed25519 over the manifest's bytes", () => {
+  test("is signed by the ledger's key: Ed25519 over the manifest's bytes", () => {
     const { publicKey } = parseVerifierKey(sha256, manifestOf(bundle).key);
     const der = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), publicKey]);
     const key = createPublicKey({ key: der, format: "der", type: "spki" });
@@ -100,7 +100,7 @@ describe("the bundle of a whole ledger", () => {
     }
   });
 
-  test("speaks of supporting evidence, and never claims compliance", () => {
+  test("calls itself supporting evidence, and never claims compliance", () => {
     for (const name of ["manifest.json", "report.html", "verify.html"]) {
       expect(bundle.text(name)).not.toMatch(/complian|complies|conforms/i);
     }
@@ -168,7 +168,7 @@ describe("a filter", () => {
     ["tier", { tier: 2 }],
     ["two of them", { agent: "scout", action: "oversight.stop" }],
     ["one that nothing matches", { agent: "nobody" }],
-  ])("%s withholds the others, and counts them", async (_, filter) => {
+  ])("%s leaves out the others, and counts them", async (_, filter) => {
     const part = await Unpacked.of(await bench.zip({ filter }));
     const expected = rows.filter(({ bytes }) => {
       const entry = JSON.parse(bytes);
@@ -190,11 +190,11 @@ describe("a filter", () => {
     ["from", { from: "2026-01-05T00:00:00.000Z" }],
     ["to", { to: "2026-01-05T00:00:00.000Z" }],
     ["from and to", { from: "2026-01-05T00:00:00.000Z", to: "2026-01-06T00:00:00.000Z" }],
-    ["a time in which nothing was", { from: "2026-01-05T12:00:00.001Z", to: "2026-01-05T12:00:00.002Z" }],
-    ["a time before all", { to: "2025-01-01T00:00:00.000Z" }],
-    ["a time after all", { from: "2027-01-01T00:00:00.000Z" }],
+    ["a time without entries", { from: "2026-01-05T12:00:00.001Z", to: "2026-01-05T12:00:00.002Z" }],
+    ["a time before all entries", { to: "2025-01-01T00:00:00.000Z" }],
+    ["a time after all entries", { from: "2027-01-01T00:00:00.000Z" }],
   ])(
-    "%s cuts the range, and the rest of the tree stays provable",
+    "%s limits the range, and the rest of the tree can still be proved",
     async (_, filter: { from?: string; to?: string }) => {
       const part = await Unpacked.of(await bench.zip({ filter }));
       const { from = "", to = "9" } = filter;
@@ -256,7 +256,7 @@ describe("a filter", () => {
 });
 
 describe("a bundle", () => {
-  test("of an empty ledger holds", async () => {
+  test("of an empty ledger is valid", async () => {
     const empty = await openBench();
     const blob = await empty.zip();
     expect(await verify(blob)).toMatchObject({ verdict: "holds", findings: [] });
@@ -264,14 +264,14 @@ describe("a bundle", () => {
     await empty.close();
   });
 
-  test("of one entry holds", async () => {
+  test("of one entry is valid", async () => {
     const one = await openBench();
     await one.add({ action: "task.read" });
     expect(await verify(await one.zip())).toMatchObject({ verdict: "holds", findings: [] });
     await one.close();
   });
 
-  test("ends where the ledger ended when the bundle was begun", async () => {
+  test("ends where the ledger ended when the export began", async () => {
     const chunks: Uint8Array<ArrayBuffer>[] = [];
     const size = bench.rows().length;
     for await (const chunk of bench.bundle()) {
@@ -283,7 +283,7 @@ describe("a bundle", () => {
     expect(await verify(blob)).toMatchObject({ verdict: "holds", findings: [] });
   });
 
-  test("at an earlier size is the same as then", async () => {
+  test("at an earlier size is the same as it was then", async () => {
     const blob = await bench.zip({ size: 300 });
     expect(linesOf(await Unpacked.of(blob), "leaves.txt")).toHaveLength(300);
     expect(await verify(blob)).toMatchObject({ verdict: "holds", findings: [] });
@@ -295,7 +295,7 @@ describe("a bundle", () => {
     expect(manifestOf(other).origin).toBe(bench.keys.originOf("w2"));
   });
 
-  test("of a changed ledger is not signed: it breaks off, and says where", async () => {
+  test("of a changed ledger is not signed: it is cut off, and names the place", async () => {
     const changed = await openBench();
     await story(changed, 2);
     const attacker = changed.own;
@@ -309,7 +309,7 @@ describe("a bundle", () => {
     await changed.close();
   });
 
-  test("neutralises formulas in people's names", async () => {
+  test("neutralises formulas in names of people", async () => {
     const hostile = await openBench();
     const names = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", 'a","b\r\nc', "plain"];
     for (const person of names) {

@@ -39,7 +39,7 @@ async function download(query = ""): Promise<Blob> {
   return response.blob();
 }
 
-test("it verifies with the key and the checkpoint that the gateway provides, and says who did what", async () => {
+test("it verifies with the key and the checkpoint that the gateway provides, and shows who did what", async () => {
   const archive = await download();
   const { vkey } = (await gateway.call("GET", "/v1/ledger/key")).body;
   const bundle = await Unpacked.of(archive);
@@ -88,7 +88,7 @@ test("it verifies with the key and the checkpoint that the gateway provides, and
   }
 });
 
-test("its filters are those of the list, and excluded entries can be requested by their leaf", async () => {
+test("its filters are those of the list, and excluded entries can be requested by their leaves", async () => {
   const archive = await download("&action=oversight.stop");
   const bundle = await Unpacked.of(archive);
   expect(JSON.parse(bundle.text("manifest.json"))).toMatchObject({

@@ -43,7 +43,7 @@ const end = (task: string, outcome: EntryDraft["outcome"]) =>
   bench.add({ action: "task.dispatch", phase: "outcome", outcome, task });
 
 describe("who could decide", () => {
-  test("a token that acts as an agent is shown apart, and may not", async () => {
+  test("a token that acts as an agent is listed separately, and may not", async () => {
     await issue("tok_agent", { name: "bot", person: "Ada Lovelace" }, "claims");
     await issue("tok_admin", { name: "bot2", scopes: "admin" }, "claims");
     const { page, text } = await report();
@@ -53,7 +53,7 @@ describe("who could decide", () => {
     expect(text).toContain("None: no token that could decide names a person (section 2).");
   });
 
-  test("people are counted once, and before the table is cut", async () => {
+  test("people are counted once, before the table is cut", async () => {
     for (let at = 0; at < 170; at++) {
       await issue(`tok_a${at}`, { person: at % 2 ? "Ada Lovelace" : "ada lovelace " });
     }

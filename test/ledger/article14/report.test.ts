@@ -113,7 +113,7 @@ describe("the report of some weeks", () => {
     }
   });
 
-  test("says who could oversee, by which right, since when and until when", () => {
+  test("shows who could oversee, by which right, since when and until when", () => {
     for (const said of [
       "Ada Lovelace claims supervisor approve, deny, stop, resume; read the ledger",
       "2027-01-01 00:00:00",
@@ -127,7 +127,7 @@ describe("the report of some weeks", () => {
     }
   });
 
-  test("says what was decided, and how long that took", () => {
+  test("shows what was decided, and how long it took", () => {
     for (const said of [
       "Decisions by person",
       "Time from presentation to decision",
@@ -138,7 +138,7 @@ describe("the report of some weeks", () => {
     }
   });
 
-  test("quotes the Regulation, and says what supports it and what is missing", () => {
+  test("quotes the Regulation, and names what supports it and what is missing", () => {
     for (const said of [
       "Article 14(4)(a)",
       "to remain aware of the possible tendency of automatically relying or over-relying on the output",
@@ -174,13 +174,13 @@ describe("the report of some weeks", () => {
     }
   });
 
-  test("of a period uses earlier entries to say who could oversee, without people who no longer could", async () => {
+  test("of a period uses earlier entries to show who could oversee, without people who no longer could", async () => {
     const later = read(await reportOf(bench, { filter: { from: "2026-01-20T00:00:00.000Z" } })).text;
     expect(later).toContain("Ada Lovelace");
     expect(later).not.toContain("Charles Babbage");
   });
 
-  test("says what a filter withholds, and describes only the included entries", async () => {
+  test("names what a filter leaves out, and describes only the included entries", async () => {
     const part = read(await reportOf(bench, { filter: { agent: "mailer", action: "task.read" } })).text;
     expect(part).toContain("entries of the period are withheld by the filter");
     expect(part).toContain("agent is mailer, action is task.read");
@@ -189,14 +189,14 @@ describe("the report of some weeks", () => {
   });
 });
 
-describe("the report of", () => {
+describe("the report of a ledger with", () => {
   let bench: BundleBench;
   beforeEach(async () => {
     bench = await openBench();
   });
   afterEach(() => bench.close());
 
-  test("nothing says so, and counts nothing as evidence", async () => {
+  test("no decisions reports that, and counts nothing as evidence", async () => {
     const { text, faults } = read(await reportOf(bench));
     expect(faults).toEqual([]);
     for (const said of [
@@ -211,7 +211,7 @@ describe("the report of", () => {
     }
   });
 
-  test("stops says of each what it was of", async () => {
+  test("stops shows what each one stopped", async () => {
     const by = (decision: string) => ({ person: "Ada", decision });
     await bench.add({ action: "oversight.stop", agent: "scout", oversight: by("stop") });
     for (const extent of ["workspace", "node"]) {
@@ -231,7 +231,7 @@ describe("the report of", () => {
     }
   });
 
-  test("hostile names shows them as they are, and is not affected by them", async () => {
+  test("hostile names shows them unchanged, and is not affected by them", async () => {
     const hostile = `<script>alert(1)</script><img src=x onerror="alert(2)">'"&amp;</td></table>\u202eevil\u0007`;
     await bench.add({
       action: "token.issue",
@@ -268,7 +268,7 @@ describe("the report of", () => {
     expect(text).toContain("<script>alert(1)</script>");
   });
 
-  test("far too much shows part of it, and says how much is omitted", async () => {
+  test("far too much shows part of it, and how much is omitted", async () => {
     for (let at = 0; at < 260; at++) {
       const name = `n${String(at).padStart(3, "0")}`;
       await bench.add({

@@ -110,7 +110,7 @@ test("a reader that leaves ends it", async () => {
   expect(store.reads).toBe(before);
 });
 
-test("a signal ends it, and the reader is told", async () => {
+test("a signal ends it, and the reader is notified", async () => {
   const store = counting();
   const leaving = new AbortController();
   const bundle = open(store.db, { signal: leaving.signal });
@@ -123,7 +123,7 @@ test("a signal ends it, and the reader is told", async () => {
   expect(store.reads).toBe(before);
 });
 
-test("a signal that was given before lets nothing begin", async () => {
+test("a signal given beforehand prevents the start", async () => {
   const bundle = open(bench.db, { signal: AbortSignal.abort(new Error("too late")) });
   expect(await failureOf(bundle.next())).toContain("too late");
 });
@@ -156,7 +156,7 @@ describe("rights that end while nothing matches", () => {
   });
 });
 
-describe("a break is reported, and the part so far is not a bundle", () => {
+describe("a failure is reported, and the part so far is not a bundle", () => {
   /** The same store; only this many reads succeed. */
   function failing(most: number): Pick<Sql, "all" | "get"> {
     let left = most;

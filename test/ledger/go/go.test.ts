@@ -175,7 +175,7 @@ describe("Go refuses, as this program does,", () => {
     expect((await ourVerdicts(check)).notes).toEqual(theirs.notes);
   });
 
-  test("notes that were changed in one place, of whatever kind", async () => {
+  test("notes that were changed in one place, in any way", async () => {
     const CHARACTERS = [
       "\n",
       "\r",
@@ -219,7 +219,7 @@ describe("Go refuses, as this program does,", () => {
   }
 });
 
-describe("Go accepts what is made here", () => {
+describe("Go accepts this program's", () => {
   test(`checkpoints and proofs of ${SIZES.length} sizes`, async () => {
     expect(SIZES.length).toBeGreaterThan(200);
     expect(inclusions.length).toBeGreaterThan(500);
@@ -249,7 +249,7 @@ describe("Go accepts what is made here", () => {
   });
 });
 
-test("what Go makes of the same entries is what is made here, and its checkpoints and proofs are accepted", async () => {
+test("Go's results for the same entries equal this program's, and its checkpoints and proofs are accepted", async () => {
   const origin = "go.example/log";
   const indexes = inclusions.map(({ index, checkpoint }) => [index, sizeOf(checkpoint)] as const);
   const pairs = consistencies.map(({ older, newer }) => [sizeOf(older), sizeOf(newer)] as const);
@@ -287,7 +287,7 @@ function sizeOf(note: string): number {
   return Number(note.split("\n")[1]);
 }
 
-describe("over REST, as an auditor asks", () => {
+describe("over REST, as an auditor requests them", () => {
   let gateway: TestGateway;
 
   beforeAll(async () => {
@@ -318,7 +318,7 @@ describe("over REST, as an auditor asks", () => {
     expect(check).toEqual({ notes: ["good"], inclusions: good(inclusions), consistencies: ["good"] });
   });
 
-  test("Go accepts what was signed before a change of keys, and after it", async () => {
+  test("Go accepts signatures from before a change of keys, and from after it", async () => {
     const older = (await gateway.call("GET", "/v1/ledger/checkpoint")).body;
     const operator = { token: gateway.gateway.operatorSecret, headers: { "gatehouse-operator": "ada" } };
     expect((await gateway.call("POST", "/operator/ledger/rotate-key", operator)).status).toBe(200);

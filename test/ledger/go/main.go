@@ -1,6 +1,6 @@
-// The independent check: whether the notes and trees of Go's checksum database (golang.org/x/mod/sumdb) agree with those
-// of this program. Reads one question as JSON from standard input and writes one answer to standard output. What is not
-// text is base64, sizes and indexes count leaves, indexes from 0.
+// The independent check: whether the notes and trees of Go's checksum database (golang.org/x/mod/sumdb) agree with
+// those of this program. Reads one question as JSON from standard input and writes one answer to standard output.
+// Binary data is in base64. Sizes and indexes count leaves, and indexes start at 0.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 type question struct {
 	Check struct {
-		// The keys that are known.
+		// The known keys.
 		VerifierKeys  []string      `json:"verifierKeys"`
 		Notes         []string      `json:"notes"`
 		Inclusions    []inclusion   `json:"inclusions"`
@@ -28,7 +28,7 @@ type question struct {
 	} `json:"check"`
 	Make *struct {
 		Origin string `json:"origin"`
-		// What is hashed of each entry.
+		// The hashed bytes of each entry.
 		Entries       [][]byte   `json:"entries"`
 		Sizes         []int64    `json:"sizes"`
 		Inclusions    [][2]int64 `json:"inclusions"`
@@ -36,7 +36,7 @@ type question struct {
 	} `json:"make"`
 }
 
-// That an entry has its place in the tree of a checkpoint.
+// Proves that an entry has its place in the tree of a checkpoint.
 type inclusion struct {
 	Entry      []byte   `json:"entry"`
 	Index      int64    `json:"index"`
@@ -44,14 +44,14 @@ type inclusion struct {
 	Proof      [][]byte `json:"proof"`
 }
 
-// That the tree of one checkpoint begins with that of another.
+// Proves that the tree of one checkpoint begins with that of another.
 type consistency struct {
 	Older string   `json:"older"`
 	Newer string   `json:"newer"`
 	Proof [][]byte `json:"proof"`
 }
 
-// Of what was to be checked: "good", or what it is instead. Of what was to be made: all that was asked for, in order.
+// For each check: "good", or the reason why not. For each request to produce something: all results, in order.
 type answer struct {
 	Check struct {
 		Notes         []string `json:"notes"`
@@ -159,7 +159,7 @@ func verdict(err error) string {
 	}
 }
 
-// Opens a checkpoint (c2sp.org/tlog-checkpoint). tlog.ParseTree knows that of Go's own database alone.
+// Opens a checkpoint (c2sp.org/tlog-checkpoint). tlog.ParseTree reads only that of Go's own database.
 func open(text string, known note.Verifiers) (tlog.Tree, error) {
 	opened, err := note.Open([]byte(text), known)
 	if err != nil {

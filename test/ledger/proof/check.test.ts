@@ -93,7 +93,7 @@ describe("an inclusion proof is refused", () => {
     expect(accepted).toEqual([]);
   });
 
-  test("for no number of a leaf, or of leaves", () => {
+  test("for an invalid number of a leaf, or of leaves", () => {
     const leaf = oracle.leaf(0);
     for (const number of NUMBERS) {
       expect(rootOfInclusion(TREE, leaf, number, 1, [])).toBeNull();
@@ -102,7 +102,7 @@ describe("an inclusion proof is refused", () => {
     expect(rootOfInclusion(TREE, leaf, 0, 0, [])).toBeNull();
   });
 
-  test("at once where it has a million hashes", () => {
+  test("at once if it has a million hashes", () => {
     const long = Array.from({ length: 1_000_000 }, () => alien);
     expect(rootOfInclusion(TREE, alien, 0, Number.MAX_SAFE_INTEGER, long)).toBeNull();
   });
@@ -140,7 +140,7 @@ describe("a consistency proof is refused", () => {
     expect(accepted).toEqual([]);
   });
 
-  test("from a tree to itself with another root, also from the empty one", () => {
+  test("from a tree to itself with another root, including the empty tree", () => {
     for (const size of [0, 1, 2, 255]) {
       expect(isConsistent(TREE, head(size), { size, root: alien }, [])).toBe(false);
       expect(isConsistent(TREE, { size, root: alien }, head(size), [])).toBe(false);
@@ -152,14 +152,14 @@ describe("a consistency proof is refused", () => {
     expect(isConsistent(TREE, head(0), head(5), [oracle.root(5)])).toBe(false);
   });
 
-  test("at once where it has a million hashes", () => {
+  test("at once if it has a million hashes", () => {
     const long = Array.from({ length: 1_000_000 }, () => alien);
     for (const size of [0.5, 1, 3]) {
       expect(isConsistent(TREE, { size, root: oracle.root(1) }, head(5), long)).toBe(false);
     }
   });
 
-  test("for no number of leaves, and for roots that are none", () => {
+  test("for an invalid number of leaves, and for invalid roots", () => {
     for (const size of NUMBERS) {
       expect(isConsistent(TREE, { size, root: oracle.root(0) }, head(5), [])).toBe(false);
       expect(isConsistent(TREE, head(0), { size, root: oracle.root(5) }, [])).toBe(false);
@@ -173,7 +173,7 @@ describe("a consistency proof is refused", () => {
   });
 });
 
-describe("proofs as RFC 9162 defines them are made and accepted", () => {
+describe("proofs as defined by RFC 9162 are made and accepted", () => {
   test(`for every leaf of every tree up to ${ALL}`, () => {
     const wrong: string[] = [];
     for (let size = 1; size <= ALL; size++) {

@@ -26,13 +26,13 @@ function note(size: number, signers = [now]): string {
   return formatNote({ text, signatures: signers.map((signer) => signer.sign(text)) });
 }
 
-describe("no checkpoint is", () => {
+describe("a checkpoint is refused:", () => {
   test.each([
     ["nothing", ""],
     ["a newline", "\n"],
     ["two lines", "a\n5\n"],
-    ["one that breaks off", `a\n5\n${ROOT}`],
-    ["one that breaks off in a line of others", `a\n5\n${ROOT}\nmore`],
+    ["one that is cut off", `a\n5\n${ROOT}`],
+    ["one that is cut off in a foreign line", `a\n5\n${ROOT}\nmore`],
     ["one without an origin", `\n5\n${ROOT}\n`],
     ["one without a size", `a\n\n${ROOT}\n`],
     ["one without a root", "a\n5\n\n"],
@@ -40,27 +40,27 @@ describe("no checkpoint is", () => {
     ["one with an empty line in it", `a\n5\n${ROOT}\n\nmore\n`],
     ["one with an empty line at its end", `a\n5\n${ROOT}\n\n`],
     ["one with an empty line before it", `\na\n5\n${ROOT}\n`],
-    ["a size with a zero before it", `a\n05\n${ROOT}\n`],
+    ["a size with a leading zero", `a\n05\n${ROOT}\n`],
     ["a size with a sign", `a\n+5\n${ROOT}\n`],
     ["a size below zero", `a\n-5\n${ROOT}\n`],
-    ["a size with a point", `a\n5.0\n${ROOT}\n`],
+    ["a size with a decimal point", `a\n5.0\n${ROOT}\n`],
     ["a size with an exponent", `a\n5e3\n${ROOT}\n`],
     ["a size in hexadecimal", `a\n0x5\n${ROOT}\n`],
     ["a size with a space", `a\n5 \n${ROOT}\n`],
     ["a size in other digits", `a\n٥\n${ROOT}\n`],
-    ["a size past what numbers hold exactly", `a\n9007199254740992\n${ROOT}\n`],
+    ["a size beyond exact numbers", `a\n9007199254740992\n${ROOT}\n`],
     ["a size of many digits", `a\n${"9".repeat(400)}\n${ROOT}\n`],
     ["a root of 31 bytes", `a\n5\n${Buffer.alloc(31).toString("base64")}\n`],
     ["a root of 33 bytes", `a\n5\n${Buffer.alloc(33).toString("base64")}\n`],
     ["a root in hexadecimal", `a\n5\n${"00".repeat(32)}\n`],
     ["a root with a space", `a\n5\n${ROOT.slice(0, 8)} ${ROOT.slice(8)}\n`],
     ["a root without its padding", `a\n5\n${ROOT.replace("=", "")}\n`],
-    ["a root with bits left over", `a\n5\n${ROOT.replace("I=", "J=")}\n`],
+    ["a root with left-over bits", `a\n5\n${ROOT.replace("I=", "J=")}\n`],
   ])("%s", (_, text) => {
     expect(() => parseCheckpoint(text)).toThrow(NoteError);
   });
 
-  test("a note that says something else", () => {
+  test("a note with another text", () => {
     const text = "a note\nof something else\n";
     expect(() => parseSignedCheckpoint(formatNote({ text, signatures: [now.sign(text)] }))).toThrow(
       NoteError,
@@ -73,7 +73,7 @@ describe("no checkpoint is", () => {
 });
 
 describe("a checkpoint is read", () => {
-  test("as C2SP's example", () => {
+  test("as in C2SP's example", () => {
     const { checkpoint, note } = parseSignedCheckpoint(EXAMPLE);
     expect(checkpoint).toEqual({
       origin: "example.com/behind-the-sofa",
@@ -84,7 +84,7 @@ describe("a checkpoint is read", () => {
     expect(formatNote(note)).toBe(EXAMPLE);
   });
 
-  test("with lines of others behind it", () => {
+  test("with foreign lines after it", () => {
     expect(parseCheckpoint(`a\n5\n${ROOT}\nmore\nand more\n`)).toMatchObject({ origin: "a", size: 5 });
   });
 
@@ -93,7 +93,7 @@ describe("a checkpoint is read", () => {
     expect(parseCheckpoint(`a\n0\n${ROOT}\n`).size).toBe(0);
   });
 
-  test("as it was written, whatever it says", () => {
+  test("as it was written, whatever its text", () => {
     const checkpoint: fc.Arbitrary<Checkpoint> = fc.record({
       origin: fc.string({ unit: "grapheme", minLength: 1 }).filter((origin) => !/[\n]/.test(origin)),
       size: fc.maxSafeNat(),
@@ -122,9 +122,9 @@ describe("a file of checkpoints is refused", () => {
       "with a note that has no signature",
       `${checkpointText({ origin: "a", size: 1, root: sha256(Buffer.of()) })}\n${note(2)}`,
     ],
-    ["with a signature of nothing", `${note(1)}\n${note(2).slice(note(2).indexOf("—"))}`],
+    ["with an empty signature", `${note(1)}\n${note(2).slice(note(2).indexOf("—"))}`],
     ["with line ends of another system", note(1).replaceAll("\n", "\r\n")],
-    ["with a mark of its encoding, as some editors write", `\ufeff\n${note(1)}`],
+    ["with a byte order mark, as some editors write", `\ufeff\n${note(1)}`],
   ])("%s", (_, file) => {
     expect(() => parseCheckpoints(file)).toThrow(NoteError);
   });
@@ -135,16 +135,16 @@ describe("a file of checkpoints is read", () => {
 
   test.each([
     ["that is empty", "", []],
-    ["with empty lines alone", "\n\n\n", []],
+    ["with only empty lines", "\n\n\n", []],
     ["of one note", note(7), [7]],
-    ["with an empty line behind each", `${note(1)}\n${note(2)}\n`, [1, 2]],
-    ["with none between them", `${note(1)}${note(2)}${note(3)}`, [1, 2, 3]],
-    ["with many before, between and behind them", `\n\n${note(1)}\n\n\n${note(2)}\n\n`, [1, 2]],
+    ["with an empty line after each", `${note(1)}\n${note(2)}\n`, [1, 2]],
+    ["with no empty lines between them", `${note(1)}${note(2)}${note(3)}`, [1, 2, 3]],
+    ["with many empty lines before, between and after them", `\n\n${note(1)}\n\n\n${note(2)}\n\n`, [1, 2]],
   ])("%s", (_, file, expected) => {
     expect(sizes(file)).toEqual(expected);
   });
 
-  test("with notes of two signatures, as those of a change of keys, with and without empty lines between", async () => {
+  test("with notes that have two signatures, as after a change of keys, with and without empty lines between", async () => {
     const notes = [note(1, [old]), note(2, [old, now]), note(3, [now, old]), note(4)];
     const keys = [old, now].map(({ verifierKey }) => parseVerifierKey(sha256, verifierKey));
     for (const between of ["", "\n"]) {
@@ -155,7 +155,7 @@ describe("a file of checkpoints is read", () => {
     }
   });
 
-  test("of any number of notes, however they are set apart", () => {
+  test("with any number of notes, however they are separated", () => {
     const part = fc.record({
       size: fc.nat({ max: 50 }),
       signers: fc.subarray([old, now], { minLength: 1 }),

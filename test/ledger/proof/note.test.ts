@@ -34,7 +34,7 @@ const key = parseVerifierKey(sha256, signer.verifierKey);
 const line = (value: string, name = "n") => `a\n\n— ${name} ${value}\n`;
 const FIVE_BYTES = "AAAAAAA=";
 
-describe("no note is", () => {
+describe("a note is refused:", () => {
   test.each([
     ["nothing", ""],
     ["a newline", "\n"],
@@ -44,27 +44,27 @@ describe("no note is", () => {
     ["a signature alone", SIGNATURE],
     ["a text with its signature, and no empty line between them", `${TEXT}${SIGNATURE}`],
     ["one that breaks off before its last newline", NOTE.slice(0, -1)],
-    ["one with an empty line behind it", `${NOTE}\n`],
-    ["one with a line behind its signatures", `${NOTE}— \n`],
-    ["one with a hyphen for the dash", line(FIVE_BYTES).replace("—", "-")],
+    ["one with an empty line after it", `${NOTE}\n`],
+    ["one with a line after its signatures", `${NOTE}— \n`],
+    ["one with a hyphen instead of the dash", line(FIVE_BYTES).replace("—", "-")],
     ["one without a dash", line(FIVE_BYTES).replace("— ", "")],
-    ["one without a space behind the dash", line(FIVE_BYTES).replace("— ", "—")],
-    ["one with two spaces behind the dash", line(FIVE_BYTES).replace("— ", "—  ")],
+    ["one without a space after the dash", line(FIVE_BYTES).replace("— ", "—")],
+    ["one with two spaces after the dash", line(FIVE_BYTES).replace("— ", "—  ")],
     ["one with a space before the dash", line(FIVE_BYTES).replace("—", " —")],
     ["one whose signature has no name", "a\n\n— AAAAAAA=\n"],
     ["one whose signature has no value", "a\n\n— n \n"],
-    ["one whose signature has something behind it", line(`${FIVE_BYTES} x`)],
-    ["one whose signature has a space behind it", line(`${FIVE_BYTES} `)],
+    ["one whose signature has something after it", line(`${FIVE_BYTES} x`)],
+    ["one whose signature has a space after it", line(`${FIVE_BYTES} `)],
     ["one whose key name has a plus", line(FIVE_BYTES, "a+b")],
-    ["one whose key name has a space of Unicode", line(FIVE_BYTES, "a\u00a0b")],
-    ["one whose key name has a space that JavaScript does not count", line(FIVE_BYTES, "a\u0085b")],
+    ["one whose key name has a Unicode space", line(FIVE_BYTES, "a\u00a0b")],
+    ["one whose key name has a space that JavaScript does not recognise", line(FIVE_BYTES, "a\u0085b")],
     ["one whose key name has a wide space", line(FIVE_BYTES, "a\u3000b")],
-    ["one whose value is no base64", line("*AAAAAA=")],
-    ["one whose value is base64 of URLs", line("__-_AAA=")],
+    ["one whose value is not base64", line("*AAAAAA=")],
+    ["one whose value is base64url", line("__-_AAA=")],
     ["one whose value lacks its padding", line("AAAAAAA")],
-    ["one whose value has bits left over", line("AAAAAAB=")],
-    ["one whose value is a key's id alone", line("AAAAAA==")],
-    ["one whose value is empty but for padding", line("====")],
+    ["one whose value has left-over bits", line("AAAAAAB=")],
+    ["one whose value is only a key's id", line("AAAAAA==")],
+    ["one whose value is empty except for padding", line("====")],
     ["one with a good line and a bad one", `${NOTE}— n AAAA\n`],
     ["one with a carriage return", NOTE.replaceAll("\n", "\r\n")],
     ["one with a carriage return in its signature", NOTE.replace("=\n", "=\r\n")],
@@ -72,7 +72,7 @@ describe("no note is", () => {
     expect(() => parseNote(note)).toThrow(NoteError);
   });
 
-  test("one with any control character but newline, wherever it stands", () => {
+  test("one with any control character except newline, anywhere", () => {
     const accepted: string[] = [];
     for (let code = 0; code < 0x20; code++) {
       if (code === 0x0a) continue;
@@ -109,7 +109,7 @@ describe("no note is", () => {
 });
 
 describe("a note is parsed", () => {
-  test("as C2SP's examples are", () => {
+  test("as in C2SP's examples", () => {
     const note = parseNote(NOTE);
     expect(note.text).toBe(TEXT);
     expect(note.signatures.map(({ name, keyId }) => [name, keyId.toHex()])).toEqual([
@@ -126,13 +126,13 @@ describe("a note is parsed", () => {
     expect(parseNote(`${text}\n${SIGNATURE}`).text).toBe(text);
   });
 
-  test("with a key's name that only JavaScript would say has a space, and any other character", () => {
+  test("with a key name in which only JavaScript would see a space, and with any other character", () => {
     const note = parseNote(line(FIVE_BYTES, "a\ufeff—🚪é\u007f"));
     expect(note.signatures[0]?.name).toBe("a\ufeff—🚪é\u007f");
   });
 });
 
-describe("no verifier key is", () => {
+describe("a verifier key is refused:", () => {
   const [name, id = "", base64 = ""] = [peter.name, ...PETER.split("+").slice(1)];
   const ecdsa = Buffer.from([2, ...peter.publicKey]).toString("base64");
   test.each([
@@ -141,24 +141,24 @@ describe("no verifier key is", () => {
     ["a name and an id", `${name}+${id}`],
     ["one with an empty name", `+${id}+${base64}`],
     ["one with a space in its name", `Peter Neumann+${id}+${base64}`],
-    ["one with a space of Unicode in its name", `Peter\u2003Neumann+${id}+${base64}`],
+    ["one with a Unicode space in its name", `Peter\u2003Neumann+${id}+${base64}`],
     ["one without an id", `${name}++${base64}`],
     ["one with another key's id", `${name}+c74f20a4+${base64}`],
-    ["one of another name", `PeterNewmann+${id}+${base64}`],
+    ["one with another name", `PeterNewmann+${id}+${base64}`],
     ["one with a longer id", `${name}+0${id}+${base64}`],
     ["one with a shorter id", `${name}+${id.slice(1)}+${base64}`],
     ["one without a key", `${name}+${id}+`],
-    ["one with no base64", `${name}+${id}+*`],
+    ["one without base64", `${name}+${id}+*`],
     ["one with a space in its base64", `${name}+${id}+${base64.slice(0, 4)} ${base64.slice(4)}`],
-    ["one with base64 of URLs", `${name}+${id}+${base64.replace("/", "_")}`],
-    ["one with a part behind its key", `${PETER}+${id}`],
+    ["one with base64url", `${name}+${id}+${base64.replace("/", "_")}`],
+    ["one with a part after its key", `${PETER}+${id}`],
     ["one of another algorithm", `${name}+${id}+${ecdsa}`],
     [
-      "one that is a byte short",
+      "one that is a byte too short",
       `${name}+${id}+${Buffer.from([1, ...peter.publicKey.slice(1)]).toString("base64")}`,
     ],
     [
-      "one that is a byte long",
+      "one that is a byte too long",
       `${name}+${id}+${Buffer.from([1, ...peter.publicKey, 0]).toString("base64")}`,
     ],
     ["the key that signs", "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz"],
@@ -168,13 +168,13 @@ describe("no verifier key is", () => {
 });
 
 describe("a verifier key is parsed", () => {
-  test("and written as it was, with or without spaces around it", () => {
+  test("and written back unchanged, with or without spaces around it", () => {
     expect(formatVerifierKey(sha256, peter.name, peter.publicKey)).toBe(PETER);
     expect(parseVerifierKey(sha256, `  ${PETER}\n`)).toEqual(peter);
     expect(parseVerifierKey(sha256, PETER.replace("c74f", "C74F"))).toEqual(peter);
   });
 
-  test("also where its base64 has plus signs itself", () => {
+  test("even if its base64 contains plus signs", () => {
     const keys = Array.from({ length: 50 }, (_, seed) => testSigner("a", seed)).filter(
       ({ verifierKey }) => verifierKey.split("+").length > 3,
     );
@@ -185,21 +185,21 @@ describe("a verifier key is parsed", () => {
   });
 });
 
-describe("who signed a note", () => {
+describe("the signers of a note", () => {
   const sign = (text: string) => ({ text, signatures: [signer.sign(text)] });
 
-  test("is a known key: that of the example", async () => {
+  test("include a known key: that of the example", async () => {
     expect(await signersOf(parseNote(NOTE), [key, peter], verifyEd25519)).toEqual([peter]);
   });
 
-  test("is nobody where the keys are others, also of the same name or of the same id", async () => {
+  test("do not include other keys, even with the same name or the same id", async () => {
     const namesake = parseVerifierKey(sha256, testSigner(signer.name, 2).verifierKey);
     const sameId = { ...namesake, name: "another", keyId: key.keyId };
     expect(await signersOf(sign("a\n"), [namesake, sameId], verifyEd25519)).toEqual([]);
     expect(await signersOf(sign("a\n"), [], verifyEd25519)).toEqual([]);
   });
 
-  test("is an error where a known key's signature is not good, whoever else signed", async () => {
+  test("are an error if a known key's signature is invalid, whoever else signed", async () => {
     const good = sign("a\n");
     const other = testSigner("example.com/witness", 3);
     const otherKey = parseVerifierKey(sha256, other.verifierKey);
@@ -208,7 +208,7 @@ describe("who signed a note", () => {
     const flipped = signature.signature.map((byte, index) => (index === 7 ? byte ^ 1 : byte));
     const bad: readonly (readonly [string, Note])[] = [
       ["another text", { ...good, text: "b\n" }],
-      ["a text with one newline more", { ...good, text: "a\n\n" }],
+      ["a text with one more newline", { ...good, text: "a\n\n" }],
       ["a changed signature", { ...good, signatures: [{ ...signature, signature: flipped }] }],
       ["a short one", { ...good, signatures: [{ ...signature, signature: flipped.slice(1) }] }],
       ["a long one", { ...good, signatures: [{ ...signature, signature: Uint8Array.of(...flipped, 0) }] }],
@@ -222,14 +222,14 @@ describe("who signed a note", () => {
     }
   });
 
-  test("is each one once, however often it signed", async () => {
+  test("include each one once, however often it signed", async () => {
     const text = "a\n";
     const note = { text, signatures: [signer.sign(text), signer.sign(text)] };
     expect(await signersOf(note, [key], verifyEd25519)).toEqual([key]);
   });
 });
 
-test("whatever is signed by whomever reads back as it was, and its signers are told from all others", async () => {
+test("any signed text reads back unchanged, and its signers are distinguished from all others", async () => {
   const signers = Array.from({ length: 12 }, (_, seed) => testSigner(`${seed % 5}.example/ö`, seed));
   const text = fc
     .array(

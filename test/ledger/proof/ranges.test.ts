@@ -97,7 +97,7 @@ describe("at every size that a number holds exactly", () => {
     );
   });
 
-  test("the nodes of a proof's range stand side by side, are as few as may be, and make up the range", () => {
+  test("the nodes of a proof's range are adjacent, as few as possible, and make up the range", () => {
     fc.assert(
       fc.property(
         size.chain((size) => fc.tuple(placeIn(size), fc.constant(size))),
@@ -123,7 +123,7 @@ describe("at every size that a number holds exactly", () => {
     );
   });
 
-  test("a proof has one hash a level at most", () => {
+  test("a proof has at most one hash per level", () => {
     expect(inclusionRanges(0, MOST)).toHaveLength(53);
     expect(consistencyRanges(2 ** 52 + 1, MOST).length).toBeLessThanOrEqual(54);
     expect(nodesOf({ start: 0, end: MOST })).toHaveLength(53);

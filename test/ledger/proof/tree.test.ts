@@ -17,7 +17,7 @@ function grown(size: number): GrowingTree {
 }
 
 describe("a subtree is refused", () => {
-  test("at every place where it does not stand in such a tree, which stays as it was", () => {
+  test("at every position where such a tree cannot have it, and the tree stays unchanged", () => {
     const wrong: string[] = [];
     for (let size = 1; size <= 64; size++) {
       for (let level = 1; level <= 7; level++) {
@@ -35,7 +35,7 @@ describe("a subtree is refused", () => {
     expect(wrong).toEqual([]);
   });
 
-  test.each([0, 31, 33])("where its hash has %p bytes: nothing is made of it", (length) => {
+  test.each([0, 31, 33])("if its hash has %p bytes: nothing is made of it", (length) => {
     const tree = grown(1);
     expect(() => tree.append(new Uint8Array(length))).toThrow(RangeError);
   });
@@ -52,7 +52,7 @@ describe("a tree that grows", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("has the same root however large the subtrees are that it is made of", () => {
+  test("has the same root however large the subtrees are that it is built from", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 9 }), { maxLength: 60 }), (levels) => {
         const tree = new GrowingTree(TREE);
@@ -70,7 +70,7 @@ describe("a tree that grows", () => {
     );
   });
 
-  test("does not keep what its root was when it was asked", () => {
+  test("does not remember its earlier roots", () => {
     const tree = grown(5);
     expect(tree.root()).toEqual(tree.root());
     tree.append(oracle.leaf(5));
@@ -79,7 +79,7 @@ describe("a tree that grows", () => {
 });
 
 describe("hashes", () => {
-  test("of a leaf, of two nodes and of nothing differ in what is hashed", () => {
+  test("of a leaf, of two nodes and of nothing hash different input", () => {
     const seen: string[] = [];
     const hash = treeHash((data) => {
       seen.push(data.toHex());
@@ -96,7 +96,7 @@ describe("hashes", () => {
     [32, 31],
     [33, 32],
     [32, 0],
-  ])("of %p and %p bytes make no node", (left, right) => {
+  ])("of %p and %p bytes do not make a node", (left, right) => {
     expect(() => TREE.node(new Uint8Array(left), new Uint8Array(right))).toThrow(RangeError);
   });
 });

@@ -94,7 +94,7 @@ describe("the path of a leaf (from 0) in a tree", () => {
   });
 });
 
-describe("the proof that one tree goes on as another", () => {
+describe("the proof that one tree extends another", () => {
   test.each(CONSISTENCY)("%p to %p", (from, to, proof) => {
     expect(consistencyRanges(from, to).map((range) => hashOf(range).toHex())).toEqual([...proof]);
     expect(isConsistent(TREE, head(from), head(to), bytes(proof))).toBe(true);

@@ -1,6 +1,6 @@
 /**
  * Attacks on what is stored next to the entries. Each is carried out on a copy of a data directory that a real
- * gateway wrote, and is named for what it is. The findings must be exactly these, so no attack is buried under its
+ * gateway wrote, and must be identified. The findings must be exactly these, so no attack is buried under its
  * consequences.
  */
 import { describe, setDefaultTimeout } from "bun:test";
@@ -122,7 +122,7 @@ describe("texts:", () => {
       alone: tampered(`payload_missing ${SECOND_PROMPT}`),
     },
     {
-      name: "texts are added: to an entry that has none, of a kind that there is not, to no entry",
+      name: "texts are added: to an entry without any, of an unknown kind, to no entry",
       attack: (v) => {
         v.run("INSERT INTO payloads VALUES (1, 100, 'input', zeroblob(16), 'made up', 0)");
         v.run(
@@ -134,7 +134,7 @@ describe("texts:", () => {
       alone: tampered("payload_surplus 100", `payload_surplus ${SECOND_PROMPT}`, "payload_surplus 9999"),
     },
     {
-      name: "a text that was erased by a record is put back",
+      name: "a text that was erased by a record is restored",
       attack: (v) =>
         v.run(
           "INSERT INTO payloads VALUES (1, ?, 'input', zeroblob(16), 'What time is it?', 0)",
@@ -152,7 +152,7 @@ describe("texts:", () => {
       alone: tampered(`entry_changed ${RECORD}`, "payload_unaccounted"),
     },
     {
-      name: "a prompt is removed, and a run is made up that would erase it for its age",
+      name: "a prompt is removed, and a run that would erase it for its age is forged",
       attack: (v) => {
         v.run("DELETE FROM payloads WHERE body = 'And now?'");
         v.run(
@@ -180,12 +180,12 @@ describe("texts:", () => {
       alone: tampered("expiry_changed"),
     })),
     {
-      name: "a note of runs is made up that is no JSON",
+      name: "a note of runs is forged that is not JSON",
       attack: (v) => v.run("INSERT INTO meta (key, value) VALUES ('payload_expiry:1', '{')"),
       alone: tampered("expiry_changed"),
     },
     {
-      name: "a prompt is removed, and a record that names it is put behind the last checkpoint",
+      name: "a prompt is removed, and a record that names it is added after the last checkpoint",
       attack: (v) => {
         const [seq = 0] = v.seqsOf("task.dispatch", "intent").slice(1);
         v.run("DELETE FROM payloads WHERE body = 'And now?'");
@@ -194,7 +194,7 @@ describe("texts:", () => {
       alone: tampered(`tail_unsigned ${NEXT}`),
     },
     {
-      name: "a prompt is removed, and a record of an early version is put behind the last checkpoint",
+      name: "a prompt is removed, and a record of an early version is added after the last checkpoint",
       attack: (v) => {
         v.run("DELETE FROM payloads WHERE body = 'And now?'");
         v.append(erasureAfter(v, { payloads: 1 }));
@@ -254,7 +254,7 @@ describe("checkpoints and keys:", () => {
       alone: tampered("checkpoint_changed 299"),
     },
     {
-      name: "a stored checkpoint is replaced by a text that is none",
+      name: "a stored checkpoint is replaced by a text that is not one",
       attack: (v) =>
         v.unguarded(() =>
           v.run(
@@ -265,7 +265,7 @@ describe("checkpoints and keys:", () => {
       alone: tampered("checkpoint_changed 300"),
     },
     {
-      name: "a checkpoint of the other workspace is put in a stored one's place",
+      name: "a stored checkpoint is replaced by one of the other workspace",
       attack: (v) =>
         v.unguarded(() =>
           v.run(
@@ -290,7 +290,7 @@ describe("checkpoints and keys:", () => {
       alone: tampered("checkpoint_differs 300"),
     },
     {
-      name: "the keys are replaced, and everything is signed anew with another",
+      name: "the keys are replaced, and everything is signed again with another",
       attack: (v) =>
         v.unguarded(() => {
           v.run("UPDATE ledger_keys SET public_key = ?", STRANGER.publicKey);
@@ -306,12 +306,12 @@ describe("checkpoints and keys:", () => {
       alone: tampered("key_changed"),
     },
     {
-      name: "the number of a key is changed, as where one before it was removed",
+      name: "the number of a key is changed, as if one before it was removed",
       attack: (v) => v.run("UPDATE ledger_keys SET id = 2"),
       alone: tampered("key_changed"),
     },
     {
-      name: "a key is slipped in that no entry names",
+      name: "a key that no entry names is slipped in",
       attack: (v) => {
         v.run("UPDATE ledger_keys SET retired_at = 5");
         v.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 5)", STRANGER.publicKey);
@@ -333,7 +333,7 @@ describe("workspaces:", () => {
       alone: tampered("workspace_missing"),
     })),
     {
-      name: "rows are of workspaces whose numbers are not exact in JavaScript, and of the smallest and largest that there are",
+      name: "rows belong to workspaces whose numbers are not exact in JavaScript, and to the smallest and largest that exist",
       attack: (v) =>
         v.unguarded(() => {
           v.run("PRAGMA foreign_keys = OFF");
@@ -350,7 +350,7 @@ describe("workspaces:", () => {
       alone: tampered("workspace_changed"),
     },
     {
-      name: "a workspace and its entries are removed, and what belongs to them is left",
+      name: "a workspace and its entries are removed, and what belongs to them stays",
       attack: (v) =>
         v.unguarded(() => {
           v.run("PRAGMA foreign_keys = OFF");

@@ -20,10 +20,10 @@ function ruleAt(v: Vandal, seq: number): string {
   return encodeEntry(rule, { seq, prev: "0".repeat(64), ts });
 }
 
-describe("the chain is made anew:", () => {
+describe("the chain is rebuilt:", () => {
   testAttacks([
     {
-      name: "an entry is changed and the chain made anew",
+      name: "an entry is changed and the chain rebuilt",
       attack: (v) =>
         v.unguarded(() => {
           v.set(INSIDE, { bytes: v.forged(INSIDE) });
@@ -56,7 +56,7 @@ describe("the chain is made anew:", () => {
       withCheckpoints: tampered("entries_rewritten 201", "checkpoint_missing"),
     },
     {
-      name: "the same, and only those checkpoints are left that still are right",
+      name: "the same, and only the checkpoints that are still right are left",
       attack: async (v) => {
         v.unguarded(() => {
           v.set(INSIDE, { bytes: v.forged(INSIDE) });
@@ -68,7 +68,7 @@ describe("the chain is made anew:", () => {
       alone: tampered("entries_rewritten 201", "checkpoint_missing"),
     },
     {
-      name: "the same, of entries that took longer than any server leaves unsigned",
+      name: "the same, with entries that took longer than any server leaves unsigned",
       attack: async (v) => {
         v.unguarded(() => {
           v.set(INSIDE, { bytes: v.forged(INSIDE) });
@@ -80,7 +80,7 @@ describe("the chain is made anew:", () => {
       alone: tampered("entries_rewritten 201", "checkpoint_missing"),
     },
     {
-      name: "the same, and an entry that nobody signed says that the server signs seldom",
+      name: "the same, and an entry that nobody signed claims that the server signs rarely",
       attack: async (v) => {
         v.unguarded(() => {
           v.set(INSIDE, { bytes: ruleAt(v, INSIDE) });
@@ -92,7 +92,7 @@ describe("the chain is made anew:", () => {
       alone: tampered("entries_rewritten 201", "checkpoint_missing"),
     },
     {
-      name: "the same, and the stored checkpoints are signed anew with the stolen key",
+      name: "the same, and the stored checkpoints are signed again with the stolen key",
       attack: async (v) => {
         v.unguarded(() => {
           v.set(INSIDE, { bytes: v.forged(INSIDE) });
@@ -115,7 +115,7 @@ describe("the chain is made anew:", () => {
       alone: tampered(`entries_rewritten ${INSIDE}`, "checkpoint_missing"),
     },
     {
-      name: "an entry is removed and the chain made anew",
+      name: "an entry is removed and the chain rebuilt",
       attack: async (v) => {
         v.unguarded(() => {
           v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq = ?", INSIDE);
@@ -126,7 +126,7 @@ describe("the chain is made anew:", () => {
       alone: tampered("entries_rewritten 201", `tail_missing ${LAST}`),
     },
     {
-      name: "the same, with the texts beside the entries, and the stored checkpoints are deleted",
+      name: "the same, with the texts of the entries, and the stored checkpoints are deleted",
       attack: async (v) => {
         v.unguarded(() => {
           v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq = ?", INSIDE);
@@ -141,7 +141,7 @@ describe("the chain is made anew:", () => {
       withCheckpoints: tampered("entries_rewritten 201", `tail_missing ${LAST}`, "checkpoint_missing"),
     },
     {
-      name: "the same, but they are signed anew with the stolen key",
+      name: "the same, but they are signed again with the stolen key",
       attack: async (v) => {
         v.unguarded(() => {
           v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq = ?", INSIDE);
@@ -156,7 +156,7 @@ describe("the chain is made anew:", () => {
       withCheckpoints: tampered("entries_rewritten 201", `tail_missing ${LAST}`),
     },
     {
-      name: "the first entry is removed and the chain made anew",
+      name: "the first entry is removed and the chain rebuilt",
       attack: async (v) => {
         v.unguarded(() => {
           v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq = 1");
@@ -215,7 +215,7 @@ describe("the end:", () => {
       alone: tampered("tail_missing 1", "checkpoint_missing"),
     },
     {
-      name: "another program puts an entry behind the tail",
+      name: "another program appends an entry after the tail",
       attack: (v) => {
         const { seq, leaf } = v.row(last(v));
         const bytes = '{"action":"nothing.happened"}';
@@ -224,7 +224,7 @@ describe("the end:", () => {
       alone: tampered(`tail_unsigned ${NEXT}`, `entry_foreign ${NEXT}`),
     },
     {
-      name: "another program puts an entry behind the tail, whose hash is none",
+      name: "another program appends an entry with an invalid hash after the tail",
       attack: (v) => {
         const { seq, leaf, bytes } = v.row(last(v));
         v.run("INSERT INTO ledger VALUES (1, ?, ?, ?, ?)", seq + 1, leaf, new Uint8Array(32), bytes);
@@ -253,7 +253,7 @@ function cut(v: Vandal, size: number): void {
 describe("the signed head:", () => {
   testAttacks([
     {
-      name: "a chained entry is put behind the tail",
+      name: "a chained entry is appended after the tail",
       attack: appendForged,
       alone: tampered(`tail_unsigned ${NEXT}`),
     },
@@ -266,7 +266,7 @@ describe("the signed head:", () => {
       alone: tampered("head_missing"),
     },
     {
-      name: "the same, of all workspaces, and the directory says that it is of the version before",
+      name: "the same, for all workspaces, and the directory claims the version before",
       attack: (v) => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
@@ -277,7 +277,7 @@ describe("the signed head:", () => {
       alone: tampered("head_missing"),
     },
     {
-      name: "the last entries are made anew",
+      name: "the last entries are rebuilt",
       attack: async (v) => {
         v.unguarded(() => {
           v.set(last(v) - 1, { bytes: v.forged(last(v) - 1) });
@@ -297,7 +297,7 @@ describe("the signed head:", () => {
       alone: tampered("tail_missing 501", "checkpoint_missing"),
     },
     {
-      name: "the same, and that checkpoint is put in the head's place",
+      name: "the same, and that checkpoint replaces the head",
       attack: async (v) => {
         const size = v.checkpointAt(100);
         v.setHead(v.checkpoint(size));
@@ -308,7 +308,7 @@ describe("the signed head:", () => {
       withCheckpoints: tampered("tail_missing 101", "head_changed"),
     },
     {
-      name: "the other workspace's head is put in its place",
+      name: "the other workspace's head replaces it",
       attack: (v) => v.setHead(v.head(2)),
       alone: tampered("head_of_another_ledger"),
     },
@@ -323,7 +323,7 @@ describe("the signed head:", () => {
       alone: tampered("heads_changed"),
     },
     {
-      name: "the heads are removed, and the note of a directory from before there were any is put back",
+      name: "the heads are removed, and the note of a directory from before heads is restored",
       attack: (v) => {
         v.run("DELETE FROM ledger_heads");
         v.run("DELETE FROM ledger_node_heads");
@@ -337,7 +337,7 @@ describe("the signed head:", () => {
       alone: tampered("node_head_missing"),
     },
     {
-      name: "the same, and the heads are those that an earlier version has signed one by one",
+      name: "the same, and the heads are those that an earlier version signed one by one",
       attack: (v) => {
         v.signSingly(v.stolenKey());
         v.run("DELETE FROM ledger_node_heads");
@@ -355,7 +355,7 @@ describe("the signed head:", () => {
       alone: tampered("node_head_changed"),
     },
     {
-      name: "an entry is put behind the tail, and the head made to fit",
+      name: "an entry is appended after the tail, and the head made to match",
       attack: (v) => {
         appendForged(v);
         v.makeHead();
@@ -363,7 +363,7 @@ describe("the signed head:", () => {
       alone: tampered("heads_changed"),
     },
     {
-      name: "one checkpoint in the midst is dropped",
+      name: "one checkpoint in the middle is dropped",
       attack: (v) =>
         v.unguarded(() =>
           v.run("DELETE FROM ledger_checkpoints WHERE workspace_id = 1 AND size = ?", v.checkpointAt(300)),
@@ -371,7 +371,7 @@ describe("the signed head:", () => {
       alone: tampered("checkpoint_missing"),
     },
     {
-      name: "one checkpoint in the midst is replaced by another that the key has signed",
+      name: "one checkpoint in the middle is replaced by another that the key has signed",
       attack: (v) =>
         v.unguarded(() => {
           const size = v.checkpointAt(300);
@@ -382,7 +382,7 @@ describe("the signed head:", () => {
       alone: tampered("checkpoint_replaced"),
     },
     {
-      name: "a workspace is wiped, with all that it had",
+      name: "a workspace is wiped, with everything it had",
       attack: (v) =>
         v.unguarded(() => {
           const tables = ["ledger", "ledger_tiles", "ledger_index", "ledger_checkpoints", "ledger_heads"];

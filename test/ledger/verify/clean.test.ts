@@ -35,7 +35,7 @@ function filesIn(dataDir: string): unknown[] {
     });
 }
 
-test("at rest, with nothing and with all that was kept elsewhere; no file is other than before", async () => {
+test("at rest, with nothing and with everything that was kept elsewhere; no file is changed", async () => {
   const before = [statSync(scene.dataDir).mtimeMs, ...filesIn(scene.dataDir)];
   for (const brought of [{}, { key: scene.key, checkpoints: scene.checkpoints }]) {
     const result = await verify(database(scene.dataDir), brought);
@@ -48,7 +48,7 @@ test("at rest, with nothing and with all that was kept elsewhere; no file is oth
   expect([statSync(scene.dataDir).mtimeMs, ...filesIn(scene.dataDir)]).toEqual(before);
 });
 
-test("with a workspace that has no entry yet, as a server that was killed leaves it", async () => {
+test("with a workspace that has no entry yet, as a killed server leaves it", async () => {
   const directory = tempDir();
   const gateway = await startGateway({ dataDir: directory.path });
   await gateway.call("POST", "/operator/workspaces", {
@@ -72,7 +72,7 @@ test("with a workspace that has no entry yet, as a server that was killed leaves
   directory.remove();
 });
 
-test("after a process that died when it had begun the log and written nothing into it", async () => {
+test("after a process that died when it had created the log and written nothing into it", async () => {
   const directory = tempDir();
   const other = new Database(join(directory.path, "other.db"));
   other.run("PRAGMA journal_mode = WAL");
@@ -94,7 +94,7 @@ test("after a process that died when it had begun the log and written nothing in
   for (const copy of [dead, left, directory]) copy.remove();
 });
 
-test("while a server writes, and signs, and erases", async () => {
+test("while a server writes, signs and erases", async () => {
   const directory = tempDir();
   const yaml = "ledger: { checkpoint_every: 7 }";
   const gateway = await startGateway({ dataDir: directory.path, yaml });
@@ -130,7 +130,7 @@ test("while a server writes, and signs, and erases", async () => {
   directory.remove();
 });
 
-test("what was changed before is found while a server writes as well", async () => {
+test("an earlier change is found while a server writes, too", async () => {
   const copy = copyOf(scene.dataDir);
   // Stores what entries say of ended tokens; a start that had to read the changed entry would refuse it.
   await (await startGateway({ dataDir: copy.dataDir, acceptRows: () => {} })).stop();
@@ -155,7 +155,7 @@ test("what was changed before is found while a server writes as well", async () 
 describe("a database with a schema and nothing else", () => {
   const empty = (dataDir: string) => openSqlite(database(dataDir)).close();
 
-  test("is of a first start that was killed: there is nothing to decide, and the next start goes on", async () => {
+  test("belongs to a first start that was killed: nothing is decided, and the next start continues", async () => {
     const directory = tempDir();
     await empty(directory.path);
     const result = await verify(database(directory.path));
@@ -165,7 +165,7 @@ describe("a database with a schema and nothing else", () => {
     directory.remove();
   });
 
-  test("was emptied, when the key beside it has signed ledgers", async () => {
+  test("was emptied if the key beside it has signed ledgers", async () => {
     const copy = copyOf(scene.dataDir);
     rmSync(copy.path);
     await empty(copy.dataDir);
@@ -175,7 +175,7 @@ describe("a database with a schema and nothing else", () => {
   });
 });
 
-test("after a server was killed; what it left behind stays as it is, with and without the log's index", async () => {
+test("after a server was killed; its files stay unchanged, with and without the log's index", async () => {
   const directory = tempDir();
   const dataDir = join(directory.path, "data");
   cpSync(scene.dataDir, dataDir, { recursive: true });
@@ -196,7 +196,7 @@ test("after a server was killed; what it left behind stays as it is, with and wi
   directory.remove();
 });
 
-test("a directory of the first release, once the program of today has started on it", async () => {
+test("a directory of the first release, once today's program has started on it", async () => {
   const directory = tempDir();
   const path = database(directory.path);
   const fixture = new Database(path);
@@ -212,7 +212,7 @@ test("a directory of the first release, once the program of today has started on
   directory.remove();
 });
 
-test("a text whose erasure an early version recorded by a number alone is neither there nor missed, once that is signed", async () => {
+test("a text whose erasure an early version recorded only by a number is neither present nor missed, once that is signed", async () => {
   const copy = copyOf(scene.dataDir);
   const vandal = new Vandal(copy);
   const last = vandal.row(vandal.rows().length);
@@ -230,7 +230,7 @@ test("a text whose erasure an early version recorded by a number alone is neithe
   copy.remove();
 });
 
-test("a run that erases texts for their age, broken off: of entries that are old enough, also in a ledger that is quiet since", async () => {
+test("a run that erases texts because of their age, interrupted: for entries that are old enough, even in an idle ledger", async () => {
   const copy = copyOf(scene.dataDir);
   const vandal = new Vandal(copy);
   vandal.unguarded(() => {
@@ -247,7 +247,7 @@ test("a run that erases texts for their age, broken off: of entries that are old
   copy.remove();
 });
 
-test("a directory that is older than checkpoints, which the program of today has to start on once", async () => {
+test("a directory that is older than checkpoints, on which today's program has to start once", async () => {
   const directory = tempDir();
   const old = new Database(database(directory.path));
   migrate(old, MIGRATIONS.slice(0, 3));

@@ -17,7 +17,7 @@ describe("one row:", () => {
       alone: tampered(`entry_changed ${INSIDE}`),
     },
     {
-      name: "the same behind the last tile",
+      name: "the same after the last tile",
       attack: (v) =>
         v.edit(v.row(AT_END).bytes, v.row(AT_END).bytes.replace('"actor":"token', '"actor":"toker')),
       alone: tampered(`entry_changed ${AT_END}`),
@@ -29,7 +29,7 @@ describe("one row:", () => {
       alone: tampered(`entry_changed ${LAST}`),
     },
     {
-      name: "triggers are dropped, a row is changed, triggers are put back",
+      name: "triggers are dropped, a row is changed, triggers are restored",
       attack: (v) => v.unguarded(() => v.set(INSIDE, { bytes: v.forged(INSIDE) })),
       alone: tampered(`entry_changed ${INSIDE}`),
     },
@@ -47,7 +47,7 @@ describe("one row:", () => {
       ),
     },
     {
-      name: "a row is changed with its hash, and fits no longer to the next",
+      name: "a row is changed with its hash, and no longer matches the next",
       attack: (v) =>
         v.unguarded(() => {
           const bytes = v.forged(INSIDE);
@@ -56,7 +56,7 @@ describe("one row:", () => {
       alone: tampered(`entry_changed ${INSIDE}`),
     },
     {
-      name: "the same, and the next row's column as well",
+      name: "the same, including the next row's column",
       attack: (v) =>
         v.unguarded(() => {
           const bytes = v.forged(INSIDE);
@@ -66,7 +66,7 @@ describe("one row:", () => {
       alone: tampered(`entry_changed ${INSIDE}`, `prev_changed ${INSIDE + 1}`),
     },
     {
-      name: "a row behind the last tile is changed with its hash, so that it or the next may be the wrong one",
+      name: "a row after the last tile is changed with its hash, so either it or the next may be wrong",
       attack: (v) =>
         v.unguarded(() => {
           const bytes = v.forged(AT_END);
@@ -89,7 +89,7 @@ describe("one row:", () => {
       alone: tampered(`leaf_changed ${INSIDE}`),
     },
     {
-      name: "the same behind the last tile",
+      name: "the same after the last tile",
       attack: (v) => v.unguarded(() => v.set(AT_END, { leaf: v.row(AT_END - 1).leaf })),
       alone: tampered(`leaf_changed ${AT_END}`),
     },
@@ -99,12 +99,12 @@ describe("one row:", () => {
       alone: tampered(`prev_changed ${INSIDE}`),
     },
     {
-      name: "the same behind the last tile",
+      name: "the same after the last tile",
       attack: (v) => v.unguarded(() => v.set(AT_END, { prev: v.row(AT_END).leaf })),
       alone: tampered(`prev_changed ${AT_END}`),
     },
     {
-      name: "two rows change places",
+      name: "two rows are swapped",
       attack: (v) =>
         v.unguarded(() => {
           v.run("UPDATE ledger SET seq = -1 WHERE workspace_id = 1 AND seq = ?", INSIDE);
@@ -125,7 +125,7 @@ describe("one row:", () => {
       alone: tampered(`entry_missing ${INSIDE}`),
     },
     {
-      name: "forty rows over the end of a tile are removed",
+      name: "forty rows across the end of a tile are removed",
       attack: (v) =>
         v.unguarded(() => v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq BETWEEN 500 AND 539")),
       alone: tampered("entry_missing 500"),

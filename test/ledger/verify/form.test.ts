@@ -13,7 +13,7 @@ const GOOD = encodeEntry(draft({ detail: { a: 1, b: { c: "x" } }, agent: "helper
 const problemOf = (text: string | Uint8Array) =>
   formOf(typeof text === "string" ? new TextEncoder().encode(text) : text).problem;
 
-test("what is nested deeply is told without being read", () => {
+test("deep nesting is reported without being read", () => {
   for (const depth of [5_000, 1_000_000]) {
     const nested = `{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`;
     expect(formOf(new TextEncoder().encode(nested))).toEqual({
@@ -53,7 +53,7 @@ const anyDraft: fc.Arbitrary<EntryDraft> = fc.record({
   detail: maybe(anyDetail),
 });
 
-test("every entry that can be encoded has it", () => {
+test("every entry that can be encoded has this form", () => {
   const anySealed = fc.record({
     inputHash: maybe(fc.constant("cd".repeat(32))),
     outputHash: maybe(fc.constant("ef".repeat(32))),
@@ -67,7 +67,7 @@ test("every entry that can be encoded has it", () => {
   );
 });
 
-describe("what is not in this form is told:", () => {
+describe("bytes not in this form are reported:", () => {
   test.each([
     ["nothing", "", "not JSON"],
     ["not JSON", "hello", "not JSON"],
@@ -75,10 +75,10 @@ describe("what is not in this form is told:", () => {
     ["null", "null", "not a JSON object"],
     ["bytes that are no UTF-8", new Uint8Array([0x7b, 0xff, 0x7d]), "not JSON"],
     ["a byte order mark", `\ufeff${GOOD}`, "not JSON"],
-    ["brackets without end", "[".repeat(500_000), "nested too deeply"],
+    ["endless brackets", "[".repeat(500_000), "nested too deeply"],
     ["a space", GOOD.replace(":", ": "), "not canonical"],
     ["a line's end", `${GOOD}\n`, "not canonical"],
-    ["an escape that is none", GOOD.replace("helper", "\\u0068elper"), "not canonical"],
+    ["an invalid escape", GOOD.replace("helper", "\\u0068elper"), "not canonical"],
     ["half a surrogate pair", GOOD.replace("helper", "\\ud800"), "agent"],
     ["a field twice", GOOD.replace('"agent":"helper"', '"agent":"x","agent":"helper"'), "not canonical"],
     ["a number with a fraction", GOOD.replace('"a":1', '"a":1.5'), "detail"],
@@ -96,17 +96,17 @@ describe("what is not in this form is told:", () => {
     ["a prototype", GOOD.replace('"agent"', '"__proto__"'), "__proto__"],
     ["a field that is missing", GOOD.replace('"outcome":"succeeded",', ""), "outcome"],
     ["a last field that is missing", GOOD.replace(/,"ts":"[^"]*"/, ""), "ts"],
-    ["a phase that is none", GOOD.replace("single", "double"), "phase"],
+    ["an invalid phase", GOOD.replace("single", "double"), "phase"],
     ["a number as text", GOOD.replace('"seq":2', '"seq":"2"'), "seq"],
     ["a hash in capitals", GOOD.replace(/ab/g, "AB"), "prev"],
     ["a time in another form", GOOD.replace(".000Z", "Z"), "ts"],
-    ["a time that is none", GOOD.replace("2026-01-01", "2026-13-01"), "ts"],
+    ["an invalid time", GOOD.replace("2026-01-01", "2026-13-01"), "ts"],
   ])("%s", (_, text, problem) => {
     expect(problemOf(text)).toContain(problem);
   });
 });
 
-test("a set of bits has what a set of numbers has", () => {
+test("a set of bits has the same members as a set of numbers", () => {
   const command = fc.record({ isAdded: fc.boolean(), bit: fc.nat({ max: 200_000 }) });
   fc.assert(
     fc.property(

@@ -91,7 +91,7 @@ test("a bit of a row", async () => {
   );
 });
 
-test("a row that is gone", async () => {
+test("a missing row", async () => {
   const tables = ["ledger", "ledger_tiles", "ledger_index", "payloads"];
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...tables), fc.nat(), (table, row) =>

@@ -126,7 +126,7 @@ const deleted =
 
 test.each<[string, readonly Entry[]]>([
   ["an outcome of another action", [intent({ action: "model.call" }), outcomeOf(0)]],
-  ["an outcome of an entry that is no intent", [intent({ phase: "single" }), outcomeOf(0)]],
+  ["an outcome of an entry that is not an intent", [intent({ phase: "single" }), outcomeOf(0)]],
   ["an outcome of a later entry", [intent(), outcomeOf(7)]],
   ["an outcome of another tool's call", [intent({ tool: "up.other" }), outcomeOf(0)]],
   ["a lost model call of another model", [modelIntent, lostModel({ model: "up/b", credits: 7 })]],
@@ -139,8 +139,8 @@ test.each<[string, readonly Entry[]]>([
   ["an outcome of another task's call", [intent({ task: "task_b" }), outcomeOf(0)]],
   ["an outcome of another agent's call", [intent({ agent: "other" }), outcomeOf(0)]],
   ["an outcome of somebody else's call", [intent({ actor: "token:tok_ceo" }), outcomeOf(0)]],
-  ["a decision on what was not shown", [intent(), decided("oversight.approve")]],
-  ["a decision on other arguments than were shown", [shown, decided("oversight.deny")]],
+  ["a decision on something that was not shown", [intent(), decided("oversight.approve")]],
+  ["a decision on arguments other than those shown", [shown, decided("oversight.deny")]],
   ["an expiry of another task's call", [shown, decided("oversight.expire", { task: "task_b" })]],
   ["a change of another tool's call", [shown, changed({ tool: "up.other" })]],
 ])("%s is found", async (_, entries) => {
@@ -164,8 +164,8 @@ test.each<[string, Entry]>([
 test.each<[string, readonly Entry[]]>([
   ["nobody deleted", [erasedFor("doc_a", "req_a")]],
   ["somebody else's request deleted", [deleted("doc_a", "req_b"), erasedFor("doc_a", "req_a")]],
-  ["is not the one that was deleted", [deleted("doc_b", "req_a"), erasedFor("doc_a", "req_a")]],
-])("what was erased for a document that %s is found", async (_, entries) => {
+  ["is not the deleted one", [deleted("doc_b", "req_a"), erasedFor("doc_a", "req_a")]],
+])("an erasure for a document that %s is found", async (_, entries) => {
   expect(await foundIn(entries)).toEqual([["reference_differs", entries.length - 1]]);
 });
 
@@ -179,7 +179,7 @@ test("a task's end that costs more than its calls is found", async () => {
   expect(await foundIn(entries)).toEqual([["reference_differs", 3]]);
 });
 
-test("entries that fit are found by nobody, also those of versions that named less", async () => {
+test("nothing is reported for consistent entries, including those of versions that named less", async () => {
   const entries = [
     shown,
     changed(),

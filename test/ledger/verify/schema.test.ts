@@ -46,13 +46,13 @@ describe("the schema:", () => {
       alone: tampered("schema_foreign"),
     },
     {
-      name: "a trigger of another table writes to a table that is read besides",
+      name: "a trigger of another table writes to a table that is also read",
       attack: (v) =>
         v.run("CREATE TRIGGER helpful AFTER INSERT ON tasks BEGIN UPDATE meta SET value = 'x'; END"),
       alone: tampered("schema_foreign"),
     },
     {
-      name: "a trigger and a view are of tables that have nothing to do with the ledger",
+      name: "a trigger and a view belong to tables unrelated to the ledger",
       attack: (v) => {
         v.run("CREATE TRIGGER helpful AFTER INSERT ON tasks BEGIN DELETE FROM agents; END");
         v.run("CREATE VIEW people AS SELECT * FROM agents");
@@ -75,7 +75,7 @@ describe("the schema:", () => {
       alone: tampered("schema_changed"),
     },
     {
-      name: "the table of entries is another that looks the same",
+      name: "the table of entries is replaced by one that looks the same",
       attack: (v) => {
         v.run("ALTER TABLE ledger RENAME TO hidden");
         v.run("CREATE VIEW ledger AS SELECT * FROM hidden");
@@ -92,7 +92,7 @@ describe("the schema:", () => {
       alone: tampered(...Array.from({ length: 4 }, () => "schema_missing")),
     },
     {
-      name: "it says that it is of a version before there were checkpoints",
+      name: "it claims a version from before checkpoints",
       attack: (v) => {
         for (const table of ["meta", "workspaces"]) v.run(`ALTER TABLE ${table} DROP COLUMN seal`);
         v.run("PRAGMA user_version = 3");
@@ -100,12 +100,12 @@ describe("the schema:", () => {
       alone: tampered(...Array.from({ length: 10 }, () => "schema_foreign"), "schema_changed"),
     },
     {
-      name: "it says that it is of a version to come",
+      name: "it claims a future version",
       attack: (v) => v.run("PRAGMA user_version = 99"),
       alone: undecided("schema_new"),
     },
     {
-      name: "it says that it is of another program",
+      name: "it claims another program",
       attack: (v) => v.run("PRAGMA application_id = 7"),
       alone: undecided("not_gatehouse"),
     },
@@ -130,7 +130,7 @@ describe("the file's pages:", () => {
   const pageSize = () =>
     vandal.database.query<{ page_size: number }, []>("PRAGMA page_size").get()?.page_size ?? 0;
 
-  test("an entry that is taken off its page is missing, and what follows is not", async () => {
+  test("an entry that is taken off its page is missing, and the following ones are not", async () => {
     const size = pageSize();
     const { bytes } = vandal.row(INSIDE);
     vandal.close();
@@ -141,7 +141,7 @@ describe("the file's pages:", () => {
     expect(found).toEqual([expect.stringMatching(/^entry_missing 2[789]\d$/)]);
   });
 
-  test("a tile that is taken out of its index is missed, and the page is said to be damaged", async () => {
+  test("a tile that is taken out of its index is missed, and the page is reported as damaged", async () => {
     const size = pageSize();
     const root = vandal.database
       .query<{ rootpage: number }, []>(

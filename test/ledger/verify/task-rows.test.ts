@@ -1,4 +1,4 @@
-/** The rows of tasks and of their calls say what the signed entries say, or are named. */
+/** The rows of tasks and of their calls match the signed entries, or are named. */
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector } from "../../mcp/support.ts";

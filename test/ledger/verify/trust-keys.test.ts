@@ -43,7 +43,7 @@ describe("keys that change:", () => {
     if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
   }
 
-  test("one that handed over vouches for the next, also in workspaces that came later", async () => {
+  test("one that handed over vouches for the next, also in workspaces created later", async () => {
     const first = await within(read);
     const second = await within(async (gateway) => {
       await rotate(gateway);
@@ -65,7 +65,7 @@ describe("keys that change:", () => {
     expect(allFindings(await verify(path))).toEqual([]);
   });
 
-  test("one that was lost vouches for nothing, and the next has to be brought along", async () => {
+  test("one that was lost vouches for nothing, and the next has to be supplied", async () => {
     const first = await within(read);
     rmSync(join(directory.path, "ledger.key"));
     const second = await within(read, { replaceLostLedgerKey: true });
@@ -105,7 +105,7 @@ describe("keys that change:", () => {
     expect(await found(longer)).toEqual([]);
   });
 
-  test("one that is put before the ledger's own is not believed beside checkpoints that were kept", async () => {
+  test("one that is inserted before the ledger's own is not believed beside checkpoints that were kept", async () => {
     let kept = "";
     const key = await within(async (gateway) => {
       await read(gateway);
@@ -142,7 +142,7 @@ describe("keys that change:", () => {
     ]);
   });
 
-  test("one that was slipped in is not believed, though it signs beside the old one", async () => {
+  test("one that was slipped in is not believed, even if it signs beside the old one", async () => {
     const key = await within(read);
     const vandal = new Vandal({ dataDir: directory.path, path, remove: () => {} });
     const origin = key.split("+")[0] ?? "";

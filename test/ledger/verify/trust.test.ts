@@ -26,7 +26,7 @@ function afterEntry(size: number): string {
   return `whether the ledger was truncated after entry ${size}, or rewritten from there with its key: the checkpoints supplied cover no later entry; only a newer one that was kept elsewhere would (--checkpoint)`;
 }
 
-describe("what is brought along:", () => {
+describe("what is supplied:", () => {
   let scene: Scene;
   let copy: Copy;
 
@@ -52,7 +52,7 @@ describe("what is brought along:", () => {
     ],
     ["a key of another ledger", () => ({ key: keyOf(elsewhere()) }), "undecided", ["key_unfit"]],
     [
-      "checkpoints of other ledgers alone",
+      "only checkpoints of other ledgers",
       () => ({ checkpoints: foreignNote(elsewhere()) }),
       "undecided",
       ["no_checkpoint_of_this_ledger"],
@@ -70,7 +70,7 @@ describe("what is brought along:", () => {
       [],
     ],
     [
-      "a checkpoint of a workspace that is gone",
+      "a checkpoint of a workspace that no longer exists",
       () => ({ checkpoints: foreignNote(origin().replace(/default$/, "gone")) }),
       "tampered",
       ["workspace_missing"],
@@ -82,7 +82,7 @@ describe("what is brought along:", () => {
       ["checkpoint_damaged"],
     ],
     [
-      "a checkpoint by a key that is not known, over what is there",
+      "a checkpoint by an unknown key, over the existing entries",
       () => {
         const { checkpoint } = parseSignedCheckpoint(noteOf(scene.checkpoints, "default"));
         const text = checkpointText(checkpoint);
@@ -92,7 +92,7 @@ describe("what is brought along:", () => {
       ["checkpoint_key_unknown"],
     ],
     [
-      "a checkpoint by a key that is not known, over something else",
+      "a checkpoint by an unknown key, over something else",
       () => ({ checkpoints: foreignNote(origin()) }),
       "tampered",
       ["entries_rewritten 1", "checkpoint_key_unknown"],
@@ -129,7 +129,7 @@ describe("what is brought along:", () => {
     });
   });
 
-  test("what is not checked is said, as it is: less of it the more is brought along", async () => {
+  test("unchecked parts are reported accurately: the more is supplied, the fewer they are", async () => {
     const factsIn = async (brought: Brought) =>
       new Map(
         (await verify(copy.path, brought)).ledgers[0]?.facts.map(({ label, value }) => [label, value]) ?? [],
@@ -174,14 +174,14 @@ describe("what is brought along:", () => {
     }
   });
 
-  test("whose word it rests on is said", async () => {
+  test("the basis of the trust is reported", async () => {
     const keyIn = async (brought: Brought) =>
       (await verify(copy.path, brought)).ledgers[0]?.facts.find(({ label }) => label === "Key")?.value ?? "";
     expect(await keyIn({ key: scene.key })).toBe(scene.key);
     expect(await keyIn({})).toContain("taken from the directory itself");
   });
 
-  describe("one workspace alone", () => {
+  describe("only one workspace", () => {
     test("is verified, whatever was done to the other", async () => {
       const vandal = new Vandal(copy);
       vandal.unguarded(() => vandal.set(5, { bytes: vandal.forged(5) }));
@@ -198,13 +198,13 @@ describe("what is brought along:", () => {
       ]);
     });
 
-    test("that is not there is wrong usage", async () => {
+    test("that does not exist is wrong usage", async () => {
       const failed = await verify(copy.path, { workspace: "nowhere" }).catch((error: unknown) => error);
       expect(failed).toBeInstanceOf(OperatorError);
       expect(failed).toMatchObject({ exitCode: 2, message: expect.stringContaining("nowhere") });
     });
 
-    test("that a checkpoint says was there is missed", async () => {
+    test("that is missing although a checkpoint proves that it existed is reported", async () => {
       const checkpoints = foreignNote(origin().replace(/default$/, "gone"));
       const result = await verify(copy.path, { workspace: "gone", checkpoints });
       expect(inShort(allFindings(result))).toEqual(["workspace_missing"]);

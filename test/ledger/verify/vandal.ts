@@ -1,6 +1,5 @@
 /**
- * Everything that somebody who may write its files can do to a data directory, with none of this program's checks in
- * the way.
+ * Everything that somebody with write access to its files can do to a data directory, without this program's checks.
  */
 import { Database } from "bun:sqlite";
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
@@ -225,7 +224,7 @@ export class Vandal {
     this.setNodeHead(formatNote({ text, signatures: [signer(origin, text)] }));
   }
 
-  /** Turns the heads into those of an earlier version, each signed by itself. */
+  /** Turns the heads into those of an earlier version, each signed separately. */
   signSingly(signer: Sign): void {
     for (const { workspace_id: workspace } of this.#heads()) {
       const { workspaceId: _, checkpoints, ...head } = this.#headOf(workspace);

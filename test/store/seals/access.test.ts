@@ -102,7 +102,7 @@ test("a changed token cannot be made valid by rotation, and can be revoked", asy
   expect((await scene.gateway.call("DELETE", `/v1/tokens/${id}`)).status).toBe(204);
 });
 
-describe("a token's row that is put back as it was before it ended lets nobody in:", () => {
+describe("a token's row that is restored to its state before it ended lets nobody in:", () => {
   test.each<[string, (id: string) => Promise<unknown>]>([
     ["it was revoked", (id) => scene.gateway.call("DELETE", `/v1/tokens/${id}`)],
     ["its secret was rotated", (id) => scene.gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: {} })],
@@ -122,7 +122,7 @@ describe("a token's row that is put back as it was before it ended lets nobody i
   test.each<[string, (id: string) => Promise<unknown>]>([
     ["it was revoked", (id) => scene.gateway.call("DELETE", `/v1/tokens/${id}`)],
     ["its secret was rotated", (id) => scene.gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: {} })],
-  ])("%s, and its row is put back past SQLite while the server runs", async (_, end) => {
+  ])("%s, and its row is restored while the server runs, bypassing SQLite", async (_, end) => {
     const { id, secret } = await issue({ scopes: ["agents:read"] });
     const file = ownConnection(scene.dataDir);
     const before = rowOf(file, "tokens", id);
@@ -135,7 +135,7 @@ describe("a token's row that is put back as it was before it ended lets nobody i
     WHERE instr(bytes, '"action":"token.revoke"') > 0`;
   const HIDDEN = "DELETE FROM ledger_index WHERE key IN ('action:token.revoke', 'action:token.rotate')";
 
-  /** A put-back row of a revoked token in a ledger of more than two blocks, which is then edited. */
+  /** A restored row of a revoked token in a ledger of more than two blocks, which is then edited. */
   async function putBackIn(
     edit: (file: Database) => void,
   ): Promise<{ readonly secret: string; readonly refusal: string }> {
@@ -241,8 +241,8 @@ test("a workspace whose stop was undone in the file stays stopped until a person
   expect((await task()).status).toBe(202);
 });
 
-test("limits that are changed in the file while the server runs are not adopted by a change of something else", async () => {
-  // Past SQLite: the store would take no change after another program's commit.
+test("limits that are changed in the file while the server runs are not adopted by a change to something else", async () => {
+  // Bypasses SQLite, because the store would accept no change after another program's commit.
   ownConnection(scene.gateway.dataDir).exec(
     "UPDATE workspaces SET requests_per_minute = 999999, concurrent_tasks = 9999, enforcement = 'soft'",
   );
@@ -263,7 +263,7 @@ test("a token whose agent's row is deleted is refused", async () => {
   expect(await status(secret)).toBe(401);
 });
 
-test("an invented or changed schedule makes no task, and is named", async () => {
+test("an invented or changed schedule creates no task, and is named", async () => {
   await scene.gateway.agent("clerk");
   const body = { name: "nightly", agent: "clerk", prompt: "count", cron: "0 3 * * *" };
   const made = await scene.gateway.call("POST", "/v1/schedules", { body });
@@ -274,7 +274,7 @@ test("an invented or changed schedule makes no task, and is named", async () => 
   expect((await scene.gateway.call("GET", "/v1/tasks")).body.data).toEqual([]);
 });
 
-test("a token of an agent whose row was deleted acts as no later agent, whatever the counters of ids say", async () => {
+test("a token of an agent whose row was deleted never acts as a later agent, whatever the id counters contain", async () => {
   await scene.gateway.agent("clerk");
   const { secret } = await issue({ agent: "clerk", scopes: ["agents:read"] });
   await scene.restart((file) => {
@@ -287,7 +287,7 @@ test("a token of an agent whose row was deleted acts as no later agent, whatever
   expect(await status(secret, "/v1/agents/director")).toBe(401);
 });
 
-test("a workspace whose row was deleted leaves its id, and so its tokens, to no other: the start is refused", async () => {
+test("a deleted workspace row does not pass its id, and so its tokens, to another workspace: the start is refused", async () => {
   await scene.gateway.workspace("other");
   expect(
     await scene.refusal((file) => {

@@ -1,4 +1,7 @@
-/** Somebody who can write the database's file hides rows from an index: SQLite then finds them only without it. */
+/**
+ * Somebody who can write the database's file hides rows from an index. SQLite then finds them only without that
+ * index.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { startFakeModel } from "../../support/fake-model.ts";
 import { dispatch, until, yamlOf } from "../../tasks/support.ts";
@@ -14,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.remove());
 
-test("a revoked token's row that is put back, and is in no index, lets nobody in, and is named", async () => {
+test("a revoked token's row that is restored, and is in no index, lets nobody in, and is named", async () => {
   const issued = await scene.gateway.call("POST", "/v1/tokens", {
     body: { name: "given", scopes: ["agents:read"] },
   });
@@ -38,7 +41,7 @@ test("a revoked token's row that is put back, and is in no index, lets nobody in
   expect(scene.named).toContain(`tokens ${id}`);
 });
 
-test("an open task that is in no index is found: the start is refused in a sentence, and `ledger verify` names it", async () => {
+test("an open task that is in no index is found: the start is refused with a clear message, and `ledger verify` names it", async () => {
   await scene.gateway.agent("careful", { approvals: ["*"] });
   const id = await dispatch(scene.gateway, { agent: "careful", tools: ["vault.search"] });
   const statusOf = async () => (await scene.gateway.call("GET", `/v1/tasks/${id}`)).body.status;

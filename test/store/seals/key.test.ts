@@ -1,4 +1,4 @@
-/** The rows belong to the key that sealed them, whatever the database itself says about its key and its seals. */
+/** The rows belong to the key that sealed them, whatever the database claims about its key and its seals. */
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { copyFileSync } from "node:fs";
@@ -41,14 +41,14 @@ function strip(file: Database): void {
   file.exec("PRAGMA user_version = 14");
 }
 
-describe("the key of rows that have lost their seals is not fooled: no start takes the directory for an older one", () => {
-  test("though a note says that no row was ever sealed", async () => {
+describe("the key cannot be misled by rows without seals: no start mistakes the directory for an older one", () => {
+  test("even if a note says that no row was ever sealed", async () => {
     const note = (file: Database) =>
       file.exec("INSERT OR REPLACE INTO meta (key, value) VALUES ('seals', 'unsealed')");
     expect(await scene.refusal(note)).toContain("the rows of the database have no seals");
   });
 
-  test("though the database is turned into one from before seals", async () => {
+  test("even if the database is turned into one from before seals", async () => {
     expect(await scene.refusal(strip)).toMatch(
       /(?:rows of the database have no seals|head of the ledgers is not stored), (?:al)?though the key/,
     );
@@ -88,7 +88,7 @@ describe("the name of another key in the database", () => {
     expect(await scene.findings()).toEqual([expect.stringContaining(`row_changed: The row ${id}`)]);
   });
 
-  test("and no seal at all: the start is refused, and `ledger verify` does not say that all is well", async () => {
+  test("and no seal at all: the start is refused, and `ledger verify` reports it", async () => {
     await scene.edit((file) => {
       rename(file);
       for (const table of ["workspaces", "tokens", "meta"]) file.exec(`UPDATE ${table} SET seal = NULL`);

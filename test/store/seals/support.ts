@@ -17,8 +17,8 @@ export interface Scene {
   /** Stops the server, lets `edit` change the file, and starts the server again. */
   restart(edit?: (file: Database) => void, options?: TestGatewayOptions): Promise<void>;
   /**
-   * As `restart`, but the start must fail: answers why. Not with `expect(…).rejects`, inside of which the end of the
-   * server takes seconds.
+   * As `restart`, but the start must fail; returns the reason. `expect(…).rejects` is not used, because the server
+   * then takes seconds to end.
    */
   refusal(edit?: (file: Database) => void, options?: TestGatewayOptions): Promise<string>;
   /** Ends the server, and lets somebody edit the file. */
@@ -63,7 +63,7 @@ export async function openScene(options: TestGatewayOptions = {}): Promise<Scene
       if (isOpen) await scene.gateway.stop();
       isOpen = false;
       const file = new Database(path);
-      // Nothing here depends on when bytes reach the disk, and a busy machine takes seconds for each time they do.
+      // Nothing here depends on when bytes reach the disk, and on a busy machine each sync takes seconds.
       file.exec("PRAGMA synchronous = OFF");
       work(file);
       file.exec("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -93,8 +93,8 @@ export function rowOf(file: Database, table: string, id: string): Record<string,
 }
 
 /**
- * Lets `work` write while indexes are defined otherwise, in as many bytes: rows are then left out of the true index.
- * The bytes are changed in the file, since SQLite lets nobody write to its schema.
+ * Lets `work` write while indexes have other definitions of the same length: rows are then left out of the true
+ * index. The bytes are changed in the file, because SQLite does not allow writes to its schema.
  */
 export function withIndexAs(
   dataDir: string,

@@ -6,7 +6,7 @@ import { type Message, type Script, Upstream } from "./upstream.ts";
  *
  * - `status`: with that status and body
  * - `redirect`: to that URL
- * - `flood`: with 100 MB without an end, as JSON or as one event
+ * - `flood`: with an endless 100 MB, as JSON or as one event
  * - `broken`: with a stream that breaks off before the answer; `priming` first sends the id of an event
  * - `ended`: with a stream that ends without the answer
  * - `empty`: with 202 and no body

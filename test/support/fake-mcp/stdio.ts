@@ -5,8 +5,8 @@
  * - `greets`: first prints some lines that are not JSON-RPC
  * - `garbage`: prints nothing but such lines
  * - `silent`: never answers
- * - `ends`: says why, and ends
- * - `blares`: prints a line of 17 MiB without an end
+ * - `ends`: prints why, and ends
+ * - `blares`: prints a line of 17 MiB that never ends
  * - `deaf`: completes the handshake, then never reads again
  * - `stubborn`: ends neither by itself nor on SIGTERM
  * - `family`: has a child that does not end by itself

@@ -12,7 +12,7 @@ import {
   workspaceOf,
 } from "./support.ts";
 
-/** Every run has its own workspace with the same paths as all others, because workspaces must not meet either. */
+/** Every run has its own workspace with the same paths as all others, because workspaces must be separate too. */
 let runs = 0;
 async function freshWorkspace({ gateway }: House): Promise<Workspace> {
   runs += 1;
@@ -67,7 +67,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
   });
   afterAll(() => house.stop());
 
-  test("a document is found if and only if it lies inside, whoever asks and in every mode", async () => {
+  test("a document is found if and only if it lies inside, whoever searches and in whatever mode", async () => {
     const run = async (scopes: string[], memory: string[], wanted: string[]) => {
       const workspace = await freshWorkspace(house);
       const documents = await place(workspace, scopes);
@@ -141,7 +141,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
       for (const { id, scope, marker } of documents) {
         before = await everything();
         const isMine = isInsideOf(memory, scope);
-        // Moves the document to another path. Both ends must be inside.
+        // Moves the document to another path. Both paths must be inside.
         const replaced = await write({ id, scope: target });
         expect(replaced.status).toBe(isMine && isFree ? 200 : 403);
         if (replaced.status === 403) {
@@ -214,7 +214,7 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
     }
   });
 
-  test("a token of an archived agent sees nothing, not even what another agent of its name may see", async () => {
+  test("a token of an archived agent sees nothing, not even what another agent with its name may see", async () => {
     const workspace = await freshWorkspace(house);
     const token = await workspace.agent("agent", "support");
     await place(workspace, ["legal"]);

@@ -92,5 +92,5 @@ export const scopePath = fc.oneof(
   },
 );
 
-/** What agents remember or searches narrow to: one path or several. */
+/** The memory of an agent, or the scopes of a search: one path or several. */
 export const scopePaths = fc.uniqueArray(scopePath, { minLength: 1, maxLength: 3 });

@@ -29,7 +29,7 @@ async function passages(
   };
 }
 
-describe("stays whole:", () => {
+describe("stays in one piece:", () => {
   test.each([
     ["a line", "one line", "text/plain"],
     ["an abstract", prose(1_500), "text/plain"],
@@ -39,7 +39,7 @@ describe("stays whole:", () => {
       `# A\n\n${prose(500)}\n\n## B\n\n${prose(500)}\n\n# C\n\n${prose(500)}`,
       "text/markdown",
     ],
-    ["what is as long as a passage may be", "a".repeat(MAX), "text/plain"],
+    ["text as long as a passage may be", "a".repeat(MAX), "text/plain"],
   ])("%s", async (_, text, type) => {
     const { parts } = await passages(text, type);
     expect(parts).toEqual([text]);
@@ -81,7 +81,7 @@ test("small neighbours share a passage, and no heading stands alone", async () =
   }
 });
 
-test("too small a rest at the end joins the previous passage", async () => {
+test("too short a remainder at the end joins the previous passage", async () => {
   const { parts } = await passages(`# A\n\n${prose(1_700)}\n\n# B\n\n${prose(1_500)}\n\n# C\n\nShort.`);
   expect(parts.length).toBe(2);
   expect(parts[1]).toEndWith("Short.");
@@ -153,7 +153,7 @@ test.each([
   ["white space", " \n "],
   ["sentence marks that end nothing", ".)。」"],
   ["marks that combine", "\u0301"],
-])("20 million characters of %s are split too", async (_, piece) => {
+])("20 million characters of %s are split, too", async (_, piece) => {
   const text = `a${piece.repeat(Math.floor(19_999_998 / piece.length))}b`;
   expect(chunkDocument(await readText(text)).at(-1)?.end).toBe(text.length);
 });

@@ -9,11 +9,11 @@ const rowsOf = async (csv: string) => {
 
 describe("CSV is refused", () => {
   test.each([
-    ["with a quote that nothing closes", 'a,b\n1,2\n3,"x\n', "line 3"],
-    ["with text behind a quote", 'a,b\n"1"2,3\n', "line 2"],
+    ["with a quote that is never closed", 'a,b\n1,2\n3,"x\n', "line 3"],
+    ["with text after a quote", 'a,b\n"1"2,3\n', "line 2"],
     ["with a quote in the middle", 'a,b\n1,2\n3,5" disk\n', "line 3"],
     ["without values", ",,\n,,\n", "contains no text"],
-    ["that unfolds to too much", `${"x".repeat(50_000)},b\n${"1,2\n".repeat(1_000)}`, "20,000,000"],
+    ["that expands to too much", `${"x".repeat(50_000)},b\n${"1,2\n".repeat(1_000)}`, "20,000,000"],
   ])("%s", async (_, csv, message) => {
     const error = await readText(csv, "text/csv").catch((reason) => reason);
     expect(error).toBeInstanceOf(UnreadableDocument);
@@ -36,7 +36,7 @@ describe("CSV is read", () => {
     ["with a delimiter in a quoted header", '"a;b;c",d\n1,2\n', ["a;b;c: 1; d: 2"]],
     ["with short and long rows", "a,b\n1\n1,2,3\n", ["a: 1", "a: 1; b: 2; column 3: 3"]],
     ["with empty values and lines", "a,b,\n,2,3\n\n,,\n", ["b: 2; column 3: 3"]],
-    ["with lines of Windows", "\uFEFFa,b\r\n1,2\r\n3,4\n5,6", ["a: 1; b: 2", "a: 3; b: 4", "a: 5; b: 6"]],
+    ["with Windows line ends", "\uFEFFa,b\r\n1,2\r\n3,4\n5,6", ["a: 1; b: 2", "a: 3; b: 4", "a: 5; b: 6"]],
     ["with one column", "a\n1\n2", ["a: 1", "a: 2"]],
     ["with a header only", "a,b", ["a; b"]],
   ])("%s", async (_, csv, expected) => {
@@ -44,7 +44,7 @@ describe("CSV is read", () => {
   });
 });
 
-test("rows are on lines of their own, with exact values", async () => {
+test("rows are on separate lines, with exact values", async () => {
   expect((await readText("id,n\n007,1.50\n008,1e3", "text/csv")).text).toBe(
     "id: 007; n: 1.50\nid: 008; n: 1e3",
   );

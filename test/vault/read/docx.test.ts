@@ -47,29 +47,33 @@ const bomb = docx(wordXml(`${" ".repeat(80_000_000)}${paragraph("text")}`));
 
 describe("a DOCX file is refused", () => {
   test.each([
-    ["that is no zip file", utf8("PK, or so it says"), "is not a zip file"],
+    ["that is not a zip file", utf8("PK, or so it says"), "is not a zip file"],
     ["that is cut off", whole.slice(0, -30), "is not a zip file"],
     ["whose directory is damaged", patched(whole, 0x02014b50, 0, 0), "is a broken zip file"],
     ["whose entries are elsewhere", patched(whole, 0x02014b50, 42, 7), "is a broken zip file"],
-    ["whose entries lie behind its end", patched(whole, 0x02014b50, 20, 1e9), "is a broken zip file"],
+    ["whose entries are after its end", patched(whole, 0x02014b50, 20, 1e9), "is a broken zip file"],
     ["whose entries are damaged", patched(whole, 0x02014b50, 20, 9), "is a broken zip file"],
     ["that is another zip file", zipSync({ "a.xml": utf8("<a/>") }), "not a DOCX file"],
     ["that is another office file", docx("<a/>"), "not a DOCX file that can be read"],
     ["whose XML is broken", docx("<w:document"), "not a DOCX file that can be read"],
     ["without text", docx(wordXml(paragraph(" "))), "contains no text"],
-    ["that unfolds to too much", bomb, "inflates to more"],
-    ["that lies about that", patched(bomb, 0x02014b50, 24, 10), "is a broken zip file"],
+    ["that expands to too much", bomb, "inflates to more"],
+    ["that gives a false size for that", patched(bomb, 0x02014b50, 24, 10), "is a broken zip file"],
     [
-      "of entities in entities",
+      "with entities in entities",
       docx(wordXml(paragraph("&l9;"), LAUGHS)),
       "it contains a document type declaration",
     ],
     [
-      "of entities that are files",
+      "with entities that are files",
       docx(wordXml(paragraph("&f;"), FILE)),
       "it contains a document type declaration",
     ],
-    ["that is too deep", docx(wordXml("<w:sdt>".repeat(30_000) + "</w:sdt>".repeat(30_000))), "can be read"],
+    [
+      "that is nested too deeply",
+      docx(wordXml("<w:sdt>".repeat(30_000) + "</w:sdt>".repeat(30_000))),
+      "can be read",
+    ],
   ])("%s", async (_, bytes, message) => {
     const error = await readBytes(bytes, DOCX).catch((reason) => reason);
     expect(error).toBeInstanceOf(UnreadableDocument);
@@ -116,17 +120,17 @@ describe("a DOCX file is read", () => {
       "before\n\nin a box",
     ],
     [
-      "what is there in two ways, once",
+      "content that exists in two forms, once",
       `<w:p><w:r><mc:AlternateContent ${MC}><mc:Choice>${box("new")}</mc:Choice><mc:Fallback>${box("old")}</mc:Fallback></mc:AlternateContent></w:r></w:p>`,
       "new",
     ],
     [
-      "an old way where there is no other",
+      "an old form if there is no other",
       `<w:p><w:r><mc:AlternateContent ${MC}><mc:Fallback>${box("old")}</mc:Fallback></mc:AlternateContent></w:r></w:p>`,
       "old",
     ],
     [
-      "paragraphs whose end was deleted as one",
+      "paragraphs merged by deleting the end of one",
       `<w:p>${deleted}${run("one ")}</w:p><w:p>${run("two")}</w:p>`,
       "one two",
     ],
@@ -136,7 +140,7 @@ describe("a DOCX file is read", () => {
       "E=mc",
     ],
     [
-      "a cell of two paragraphs",
+      "a cell with two paragraphs",
       `<w:tbl><w:tr><w:tc>${paragraph("a")}${paragraph("b")}</w:tc>${cell("c")}</w:tr></w:tbl>`,
       "a b | c",
     ],
@@ -152,7 +156,7 @@ describe("a DOCX file is read", () => {
   });
 });
 
-test("what an unzipper takes is bounded by what comes out, over all entries", async () => {
+test("the memory of an unzipper is bounded by its output, over all entries", async () => {
   const bytes = zipSync({
     a: new Uint8Array(600),
     b: new Uint8Array(600),

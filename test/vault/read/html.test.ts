@@ -23,14 +23,14 @@ describe("not read is", () => {
     ["noscript", "<noscript>Turn it on</noscript>"],
     ["the menu", "<nav><ul><li>Home</ul></nav>"],
     ["a picture's own text", "<svg><title>a</title><text>b</text></svg>"],
-    ["fields of forms", "<select><option>a</select><textarea>b</textarea><button>c</button>"],
-    ["what is hidden", "<div hidden><p>a<div>b</div></div>"],
-    ["what is hidden from readers", '<span aria-hidden="TRUE">x</span>'],
-    ["what a style hides", '<p style="color: red; DISPLAY : none">x'],
-    ["what a style makes invisible", '<p style="visibility:hidden">x'],
+    ["form fields", "<select><option>a</select><textarea>b</textarea><button>c</button>"],
+    ["hidden content", "<div hidden><p>a<div>b</div></div>"],
+    ["content hidden from screen readers", '<span aria-hidden="TRUE">x</span>'],
+    ["content hidden by a style", '<p style="color: red; DISPLAY : none">x'],
+    ["content made invisible by a style", '<p style="visibility:hidden">x'],
     ["a comment", "<!-- a -->"],
     ["the head", '<head><meta name="a" content="b"><link href="c"><base href="d"></head>'],
-    ["a frame's stand-in", "<iframe>a</iframe>"],
+    ["the fallback content of a frame", "<iframe>a</iframe>"],
   ])("%s", async (_, html) => {
     expect(await blocksOf(`${html}<p>text</p>`)).toEqual(["paragraph text"]);
   });
@@ -62,16 +62,12 @@ describe("read is", () => {
       ["paragraph C", "row a | b", "row 1 | 2 3", "row 4 | "],
     ],
     [
-      "a table that lays out a page as the page",
+      "a table used for page layout, as the page",
       "<table><tr><td>menu<td><h1>A</h1>b<table><tr><td>1<td>2</table></table>",
       ["paragraph menu", "heading1 A", "paragraph b", "row 1 | 2"],
     ],
     ["a layout of one cell", "<table><tr><td><p>a<p>b</table>", ["paragraph a", "paragraph b"]],
-    [
-      "code as it stands",
-      "<pre>\n  a\n    <b>b</b>\n\nc  \n</pre>d",
-      ["code   a\n    b\n\nc", "paragraph d"],
-    ],
+    ["code unchanged", "<pre>\n  a\n    <b>b</b>\n\nc  \n</pre>d", ["code   a\n    b\n\nc", "paragraph d"]],
     [
       "an entity",
       "<p>a&amp;b &lt;c&gt; &eacute;&#x1F600;&nbsp;d &unknown; &amp",
@@ -87,14 +83,14 @@ describe("read is", () => {
       "</div><p>a</b></p></p><td>b</tr><li>c<h1>d</h3><p>e < f <3",
       ["paragraph a", "paragraph b", "paragraph - c", "heading1 d", "paragraph e < f <3"],
     ],
-    ["text behind an open head", "<head><title>T</title><p>a", ["paragraph a"]],
+    ["text after an unclosed head", "<head><title>T</title><p>a", ["paragraph a"]],
     ["definitions", "<dl><dt>a<dd>b</dl>", ["paragraph a", "paragraph b"]],
   ])("%s", async (_, html, expected) => {
     expect(await blocksOf(html)).toEqual(expected);
   });
 });
 
-test("blocks are on lines of their own", async () => {
+test("blocks are on separate lines", async () => {
   const html = "<h1>A</h1><p>b</p><ul><li>c<li>d</ul><table><tr><td>1<td>2<tr><td>3<td>4</table>";
   expect((await readText(html, "text/html")).text).toBe("A\n\nb\n\n- c\n- d\n\n1 | 2\n3 | 4");
 });

@@ -14,17 +14,17 @@ describe("JSON is refused", () => {
     ["with a bare word", '{"a": 1,\n "b": x}', 'expected a value, found "x" at line 2, column 7'],
     ["that ends early", '{"a": [1, 2', 'expected "," or "]", found the end'],
     ["with an open string", '["a', 'expected a closing "'],
-    ["with a comma too many", "[1,]", 'found "]" at line 1, column 4'],
-    ["with more behind it", "{} []", 'expected nothing more, found "["'],
+    ["with an extra comma", "[1,]", 'found "]" at line 1, column 4'],
+    ["with more after it", "{} []", 'expected nothing more, found "["'],
     ["with a bare key", "{a: 1}", "expected a key in double quotes"],
-    ["with a false escape", '["\\x"]', "valid escapes"],
+    ["with an invalid escape", '["\\x"]', "valid escapes"],
     ["with a line end in a string", '["a\nb"]', "without control characters"],
     ["without colon", '{"a" 1}', 'expected ":"'],
-    ["with a false number", "[01]", 'expected "," or "]", found "1"'],
+    ["with an invalid number", "[01]", 'expected "," or "]", found "1"'],
     ["too deep", `${"[".repeat(101)}1${"]".repeat(101)}`, "objects and arrays nested more than 100 deep"],
     ["much too deep", "[".repeat(1_000_000), "objects and arrays nested more than 100 deep"],
     ["without values", '[{}, [], ""]', "contains no text"],
-    ["that unfolds to too much", `{"${"k".repeat(100_000)}":[${"1,".repeat(300)}1]}`, "20,000,000"],
+    ["that expands to too much", `{"${"k".repeat(100_000)}":[${"1,".repeat(300)}1]}`, "20,000,000"],
   ])("%s", async (_, json, message) => {
     const error = await readText(json, "application/json").catch((reason) => reason);
     expect(error).toBeInstanceOf(UnreadableDocument);
@@ -57,7 +57,7 @@ describe("JSON is read", () => {
     ],
     ["in its own order", '{"b": 1, "2": 2, "1": 3, "b": 4}', ["b: 1", "2: 2", "1: 3", "b: 4"]],
     ["without control characters", '["a\\u0000b\\u0007c", "\\ud800"]', ["abc", "\uFFFD"]],
-    ["behind a byte order mark", "\uFEFF[1]", ["1"]],
+    ["after a byte order mark", "\uFEFF[1]", ["1"]],
   ])("%s", async (_, json, expected) => {
     expect(await rowsOf(json)).toEqual(expected);
   });
@@ -68,7 +68,7 @@ function leavesOf(value: unknown, path: readonly string[] = []): string[] {
   return Object.entries(value).flatMap(([key, item]) => leavesOf(item, [...path, key]));
 }
 
-test("it accepts what JSON.parse accepts, and refuses what that refuses", () => {
+test("accepts and refuses the same texts as JSON.parse", () => {
   const valid = fc.json().map((json) => JSON.stringify(JSON.parse(json), null, json.length % 3));
   const broken = fc
     .tuple(valid, fc.nat(), fc.constantFrom("", ",", "}", "]", '"', "\\", "0", "e", "\n", "-"))

@@ -25,7 +25,7 @@ describe("the blocks of Markdown", () => {
       "a\n```sh\n# no heading\n\n```\nb\n~~~\n```\n~~~~\nc",
       ["paragraph a", "code ```sh\n# no heading\n\n```", "paragraph b", "code ~~~\n```\n~~~~", "paragraph c"],
     ],
-    ["code without end", "```\na\n\n# b\n\n", ["code ```\na\n\n# b"]],
+    ["unclosed code", "```\na\n\n# b\n\n", ["code ```\na\n\n# b"]],
     ["no fence", "```a`\n# b", ["paragraph ```a`", "heading1 # b"]],
     [
       "items of a list",
@@ -35,13 +35,17 @@ describe("the blocks of Markdown", () => {
         "paragraph h",
       ]),
     ],
-    ["a year, no item", "It was in\n1986. A year", ["paragraph It was in\n1986. A year"]],
+    ["a year, not an item", "It was in\n1986. A year", ["paragraph It was in\n1986. A year"]],
     [
-      "code in a list, and behind it",
+      "code in a list, and after it",
       "- ```\n  # no\n\n  ```\n- a\n  ```\n  # no\n# yes",
       ["code - ```\n  # no\n\n  ```", "paragraph - a", "code   ```\n  # no", "heading1 # yes"],
     ],
-    ["headings in a list part nothing", "- # a\n  # b\n\n# c", ["paragraph - # a\n  # b", "heading1 # c"]],
+    [
+      "headings in a list separate nothing",
+      "- # a\n  # b\n\n# c",
+      ["paragraph - # a\n  # b", "heading1 # c"],
+    ],
     ["quotes", "a\n> # b\n> c\n\nd", ["paragraph a", "paragraph > # b\n> c", "paragraph d"]],
     [
       "rows of a table",
@@ -50,7 +54,7 @@ describe("the blocks of Markdown", () => {
     ],
     ["raw HTML", "<!-- a\n\n# b\n-->\n\n<p>c</p>", ["paragraph <!-- a\n\n# b\n-->", "paragraph <p>c</p>"]],
     [
-      "lines of Windows",
+      "Windows line ends",
       "# A\r\n\r\nb\r\nc\r\n```\r\nd\r\n```\r\n",
       ["heading1 # A", "paragraph b\r\nc"].concat(["code ```\r\nd\r\n```"]),
     ],
@@ -62,9 +66,9 @@ describe("the blocks of Markdown", () => {
 
 describe("front matter", () => {
   test.each<[string, string, string[]]>([
-    ["is text but no block", "---\na: b\n---\n# C", ["heading1 # C"]],
-    ["ends with dots too", "---\n# note\ntitle: b\n...\nc", ["paragraph c"]],
-    ["is what is searched where there is nothing else", "---\na: b\n---\n", ["paragraph ---\na: b\n---"]],
+    ["is text but not a block", "---\na: b\n---\n# C", ["heading1 # C"]],
+    ["may also end with dots", "---\n# note\ntitle: b\n...\nc", ["paragraph c"]],
+    ["is searched if there is nothing else", "---\na: b\n---\n", ["paragraph ---\na: b\n---"]],
     ["has keys", "---\n\nNo front matter\n\n---\n", ["paragraph No front matter"]],
     ["has an end", "---\na: b\n\nc", ["paragraph a: b", "paragraph c"]],
   ])("%s", async (_, text, expected) => {
@@ -99,7 +103,7 @@ test("headings that divide the document are those that a full parser finds", asy
   );
 });
 
-describe("a million characters are read at once, also of", () => {
+describe("a million characters are read at once, even of", () => {
   test.each([
     ["quotes in quotes", ">"],
     ["lists in lists", "- "],

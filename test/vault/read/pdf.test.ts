@@ -41,7 +41,7 @@ const KEY = "/Encrypt << /Filter /Standard /V 1 /R 2 /O <OO> /U <OO> /P -4 >> /I
 
 describe("a PDF file is refused", () => {
   test.each([
-    ["that is none", new TextEncoder().encode("hello"), "not a PDF file that can be read"],
+    ["that is not one", new TextEncoder().encode("hello"), "not a PDF file that can be read"],
     ["that is cut off", whole.slice(0, 200), "not a PDF file that can be read"],
     ["that is encrypted", pdf([page([0, "a"])], KEY), "encrypted with a password"],
     ["without text", pdf(["0 0 100 100 re f", ""]), "contains no text: it may consist of scanned images"],
@@ -66,7 +66,7 @@ test("a PDF file is read page by page, in paragraphs", async () => {
   expect(bytes.length).toBeGreaterThan(0);
 });
 
-test("a Buffer is read as well, and not changed", async () => {
+test("a Buffer is also read, and not changed", async () => {
   const buffer = Buffer.from(whole);
   expect((await readBytes(buffer, PDF)).text).toBe("Hello");
   expect(buffer.equals(whole)).toBe(true);
@@ -82,14 +82,14 @@ describe("lines are joined", () => {
   });
   test.each([
     ["with a space", [item("goes", 30), item("on", 18)], ["goes on"]],
-    ["with a line end behind a short one", [item("ends", 30, 40), item("next", 18)], ["ends\nnext"]],
-    ["where a word is divided", [item("exam-", 30), item("ple", 18)], ["example"]],
+    ["with a line end after a short one", [item("ends", 30, 40), item("next", 18)], ["ends\nnext"]],
+    ["if a word is hyphenated", [item("exam-", 30), item("ple", 18)], ["example"]],
     ["not at another hyphen", [item("A-", 30), item("B", 18), item("1-", 6), item("2", -6)], ["A- B 1- 2"]],
     ["without space in Chinese", [item("漢字", 30), item("かな", 18)], ["漢字かな"]],
     ["not across a gap", [item("a", 60), item("b", 30)], ["a", "b"]],
     ["into the next column", [item("left", 30, 100, 0), item("right", 700, 100, 120)], ["left\nright"]],
     ["without those that are blank", [item(" ", 60), item("a", 30), item("", 18)], ["a"]],
-    ["of a page without any", [], []],
+    ["of a page without text", [], []],
   ])("%s", (_, items, expected) => {
     expect(paragraphsOf(items)).toEqual(expected);
   });

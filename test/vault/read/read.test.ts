@@ -20,8 +20,8 @@ describe("a text is refused", () => {
   test.each([
     ["of an unknown type", "a", "image/png", "/content_type", "text/plain, text/markdown"],
     ["without a type", "a", "", "/content_type", '""'],
-    ["of a type made of bytes", "a", PDF, "/text", "content_base64"],
-    ["of another such type", "a", DOCX, "/text", "content_base64"],
+    ["of a binary type", "a", PDF, "/text", "content_base64"],
+    ["of another binary type", "a", DOCX, "/text", "content_base64"],
     ["that is empty", "", "text/plain", "/text", "contains no text"],
     ["of white space", " \n\t\u00A0\u2028\uFEFF", "text/plain", "/text", "contains no text"],
     ["with NUL", "ab\0c", "text/plain", "/text", "NUL character at offset 2"],
@@ -39,10 +39,16 @@ describe("a text is refused", () => {
 
 describe("bytes are refused", () => {
   test.each([
-    ["that are none", new Uint8Array(), "text/plain", "/content_base64", "is empty"],
-    ["in no UTF-8", new Uint8Array([0x61, 0xe9, 0x62]), "text/plain", "/content_base64", "not valid UTF-8"],
+    ["that are empty", new Uint8Array(), "text/plain", "/content_base64", "is empty"],
     [
-      "in half a UTF-16",
+      "that are not UTF-8",
+      new Uint8Array([0x61, 0xe9, 0x62]),
+      "text/plain",
+      "/content_base64",
+      "not valid UTF-8",
+    ],
+    [
+      "that are half a UTF-16 character",
       new Uint8Array([0x61, 0, 0x62]),
       "text/csv; charset=utf-16",
       "/content_base64",
@@ -63,14 +69,14 @@ describe("the charset is", () => {
   const latin = new Uint8Array([0x63, 0x61, 0x66, 0xe9]);
   test.each([
     ["UTF-8", utf8("café"), "text/plain"],
-    ["UTF-8 behind its mark", utf8("\uFEFFcafé"), "text/plain"],
+    ["UTF-8 after its mark", utf8("\uFEFFcafé"), "text/plain"],
     ["named", latin, "Text/Plain; Charset=ISO-8859-1"],
     ["named in quotes", latin, 'text/plain; format=flowed; charset="windows-1252"'],
     ["UTF-16 by its mark", new Uint8Array([0xff, 0xfe, 0x63, 0, 0x61, 0, 0x66, 0, 0xe9, 0]), "text/plain"],
     ["UTF-16 by name", new Uint8Array([0x63, 0, 0x61, 0, 0x66, 0, 0xe9, 0]), "text/plain;charset=utf-16le"],
     ["in the page", Buffer.concat([utf8('<meta charset="latin1"><p>'), latin]), "text/html"],
-    ["not what a page can't be in", utf8('<meta charset="utf-16">café'), "text/html"],
-    ["not what nobody knows", utf8('<meta charset="klingon">café'), "text/html"],
+    ["ignored if a page cannot be in it", utf8('<meta charset="utf-16">café'), "text/html"],
+    ["ignored if unknown", utf8('<meta charset="klingon">café'), "text/html"],
   ])("%s", async (_, bytes, type) => {
     expect((await readBytes(bytes, type)).text).toBe("café");
   });

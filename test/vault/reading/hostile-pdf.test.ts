@@ -79,10 +79,7 @@ const TWICE = "BI /W 1 /H 1 /F [/Fl /Fl] ID";
 let reader: DocumentReader | null = null;
 afterAll(() => reader?.end());
 
-/**
- * The file's text, or what is wrong with it.
- * @throws Error if the file crashed its process or exceeded the memory limit
- */
+/** The file's text, or its fault. @throws Error if the file crashed its process or exceeded the memory limit */
 async function read(bytes: Uint8Array): Promise<string> {
   if (!reader?.isUsable) reader = new DocumentReader(command(CEILING));
   try {
@@ -117,19 +114,19 @@ describe("a PDF file harms nobody", () => {
   const content = (entries: string, data: Part, length?: string) => pdf(stream(entries, data, length));
   test.each<[string, Uint8Array]>([
     ["whose stream is large", content("/Filter /FlateDecode", large)],
-    ["by a short name", content("/Filter [/Fl]", large)],
-    ["by an escaped name", content("/F#69lter /Fl#61teDecode", large)],
-    ["by an old name of the key", content("/F /Fl", large)],
+    ["with a short filter name", content("/Filter [/Fl]", large)],
+    ["with an escaped filter name", content("/F#69lter /Fl#61teDecode", large)],
+    ["with an old name of the key", content("/F /Fl", large)],
     ["with a wrong length", content("/Filter /Fl", large, "5")],
-    ["with a length elsewhere", content("/Filter /Fl", large, "5 0 R")],
-    ["with a length behind the file", content("/Filter /Fl", large, "999999999")],
+    ["with a length in another object", content("/Filter /Fl", large, "5 0 R")],
+    ["with a length beyond the file", content("/Filter /Fl", large, "999999999")],
     ["without an end", join("%PDF-1.4\n4 0 obj << /Filter /Fl >> stream\n", large)],
     ["compressed twice", content("/Filter [/FlateDecode /FlateDecode]", flate(large))],
     ["in hexadecimal", content("/Filter [/ASCIIHexDecode /FlateDecode]", hex(large))],
     ["of runs", content("/Filter /RunLengthDecode", runs)],
     ["compressed runs", content("/Filter [/Fl /RL]", flate(runs))],
     ["by LZW", content("/Filter /LZWDecode", lzw(40 * MIB))],
-    ["behind a string with the word", content("/A (>> stream) /Filter /Fl", large)],
+    ["after a string that contains the word", content("/A (>> stream) /Filter /Fl", large)],
     ["behind a comment", content("/A 1 % >> stream\n/Filter /Fl", large)],
     ["within a string", pdf(small, join("(", "9 0 obj << /Filter /Fl >> stream\n", large, ")"))],
     ["within another stream", pdf(stream("", join("9 0 obj\n", stream("/Filter /Fl", large))))],
@@ -146,11 +143,11 @@ describe("a PDF file harms nobody", () => {
       content("/Filter /Fl /DecodeParms << /Predictor 12 /Columns 900000000 >>", flate("")),
     ],
     ["with rows named elsewhere", content("/Filter /Fl /DecodeParms 5 0 R", flate(""))],
-    ["of a thousand million objects", compressed({ entries: "/Size 1000000000" })],
-    ["of as many in a range", compressed({ entries: "/Size 7 /Index [0 1000000000]" })],
-    ["of objects that take no room", pdf(small, stream("/W [0 0 0] /Size 9", ""))],
+    ["with a thousand million objects", compressed({ entries: "/Size 1000000000" })],
+    ["with as many in a range", compressed({ entries: "/Size 7 /Index [0 1000000000]" })],
+    ["with objects that take no space", pdf(small, stream("/W [0 0 0] /Size 9", ""))],
     ["with a picture compressed twice", content("", TWICE)],
-    ["with such in compressed content", content("/Filter /Fl", flate(TWICE))],
+    ["with such a picture in compressed content", content("/Filter /Fl", flate(TWICE))],
     ["that is encrypted", join("%PDF-1.4\ntrailer << /Encrypt 9 0 R >>")],
     ["with a page of countless pieces", content("", `BT /F1 1 Tf ${"(a) Tj T*\n".repeat(210_000)} ET`)],
     ["nested deeply", pdf(small, "[".repeat(100_000))],
@@ -178,7 +175,7 @@ describe("a PDF file is read", () => {
     ["in base 85", content("/Filter /ASCII85Decode", base85(CONTENT))],
     ["compressed in base 85", content("/Filter [/ASCII85Decode /FlateDecode]", base85(packed))],
     ["of runs", content("/Filter /RunLengthDecode", join(Buffer.from([CONTENT.length - 1]), CONTENT))],
-    ["with a length elsewhere", pdf(stream("/Filter /Fl", packed, "5 0 R"), `${packed.length}`)],
+    ["with a length in another object", pdf(stream("/Filter /Fl", packed, "5 0 R"), `${packed.length}`)],
     ["with a wrong length", content("/Filter /Fl", packed, "3")],
     ["with objects compressed", compressed()],
     ["with objects compressed and predicted", compressed({ predictor: true })],
@@ -195,7 +192,7 @@ describe("a PDF file is read", () => {
   });
 });
 
-/** Blanks in the best LZW coding: each code stands for one blank more than the previous one. */
+/** Blanks in the best LZW coding: each code represents one blank more than the previous one. */
 function lzw(size: number): Uint8Array {
   const bytes: number[] = [];
   let [bits, held, length] = [0, 0, 0];

@@ -9,7 +9,7 @@ import { MIB, textRequest } from "./support.ts";
 const LIGHT = ["text/plain", "text/markdown", "text/html", "application/xhtml+xml"];
 const light = (length: number, type: string) => isLight(textRequest("x".repeat(length), type));
 
-describe("a document is read in a process of its own", () => {
+describe("a document is read in a separate process", () => {
   test.each([
     "application/pdf",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -26,7 +26,7 @@ describe("a document is read in a process of its own", () => {
     );
   });
 
-  test("even if it came in base64", () => {
+  test("even if it was sent in base64", () => {
     const content = { kind: "base64", data: "x".repeat(262_145), type: "text/plain" } as const;
     expect(isLight({ content })).toBe(false);
     expect(isLight({ content: { ...content, data: "eA==" } })).toBe(true);

@@ -20,7 +20,7 @@ import {
   textRequest,
 } from "./support.ts";
 
-/** Far more than any of these takes: a document ends a test by its memory limit or with a refusal. */
+/** Far more time than any of these takes: a document ends a test by its memory limit or with a refusal. */
 const LONG_MS = 300_000;
 const LOW = 256 * MIB;
 
@@ -42,9 +42,9 @@ afterEach(async () => {
 const read = (reader: DocumentReader, request = textRequest("a,b\n1,2"), ms = LONG_MS) =>
   reader.read(request, ms).catch((error: unknown) => error);
 
-describe("a document that takes more memory than it may is given up, and its process is gone", () => {
+describe("a document that exceeds its memory limit is abandoned, and its process is gone", () => {
   test.each([
-    ["a page that unfolds to 2 GiB", () => bytesRequest(pdf(bomb(2_048), "/Filter [/Fl /Fl]"), PDF)],
+    ["a page that expands to 2 GiB", () => bytesRequest(pdf(bomb(2_048), "/Filter [/Fl /Fl]"), PDF)],
     ["a million cells in one row", () => bytesRequest(docx(row(1_000_000)), DOCX)],
     ["two million attributes", () => bytesRequest(docx(attributes(2_000_000)), DOCX)],
     ["ten million empty values", () => textRequest(",".repeat(10_000_000))],
@@ -97,7 +97,7 @@ describe("elements without text take no memory: they are read within the lowest 
   );
 });
 
-describe("a document that takes more time than it may is given up, and its process is gone", () => {
+describe("a document that exceeds its time limit is abandoned, and its process is gone", () => {
   test("a page that is never drawn", async () => {
     const reader = start();
     await read(reader);
@@ -119,7 +119,7 @@ describe("a reading process", () => {
     ["several segments", textRequest(longText("slab", 700), "text/markdown")],
     ["values", textRequest("name,city\nAnna,Berlin\nÖzgür,İzmir")],
     ["bytes", bytesRequest(docx("<w:p><w:r><w:t>Hello</w:t></w:r></w:p>"), DOCX)],
-  ])("answers what this process would have made: %s", async (_, request) => {
+  ])("returns the same as this process: %s", async (_, request) => {
     const { vectors, segments, passages, ...rest } = await prepareDocument(request);
     const answer = await start().read(request, LONG_MS);
     expect(plain(answer)).toMatchObject(plain(rest));
@@ -158,7 +158,7 @@ describe("a reading process", () => {
   });
 
   test.skipIf(process.platform !== "linux")(
-    "knows no variable and no file of the server, and can open none",
+    "knows no variable or file of the server, and can open none",
     async () => {
       const reader = start();
       await read(reader);
@@ -175,7 +175,7 @@ describe("a reading process", () => {
   );
 
   test.skipIf(process.platform === "win32")(
-    "is gone when the process that started it was killed, also in the middle of a document",
+    "is gone when the process that started it is killed, even in the middle of a document",
     async () => {
       const program = `
         import { DocumentReader } from ${JSON.stringify(pathOf("src/vault/reading/document-readers.ts"))};

@@ -1,4 +1,4 @@
-/** Several reading processes: no workspace ever takes all of them, and one that is given up harms nobody else. */
+/** Several reading processes: no workspace ever takes all of them, and an abandoned one affects nobody else. */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -55,7 +55,7 @@ test("with one reader, workspaces take turns, however many documents one has wai
   expect(order).toEqual(["a1", "a2", "b1", "c1", "a3", "a4"]);
 });
 
-test("a document that uses all its time is given up, and those behind it are read by another process", async () => {
+test("a document that uses all its time is abandoned, and those after it are read by another process", async () => {
   const failures: number[] = [];
   const readers = open({
     most: 1,
@@ -112,7 +112,7 @@ const isRunning = (pid: number): boolean => {
   }
 };
 
-test("a process without a document is ended after a while, and the next document starts another", async () => {
+test("an idle process is ended after a while, and the next document starts another", async () => {
   const { readers, pids } = openListed({ idleMs: 0 });
   for (let n = 1; n <= 3; n++) {
     expect((await readers.do(short, { workspaceId: 1 })).characters).toBe(10);
@@ -150,7 +150,7 @@ test("a document is retried only once", async () => {
   expect(pids()).toHaveLength(2);
 });
 
-test("several workspaces whose documents were given up hold up each other, and leave a reader to all others", async () => {
+test("workspaces whose documents were abandoned delay each other, and leave a reader to all others", async () => {
   let allowed = 200;
   const readers = open({ timeFor: () => allowed });
   for (const workspaceId of [1, 2, 3]) {

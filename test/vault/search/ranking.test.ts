@@ -13,7 +13,7 @@ const K1 = 1.2;
 const B = 0.6;
 const TITLE_WEIGHT = 3;
 
-/** Words that equal their stems, none a stop word, and none one slip away from another. */
+/** Words that equal their stems, no stop words, and none within one typing error of another. */
 const VOCABULARY = [
   "zebra",
   "walrus",
@@ -160,7 +160,7 @@ describe("Best", () => {
     { selector: ({ key }) => key, maxLength: 60 },
   );
 
-  test("keeps what sorting would put first, with equals ordered by their keys", () => {
+  test("keeps the items that sorting would put first, with equals ordered by their keys", () => {
     fc.assert(
       fc.property(scored, fc.integer({ min: 1, max: 20 }), (given, limit) => {
         const best = new TopK(limit);
@@ -192,7 +192,7 @@ describe("Best", () => {
 });
 
 describe("Locks", () => {
-  test("runs one after another for each key, in the order of asking, and keys beside each other", async () => {
+  test("runs one after another for each key, in order of request, and keys in parallel", async () => {
     const locks = new Locks();
     const log: string[] = [];
     const gates = new Map<string, () => void>();

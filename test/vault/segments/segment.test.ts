@@ -176,10 +176,10 @@ describe("a segment", () => {
   });
 
   test.each<[string, (bytes: Uint8Array) => Uint8Array]>([
-    ["of another version", (bytes) => bytes.with(0, 2)],
+    ["another version", (bytes) => bytes.with(0, 2)],
     ["cut short", (bytes) => bytes.slice(0, -1)],
-    ["with more behind", (bytes) => new Uint8Array([...bytes, 0])],
-    ["with another count", (bytes) => bytes.with(8, 9)],
+    ["trailing bytes", (bytes) => new Uint8Array([...bytes, 0])],
+    ["another count", (bytes) => bytes.with(8, 9)],
   ])("%s is refused", (_, spoil) => {
     const bytes = encodeSegment([{ key: 1, length: 2, terms: new Map([[5, 1]]) }]);
     expect(() => new Segment(spoil(bytes))).toThrow("not an index segment");

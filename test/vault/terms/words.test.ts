@@ -130,7 +130,7 @@ describe("spellings near a word", () => {
     return before + letter + rest;
   }
 
-  test("contain every slip of one letter, and nothing further away", () => {
+  test("contain every single-letter error, and nothing further away", () => {
     fc.assert(
       fc.property(plainWord, edit, (word, slip) => {
         expect([...spellingsNear(word)]).toContain(edited(word, slip));
@@ -149,14 +149,14 @@ describe("spellings near a word", () => {
   });
 
   test.each(["abc", "a", "", "a".repeat(25), "café", "refund1", "Refund", "re fund", "退款退款"])(
-    "there are none of %j",
+    "do not exist for %j",
     (word) => {
       expect([...spellingsNear(word)]).toEqual([]);
       expect(termsNear(word)).toHaveLength(0);
     },
   );
 
-  test("their terms ascend, each once, none of them a stop word's", () => {
+  test("their terms ascend, each once, and none is a stop word's", () => {
     fc.assert(
       fc.property(plainWord, (word) => {
         const terms = Array.from(termsNear(word));
@@ -167,7 +167,7 @@ describe("spellings near a word", () => {
     );
   });
 
-  test("a word that was written with one slip is found by its terms", () => {
+  test("a word that was written with one error is found by its terms", () => {
     const real = [
       "refund",
       "invoice",
@@ -189,13 +189,13 @@ describe("spellings near a word", () => {
       }
     }
     expect(all).toBeGreaterThan(2_000);
-    // The misses are slips that change where the stem ends.
+    // The misses are errors that change where the stem ends.
     expect(missed).toBeLessThanOrEqual(all * 0.05);
   });
 
   /**
    * Whether one letter was omitted, added or replaced, or two were swapped. It compares the words rather than
-   * generating slips.
+   * generating errors.
    */
   function isOneSlip(word: string, other: string): boolean {
     let start = 0;
@@ -245,7 +245,7 @@ describe("lexicalVector", () => {
     for (const none of [[], ["the"], ["the", "of", "and"]]) expect(lexicalVector(none)).toBeNull();
   });
 
-  test("is nearer for similar spellings than for others", () => {
+  test("is closer for similar spellings than for others", () => {
     const similarity = (left: string, right: string) => {
       const [a, b] = [lexicalVector([left]), lexicalVector([right])];
       return a && b ? a.reduce((sum, each, at) => sum + each * (b[at] as number), 0) : 0;

@@ -10,7 +10,7 @@ const SHOWN_CHARACTERS = 300;
 /** The status that a Gatehouse returns for a request that it sent itself (RFC 5842, section 7.2). */
 const LOOP_DETECTED = 508;
 /**
- * What servers send with 400 if they do not know the session, before they process the request: the TypeScript SDK
+ * What servers that do not know the session send with 400, before they process the request: the TypeScript SDK
  * (`validateSession`), its examples and server-everything, and the Python SDK, as JSON-RPC errors or as the whole
  * text. Only exact matches count, since a tool that has acted may also mention sessions.
  */
@@ -36,7 +36,7 @@ export async function refusedStatus(
   if (response.status === LOOP_DETECTED) {
     return new ConnectorError("refused", `The connector ${parts.name} leads back to this Gatehouse.`);
   }
-  // Masked before anything is extracted: the mask would not find half of a secret, or a secret without its spaces.
+  // Masked before anything is extracted: the mask would miss half a secret, or a secret without its spaces.
   const masked = parts.mask.text(body.text, { end: !body.isWhole });
   const said = shown(masked.replace(/\s+/g, " "), parts, SHOWN_CHARACTERS);
   const fault = new ConnectorError(

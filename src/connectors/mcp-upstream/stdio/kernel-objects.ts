@@ -14,8 +14,8 @@ interface IpcObject {
 }
 
 /**
- * What programs leave in the kernel, where it outlives their processes: shared memory, message queues and semaphores of
- * System V, and keys in a user's keyring.
+ * What programs leave behind in the kernel, where it outlives their processes: shared memory, message queues and
+ * semaphores of System V, and keys in a user's keyring.
  */
 export class KernelObjects {
   readonly #proc: string;
@@ -36,7 +36,7 @@ export class KernelObjects {
   async removeOf(uid: number): Promise<void> {
     const objects = this.#ipcObjects().filter(({ creator }) => creator === uid);
     const args = objects.flatMap(({ kind, id }) => [KINDS[kind], id]);
-    // As their creator: in a container, root may lack the capability for it.
+    // Done as their creator: in a container, root may lack the capability.
     if (args.length > 0) await runAs({ uid, gid: uid }, ["ipcrm", ...args], REMOVER_MS);
     if (this.owners().has(uid))
       throw new Error(`kernel objects of user ${uid} remain (see ipcs and /proc/key-users)`);

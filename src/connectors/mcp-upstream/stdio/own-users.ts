@@ -20,9 +20,9 @@ export interface OwnUsersParts {
 }
 
 /**
- * Gives each connector a user of its own. No other program of any Gatehouse on the machine runs as that user, and the user
- * owns nothing before its program starts or after it has ended. Users follow the connectors' ids, which are assigned in
- * order of creation, and one that is in use is passed over. So a connector usually keeps its user over restarts.
+ * Gives each connector its own user. No other program of any Gatehouse on the machine runs as that user, and the user
+ * owns nothing before its program starts or after it has ended. Users follow the connectors' ids, which are assigned
+ * in order of creation, skipping any that are in use. So a connector usually keeps its user across restarts.
  */
 export class OwnUsers {
   readonly #parts: OwnUsersParts;
@@ -52,7 +52,8 @@ export class OwnUsers {
     for (let tried = 0; tried < COUNT; tried++) {
       const uid = FIRST_UID + ((this.#offset + connector + tried) % COUNT);
       if (inUse.has(uid) || !this.#claim(uid)) continue;
-      // Only its holder's programs leave anything of a claimed user, and an earlier holder may have been killed just now.
+      // Only the holder's programs leave anything that belongs to a claimed user, and an earlier holder may have been
+      // killed just now.
       inUse = await this.#usersInUse();
       if (!inUse.has(uid)) return uid;
       this.#claims.release(uid);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeAs } from "./run-as.ts";
 
-/** Name prefix of the directories that hold homes, forevery Gatehouse on the machine. */
+/** Name prefix of the directories that hold homes, for every Gatehouse on the machine. */
 const PREFIX = "gatehouse-programs-";
 
 /** A home that a killed gateway process left. */
@@ -29,7 +29,7 @@ export class ProgramHomes {
     this.#prefix = PREFIX + createHash("sha256").update(dataDir).digest("hex").slice(0, 16);
   }
 
-  /** @throws Error if it cannot be made */
+  /** @throws Error if it cannot be created */
   make(uid: number, gid: number): string {
     const home = mkdtempSync(join(this.#openParent(), "home-"));
     chownSync(home, uid, gid);

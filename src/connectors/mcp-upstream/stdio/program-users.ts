@@ -118,7 +118,7 @@ function unusable(name: string, why: string): OperatorError {
   );
 }
 
-/** File system errors name what could not be made. They contain no secrets. */
+/** File system errors name what could not be created. They contain no secrets. */
 function asConnectorError(error: unknown): ConnectorError {
   if (error instanceof ConnectorError) return error;
   const why = error instanceof Error ? error.message : String(error);

@@ -14,7 +14,7 @@ import { endGroup } from "./process-group.ts";
 import type { ProgramUser } from "./program-users.ts";
 import { StderrLog } from "./stderr-log.ts";
 
-/** Bytes of one message: above the limit of an answer. */
+/** Bytes in one message: higher than the limit on an answer. */
 const LINE_LIMIT = 16 * 1024 * 1024;
 /** Bytes queued for a child that does not read its input. */
 const QUEUE_LIMIT = 64 * 1024 * 1024;
@@ -67,7 +67,7 @@ export class StdioLink extends UpstreamLink {
     return new Promise((resolve, reject) => {
       let child: ChildProcessWithoutNullStreams;
       try {
-        // Detached: a process group of its own, which can be ended as a whole and does not receive Ctrl-C from our
+        // Detached: a separate process group, which can be ended as a whole and does not receive Ctrl-C from our
         // terminal.
         child = openFilesReserve.lend(PER_CHILD, () =>
           spawn(command, args, { ...as, env, stdio: "pipe", detached: true, windowsHide: true }),
@@ -116,7 +116,7 @@ export class StdioLink extends UpstreamLink {
     if (child?.pid === undefined) return;
     child.stdin.end();
     if (process.platform === "win32") child.kill();
-    // Until the child is collected, it counts as a running process of ours.
+    // Until the child is collected, it counts as one of our running processes.
     else if (await endGroup(child.pid, this.parts.clock)) await this.#collected.promise;
     // A process of the child that left the group may hold these open.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();

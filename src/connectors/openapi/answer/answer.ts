@@ -14,7 +14,7 @@ const MAX_ERROR = 4_000;
 
 /**
  * Converts an API's answer to a tool's answer: JSON and other text as text, JSON objects also as structured content,
- * and images, audio and other bytes as blocks of their own. JSON beyond the limits is not parsed and stays text. Any
+ * and images, audio and other bytes as separate blocks. JSON beyond the limits is not parsed and stays text. Any
  * status other than a success is an error with the text of its body.
  * @throws as `readUpTo` does
  */
@@ -53,7 +53,7 @@ function structuredOf(text: string, mask: Mask): JsonObject | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // Declared as JSON but invalid: its text says more than a refusal would.
+    // Declared as JSON but invalid: its text is more informative than a refusal.
     return undefined;
   }
   return isJsonObject(value) ? mask.json(value) : undefined;

@@ -13,7 +13,7 @@ export interface CappedBody {
 export async function readUpTo(response: Response, limit: number, signal: AbortSignal): Promise<CappedBody> {
   if (!response.body) return { bytes: new Uint8Array(), isCut: false };
   const reader = response.body.getReader();
-  // Nobody reads on, so it does not matter if the connection breaks now.
+  // Nothing more will be read, so it does not matter if the connection breaks now.
   const letGo = () => void reader.cancel().catch(() => {});
   signal.addEventListener("abort", letGo, { once: true });
   const parts: Uint8Array[] = [];

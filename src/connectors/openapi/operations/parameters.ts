@@ -27,7 +27,7 @@ const PLACES: Readonly<Record<ParameterLocation, readonly WritingStyle["style"][
 
 /**
  * An operation's parameters as arguments, without those that the gateway sets itself. Path fields without a
- * description accept a text.
+ * description accept a string.
  * @throws DocumentFault
  */
 export function takeParameters(

@@ -75,7 +75,10 @@ function descriptionOf(operation: ApiOperation, summary: string | undefined): st
   return texts.join("\n\n");
 }
 
-/** The properties that HTTP defines for the method (RFC 9110, 9.2). What else the operation does cannot be known. */
+/**
+ * The properties that HTTP defines for the method (RFC 9110, 9.2). Nothing else about the operation's effects can be
+ * known.
+ */
 function annotationsOf(method: string, title: string | undefined): ToolAnnotations {
   return {
     ...(title === undefined ? {} : { title }),

@@ -12,7 +12,7 @@ import type { ApiDocumentRequest, ApiListing, ApiReading } from "./messages.ts";
 /** Omitted operations that are named. */
 const MAX_NAMED = 20;
 
-/** Reads a document. All work that grows with the document is done here, in a process of its own. */
+/** Reads a document. All work that grows with the document is done here, in a separate process. */
 export async function readApi(request: ApiDocumentRequest): Promise<ApiReading> {
   try {
     return await listingOf(request);

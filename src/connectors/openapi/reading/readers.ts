@@ -11,10 +11,12 @@ import { DocumentFault } from "../fault.ts";
 import type { ApiDocumentRequest, ApiReading, ReadApi } from "./messages.ts";
 import { API_DOCUMENTS } from "./protocol.ts";
 
-/** Bytes of memory. A document of 32 MiB takes some 400 MB, one with as many JSON values as possible some 300 MB. */
+/**
+ * Bytes of memory. A document of 32 MiB takes about 400 MB, one with as many JSON values as possible about 300 MB.
+ */
 const CEILING = 768 * 1024 * 1024;
 const MOST_MS = 20_000;
-/** No workspace can use all of them: one is always left to the others. */
+/** No single workspace can use all of them: one is always left for the others. */
 const PROCESSES = 2;
 const WAITING = { perWorkspace: 64, total: 1_024 };
 const IDLE_MS = 5_000;

@@ -2,7 +2,7 @@ import type { ReadingFailure } from "../../../reading/protocol.ts";
 import type { ApiDocumentRequest, ApiReading } from "./messages.ts";
 import { readApi } from "./read-api.ts";
 
-/** The thread of a reading process that reads OpenAPI documents, one after the other. */
+/** The thread of a reading process that reads OpenAPI documents, one at a time. */
 declare const self: Worker;
 
 self.onmessage = async ({ data }: MessageEvent<ApiDocumentRequest>) => {

@@ -13,8 +13,8 @@ export class ReportFigures {
   /** Number of included entries. */
   entries = 0;
   /**
-   * Those of them not in the form this program writes. The bundle contains them unchanged; no other figure counts
-   * them.
+   * Those of them that are not in the form this program writes. The bundle contains them unchanged; no other figure
+   * counts them.
    */
   unreadable = 0;
 

@@ -36,7 +36,7 @@ export interface Overseers {
   readonly holders: ReadonlyMap<string, TokenHolder>;
   /** Number of tokens that were usable in the period but cannot decide. */
   readonly others: number;
-  /** Number of tokens past the limit that a report reads. Only their entries show what they may do. */
+  /** Number of tokens past the limit of a report. Only their entries show what they may do. */
   readonly unread: number;
 }
 

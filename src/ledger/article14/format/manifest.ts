@@ -6,7 +6,7 @@ export const FORMAT = "gatehouse-article14";
 /** Incremented when verifiers of the previous version could no longer check a bundle. */
 export const FORMAT_VERSION = 1;
 
-/** The claim that a bundle makes about itself. It never claims more. */
+/** The claim that a bundle makes about itself. It never claims more than this. */
 export const STATEMENT =
   "Evidence supporting human oversight under Article 14 of Regulation (EU) 2024/1689, and record-keeping under its " +
   "Articles 12, 19 and 26. It shows what this gateway recorded. It is not a conformity assessment and does not claim that " +
@@ -36,7 +36,7 @@ export interface Manifest {
   /** Oldest first. */
   readonly key_changes: readonly KeyChangeProof[];
   readonly retention: {
-    /** Days for which prompts, outputs and arguments are kept. Entries are kept forever. */
+    /** Days for which prompts, outputs and arguments are kept. Entries are kept for ever. */
     readonly payload_days: number;
   };
   readonly files: { readonly [name in ListedFile]: BundleFileDigest };
@@ -66,7 +66,7 @@ export interface BundleTree {
   readonly root: string;
   /** Base64 of the complete subtrees left of the range, from left to right. */
   readonly before: readonly string[];
-  /** Base64 of those right of the range. */
+  /** Base64 of the complete subtrees right of the range. */
   readonly after: readonly string[];
 }
 

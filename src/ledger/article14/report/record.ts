@@ -41,7 +41,7 @@ ${table({
 </section>`;
 }
 
-/** What the retention amounts to, stated without judgement. */
+/** Describes the retention, without judging it. */
 export function retentionText({ about, oldestEntry }: ReportFacts): Html {
   const days = about.retention.payload_days;
   const kept =

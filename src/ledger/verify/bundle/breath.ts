@@ -1,4 +1,4 @@
-/** Milliseconds of continuous work. A page that does not respond for longer feels broken. */
+/** Milliseconds of continuous work. A page that does not respond for longer than this feels broken. */
 const AT_ONCE_MS = 30;
 
 /**

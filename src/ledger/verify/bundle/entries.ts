@@ -23,7 +23,7 @@ interface EntryMismatch {
   readonly line: number;
   /** Hash of the entry's bytes, in hex. */
   readonly hash: string;
-  /** The next entry links to these bytes, so the leaf was changed. */
+  /** The next entry links to these bytes, so it was the leaf that was changed. */
   isVouched: boolean;
 }
 
@@ -79,10 +79,7 @@ export class EntryWalk {
     return this.#included;
   }
 
-  /**
-   * Looks for the entry of a leaf.
-   * @returns its fields if it is present and matches the leaf
-   */
+  /** Finds the entry of a leaf. @returns its fields if it is present and matches the leaf */
   async visit(seq: number, leaf: Uint8Array): Promise<ReportEntryFields | undefined> {
     let line = await this.#line();
     for (; line && line.fields.seq < seq; line = await this.#line()) {

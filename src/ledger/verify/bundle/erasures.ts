@@ -11,9 +11,7 @@ import { hashesOf } from "./trust.ts";
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const MOST_HASHES = 128;
 
-/**
- * Checks `erasures.ndjson`: each record must be in the ledger and say what its line says, and none may be missing.
- */
+/** Checks `erasures.ndjson`: each record must be in the ledger and match its line, and none may be missing. */
 export class ErasureWalk {
   readonly #manifest: Manifest;
   readonly #cursor: FileCursor;

@@ -50,7 +50,7 @@ const SLACK = 16_000_000;
  * length.
  *
  * @param bundle The zip. It is read in parts, at any offset.
- * @throws only what reading `bundle` itself throws
+ * @throws only the errors of reading `bundle` itself
  */
 export async function verifyBundle(
   bundle: Blob,
@@ -204,7 +204,7 @@ class BundleCheck {
       await oversight.begin();
       for (let seq = range.first; seq <= range.last; seq++) {
         const leaf = await leaves.next(seq);
-        // Without its leaf, neither an entry nor any after it can be judged.
+        // Without its leaf, neither an entry nor any later one can be judged.
         if (!leaf) return;
         const entry = await entries.visit(seq, leaf);
         if (entry) {

@@ -3,7 +3,7 @@ import type { Migration } from "../migrate.ts";
 /**
  * What a task resumes from after a crash: each answer of a model (`body` is the assistant's message as JSON), kept
  * until the task ends, and the ledger entry that contains the result of each tool call. Null: there is none, or the
- * task is of an older version.
+ * task was created by an older version.
  */
 export const DURABLE_TASKS: Migration = {
   name: "tasks go on from their last saved step",

@@ -1,7 +1,7 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Calls that wait for a person, or did. `pending_seq` is the entry that shows the call, `arguments_seq` the entry
+ * Calls that wait, or waited, for a person. `pending_seq` is the entry that shows the call, `arguments_seq` the entry
  * whose payload contains the valid arguments: the same one, or the decision that changed them. `decision_seq` is the
  * entry that settled it. One approval permits one call.
  */

@@ -1,9 +1,9 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Indexes for lists. Approvals are listed by status, for all agents and tools, for one, or for one of each. Each
- * index has the list's order behind its filter, so nothing is scanned or sorted, however long the history is. The
- * number and size of a scope's documents are read from numbers only.
+ * Indexes for lists. Approvals are listed by status: for all agents and tools, for one agent or tool, or for one of
+ * each. Each index has the list's order after its filter, so nothing is scanned or sorted, however long the history
+ * is. The number and size of a scope's documents are computed from numbers only.
  */
 export const LISTS: Migration = {
   name: "lists of past approvals and of the vault's scopes",

@@ -5,7 +5,7 @@ import type { Migration } from "../migrate.ts";
  * One row per workspace, overwritten by each commit.
  *
  * A migration cannot sign. It leaves a note in `meta`, which is removed by the transaction that first signs the
- * heads. From the note, `ledger verify` knows that a start was interrupted in between.
+ * heads. The note tells `ledger verify` that a start was interrupted in between.
  */
 export const HEADS: Migration = {
   name: "signed heads of the ledgers",

@@ -1,7 +1,8 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Decisions refer to the thing that was shown, not to a name that another thing may have taken since.
+ * Decisions refer to the connector, tool or agent that was shown, not to a name that another one may have taken
+ * since.
  *
  * Approvals: `definition_hash` covers the connector and the tool that was shown; null in older approvals. `first_seq`
  * is the entry that first presented the call; null while `pending_seq` is that entry.

@@ -22,7 +22,7 @@ export class HeldText implements TextSink {
     this.#hold((sink) => sink.text(text));
   }
 
-  /** Passes everything to another sink, and clears this one. */
+  /** Passes everything on to another sink and clears this one. */
   release(sink: TextSink): void {
     for (const piece of this.#pieces.splice(0)) piece(sink);
   }

@@ -63,7 +63,7 @@ async function inflate(entry: FileEntry, most: number): Promise<Uint8Array> {
   try {
     await entry.getData(target, { checkCrc32: true });
   } catch (error) {
-    // The library reports that its target is closed, and not why.
+    // The library reports that its target is closed, but not why.
     if (length > most) throw new Fault("inflates to more than the limit");
     throw error;
   }

@@ -39,10 +39,10 @@ const HEAD = "openapi: 3.0.0\ninfo: { title: a, version: '1' }\npaths: { /a: { g
 /** A valid document that takes the parser a long time. */
 const slowYaml = () => `${HEAD}x-a: [${"!!str a,".repeat(60_000)}a]\n`;
 
-describe("a document is given up, and its process is gone,", () => {
+describe("a document is abandoned, and its process is gone,", () => {
   test("if it takes more memory than it may", async () => {
     const reader = start(200 * MIB);
-    // Few members, which are counted before it is parsed, and much text.
+    // Few members, which are counted before the document is parsed, and much text.
     const long = JSON.stringify({ ...documentOf({}), x: "\u6f22".repeat(20_000_000) });
     const reading = reader.read(request(long), MINUTES);
     await expect(reading).rejects.toThrow(new JobOverLimit("takes more than 200 MiB of memory"));
@@ -57,7 +57,7 @@ describe("a document is given up, and its process is gone,", () => {
 });
 
 test.each(["petstore-3.0.yaml", "petstore-3.1.json"])(
-  "of %s the process makes what its reader makes",
+  "from %s the process produces the same as its reader",
   async (name) => {
     const text = await Bun.file(join(FIXTURES, name)).text();
     const asked = request(text, { secrets: ["a-secret-name"], reserved: { in: "query", name: "limit" } });
@@ -88,7 +88,7 @@ test("tools that exceed a connector's room are not listed", async () => {
   }
 });
 
-test("a caller that gives up does not wait for the document", async () => {
+test("a caller that leaves does not wait for the document", async () => {
   const readers = new ApiReaders(MAIN, silentLog);
   const leaving = new AbortController();
   const reading = readers.of(1)(request(slowYaml()), leaving.signal);
@@ -132,7 +132,7 @@ describe("while a document is read", () => {
     await api.close();
   });
 
-  test("other calls are answered before it: it holds up nobody", async () => {
+  test("other calls are answered before it: it delays nobody", async () => {
     const asked = Promise.withResolvers<void>();
     api.answer(() => {
       asked.resolve();

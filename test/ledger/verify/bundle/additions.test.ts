@@ -67,13 +67,13 @@ afterAll(() => bench.close());
 const CHANGES: Readonly<Record<string, (bundle: Unpacked) => Unpacked>> = {
   nothing: (bundle) => bundle,
   "a stranger signs it": (bundle) => forger.takeOver(bundle),
-  "a stranger signs it, with the genuine keys behind": (bundle) => withStranger(forger, bundle),
+  "a stranger signs it, followed by the genuine keys": (bundle) => withStranger(forger, bundle),
   "a stranger's key is added": (bundle) =>
     bundle.edit("key.txt", (text) => `${text}${forger.verifierKey(originOf(bundle))}\n`),
   "a stranger's key is added in front": (bundle) =>
     bundle.edit("key.txt", (text) => `${forger.verifierKey(originOf(bundle))}\n${text}`),
   "a file is added": (bundle) => bundle.write("notes.txt", "hello"),
-  "the changes of the key are doubled": (bundle) =>
+  "the changes of the key are duplicated": (bundle) =>
     bundle
       .manifest((manifest) => {
         manifest.key_changes = [...manifest.key_changes, ...manifest.key_changes];
@@ -118,7 +118,7 @@ async function verdictOf(bundle: Unpacked, trust: TrustAnchors): Promise<string>
   return (await verify(bundle.copy(), trust)).verdict;
 }
 
-test("hostile files, keys and checkpoints never turn a bundle that does not hold into one that does", async () => {
+test("hostile files, keys and checkpoints never make an invalid bundle pass", async () => {
   const bundle = fc.constantFrom<BundleName>("whole", "cut", "changed", "forged");
   const added = fc.subarray([0, 1, 2, 3, 4, 5, 6]);
   await fc.assert(
@@ -143,7 +143,7 @@ test("hostile files, keys and checkpoints never turn a bundle that does not hold
   );
 });
 
-test("a cut bundle holds beside no checkpoint of a later entry, whatever else is given", async () => {
+test("a truncated bundle does not pass beside a checkpoint of a later entry, whatever else is given", async () => {
   await fc.assert(
     fc.asyncProperty(EVIDENCE, async (evidence) => {
       const isLater = evidence.checkpoints.some((name) => name === "31" || name === "last");
@@ -155,7 +155,7 @@ test("a cut bundle holds beside no checkpoint of a later entry, whatever else is
   );
 });
 
-test("of an honest bundle, more that is genuine never makes what was decided undecided, nor speaks of tampering", async () => {
+test("for an honest bundle, more genuine material never makes a decided result undecided, or reports tampering", async () => {
   await fc.assert(
     fc.asyncProperty(EVIDENCE, async (evidence) => {
       const after = await verdictOf(bundles.whole, trustOf(evidence));

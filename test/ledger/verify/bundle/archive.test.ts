@@ -31,7 +31,7 @@ describe("the archive itself", () => {
     expect(codes(verification)).toContain(code);
   });
 
-  test("a file stands twice", async () => {
+  test("a file occurs twice", async () => {
     const twice = await whole.copy().write("manifest.jso_", "{}").pack().bytes();
     const text = Buffer.from(twice).toString("latin1").replaceAll("manifest.jso_", "manifest.json");
     const verification = await verify(new Blob([Buffer.from(text, "latin1")]));
@@ -49,7 +49,7 @@ describe("the archive itself", () => {
     expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["not_an_archive"]]);
   });
 
-  test("data before or behind it is seen", async () => {
+  test("data before or after it is detected", async () => {
     const bytes = await whole.pack().bytes();
     for (const parts of [
       [new Uint8Array(7), bytes],

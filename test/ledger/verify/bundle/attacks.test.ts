@@ -63,12 +63,12 @@ const CHANGED: readonly Attack[] = [
     alone: true,
   },
   {
-    name: "all lines are turned round",
+    name: "all lines are reversed",
     change: (b) => b.lines("entries.ndjson", (lines) => lines.toReversed()),
     found: ["entry_misplaced", "file_changed"],
   },
   {
-    name: "an entry of far behind is put in the middle",
+    name: "an entry from far back is put in the middle",
     change: (b) =>
       b.lines("entries.ndjson", (lines) => {
         const made = line(lines, -1).replace(`"seq":${lines.length}`, '"seq":9999999');
@@ -78,12 +78,12 @@ const CHANGED: readonly Attack[] = [
     alone: true,
   },
   {
-    name: "an entry stands twice",
+    name: "an entry occurs twice",
     change: (b) => b.lines("entries.ndjson", (lines) => lines.toSpliced(30, 0, line(lines, 29))),
     found: ["entry_added 30", "entries_added", "file_changed"],
   },
   {
-    name: "an entry is added behind the last",
+    name: "an entry is added after the last",
     change: (b) =>
       b.lines("entries.ndjson", (lines) => [
         ...lines,
@@ -92,7 +92,7 @@ const CHANGED: readonly Attack[] = [
     found: ["entries_added", "file_changed"],
   },
   {
-    name: "a line that is no entry is added",
+    name: "a line that is not an entry is added",
     change: (b) => b.lines("entries.ndjson", (lines) => lines.toSpliced(5, 0, "{}")),
     found: ["entry_changed", "entries_added"],
   },
@@ -102,7 +102,7 @@ const CHANGED: readonly Attack[] = [
     found: ["entry_changed", "file_changed"],
   },
   {
-    name: "an entry is replaced by bytes that are no UTF-8",
+    name: "an entry is replaced by bytes that are not UTF-8",
     change: (b) => b.write("entries.ndjson", Uint8Array.of(0xff, 0xfe, 10)),
     found: ["entry_changed", "entries_removed"],
   },
@@ -127,7 +127,7 @@ const CHANGED: readonly Attack[] = [
     found: ["leaves_changed", "file_changed"],
   },
   {
-    name: "an entry and its hash are made anew",
+    name: "an entry and its hash are rebuilt",
     change: (b) => rehash(b, 60),
     found: ["root_differs", "chain_broken 61", "file_changed"],
   },
@@ -144,7 +144,7 @@ const CHANGED: readonly Attack[] = [
     found: ["root_differs", "file_changed"],
   },
   {
-    name: "the manifest counts less",
+    name: "the manifest counts too little",
     change: (b) =>
       b.manifest(({ counts }) => {
         counts.included -= 1;
@@ -191,7 +191,7 @@ const CHANGED: readonly Attack[] = [
     found: ["manifest_changed"],
   },
   {
-    name: "the signature is none",
+    name: "the signature is invalid",
     change: (b) => b.write("manifest.sig", "signed\n"),
     found: ["manifest_signature"],
   },
@@ -222,12 +222,12 @@ const CHANGED: readonly Attack[] = [
     found: ["erasure_missing", "file_changed"],
   },
   {
-    name: "a record of an erasure says less",
+    name: "a record of an erasure names less",
     change: (b) => b.edit("erasures.ndjson", (text) => text.replace(/"payloads":\["[^"]+",/, '"payloads":[')),
     found: ["erasure_changed", "file_changed"],
   },
   {
-    name: "a record of an erasure is made up",
+    name: "a record of an erasure is forged",
     change: (b) => b.lines("erasures.ndjson", (lines) => [...lines, madeUpErasure(lines)]),
     found: ["erasure_not_proven 9999", "file_changed"],
   },
@@ -246,10 +246,10 @@ const CHANGED: readonly Attack[] = [
     change: (b) => b.edit("key.txt", (text) => `${forger.verifierKey(originOf(b))}\n${text}`),
     found: ["manifest_contradicts", "file_changed"],
   },
-  { name: "the key is none", change: (b) => b.write("key.txt", "key\n"), found: ["key_changed"] },
+  { name: "the key is invalid", change: (b) => b.write("key.txt", "key\n"), found: ["key_changed"] },
 ];
 
-test("what was not changed holds", async () => {
+test("an unchanged bundle passes", async () => {
   for (const bundle of [whole, part]) {
     for (const trust of [{}, trustIn(key)]) {
       const verification = await verify(bundle.copy(), trust);

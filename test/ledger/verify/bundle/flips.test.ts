@@ -27,7 +27,7 @@ function flip(bytes: Uint8Array, { at, bit }: { at: number; bit: number }): Uint
   return flipped;
 }
 
-test("no bit of any file can be turned unnoticed", async () => {
+test("no bit of any file can be flipped unnoticed", async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...BUNDLE_FILES), FLIP, async (name, where) => {
       const bytes = bundle.files[name] ?? new Uint8Array(0);
@@ -48,7 +48,7 @@ function expectSameFiles(changed: Uint8Array): void {
   }
 }
 
-test("no bit of the archive can be turned unnoticed, unless no file is another for it", async () => {
+test("no bit of the archive can be flipped unnoticed, unless all files stay the same", async () => {
   await fc.assert(
     fc.asyncProperty(FLIP, async (where) => {
       const flipped = flip(archive, where);
@@ -59,7 +59,7 @@ test("no bit of the archive can be turned unnoticed, unless no file is another f
   );
 });
 
-test("nothing of the archive can be cut off, put in or replaced unnoticed, unless no file is another for it", async () => {
+test("nothing in the archive can be cut off, inserted or replaced unnoticed, unless all files stay the same", async () => {
   const part = fc.uint8Array({ maxLength: 50 });
   await fc.assert(
     fc.asyncProperty(FLIP, part, fc.nat(50), async ({ at }, put, cut) => {

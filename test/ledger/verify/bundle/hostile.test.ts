@@ -20,7 +20,7 @@ afterAll(() => bench.close());
 /** Many bytes of the same value, which take a few kilobytes in the archive. */
 const much = (byte: number, megabytes: number) => new Uint8Array(megabytes * 1_000_000).fill(byte);
 
-describe("a file that unpacks to far more than it may", () => {
+describe("a file that unpacks to far more than allowed", () => {
   test.each([
     ["manifest.json", " ", ["file_changed"]],
     ["manifest.sig", "A", ["file_changed"]],
@@ -44,14 +44,14 @@ describe("a file that unpacks to far more than it may", () => {
   });
 });
 
-test("an archive of a hundred files is not looked through", async () => {
+test("an archive of a hundred files is not searched", async () => {
   const writer = new ZipWriter(new Uint8ArrayWriter());
   for (let at = 0; at < 100; at++) await writer.add(`${at}.txt`, new Blob(["x"]).stream());
   const verification = await verify(new Blob([await writer.close()]));
   expect([verification.verdict, codes(verification)]).toEqual(["tampered", ["archive_changed"]]);
 });
 
-test("an encrypted file is none of a bundle", async () => {
+test("an encrypted file is not part of a bundle", async () => {
   const writer = new ZipWriter(new Uint8ArrayWriter());
   const entries = Object.entries(bundle.files);
   for (const [name, bytes] of entries) {
@@ -104,7 +104,7 @@ test("files that share their data are refused", async () => {
   expect((await verify(new Blob([archive]))).verdict).toBe("tampered");
 });
 
-describe("a line that comes in chunks", () => {
+describe("a line that arrives in chunks", () => {
   const reading = (chunk: Uint8Array, times: number) => {
     let given = 0;
     const chunks = async function* () {
@@ -114,7 +114,7 @@ describe("a line that comes in chunks", () => {
     return { cursor, given: () => given };
   };
 
-  test("is put together", async () => {
+  test("is joined", async () => {
     const { cursor } = reading(Buffer.from("ab\nc"), 3);
     const lines: string[] = [];
     for (let line = await cursor.line(); line; line = await cursor.line())
@@ -123,7 +123,7 @@ describe("a line that comes in chunks", () => {
     expect(await cursor.drain()).toBe(true);
   });
 
-  test("is given up after a quarter of a megabyte", async () => {
+  test("is abandoned after a quarter of a megabyte", async () => {
     const { cursor, given } = reading(much(120, 1).subarray(0, 1_000), 10_000);
     const refusal = await cursor.line().catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(LineTooLong);
@@ -131,12 +131,12 @@ describe("a line that comes in chunks", () => {
   });
 });
 
-describe("findings without end", () => {
+describe("endless findings", () => {
   test.each([
-    ["lines that are none", () => "{}\n", "entry_changed"],
-    ["entries of elsewhere", (at: number) => other(at + 1_000_000), "entry_added"],
-    ["entries whose place has passed", () => other(1), "entry_added"],
-  ])("%s: it stops", async (_, lineOf, code) => {
+    ["invalid lines", () => "{}\n", "entry_changed"],
+    ["entries from elsewhere", (at: number) => other(at + 1_000_000), "entry_added"],
+    ["entries whose position has passed", () => other(1), "entry_added"],
+  ])("%s: verification stops", async (_, lineOf, code) => {
     const added = Array.from({ length: 5_000 }, (_, at) => lineOf(at)).join("");
     const entries = bundle.text("entries.ndjson");
     const second = entries.indexOf("\n") + 1;
@@ -162,13 +162,13 @@ describe("findings without end", () => {
 
 describe("a manifest that names absurd numbers", () => {
   test.each([
-    ["a range without end", (m: Manifest) => Object.assign(m.range, { last: 2 ** 53 - 1 })],
-    ["a size without end", (m: Manifest) => Object.assign(m.tree, { size: 2 ** 53 - 1 })],
+    ["an endless range", (m: Manifest) => Object.assign(m.range, { last: 2 ** 53 - 1 })],
+    ["an infinite size", (m: Manifest) => Object.assign(m.tree, { size: 2 ** 53 - 1 })],
     ["a negative size", (m: Manifest) => Object.assign(m.tree, { size: -1 })],
-    ["a size that is no integer", (m: Manifest) => Object.assign(m.tree, { size: 1.5 })],
+    ["a size that is not an integer", (m: Manifest) => Object.assign(m.tree, { size: 1.5 })],
     ["a range that begins at 0", (m: Manifest) => Object.assign(m.range, { first: 0 })],
     [
-      "a range without end in a tree without end",
+      "an endless range in an endless tree",
       (m: Manifest) => {
         Object.assign(m.range, { last: 2 ** 53 - 1 });
         Object.assign(m.tree, { size: 2 ** 53 - 1 });

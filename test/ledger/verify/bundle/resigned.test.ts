@@ -27,7 +27,7 @@ type ManifestLie = readonly [name: string, change: (manifest: any) => void, foun
  */
 const RESIGNED: readonly Attack[] = [
   {
-    name: "a line of the entries is removed and said to be withheld",
+    name: "a line of the entries is removed and declared withheld",
     change: (b) =>
       b
         .lines("entries.ndjson", (lines) => lines.toSpliced(40, 1))
@@ -44,12 +44,12 @@ const RESIGNED: readonly Attack[] = [
     found: ["entry_changed 11"],
   },
   {
-    name: "an entry and its hash are made anew",
+    name: "an entry and its hash are rebuilt",
     change: (b) => rehash(b, 60),
     found: ["root_differs", "chain_broken 61"],
   },
   {
-    name: "entries that the filter withholds are put in",
+    name: "entries that the filter withholds are inserted",
     of: "part",
     change: (b) =>
       b.write("entries.ndjson", entriesBetween(b)).manifest(({ counts }) => {
@@ -59,7 +59,7 @@ const RESIGNED: readonly Attack[] = [
     found: ["filter_mismatch"],
   },
   {
-    name: "the period is said to be shorter",
+    name: "the period is declared shorter",
     change: (b) =>
       b.manifest(({ range }) => {
         range.from = "2026-01-05T00:00:00.000Z";
@@ -89,7 +89,7 @@ const RESIGNED: readonly Attack[] = [
   ...(
     [
       [
-        "the period is said to be everything",
+        "the period is declared to be everything",
         ({ range }) => {
           delete range.from;
           delete range.to;
@@ -97,42 +97,42 @@ const RESIGNED: readonly Attack[] = [
         "manifest_changed",
       ],
       [
-        "the period is said to have no beginning",
+        "the period is declared to have no beginning",
         ({ range }) => {
           delete range.from;
         },
         "manifest_changed",
       ],
       [
-        "the period is said to have no end",
+        "the period is declared to have no end",
         ({ range }) => {
           delete range.to;
         },
         "manifest_changed",
       ],
       [
-        "the period is said to end before it begins",
+        "the period is declared to end before it begins",
         ({ range }) => {
           range.to = range.from;
         },
         "manifest_changed",
       ],
       [
-        "the period begins at no time",
+        "the period begins at no valid time",
         ({ range }) => {
           range.from = "2026-01-00T00:00:00.000Z";
         },
         "manifest_changed",
       ],
       [
-        "the period is said to be longer at its beginning",
+        "the period is declared longer at its beginning",
         ({ range }) => {
           range.from = "2026-01-02T00:00:00.000Z";
         },
         "edge_inside_period",
       ],
       [
-        "the period is said to be longer at its end",
+        "the period is declared longer at its end",
         ({ range }) => {
           range.to = "2026-01-13T00:00:00.000Z";
         },
@@ -146,7 +146,7 @@ const RESIGNED: readonly Attack[] = [
         "manifest_changed",
       ],
       [
-        "a day is named that is none",
+        "an invalid day is named",
         ({ range }) => {
           range.date = "2026-02-30";
         },
@@ -160,14 +160,14 @@ const RESIGNED: readonly Attack[] = [
         "manifest_changed",
       ],
       [
-        "the origin's end is named as the workspace",
+        "the end of the origin is named as the workspace",
         (m) => {
           m.workspace = m.origin.slice(m.origin.indexOf("/") + 1);
         },
         "manifest_changed",
       ],
       [
-        "it is said to be made before its entries",
+        "it is declared older than its entries",
         (manifest) => {
           manifest.created_at = "2001-01-01T00:00:00.000Z";
         },
@@ -181,14 +181,14 @@ const RESIGNED: readonly Attack[] = [
         "edge_missing",
       ],
       [
-        "the entry behind the range is left out",
+        "the entry after the range is left out",
         ({ edges }) => {
           delete edges.after;
         },
         "edge_missing",
       ],
       [
-        "another entry is given as the one before",
+        "another entry is given as the previous one",
         ({ edges }) => {
           edges.before = edges.after;
         },
@@ -209,7 +209,7 @@ const RESIGNED: readonly Attack[] = [
     found: [found],
   })),
   {
-    name: "what leads to the root is left out",
+    name: "the path to the root is left out",
     of: "part",
     change: (b) =>
       b.manifest(({ tree }) => {
@@ -218,7 +218,7 @@ const RESIGNED: readonly Attack[] = [
     found: ["manifest_contradicts"],
   },
   {
-    name: "what leads to the root is changed",
+    name: "the path to the root is changed",
     of: "part",
     change: (b) =>
       b.manifest(({ tree }) => {
@@ -227,7 +227,7 @@ const RESIGNED: readonly Attack[] = [
     found: ["root_differs"],
   },
   {
-    name: "a change of the key is made up",
+    name: "a change of the key is forged",
     change: (b) =>
       b.manifest(({ key_changes: changes }) => {
         changes[0].entry = changes[0].entry.replace(

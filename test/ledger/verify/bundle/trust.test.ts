@@ -41,30 +41,30 @@ const sizeOf = (whole: Unpacked): number => JSON.parse(whole.text("manifest.json
 const checkpoints = async (sizes: readonly number[]): Promise<SignedCheckpoint[]> =>
   (await Promise.all(sizes.map((size) => checkpoint(size)))).flat();
 
-describe("whose key it is", () => {
-  test("the one inside is believed where none is given, and the result says so", async () => {
+describe("the signing key", () => {
+  test("in the bundle is believed if none is given, and the result says so", async () => {
     const verification = await verify(bundle.copy());
     expect(verification.verdict).toBe("holds");
     expect((await facts({})).Key).toContain("taken from the bundle itself");
   });
 
-  test("the one that is given is enough", async () => {
+  test("that is given is enough", async () => {
     expect((await verify(bundle.copy(), trustIn(keys[1]))).verdict).toBe("holds");
     expect((await facts(trustIn(keys[1]))).Key).toContain("the one that you supplied");
   });
 
-  test("the one of another workspace of the node is the same key", async () => {
+  test("of another workspace of the node is the same key", async () => {
     const { current } = bench.keys.verifierKeys("w2");
     expect((await verify(bundle.copy(), trustIn(current))).verdict).toBe("holds");
   });
 
-  test("the one of before a change vouches for the present one", async () => {
+  test("from before a change vouches for the present one", async () => {
     const verification = await verify(bundle.copy(), trustIn(keys[0]));
     expect([verification.verdict, verification.findings]).toEqual(["holds", []]);
     expect((await facts(trustIn(keys[0]))).Key).toContain("vouches for it");
   });
 
-  test("without the proof of the change it vouches for nothing", async () => {
+  test("without the proof of the change vouches for nothing", async () => {
     const without = bundle.copy().manifest((manifest) => {
       manifest.key_changes = [];
     });
@@ -76,13 +76,13 @@ describe("whose key it is", () => {
     expect(codes(verification)).toContain("other_key");
   });
 
-  test("another's does not do", async () => {
+  test("of somebody else is not accepted", async () => {
     const verification = await verify(bundle.copy(), trustIn(forger.verifierKey("gatehouse/0/w1")));
     expect(verification.verdict).toBe("tampered");
     expect(codes(verification)).toEqual(["other_key", "checkpoint_of_another_key"]);
   });
 
-  test("a bundle that somebody made theirs is none of the ledger's", async () => {
+  test("a bundle that somebody re-signed is not the ledger's", async () => {
     const forged = forger.takeOver(bundle.copy());
     // Nothing inside contradicts it. That is why the auditor needs a key from elsewhere.
     expect((await verify(forged.copy())).verdict).toBe("holds");
@@ -98,7 +98,7 @@ describe("whose key it is", () => {
     ]);
   });
 
-  test("a signature put beside the former key's on an old checkpoint makes no new key trusted", async () => {
+  test("a signature added next to the former key's on an old checkpoint makes no new key trusted", async () => {
     const stolen = parseCheckpoints(JSON.parse(bundle.text("manifest.json")).key_changes[0].checkpoint)[0];
     if (!stolen) throw new Error("there is no change of the key");
     const { origin } = stolen.checkpoint;
@@ -118,7 +118,7 @@ describe("whose key it is", () => {
   });
 });
 
-describe("a stranger's key that stands first in key.txt", () => {
+describe("a stranger's key that comes first in key.txt", () => {
   test("is not believed beside checkpoints of the ledger's own key", async () => {
     const forged = withStranger(forger, bundle.copy());
     for (const sizes of [[100], [sizeOf(bundle)], [0, 1, 2, 100]]) {
@@ -139,7 +139,7 @@ describe("a stranger's key that stands first in key.txt", () => {
     expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["bundle_key_unvouched 100"]]);
   });
 
-  test("is not believed for a checkpoint of its own beside a genuine one", async () => {
+  test("is not believed for its own checkpoint beside a genuine one", async () => {
     const forged = withStranger(forger, bundle.copy());
     const [genuine, another] = await checkpoints([3, 100]);
     if (!genuine || !another) throw new Error("there are no checkpoints");
@@ -147,7 +147,7 @@ describe("a stranger's key that stands first in key.txt", () => {
     expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["bundle_key_unvouched 3"]]);
   });
 
-  test("vouches for nothing by a change of the key that only it has signed", async () => {
+  test("vouches for nothing by a change of the key that it alone has signed", async () => {
     const forged = withStranger(forger, bundle.copy()).manifest((manifest) => {
       const [change] = JSON.parse(bundle.text("manifest.json")).key_changes;
       manifest.key_changes = [change];
@@ -180,8 +180,8 @@ test("checkpoints of a former key are enough if it has handed over to the presen
   }
 });
 
-describe("a checkpoint that was kept elsewhere", () => {
-  test("agrees at any size that the bundle goes through", async () => {
+describe("a checkpoint kept elsewhere", () => {
+  test("agrees at any size that the bundle passes through", async () => {
     for (const size of [1, 2, 100, bench.rows().length]) {
       const given = { checkpoints: await checkpoint(size) };
       expect((await verify(bundle.copy(), given)).findings).toEqual([]);
@@ -189,7 +189,7 @@ describe("a checkpoint that was kept elsewhere", () => {
     }
   });
 
-  test("shows a ledger that was made anew by whoever has the key", async () => {
+  test("exposes a ledger that was rewritten with its own key", async () => {
     const kept = [...(await checkpoint(50)), ...(await checkpoint(120))];
     const other = await openBench();
     try {
@@ -230,7 +230,7 @@ describe("a checkpoint that was kept elsewhere", () => {
     expect(verification.findings[0]?.message).toContain(said);
   });
 
-  test("of another ledger says nothing", async () => {
+  test("of another ledger proves nothing", async () => {
     await bench.ledger.record(2, draft());
     const verification = await verify(bundle.copy(), { checkpoints: await checkpoint(1, 2) });
     expect([verification.verdict, codes(verification)]).toEqual([
@@ -262,7 +262,7 @@ describe("a checkpoint that was kept elsewhere", () => {
     expect(codes(await verify(part, both))).toEqual(["checkpoint_not_comparable"]);
   });
 
-  test("covers what came before it, and the result says after which entry nothing does", async () => {
+  test("covers everything before it, and the result names the entry after which nothing is covered", async () => {
     const said = async (given: Parameters<typeof verify>[1]) => (await facts(given))["Not checked"] ?? "";
     expect(await said({})).toContain("whether someone with the key has rewritten the ledger");
     expect(await said({ checkpoints: await checkpoints([1, 100]) })).toContain(
@@ -281,7 +281,7 @@ describe("a checkpoint that was kept elsewhere", () => {
     expect((await facts(given))["Not checked"]).toContain("has rewritten the ledger");
   });
 
-  test("one that is damaged is said", async () => {
+  test("is reported if it is damaged", async () => {
     const [good] = await checkpoint(100);
     if (!good) throw new Error("there is no checkpoint");
     const damaged = { ...good, note: { ...good.note, text: good.note.text.replace("100", "101") } };
@@ -289,7 +289,7 @@ describe("a checkpoint that was kept elsewhere", () => {
     expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["checkpoint_damaged 100"]]);
   });
 
-  test("some of a file that cannot be compared do not matter beside one that can", async () => {
+  test("from a file may be impossible to compare, if another one can be compared", async () => {
     const part = await bench.zip({ filter: { from: "2026-01-09T00:00:00.000Z" } });
     const checkpoints = [...(await checkpoint(3)), ...(await checkpoint(200))];
     const verification = await verify(part, { checkpoints });
@@ -297,7 +297,7 @@ describe("a checkpoint that was kept elsewhere", () => {
   });
 });
 
-test("where no signature can be checked, nothing is decided", async () => {
+test("if no signature can be checked, nothing is decided", async () => {
   const verifySignature = () => Promise.reject(new Error("Ed25519 is not supported"));
   const verification = await verifyBundle(bundle.pack(), NOTHING_GIVEN, { ...tools, verifySignature });
   expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["signatures_unchecked"]]);

@@ -27,11 +27,11 @@ export function builtScript(): string {
 
 /** Licences of code inside the packages below. Licences with identical wording are not repeated. */
 const INNER =
-  "csv-stringify holds the packages buffer (c) Feross Aboukhadijeh, MIT, and ieee754 (c) 2008 Fair Oaks Labs, Inc., BSD-3-Clause.";
+  "csv-stringify contains the packages buffer (c) Feross Aboukhadijeh, MIT, and ieee754 (c) 2008 Fair Oaks Labs, Inc., BSD-3-Clause.";
 const PACKAGES = ["@noble/hashes", "@zip.js/zip.js", "csv-stringify", "typebox"];
 
 /**
- * The licences of the packages in the script, which require being distributed with it. Runs at the same time as
+ * The licences of the packages in the script, which require them to be distributed with it. Runs at the same time as
  * `builtScript`.
  *
  * @throws Error if a package has no licence

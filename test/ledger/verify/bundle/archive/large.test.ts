@@ -22,7 +22,7 @@ const PACKED = 5_000_000_000;
 const SIZE = 5_500_000_000;
 const SMALL = 7;
 
-/** Which parts of the records are false. */
+/** The false parts of the records. */
 interface Lies {
   readonly wide?: readonly number[];
   readonly offset?: number;
@@ -185,7 +185,7 @@ describe("is refused with", () => {
     ["an impossible number", { wide: [SIZE, Number.MAX_SAFE_INTEGER + 1] }],
     ["an offset that fits without zip64", { offset: 0 }],
     ["an offset elsewhere", { offset: PACKED }],
-    ["another size behind the file", { descriptor: PACKED - 1 }],
+    ["another size after the file", { descriptor: PACKED - 1 }],
     ["a locator that points elsewhere", { locator: 0 }],
     ["several disks", { disks: 2 }],
     ["another number of files in the old record", { oldCount: 2 }],

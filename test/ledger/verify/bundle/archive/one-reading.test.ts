@@ -47,12 +47,12 @@ const time = (seconds: number) =>
   extraField(0x5455, Buffer.concat([Buffer.from([1]), bytesOf([[4, seconds]])]));
 const zip64 = (...sizes: number[]) => extraField(1, bytesOf(sizes.map((size) => [8, size] as const)));
 
-describe("what other programs read the same is taken:", () => {
+describe("archives that all programs read the same are accepted:", () => {
   test.each<readonly [string, () => Uint8Array<ArrayBuffer>]>([
     ["files that are deflated", () => makeZip(files)],
     ["files that are stored", () => makeZip(files.map((file) => ({ ...file, method: 0 })))],
     [
-      "files whose sizes come behind them",
+      "files whose sizes come after them",
       () => makeZip(files.map(({ name, data }) => streamedFile(name, data))),
     ],
     [
@@ -98,7 +98,7 @@ const HIDDEN: readonly Ambiguity[] = [
   ["bytes before the first file", around(() => ({ before: text("#!/bin/sh\n") }))],
   ["bytes behind the end", around(() => ({ behind: text("more") }))],
   ["another archive before it", around(() => ({ before: otherBundle() }))],
-  ["another archive behind it", around(() => ({ behind: otherBundle() }))],
+  ["another archive after it", around(() => ({ behind: otherBundle() }))],
   ["a comment", around(() => ({ comment: text("hello") }))],
   ["a comment that is an archive", around(() => ({ comment: otherBundle().slice(-22) }))],
   ["a comment of one file", of(() => ({ central: { comment: "x" } }))],
@@ -126,15 +126,15 @@ const CONTRADICTING: readonly Ambiguity[] = [
   ["a CRC that is not the file's", of(() => ({ local: { crc: 1 }, central: { crc: 1 } }))],
   ["a size that is not the file's", of(() => ({ local: { size: 9 }, central: { size: 9 } }))],
   [
-    "a stored file of two sizes",
+    "a stored file with two sizes",
     of(({ data }) => ({ method: 0, local: { size: 9 }, central: { size: 9 }, data })),
   ],
-  ["sizes behind the file that are not its own", of(streamed((s) => ({ behind: flipped(s.behind, 8) })))],
-  ["a CRC behind the file that is not its own", of(streamed((s) => ({ behind: flipped(s.behind, 4) })))],
-  ["sizes behind the file without a mark", of(streamed((s) => ({ behind: s.behind?.slice(4) ?? text("") })))],
-  ["no sizes behind the file, though they are announced", of(streamed(() => ({ behind: text("") })))],
-  ["sizes before and behind the file", of(streamed(() => ({ local: {} })))],
-  ["sizes behind a stored file", of(streamed(({ data }) => ({ method: 0, packed: data })))],
+  ["sizes after the file that are not its own", of(streamed((s) => ({ behind: flipped(s.behind, 8) })))],
+  ["a CRC after the file that is not its own", of(streamed((s) => ({ behind: flipped(s.behind, 4) })))],
+  ["sizes after the file without a mark", of(streamed((s) => ({ behind: s.behind?.slice(4) ?? text("") })))],
+  ["no sizes after the file, although they are announced", of(streamed(() => ({ behind: text("") })))],
+  ["sizes before and after the file", of(streamed(() => ({ local: {} })))],
+  ["sizes after a stored file", of(streamed(({ data }) => ({ method: 0, packed: data })))],
   ["more in the end record than in the directory", around(() => ({ end: { count: files.length + 1 } }))],
   ["less in the end record than in the directory", around(() => ({ end: { count: files.length - 1 } }))],
   ["another number of files on this disk", around(() => ({ end: { diskCount: files.length - 1 } }))],
@@ -151,7 +151,7 @@ const MARKED: readonly Ambiguity[] = [
   ["a file in Deflate64", of(() => ({ method: 9 }))],
   ["a file in bzip2", of(() => ({ method: 12 }))],
   ["a file in Zstandard", of(() => ({ method: 93 }))],
-  ["a file that is said to be stored and is deflated", of((file) => ({ method: 0, packed: packedOf(file) }))],
+  ["a file that is marked as stored but deflated", of((file) => ({ method: 0, packed: packedOf(file) }))],
   ["a file that needs a later version", of(() => ({ local: { version: 63 }, central: { version: 63 } }))],
   ["a symbolic link", of(() => ({ central: { attributes: 0o120777 * 65_536 } }))],
   ["a directory by its mode", of(() => ({ central: { attributes: 0o040755 * 65_536 } }))],
@@ -168,10 +168,10 @@ const MARKED: readonly Ambiguity[] = [
   ["a broken extra field", of(() => ({ central: { extra: new Uint8Array([0x99, 0x99, 0xff, 0xff]) } }))],
   ["half of an extra field", of(() => ({ central: { extra: new Uint8Array([0x55]) } }))],
   ["a time twice", of(() => ({ central: { extra: Buffer.concat([time(1), time(2)]) } }))],
-  ["a Unicode name that is another", of(() => named("other.txt", ENTRIES))],
+  ["a different Unicode name", of(() => named("other.txt", ENTRIES))],
   ["a Unicode name in the directory only", of(() => ({ central: named("other.txt", ENTRIES).central }))],
   ["an empty zip64 field", of(() => ({ central: { extra: zip64() } }))],
-  ["a zip64 size that nothing asks for", of(({ data }) => ({ central: { extra: zip64(data.length) } }))],
+  ["an unneeded zip64 size", of(({ data }) => ({ central: { extra: zip64(data.length) } }))],
   [
     "a zip64 size that fits without it",
     of(({ data }) => ({ central: { size: 0xffffffff, extra: zip64(data.length) } })),
@@ -217,7 +217,7 @@ const PACKED: readonly Ambiguity[] = [
     of((file) => ({ packed: Buffer.concat([packedOf(file), deflateRawSync(other())]) })),
   ],
   [
-    "another file within the compressed data, behind its end, where streaming programs look",
+    "another file within the compressed data, after its end, where streaming programs look",
     of((file) => {
       const streamedOne = streamedFile(file.name, file.data);
       const hidden = makeZip([{ name: "leaves.txt", data: other() }]).slice(0, -22);
@@ -237,7 +237,7 @@ describe.each([
   ["hides bytes:", HIDDEN],
   ["contradicts itself:", CONTRADICTING],
   ["marks its files:", MARKED],
-  ["has names that mean the same somewhere:", NAMES],
+  ["has names that mean the same on some systems:", NAMES],
   ["has compressed data with something else:", PACKED],
 ])("an archive is refused that %s", (_, ambiguities) => {
   test.each(ambiguities)("%s", async (_, make) => {
@@ -252,11 +252,11 @@ describe("the manifest's signature is one line of canonical base64:", () => {
   test.each<readonly [string, (line: string) => string]>([
     ["without its newline", (line) => line.trimEnd()],
     ["with two newlines", (line) => `${line}\n`],
-    ["behind a byte order mark", (line) => `\ufeff${line}`],
+    ["after a byte order mark", (line) => `\ufeff${line}`],
     ["with a carriage return", (line) => line.replace("\n", "\r\n")],
     ["behind a space", (line) => ` ${line}`],
     ["without padding", (line) => line.replaceAll("=", "")],
-    ["with bits left over", (line) => line.replace(/.==\n$/, (end) => `${nextLetter(end)}==\n`)],
+    ["with left-over bits", (line) => line.replace(/.==\n$/, (end) => `${nextLetter(end)}==\n`)],
     ["for addresses", (line) => line.replaceAll("+", "-").replaceAll("/", "_").replace(/^./, "_")],
     ["twice", (line) => line + line],
   ])("%s", async (_, change) => {
