@@ -10,7 +10,7 @@ import { TranslatedStream, WrittenAnswer, wholeBody } from "./translation/transl
 import type { AnswerHead, Translation, TranslationTarget } from "./translation/translation.ts";
 import { unsupported } from "./translation/unsupported.ts";
 import { clientUrls } from "./translation/urls.ts";
-import { embedAll, vectorUsage } from "./translation/vectors.ts";
+import { embedAll, VectorAnswer } from "./translation/vectors.ts";
 
 /** What a request is sent with. */
 export interface SentRequest {
@@ -102,10 +102,11 @@ async function callableModel(
   return {
     id: model.id,
     hide: model.hide,
-    async send({ via, signal }) {
+    async send({ via, signal, workspaceId }) {
       const made = await embedAll(embedding, { values, dimensions, headers: via, signal });
-      const write = () => vectors.answer(client.value, made, model.id);
-      return new WrittenAnswer(vectorUsage(made.tokens), model.hide, write);
+      const { tokens } = made;
+      const { hide } = model;
+      return new VectorAnswer(vectors.answer(client.value, made, model.id), { tokens, hide, workspaceId });
     },
   };
 }
