@@ -1,6 +1,7 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { Problem } from "../base/errors.ts";
 import type { Dialect } from "../models/native.ts";
+import type { Translation, VectorTranslation } from "./translation/translation.ts";
 
 /** What the cost of a request is estimated from. */
 export interface RequestSize {
@@ -80,6 +81,10 @@ export interface DialectApi {
   readonly dialect: Dialect;
   /** Whether answers are made of tokens, which can be estimated from their length if the provider does not count. */
   readonly answersInTokens: boolean;
+  /** For providers that speak another dialect. */
+  readonly translation?: Translation;
+  /** The same for a dialect whose answers are vectors. */
+  readonly vectors?: VectorTranslation;
   /**
    * Reads a request.
    * @param value the bytes as parsed

@@ -1,0 +1,36 @@
+import type { SharedV4ProviderMetadata, SharedV4ProviderOptions } from "@ai-sdk/provider";
+import { field } from "../../json.ts";
+import { packSignature, unpackSignature } from "../../translation/signatures.ts";
+import type { TranslationTarget } from "../../translation/translation.ts";
+
+/**
+ * What a client has to return with a tool call: Google's models sign the thoughts that led to it. In the field of Google's
+ * own chat completions, which clients return unread.
+ */
+export function toolCallExtra(
+  target: TranslationTarget,
+  metadata: SharedV4ProviderMetadata | undefined,
+): { readonly extra_content?: object } {
+  const signed = onlySignatures(metadata ?? {});
+  if (!signed) return {};
+  return { extra_content: { google: { thought_signature: packSignature(target, signed) } } };
+}
+
+/** The signature that comes back with a tool call. Undefined if there is none of this kind of provider. */
+export function readToolCallSignature(
+  extra: unknown,
+  target: TranslationTarget,
+): SharedV4ProviderOptions | undefined {
+  const packed = field(field(extra, "google"), "thought_signature");
+  const metadata = typeof packed === "string" ? unpackSignature(target, packed) : undefined;
+  return metadata && onlySignatures(metadata);
+}
+
+/** Clients can write what they like into a packed text, and other options would reach the provider. */
+function onlySignatures(metadata: SharedV4ProviderMetadata): SharedV4ProviderOptions | undefined {
+  const found = Object.entries(metadata).flatMap(([provider, values]) => {
+    const thoughtSignature = field(values, "thoughtSignature");
+    return typeof thoughtSignature === "string" ? [[provider, { thoughtSignature }] as const] : [];
+  });
+  return found.length === 0 ? undefined : Object.fromEntries(found);
+}
