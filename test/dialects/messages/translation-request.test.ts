@@ -174,7 +174,7 @@ test("hints that change no answer, and members that are null, are left out", () 
 });
 
 test("sampling, stop sequences, structured output, tools and their choice", () => {
-  const schema = { type: "object", properties: { city: { type: "string" } } };
+  const schema = { type: "object", properties: { city: { type: "string" } } } as const;
   const request = {
     ...{ system: "Be brief.", temperature: 0.5, top_p: 0.9, top_k: 5, stop_sequences: ["END"] },
     output_config: { format: { type: "json_schema", schema } },
@@ -296,6 +296,9 @@ test("no address is sent that would be read with the rights of the provider's ac
   for (const url of [
     "https://generativelanguage.googleapis.com/v1beta/files/abc",
     "https://storage.googleapis.com/bucket/a.png",
+    "s3://bucket/a.png",
+    "gs://bucket/a.png",
+    "file:///etc/passwd",
     "no address",
   ]) {
     expect(refusal(saying(image(url)), everything)).toBe(`${UNSUPPORTED} /messages/0/content/0/source/url`);
