@@ -4,6 +4,8 @@ import type { ClientModel, NativeModel } from "../models/gateway.ts";
 import type { DialectRequest } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
 import type { ClientRequest } from "./model-calls.ts";
+import { fittingPrompt } from "./translation/fitting-prompt.ts";
+import { limitedOptions } from "./translation/refusals.ts";
 import { TranslatedStream, WrittenAnswer, wholeBody } from "./translation/translated-answer.ts";
 import type { AnswerHead, Translation, TranslationTarget } from "./translation/translation.ts";
 import { unsupported } from "./translation/unsupported.ts";
@@ -89,7 +91,9 @@ async function callableModel(
     const { kind, id } = model;
     const provider = id.slice(0, id.indexOf("/"));
     const target = { provider, kind, supportedUrls: clientUrls(await language.supportedUrls) };
-    const options = translation.options(client.value, target);
+    const read = translation.options(client.value, target);
+    const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
+    const options = limitedOptions(fitting, target, translation.paths);
     return new TranslatedModel(model, language, { options, translation, target, client, request, head });
   }
   const embedding = vectors && (await model.embedding());

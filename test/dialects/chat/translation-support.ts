@@ -21,6 +21,7 @@ export interface TranslationStage {
 const YAML = (google: string, anthropic: string) => `
 providers:
   gemini: { kind: google, base_url: ${google}, api_key: sk-google-upstream }
+  slow: { kind: google, base_url: ${google}, api_key: sk-google-upstream, timeout_ms: 1000 }
   claude: { kind: anthropic, base_url: ${anthropic}, api_key: sk-upstream }
 models:
   gemini/priced: { input: 1, output: 2 }
@@ -31,10 +32,10 @@ drain_seconds: 1
 `;
 
 /** A gateway in front of scripted upstreams that do not speak OpenAI's dialects. */
-export async function openTranslationStage(settings = ""): Promise<TranslationStage> {
+export async function openTranslationStage(): Promise<TranslationStage> {
   const google = startFakeGoogle("sk-google-upstream");
   const anthropic = startFakeMessages("sk-upstream");
-  const gateway = await startGateway({ yaml: YAML(google.url, anthropic.url) + settings });
+  const gateway = await startGateway({ yaml: YAML(google.url, anthropic.url) });
   const models = { allow: ["*"], deny: ["gemini/never*", "claude/never*"] };
   await gateway.agent("clerk", { tier_policy: { tiers: [1, 2], models } });
   const clerk = await gateway.token({ agent: "clerk" });

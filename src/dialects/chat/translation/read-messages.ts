@@ -33,9 +33,6 @@ export function readMessages(value: unknown, target: TranslationTarget): Languag
     switch (message.role) {
       case "system":
       case "developer":
-        if (target.kind === "google" && last && last.role !== "system") {
-          throw unsupported(`${path}.role`, "must be that of the first messages for this model's provider.");
-        }
         refuseUnknown(message, SYSTEM, path);
         for (const content of readTexts(message.content, `${path}.content`)) {
           prompt.push({ role: "system", content });

@@ -1,6 +1,6 @@
 import type { SharedV4ProviderMetadata, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { field } from "../../json.ts";
-import { packSignature, unpackSignature } from "../../translation/signatures.ts";
+import { isSigned, packSignature, unpackSignature } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 
 /**
@@ -11,9 +11,8 @@ export function toolCallExtra(
   target: TranslationTarget,
   metadata: SharedV4ProviderMetadata | undefined,
 ): { readonly extra_content?: object } {
-  const signed = onlySignatures(metadata ?? {});
-  if (!signed) return {};
-  return { extra_content: { google: { thought_signature: packSignature(target, signed) } } };
+  if (metadata === undefined || !isSigned(metadata)) return {};
+  return { extra_content: { google: { thought_signature: packSignature(target, metadata) } } };
 }
 
 /** The signature that comes back with a tool call. Undefined if there is none of this kind of provider. */
@@ -22,15 +21,5 @@ export function readToolCallSignature(
   target: TranslationTarget,
 ): SharedV4ProviderOptions | undefined {
   const packed = field(field(extra, "google"), "thought_signature");
-  const metadata = typeof packed === "string" ? unpackSignature(target, packed) : undefined;
-  return metadata && onlySignatures(metadata);
-}
-
-/** Clients can write what they like into a packed text, and other options would reach the provider. */
-function onlySignatures(metadata: SharedV4ProviderMetadata): SharedV4ProviderOptions | undefined {
-  const found = Object.entries(metadata).flatMap(([provider, values]) => {
-    const thoughtSignature = field(values, "thoughtSignature");
-    return typeof thoughtSignature === "string" ? [[provider, { thoughtSignature }] as const] : [];
-  });
-  return found.length === 0 ? undefined : Object.fromEntries(found);
+  return typeof packed === "string" ? unpackSignature(target, packed) : undefined;
 }
