@@ -9,7 +9,16 @@ export async function openAiCompatible({
 }: ProviderSetup): Promise<ProviderModels> {
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
   const key = apiKey === undefined ? {} : { apiKey };
-  const provider = createOpenAICompatible({ name, baseURL, headers, fetch, includeUsage: true, ...key });
+  const provider = createOpenAICompatible({
+    name,
+    baseURL,
+    headers,
+    fetch,
+    includeUsage: true,
+    // Otherwise a schema for the answer would not be sent.
+    supportsStructuredOutputs: true,
+    ...key,
+  });
   return {
     language: (model) => provider.chatModel(model),
     embedding: (model) => provider.embeddingModel(model),
