@@ -13,7 +13,7 @@ import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { lateDraft, settleDirectCall } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { TokenEstimates } from "../models/expected-cost.ts";
+import type { WorkspaceEstimates } from "../models/expected-cost.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import type { RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
@@ -23,6 +23,7 @@ const LATE_OUTPUT_LIMIT = 1_048_576;
 
 /** A model call that has ended. `credits` in micro-credits. */
 export interface EndedModelCall {
+  /** As it is counted: see `ModelNames.countedAs`. */
   readonly model: string;
   readonly status: "succeeded" | "failed" | "cancelled";
   readonly durationMs: number;
@@ -34,7 +35,7 @@ export interface AttemptParts {
   readonly ledger: Ledger;
   readonly budgets: Budgets;
   readonly direct: Pick<DirectCallRecords, "usage" | "late">;
-  readonly estimates: TokenEstimates;
+  readonly estimates: WorkspaceEstimates;
   readonly clock: Clock;
   readonly log: Log;
   readonly ended: Signal<EndedModelCall>;
@@ -59,6 +60,7 @@ export class ModelAttempt {
   /** Bytes received as the answer; once it has ended, those of its texts. */
   receivedBytes = 0;
   readonly #parts: AttemptParts;
+  readonly #countedAs: string;
   readonly #sent: RequestSize;
   readonly #agent: Agent | null;
   readonly #price: Price;
@@ -73,6 +75,8 @@ export class ModelAttempt {
     begun: {
       readonly call: Call;
       readonly model: string;
+      /** Its name in metrics and statistics. */
+      readonly countedAs: string;
       readonly intent: number;
       readonly agent: Agent | null;
       readonly price: Price;
@@ -85,6 +89,7 @@ export class ModelAttempt {
     this.#parts = parts;
     this.call = begun.call;
     this.model = begun.model;
+    this.#countedAs = begun.countedAs;
     this.intent = begun.intent;
     this.#agent = begun.agent;
     this.#price = begun.price;
@@ -116,12 +121,13 @@ export class ModelAttempt {
     const usage = this.#usageOf(end);
     const credits = cost(this.#price, usage.inputTokens, usage.outputTokens);
     this.#report(end, usage);
-    ended.emit({ model, status: end.status, durationMs, credits });
+    const name = this.#countedAs;
+    ended.emit({ model: name, status: end.status, durationMs, credits });
     const { inputTokens, outputTokens } = usage;
     const settled = {
       payer: { workspaceId, agent: this.#agent },
       credits,
-      usage: { kind: "model", name: model, outcome: end.status, inputTokens, outputTokens, durationMs },
+      usage: { kind: "model", name, outcome: end.status, inputTokens, outputTokens, durationMs },
     } as const;
     const entry = this.#entryOf(end, usage, durationMs, credits);
     const done = () => budgets.release(this.#owner);
@@ -204,8 +210,9 @@ export class ModelAttempt {
   }
 
   #report(end: AttemptEnd, usage: TokenUsage): void {
-    const { estimates, log } = this.#parts;
+    const { log } = this.#parts;
     const { model } = this;
+    const estimates = this.#parts.estimates.of(this.call.caller.workspaceId);
     const { inputTokens, outputTokens, estimated, disbelieved } = usage;
     // Upstream error texts are kept out of log and ledger, because they may contain secrets.
     if (end.status === "failed") log.warn("a model call failed", { model, reason: end.failure.reason });

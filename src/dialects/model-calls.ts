@@ -181,7 +181,7 @@ export class ModelCalls {
     const input = number === 1 ? Buffer.from(client.bytes).toString() : undefined;
     const admit: Admit = async (tx) => void (await policy.admit(tx));
     const { size } = request;
-    const expected = () => expectedCost(price, estimates, model, () => size.bytes, size);
+    const expected = () => expectedCost(price, estimates.of(workspaceId), model, () => size.bytes, size);
     const paid =
       price === FREE
         ? null
@@ -198,6 +198,7 @@ export class ModelCalls {
     const intent = await beginCall(call, input, paid, admit);
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
+      countedAs: modelGateway.names.countedAs(model),
       answersInTokens: client.api.answersInTokens,
       sent: size,
     });

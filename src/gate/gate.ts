@@ -279,12 +279,11 @@ export function createGate(parts: GateDependencies): Gate {
       try {
         // A changed ledger can still be appended to, so a call that could not be answered is recorded.
         const isWritable = problem.code !== "ledger_unavailable" || error instanceof LedgerChanged;
+        const isUncounted = operation.counted !== true && limit === null && isLimited(origin);
+        if (isUncounted) limit = takeLimit(caller);
         if (ledgerSeq === null && isWritable) {
-          if (operation.counted !== true && limit === null && isLimited(origin)) {
-            limit = takeLimit(caller);
-            const over = await overLimit(origin, operation, caller, limit);
-            if (over) return over;
-          }
+          const over = isUncounted && limit ? await overLimit(origin, operation, caller, limit) : null;
+          if (over) return over;
           await call.record(outcomeOf(problem), problem.code);
           ledgerSeq = call.ledgerSeq;
         }

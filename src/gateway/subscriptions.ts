@@ -1,5 +1,6 @@
 import type { Workspaces } from "../access/workspaces.ts";
 import { toCredits } from "../base/credits.ts";
+import type { ConnectorCall } from "../connectors/live.ts";
 import type { OpenedConnectors } from "../connectors/open.ts";
 import type { ModelCalls } from "../dialects/model-calls.ts";
 import type { FeedHub } from "../feed/hub.ts";
@@ -88,6 +89,9 @@ function subscribeFeed(feed: FeedHub, sources: Sources): void {
   });
 }
 
+const CONNECTOR_OUTCOMES: readonly ConnectorCall["outcome"][] = ["succeeded", "failed"];
+
+/** A connector's series end with it: otherwise each name that was ever used would be kept. */
 function subscribeMetrics(metrics: Metrics, sources: Sources): void {
   const { workspaces, notices, budgets, connectors, tasks, modelCalls } = sources;
   notices.counted.listen(({ workspace: { name: workspace }, limit }) => {
@@ -96,10 +100,19 @@ function subscribeMetrics(metrics: Metrics, sources: Sources): void {
   budgets.crossed.listen(({ workspaceId, percent }) => {
     metrics.budgetsSpent.inc({ workspace: workspaces.get(workspaceId).name, percent });
   });
+  const isThere = (workspaceId: number, name: string) => connectors.statusOf(workspaceId, name) !== undefined;
   connectors.called.listen(({ workspaceId, connector, outcome, durationMs }) => {
+    if (!isThere(workspaceId, connector)) return;
     const { name: workspace } = workspaces.get(workspaceId);
     metrics.connectorCalls.inc({ workspace, connector, outcome });
     metrics.connectorSeconds.observe({ workspace, connector }, durationMs / 1000);
+  });
+  connectors.changed.listen(({ workspaceId, name: connector }) => {
+    if (isThere(workspaceId, connector)) return;
+    const { name: workspace } = workspaces.get(workspaceId);
+    for (const outcome of CONNECTOR_OUTCOMES)
+      metrics.connectorCalls.remove({ workspace, connector, outcome });
+    metrics.connectorSeconds.remove({ workspace, connector });
   });
   for (const calls of [tasks.modelCalled, modelCalls.ended]) {
     calls.listen(({ model, status, durationMs, credits }) => {

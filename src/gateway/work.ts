@@ -6,7 +6,7 @@ import { openDirectCalls } from "../gate/direct/open.ts";
 import type { ConnectionPlan } from "../http/connections/plan.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "../limits/request-plan.ts";
 import { openEmbedding } from "../models/embed/open.ts";
-import { TokenEstimates } from "../models/expected-cost.ts";
+import { WorkspaceEstimates } from "../models/expected-cost.ts";
 import { createModelGateway } from "../models/gateway.ts";
 import { Forgetting } from "../store/forgetting.ts";
 import { openTasks } from "../tasks/open.ts";
@@ -59,7 +59,7 @@ export async function openWork(
     ...{ direct, config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
     ...{ secretKey, instance, main, listening },
   });
-  const estimates = new TokenEstimates();
+  const estimates = new WorkspaceEstimates();
   const openedTasks = openTasks({
     estimates,
     ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, modelGateway, notices },

@@ -89,6 +89,19 @@ export class TokenEstimates {
   }
 }
 
+/** The estimates of each workspace by itself: what one has sent and received is no business of another. */
+export class WorkspaceEstimates {
+  readonly #workspaces = new Map<number, TokenEstimates>();
+
+  of(workspaceId: number): TokenEstimates {
+    const known = this.#workspaces.get(workspaceId);
+    if (known) return known;
+    const estimates = new TokenEstimates();
+    this.#workspaces.set(workspaceId, estimates);
+    return estimates;
+  }
+}
+
 function push<Value>(recent: Value[], value: Value): void {
   recent.push(value);
   if (recent.length > REMEMBERED) recent.shift();

@@ -1,3 +1,4 @@
+import { redact } from "../base/log.ts";
 import type { Tier } from "../config/config.ts";
 
 /** What a client's name for a model stands for: one model, or a tier with its route. */
@@ -17,6 +18,7 @@ export interface ModelNamesConfig {
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:@+-]*(?:\/[A-Za-z0-9][A-Za-z0-9._:@+-]*)*$/;
 const NAME_LIMIT = 200;
 const TIER = /^tier:([1-9][0-9]{0,8})$/;
+const OTHER_MODELS = "(other)";
 /** The prefix of the models that are part of this program. */
 const EMBEDDED = "builtin/";
 
@@ -60,6 +62,14 @@ export class ModelNames {
     return this.#listed.has(name);
   }
 
+  /**
+   * The name under which a model is counted. A client may make up the names of models in no tier, and each name is kept for
+   * long: they share one for each provider.
+   */
+  countedAs(id: string): string {
+    return this.#listed.has(id) ? id : `${id.slice(0, id.indexOf("/"))}/${OTHER_MODELS}`;
+  }
+
   /** Null if there is no such model. */
   resolve(name: string): ModelTarget | null {
     const { aliases } = this.#config;
@@ -81,7 +91,8 @@ export class ModelNames {
     const { providers, tiers } = this.#config;
     const slash = name.indexOf("/");
     if (this.#listed.has(name)) return { kind: "model", id: name };
-    const isPossible = name.length <= NAME_LIMIT && MODEL_NAME.test(name);
+    // The ledger keeps names. A secret sent in the wrong field must not be one.
+    const isPossible = name.length <= NAME_LIMIT && MODEL_NAME.test(name) && redact(name) === name;
     if (slash > 0 && isPossible && !name.startsWith(EMBEDDED) && providers.has(name.slice(0, slash))) {
       return { kind: "model", id: name };
     }

@@ -9,7 +9,7 @@ import type { Budgets } from "../gate/budget.ts";
 import type { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerLists } from "../ledger/reading/lists.ts";
-import type { TokenEstimates } from "../models/expected-cost.ts";
+import type { WorkspaceEstimates } from "../models/expected-cost.ts";
 import type { ModelGateway } from "../models/gateway.ts";
 import type { WaitingCall } from "../notify/announce.ts";
 import type { Db, Tx } from "../store/db.ts";
@@ -35,7 +35,7 @@ export interface TaskParts {
   readonly approvals: ApprovalEvidence;
   readonly hub: TaskEventHub;
   readonly answers: CallAnswers;
-  readonly estimates: TokenEstimates;
+  readonly estimates: WorkspaceEstimates;
   readonly conversations: ConversationRoom;
   readonly clock: Clock;
   readonly ids: Ids;

@@ -280,6 +280,21 @@ test("deleting removes its tools at once; another connector may take its name", 
   expect((await create({ name, kind: "mcp", transport: http() })).status).toBe(201);
 });
 
+test("deleting ends its series in the metrics", async () => {
+  const name = freshName();
+  await create({ name, kind: "mcp", transport: http() });
+  await gateway.call("POST", `/v1/tools/${name}.search/call`, { body: { arguments: {} } });
+  const series = async () => {
+    const response = await fetch(`${gateway.url}/metrics`, {
+      headers: { authorization: `Bearer ${gateway.admin}` },
+    });
+    return (await response.text()).split("\n").filter((line) => line.includes(`connector="${name}"`));
+  };
+  expect((await series()).length).toBeGreaterThan(3);
+  await gateway.call("DELETE", `/v1/connectors/${name}`);
+  expect(await series()).toEqual([]);
+});
+
 test("a connector removed while its tools are being listed does not come back", async () => {
   const name = freshName();
   const own = startScriptedMcp(["ghost"]);

@@ -81,7 +81,7 @@ export class ModelEvidence {
         spender: { workspaceId, agent },
         owner: id,
         expected: () =>
-          expectedCost(modelGateway.price(model), estimates, model, () => {
+          expectedCost(modelGateway.price(model), estimates.of(workspaceId), model, () => {
             isMeasured = true;
             return call.sentBytes();
           }),
@@ -160,7 +160,7 @@ export class ModelEvidence {
    * Requests are never measured only for this: 100 kB took 0.7 ms on a busy core.
    */
   #learn({ model, status, usage, sentBytes }: AfterModelCall, isMeasured: boolean): void {
-    const { estimates } = this.#parts;
+    const estimates = this.#parts.estimates.of(this.#parts.evidence.task.workspaceId);
     const { inputTokens, outputTokens, estimated } = usage;
     if (status === "succeeded" || outputTokens > estimates.output(model)) {
       estimates.noteOutput(model, outputTokens);
