@@ -95,8 +95,10 @@ describe("a provider that", () => {
     // The start of the stream counts the input. What was written is not counted yet, and estimated.
     const isCounted = reason === "cut";
     expect(outcome?.detail).toMatchObject({ input_tokens: 9, usage: isCounted ? "reported" : "estimated" });
-    expect(outcome?.detail?.output_tokens).toBe(isCounted ? 3 : 2);
-    expect(stage.text(outcome, "output")).toMatch(/one.*two/s);
+    // A connection that breaks may take with it what was sent last.
+    const isLossy = reason === "connection";
+    expect(outcome?.detail?.output_tokens).toBeOneOf(isCounted ? [3] : isLossy ? [1, 2] : [2]);
+    expect(stage.text(outcome, "output")).toMatch(isLossy ? /one/ : /one.*two/s);
   });
 });
 
