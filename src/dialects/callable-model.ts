@@ -1,4 +1,5 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
 import { Problem } from "../base/errors.ts";
 import type { ClientModel, NativeModel } from "../models/gateway.ts";
 import type { DialectRequest } from "./dialect.ts";
@@ -93,7 +94,8 @@ async function callableModel(
     const target = { provider, kind, supportedUrls: clientUrls(await language.supportedUrls) };
     const read = translation.options(client.value, target);
     const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
-    const options = limitedOptions(fitting, target, translation.paths);
+    const limited = limitedOptions(fitting, target, translation.paths);
+    const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
     return new TranslatedModel(model, language, { options, translation, target, client, request, head });
   }
   const embedding = vectors && (await model.embedding());
