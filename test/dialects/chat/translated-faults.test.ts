@@ -54,7 +54,10 @@ describe("a provider of another dialect that", () => {
     ["ends without an end", { parts: [{ text: "one" }], cutAfter: 1 }, "provider_failed", "interrupted"],
     [
       "reports an error",
-      { parts: [{ text: "one" }], errorEvent: { error: { code: 503, message: "boom", status: "UNAVAILABLE" } } },
+      {
+        parts: [{ text: "one" }],
+        errorEvent: { error: { code: 503, message: "boom", status: "UNAVAILABLE" } },
+      },
       "provider_failed",
       "http_503",
     ],
@@ -65,17 +68,20 @@ describe("a provider of another dialect that", () => {
       "provider_failed",
     ],
   ];
-  test.each(BROKEN)("%s in the middle of a stream ends it with an error event", async (_, script, code, reason) => {
-    stage.google.script("alone", script);
-    const { status, text } = await ask("gemini/alone", true);
-    expect(status).toBe(200);
-    expect(text).toContain('"content":"one"');
-    const last = text.trimEnd().split("\n\n").at(-1) ?? "";
-    expect(JSON.parse(last.replace("data: ", "")).error.code).toBe(code);
-    expect(text).not.toContain("[DONE]");
-    expect(text).not.toContain("boom");
-    expect((await stage.lastEntries()).at(-1)).toMatchObject({ outcome: "failed", code: reason });
-  });
+  test.each(BROKEN)(
+    "%s in the middle of a stream ends it with an error event",
+    async (_, script, code, reason) => {
+      stage.google.script("alone", script);
+      const { status, text } = await ask("gemini/alone", true);
+      expect(status).toBe(200);
+      expect(text).toContain('"content":"one"');
+      const last = text.trimEnd().split("\n\n").at(-1) ?? "";
+      expect(JSON.parse(last.replace("data: ", "")).error.code).toBe(code);
+      expect(text).not.toContain("[DONE]");
+      expect(text).not.toContain("boom");
+      expect((await stage.lastEntries()).at(-1)).toMatchObject({ outcome: "failed", code: reason });
+    },
+  );
 
   const NEXT: [name: string, behaviour: GoogleBehaviour][] = [
     ["answers 500", { status: 500 }],
@@ -150,24 +156,27 @@ test("a client that leaves ends the request to the provider, and what was used i
   expect(entry?.credits ?? 0).toBeGreaterThan(0);
 });
 
-test.each([false, true])("a stop ends the call and the request to the provider (stream: %p)", async (stream) => {
-  const gate = new Promise(() => {});
-  const parts = [{ text: "one " }, { text: "two " }];
-  stage.google.script("alone", stream ? { parts, hangAfter: 1 } : { parts, gate });
-  const asked = stage.google.requests.length;
-  const answer = ask("gemini/alone", stream);
-  await until(() => stage.google.requests.length > asked);
-  if (stream) await until(async () => (await stage.lastEntries()).length === 1);
-  const person = await stage.gateway.token({ scopes: ["admin"], person: "Ann Example", role: "overseer" });
-  await stage.gateway.call("POST", "/v1/agents/clerk/stop", { token: person });
-  const { status, text } = await answer;
-  expect(text).toContain('"code":"agent_stopped"');
-  expect(text).not.toContain("[DONE]");
-  if (!stream) expect(status).toBe(409);
-  await until(() => stage.google.requests.at(-1)?.aborted === true);
-  expect((await stage.lastEntries()).at(-1)).toMatchObject({ outcome: "cancelled", code: "agent_stopped" });
-  await stage.gateway.call("POST", "/v1/agents/clerk/resume", { token: person });
-});
+test.each([false, true])(
+  "a stop ends the call and the request to the provider (stream: %p)",
+  async (stream) => {
+    const gate = new Promise(() => {});
+    const parts = [{ text: "one " }, { text: "two " }];
+    stage.google.script("alone", stream ? { parts, hangAfter: 1 } : { parts, gate });
+    const asked = stage.google.requests.length;
+    const answer = ask("gemini/alone", stream);
+    await until(() => stage.google.requests.length > asked);
+    if (stream) await until(async () => (await stage.lastEntries()).length === 1);
+    const person = await stage.gateway.token({ scopes: ["admin"], person: "Ann Example", role: "overseer" });
+    await stage.gateway.call("POST", "/v1/agents/clerk/stop", { token: person });
+    const { status, text } = await answer;
+    expect(text).toContain('"code":"agent_stopped"');
+    expect(text).not.toContain("[DONE]");
+    if (!stream) expect(status).toBe(409);
+    await until(() => stage.google.requests.at(-1)?.aborted === true);
+    expect((await stage.lastEntries()).at(-1)).toMatchObject({ outcome: "cancelled", code: "agent_stopped" });
+    await stage.gateway.call("POST", "/v1/agents/clerk/resume", { token: person });
+  },
+);
 
 test("a policy that changes between the check and the sending keeps the request from the provider", async () => {
   const gate = Promise.withResolvers<void>();
