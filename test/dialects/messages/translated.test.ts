@@ -1,5 +1,7 @@
 /** Messages to models whose providers do not speak it, with Anthropic's own client. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createAnthropic } from "@ai-sdk/anthropic";
+import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type Anthropic from "@anthropic-ai/sdk";
 import {
   chatEvent,
@@ -347,4 +349,28 @@ test("tokens of a request for another kind of provider are estimated, and nothin
   expect([status, headers.get("gatehouse-usage")]).toEqual([200, "estimated"]);
   expect(JSON.parse(text).input_tokens).toBeGreaterThan(0);
   expect(stage.google.requests).toHaveLength(before);
+});
+
+test("another client of Anthropic's API accepts each event, and its requests are translated", async () => {
+  const key = await stage.gateway.token({ agent: "clerk" });
+  const provider = createAnthropic({ baseURL: `${stage.gateway.url}/v1`, apiKey: key });
+  const options: LanguageModelV4CallOptions = {
+    prompt: [{ role: "user", content: [{ type: "text", text: "Good morning" }] }],
+    tools: [{ type: "function", name: "weather", inputSchema: WEATHER.input_schema as never }],
+    ...{ maxOutputTokens: 2_000, reasoning: "high" },
+  };
+  for (const model of MODELS) {
+    callTools(model);
+    const { content, finishReason, usage } = await provider(model).doGenerate(options);
+    const calls = content.flatMap((part) => (part.type === "tool-call" ? [JSON.parse(part.input)] : []));
+    expect([calls, finishReason.unified]).toEqual([CALLS, "tool-calls"]);
+    expect([usage.inputTokens.total, usage.outputTokens.total]).toEqual([7, 3]);
+
+    const parts: LanguageModelV4StreamPart[] = [];
+    for await (const part of (await provider(model).doStream(options)).stream) parts.push(part);
+    expect(parts.filter(({ type }) => type === "error")).toEqual([]);
+    const streamed = parts.flatMap((part) => (part.type === "tool-call" ? [JSON.parse(part.input)] : []));
+    expect(streamed).toEqual(CALLS);
+    expect(parts.at(-1)).toMatchObject({ type: "finish", finishReason: { unified: "tool-calls" } });
+  }
 });

@@ -77,14 +77,15 @@ export interface FakeResponses {
 
 /** A scripted upstream that speaks OpenAI's Responses. */
 function startFakeResponses(): FakeResponses {
-  const requests: object[] = [];
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
+  const requests: any[] = [];
   let output: readonly object[] = [];
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     async fetch(request) {
-      const body = await request.json();
-      requests.push(body);
+      const index = requests.push(await request.json()) - 1;
+      const body = requests[index];
       const head = { id: "resp_1", object: "response", created_at: 1, model: body.model };
       const usage = { input_tokens: 7, output_tokens: 3 };
       const response = { ...head, status: "completed", output, usage };
