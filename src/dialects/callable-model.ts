@@ -1,4 +1,5 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
 import { Problem } from "../base/errors.ts";
 import type { ClientModel, NativeModel } from "../models/gateway.ts";
 import type { DialectRequest } from "./dialect.ts";
@@ -10,7 +11,7 @@ import { TranslatedStream, WrittenAnswer, wholeBody } from "./translation/transl
 import type { AnswerHead, Translation, TranslationTarget } from "./translation/translation.ts";
 import { unsupported } from "./translation/unsupported.ts";
 import { clientUrls } from "./translation/urls.ts";
-import { embedAll, vectorUsage } from "./translation/vectors.ts";
+import { embedAll, VectorAnswer } from "./translation/vectors.ts";
 
 /** What a request is sent with. */
 export interface SentRequest {
@@ -93,7 +94,8 @@ async function callableModel(
     const target = { provider, kind, supportedUrls: clientUrls(await language.supportedUrls) };
     const read = translation.options(client.value, target);
     const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
-    const options = limitedOptions(fitting, target, translation.paths);
+    const limited = limitedOptions(fitting, target, translation.paths);
+    const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
     return new TranslatedModel(model, language, { options, translation, target, client, request, head });
   }
   const embedding = vectors && (await model.embedding());
@@ -102,10 +104,11 @@ async function callableModel(
   return {
     id: model.id,
     hide: model.hide,
-    async send({ via, signal }) {
+    async send({ via, signal, workspaceId }) {
       const made = await embedAll(embedding, { values, dimensions, headers: via, signal });
-      const write = () => vectors.answer(client.value, made, model.id);
-      return new WrittenAnswer(vectorUsage(made.tokens), model.hide, write);
+      const { tokens } = made;
+      const { hide } = model;
+      return new VectorAnswer(vectors.answer(client.value, made, model.id), { tokens, hide, workspaceId });
     },
   };
 }

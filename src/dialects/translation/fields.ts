@@ -22,6 +22,13 @@ export function textAt(value: unknown, path: string): string {
   throw invalidAt(path, "must be a text");
 }
 
+const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+
+export function base64At(value: unknown, path: string): string {
+  if (typeof value === "string" && BASE64.test(value)) return value;
+  throw invalidAt(path, "must be base64");
+}
+
 export function numberAt(value: unknown, path: string): number {
   if (typeof value === "number") return value;
   throw invalidAt(path, "must be a number");

@@ -44,8 +44,8 @@ export interface VectorTranslation {
    * @throws Problem 400 `unsupported_parameter`, or 422 `validation_failed`
    */
   options(value: unknown): { readonly values: readonly string[]; readonly dimensions?: number };
-  /** The body of the answer to a request. */
-  answer(value: unknown, made: Vectors, model: string): object;
+  /** The parts of the body that answers a request. */
+  answer(value: unknown, made: Vectors, model: string): Iterable<string>;
 }
 
 /** Requests and answers of a dialect for providers that speak another one. */

@@ -1,5 +1,5 @@
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider";
-import { listAt, objectAt, oneOf, optional, textAt } from "../../translation/fields.ts";
+import { base64At, listAt, objectAt, oneOf, optional, textAt } from "../../translation/fields.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { dataOfUrl, fileUrl, imageTypeOf } from "../../translation/urls.ts";
@@ -68,7 +68,8 @@ function readImage(value: unknown, path: string, target: TranslationTarget): Lan
   const address = textAt(image.url, `${path}.url`);
   const inline = dataOfUrl(address);
   if (inline) {
-    return { type: "file", mediaType: inline.mediaType, data: { type: "data", data: inline.data } };
+    const data = base64At(inline.data, `${path}.url`);
+    return { type: "file", mediaType: inline.mediaType, data: { type: "data", data } };
   }
   const mediaType = imageTypeOf(address);
   return { type: "file", mediaType, data: fileUrl(target, address, mediaType, `${path}.url`) };
@@ -78,7 +79,7 @@ function readAudio(value: unknown, path: string): LanguageModelV4FilePart {
   const audio = objectAt(value, path);
   refuseUnknown(audio, INPUT_AUDIO, path);
   const format = oneOf(audio.format, `${path}.format`, ["wav", "mp3"]);
-  const data = textAt(audio.data, `${path}.data`);
+  const data = base64At(audio.data, `${path}.data`);
   return { type: "file", mediaType: AUDIO_TYPES[format], data: { type: "data", data } };
 }
 
@@ -89,7 +90,7 @@ function readFile(value: unknown, path: string): LanguageModelV4FilePart {
   const filename = optional(file.filename, `${path}.filename`, textAt);
   const inline = dataOfUrl(textAt(file.file_data, `${path}.file_data`));
   if (!inline) throw unsupported(`${path}.file_data`, "must be a data: URL with base64.");
-  const data = { type: "data", data: inline.data } as const;
+  const data = { type: "data", data: base64At(inline.data, `${path}.file_data`) } as const;
   return {
     ...{ type: "file", mediaType: inline.mediaType, data },
     ...(filename === undefined ? {} : { filename }),
