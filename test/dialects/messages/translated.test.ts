@@ -245,6 +245,19 @@ test("images, documents and structured output reach each provider in its own for
   });
 });
 
+test("one tool at a time is asked of those that can, and no tool is made strict", async () => {
+  const asked = { max_tokens: 100, messages: USER, tools: [WEATHER] };
+  const tool_choice = { type: "auto" as const, disable_parallel_tool_use: true };
+  for (const model of ["up/first", "work/gpt-5"]) {
+    greet(model);
+    await stage.client.messages.create({ ...asked, model, tool_choice });
+  }
+  expect(stage.chat.requests.at(-1)?.body).toMatchObject({ parallel_tool_calls: false, tool_choice: "auto" });
+  expect(stage.responses.requests.at(-1)).toMatchObject({
+    ...{ parallel_tool_calls: false, tool_choice: "auto", tools: [{ name: "weather", strict: false }] },
+  });
+});
+
 test("a tool's image reaches a server whose results are texts in a message of its own", async () => {
   greet("up/first");
   const source = { type: "base64" as const, media_type: "image/png" as const, data: "iVBORw0KGgo=" };
