@@ -99,7 +99,6 @@ describe("a provider of another dialect that", () => {
     function: { name: "weather", arguments: "{}" },
   });
   const BROKEN: [name: string, behaviour: Behaviour][] = [
-    ["is cut off", { chunks: ["one", "two"], cutAfter: 1 }],
     ["ends without an end", { chunks: ["one"], noFinish: true }],
     ["sends no JSON", { rawBytes: [chatEvent({ content: "one" }), Buffer.from("data: {no\n\n")] }],
     [
@@ -132,6 +131,17 @@ describe("a provider of another dialect that", () => {
     stage.chat.script("alone", behaviour);
     const stream = stage.client.messages.stream({ model: "up/alone", max_tokens: 100, messages: USER });
     expect(await stream.finalMessage().catch((error: unknown) => error)).toBeInstanceOf(Anthropic.APIError);
+  });
+
+  test("is cut off once the client has read a part ends the stream with an error event", async () => {
+    const cut = Promise.withResolvers<never>();
+    stage.chat.script("alone", { chunks: ["one"], gate: cut.promise });
+    const stream = stage.client.messages.stream({ model: "up/alone", max_tokens: 100, messages: USER });
+    stream.once("text", () => cut.reject(new Error("The script cuts here.")));
+    expect(await stream.finalMessage().catch((error: unknown) => error)).toBeInstanceOf(Anthropic.APIError);
+    expect((await stage.lastEntries()).at(-1)).toMatchObject({
+      ...{ outcome: "failed", code: "connection", detail: { usage: "estimated" } },
+    });
   });
 
   test("fails before its answer has begun is followed by the tier's next model, of another dialect", async () => {
