@@ -296,7 +296,7 @@ test("what Claude Code sends is answered by each kind of provider", async () => 
     context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
     output_config: { effort: "high" },
   };
-  for (const model of [...MODELS, "claude-sonnet-5-5"]) {
+  for (const model of [...MODELS, "tier:1", "claude-sonnet-5-5"]) {
     greet(model === "claude-sonnet-5-5" ? "gemini/first" : model);
     const { status, text } = await stage.post({ ...asked, model }, "/v1/messages?beta=true");
     expect([status, text.includes("event: message_stop")]).toEqual([200, true]);
