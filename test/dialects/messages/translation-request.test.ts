@@ -115,6 +115,7 @@ test("a request that is not one of Messages is refused by its path", () => {
     [{ messages: [] }, "/messages"],
     [{ messages: [{ role: "tool", content: "x" }] }, "/messages/0/role"],
     [{ messages: [{ role: "user" }] }, "/messages/0/content"],
+    [{ messages: [{ role: "user", content: [] }] }, "/messages/0/content"],
     [{ messages: [{ role: "user", content: [7] }] }, "/messages/0/content/0"],
     [saying({ type: "text", text: 7 }), "/messages/0/content/0/text"],
     [

@@ -70,12 +70,11 @@ test("what a kind of provider is sent is left as it is", () => {
 });
 
 test("values that clients send unasked and that change nothing are left out", () => {
-  const neutral = { temperature: 1, topP: 1, presencePenalty: 0, frequencyPenalty: 0 };
+  const neutral = { temperature: 1, topP: 1, presencePenalty: 0, frequencyPenalty: 0, stopSequences: [] };
   expect(limited("openai", neutral)).toEqual({ prompt: USER });
-  expect(limited("anthropic", { ...neutral, reasoning: "high" })).toEqual({
-    prompt: USER,
-    reasoning: "high",
-  });
+  const { stopSequences, ...others } = neutral;
+  expect(limited("anthropic", { ...others, reasoning: "high" })).toEqual({ prompt: USER, reasoning: "high" });
+  expect(limited("anthropic", { stopSequences })).toEqual({ prompt: USER, stopSequences });
 });
 
 const MIDDLE: LanguageModelV4Prompt = [

@@ -1,5 +1,6 @@
 /** Providers' signatures on their way through a client. */
 import { expect, test } from "bun:test";
+import type { SharedV4ProviderMetadata } from "@ai-sdk/provider";
 import fc from "fast-check";
 import {
   isSigned,
@@ -42,7 +43,7 @@ test("reasoning that another kind of provider has signed is not sent", () => {
 });
 
 test("a made-up signature reaches no other field of the provider's request, and refers to nothing in its account", () => {
-  const cases: readonly (readonly [metadata: object, kept: object])[] = [
+  const cases: readonly (readonly [metadata: object, kept: SharedV4ProviderMetadata])[] = [
     [{ openai: { itemId: "rs_of_another_tenant" } }, {}],
     [{ openai: { itemId: "rs_1", reasoningEncryptedContent: null } }, {}],
     [{ openai: { itemId: "rs_1", reasoningEncryptedContent: { $ne: 1 } } }, {}],
