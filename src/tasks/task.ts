@@ -15,6 +15,8 @@ export type FinalStatus = "succeeded" | "failed" | "cancelled";
 export type TaskErrorCode =
   | "model_unavailable"
   | "tool_loop_limit"
+  | "output_invalid"
+  | "document_unavailable"
   | "timeout"
   | "interrupted"
   | "credits_exhausted"
