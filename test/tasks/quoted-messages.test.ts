@@ -7,7 +7,18 @@ import { allEvents } from "../support/events.ts";
 import { ownConnection } from "../support/own-connection.ts";
 import { remove, write } from "../support/vault.ts";
 import { leftovers } from "../vault/files-support.ts";
-import { dispatch, ended, held, ledger, openEvents, run, type Stage, startStage, unsettled, until } from "./support.ts";
+import {
+  dispatch,
+  ended,
+  held,
+  ledger,
+  openEvents,
+  run,
+  type Stage,
+  startStage,
+  unsettled,
+  until,
+} from "./support.ts";
 
 setDefaultTimeout(60_000);
 
