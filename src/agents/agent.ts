@@ -1,8 +1,9 @@
 import { cancelled, RunFailure } from "./errors.ts";
-import type { AgentEvent, AgentFailed } from "./events.ts";
-import type { Message, ToolCall, ToolResult } from "./message.ts";
+import type { AgentEvent, AgentFailed, AgentFinished } from "./events.ts";
+import type { Message, ToolCall, ToolResult, UserMessage } from "./message.ts";
 import { exceedsBytes } from "./model/request-size.ts";
 import type { AgentOptions } from "./options.ts";
+import { outputInvalid } from "./output.ts";
 import { RunState } from "./run.ts";
 import { answer } from "./step.ts";
 import { callTool } from "./tools/call.ts";
@@ -33,7 +34,7 @@ async function* follow(run: RunState, controller: AbortController): AsyncGenerat
   signal?.addEventListener("abort", abort, { once: true });
   try {
     const output = yield* converse(run);
-    yield { type: "agent.finished", output, usage: run.usage, steps: run.steps };
+    yield { type: "agent.finished", ...output, usage: run.usage, steps: run.steps };
   } catch (error) {
     yield failed(run, error);
   } finally {
@@ -41,16 +42,28 @@ async function* follow(run: RunState, controller: AbortController): AsyncGenerat
   }
 }
 
+/** The final answer of a run. */
+type FinalAnswer = Pick<AgentFinished, "output" | "json">;
+
 /** The loop itself. Returns the final answer. */
-async function* converse(run: RunState): AsyncGenerator<AgentEvent, string> {
-  const { instructions, memory, prompt, progress, maxSteps, maxConversationBytes } = run.options;
+async function* converse(run: RunState): AsyncGenerator<AgentEvent, FinalAnswer> {
+  const { instructions, memory, prompt, progress, repair, maxSteps, maxConversationBytes } = run.options;
   const remembered = (await memory?.load()) ?? [];
-  const turn: Message[] = [{ role: "user", text: prompt }, ...progress.messages];
+  const turn: Message[] = [...prompt, ...progress.messages];
   run.reserveCallIds(remembered);
   run.reserveCallIds(turn);
   run.steps = progress.steps;
   if (progress.pending.length > 0) {
     turn.push({ role: "tool", results: yield* callTools(run, progress.pending, progress.results) });
+  }
+  const saved = turn.at(-1);
+  if (saved?.role === "assistant") {
+    const checked = checkOutput(run, saved.text);
+    if ("output" in checked) {
+      yield { type: "output.delta", text: checked.output };
+      return checked;
+    }
+    turn.push(checked.request);
   }
   while (run.steps < maxSteps) {
     if (run.signal.aborted) throw cancelled(run.signal);
@@ -64,12 +77,27 @@ async function* converse(run: RunState): AsyncGenerator<AgentEvent, string> {
     const { text, toolCalls, model, usage, finishReason } = yield* answer(run, step, messages);
     run.steps = step;
     turn.push({ role: "assistant", text, toolCalls });
-    if (toolCalls.length > 0) turn.push({ role: "tool", results: yield* callTools(run, toolCalls) });
-    else await memory?.append(turn);
+    if (toolCalls.length > 0) {
+      turn.push({ role: "tool", results: yield* callTools(run, toolCalls) });
+      yield { type: "step.finished", step, model, usage, finishReason };
+      continue;
+    }
+    const checked = checkOutput(run, text);
+    if ("output" in checked) await memory?.append(turn);
     yield { type: "step.finished", step, model, usage, finishReason };
-    if (toolCalls.length === 0) return text;
+    if ("output" in checked) return checked;
+    turn.push(checked.request);
+    if (text !== "") yield { type: "output.reset" };
   }
+  if (repair && turn.at(-1)?.role === "user") throw outputInvalid();
   throw new RunFailure("tool_loop_limit", `There was no answer after ${maxSteps} steps.`);
+}
+
+/** The final answer or, if it is not valid output, the request to correct it. */
+function checkOutput(run: RunState, output: string): FinalAnswer | { readonly request: UserMessage } {
+  const checked = run.options.repair?.check(output);
+  if (!checked) return { output };
+  return checked.isValid ? { output, json: checked.json } : { request: checked.request };
 }
 
 /**

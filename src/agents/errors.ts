@@ -22,6 +22,7 @@ export type AgentFailureCode =
   | "model_unavailable"
   | "timeout"
   | "tool_loop_limit"
+  | "output_invalid"
   | "cancelled"
   | "denied"
   | "internal";

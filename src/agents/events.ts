@@ -29,7 +29,10 @@ export interface OutputDelta {
   readonly text: string;
 }
 
-/** The text since the last tool result is to be discarded, because the step is tried again. */
+/**
+ * The text since the last tool result is to be discarded: the step is tried again, or its answer was not valid output
+ * and the model corrects it.
+ */
 export interface OutputReset {
   readonly type: "output.reset";
 }
@@ -76,6 +79,8 @@ export interface StepFinished {
 export interface AgentFinished {
   readonly type: "agent.finished";
   readonly output: string;
+  /** The output's value, if the run has the option `output`. */
+  readonly json?: JsonValue;
   readonly usage: TokenUsage;
   readonly steps: number;
 }

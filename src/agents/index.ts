@@ -27,20 +27,24 @@ export type {
 export { type InMemoryOptions, inMemory, type Memory } from "./memory.ts";
 export type {
   AssistantMessage,
+  FilePart,
   JsonObject,
   JsonValue,
   Message,
+  TextPart,
   ToolCall,
   ToolMessage,
   ToolResult,
   ToolStatus,
   UserMessage,
+  UserPart,
 } from "./message.ts";
 export { isRetryable } from "./model/failure.ts";
 export type { LanguageModel, ModelOption, NamedModel } from "./model/model.ts";
 export { isJsonObject } from "./model/prompt.ts";
 export type { TokenUsage } from "./model/usage.ts";
 export type { AgentOptions } from "./options.ts";
+export type { OutputOption } from "./output.ts";
 export {
   defineTool,
   type JsonSchema,

@@ -30,9 +30,27 @@ export interface ToolResult {
   readonly output: JsonValue;
 }
 
+export interface TextPart {
+  readonly type: "text";
+  readonly text: string;
+}
+
+/** An image, a PDF or another file. Which media types a model accepts depends on its provider. */
+export interface FilePart {
+  readonly type: "file";
+  /** `type/subtype`. Files of text reach every model as text. */
+  readonly mediaType: string;
+  /** Base64 (RFC 4648, section 4). */
+  readonly data: string;
+}
+
+export type UserPart = TextPart | FilePart;
+
+/** What a user writes: the text, if it is not empty, followed by the parts. */
 export interface UserMessage {
   readonly role: "user";
   readonly text: string;
+  readonly parts?: readonly UserPart[];
 }
 
 export interface AssistantMessage {

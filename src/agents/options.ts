@@ -3,6 +3,7 @@ import type { Hooks, RunPolicy } from "./hooks.ts";
 import type { Memory } from "./memory.ts";
 import type { Message, ToolCall, ToolResult } from "./message.ts";
 import type { ModelOption, NamedModel } from "./model/model.ts";
+import { type OutputOption, OutputRepair, outputInstructions } from "./output.ts";
 import type { Tool } from "./tools/tool.ts";
 import { createToolbox } from "./tools/toolbox.ts";
 
@@ -11,13 +12,17 @@ export interface AgentOptions {
   readonly model: ModelOption | readonly ModelOption[];
   /** The system prompt. */
   readonly instructions?: string;
-  readonly prompt: string;
+  /** What the user asks: a text, or a conversation whose last message is the user's. */
+  readonly prompt: string | readonly Message[];
+  /** Makes the answer a JSON value that a schema describes. Default: the answer is text. */
+  readonly output?: OutputOption;
   /** The conversation before the prompt. */
   readonly memory?: Memory;
   /**
    * Steps already taken after the prompt by an interrupted run, as its hooks received them. They count as steps.
    * Calls of the last assistant message that have no result are made first; if the host does not know whether such a
-   * call was made, it MUST provide the result `unknown`.
+   * call was made, it MUST provide the result `unknown`. With `output`, they may include final answers: those that were
+   * not valid, and the last one.
    */
   readonly messages?: readonly Message[];
   readonly tools?: readonly Tool[];
@@ -65,18 +70,23 @@ export type RunOptions = ReturnType<typeof runOptions>;
  * Fills in the defaults. Models, tools and messages become what a run needs of them.
  * @throws TypeError naming the option
  */
-export function runOptions({ model, tools, messages, ...options }: AgentOptions) {
-  if (typeof options.prompt !== "string") throw new TypeError("prompt: must be a string");
+export function runOptions({ model, tools, messages, prompt, output, ...options }: AgentOptions) {
   const models = isList(model) ? model : [model];
   if (models.length === 0) throw new TypeError("model: at least one model is needed");
+  const repair = output && new OutputRepair(output);
   return {
     ...options,
+    prompt: promptMessages(prompt),
+    /** What the model is told, with the schema of its output. */
+    instructions: outputInstructions(options.instructions, output),
+    outputSchema: output?.schema,
+    repair,
     models: models.map(
       (each): NamedModel =>
         "doStream" in each ? { id: `${each.provider}/${each.modelId}`, model: each } : each,
     ),
     toolbox: createToolbox(tools ?? [], options.policy),
-    progress: progressOf(messages ?? []),
+    progress: progressOf(repair?.resume(messages ?? []) ?? messages ?? [], repair !== undefined),
     hooks: options.hooks ?? {},
     policy: options.policy ?? {},
     maxSteps: positive("maxSteps", options.maxSteps ?? 20),
@@ -94,21 +104,29 @@ function positive(name: string, value: number): number {
   return value;
 }
 
+/** @throws TypeError if the conversation does not end with the user's message */
+function promptMessages(prompt: string | readonly Message[]): readonly Message[] {
+  if (typeof prompt === "string") return [{ role: "user", text: prompt }];
+  if (isList(prompt) && prompt.at(-1)?.role === "user") return prompt;
+  throw new TypeError("prompt: must be a string, or messages of which the last has the role user");
+}
+
 /** `Array.isArray` cannot narrow a readonly array out of a union. */
 function isList<Item>(value: Item | readonly Item[]): value is readonly Item[] {
   return Array.isArray(value);
 }
 
 /**
- * Finds where to resume.
- * @throws TypeError if the messages end with an answer, because nothing is left to do
+ * Finds where to resume. A final answer may have to be checked, if the output has a schema.
+ * @throws TypeError if the messages end with an answer and nothing is left to do
  */
-function progressOf(messages: readonly Message[]): RunProgress {
+function progressOf(messages: readonly Message[], isChecked: boolean): RunProgress {
   const steps = messages.filter((message) => message.role === "assistant").length;
   const last = messages.at(-1);
   const results = last?.role === "tool" ? last.results : [];
   const asked = last?.role === "tool" ? messages.at(-2) : last;
   if (asked?.role !== "assistant") return { messages, steps, pending: [], results: [] };
+  if (asked.toolCalls.length === 0 && isChecked) return { messages, steps, pending: [], results: [] };
   if (asked.toolCalls.length === 0)
     throw new TypeError("messages: the last message is already a final answer");
   const answered = new Set(results.map(({ id }) => id));

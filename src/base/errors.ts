@@ -32,6 +32,7 @@ const PROBLEMS = {
   approval_decided: [409, "The call has already been decided", BY_RULE],
   task_finished: [409, "The task has finished"],
   task_unfinished: [409, "The task has not finished"],
+  task_not_finished: [409, "The task to continue has not finished"],
   connector_exists: [409, "A connector with this name already exists"],
   connector_builtin: [409, "The connector is built in"],
   connector_limit: [409, "The workspace has reached its limit of connectors"],

@@ -13,13 +13,13 @@ import type { DecisionBody, OverrideBody, viewApproval } from "./routes/approval
 import type { ModelView } from "./routes/model-catalog.ts";
 import type { viewTier } from "./routes/models.ts";
 import type { viewSession, viewSignedIn } from "./routes/sessions.ts";
-import type { TaskCreate } from "./routes/tasks.ts";
 import type { TokenCreate, TokenRotate, viewIssued, viewToken } from "./routes/tokens.ts";
 import type { ToolCallRequest, viewAskedCall, viewToolAnswer } from "./routes/tools.ts";
 import type { UsageQuery, viewUsage } from "./routes/usage.ts";
 import type { DocumentBody, SearchBody, viewAnswer } from "./routes/vault.ts";
 import type { viewDelivery, viewWebhook } from "./routes/webhooks.ts";
 import type { viewName, viewWorkspace, WorkspaceChange } from "./routes/workspace.ts";
+import type { TaskCreate } from "./task-body.ts";
 
 /* The types of the REST API, derived from the schemas and views of its routes, for TypeScript clients such as the
    console. Types only, so a page imports no server code. */

@@ -13,6 +13,7 @@ import type { WorkspaceEstimates } from "../models/expected-cost.ts";
 import type { ModelGateway } from "../models/gateway.ts";
 import type { WaitingCall } from "../notify/announce.ts";
 import type { Db, Tx } from "../store/db.ts";
+import type { Vault } from "../vault/vault.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
 import type { TaskEventHub } from "./events/hub.ts";
@@ -32,6 +33,7 @@ export interface TaskParts {
   readonly tokens: Pick<Tokens, "grantOf">;
   readonly modelGateway: ModelGateway;
   readonly tools: ToolRegistry;
+  readonly vault: Pick<Vault, "find" | "text">;
   readonly approvals: ApprovalEvidence;
   readonly hub: TaskEventHub;
   readonly answers: CallAnswers;

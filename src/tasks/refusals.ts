@@ -22,3 +22,7 @@ export function notCancelled(): Problem {
 export function finished(task: Task): Problem {
   return new Problem("task_finished", `The task has already ended (${task.status}).`);
 }
+
+export function notFinished({ id, status }: Task): Problem {
+  return new Problem("task_not_finished", `The task ${id} is ${status}. Continue it when it has ended.`);
+}

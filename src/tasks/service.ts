@@ -1,6 +1,5 @@
 import type { Agent } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
-import { Problem } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import type { Call, PersonDecision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
@@ -11,6 +10,7 @@ import { EndingRetries } from "./ending/retries.ts";
 import type { EventReader } from "./events/hub.ts";
 import type { TaskParts } from "./parts.ts";
 import { acceptTask, type DispatchResult, draining, type NewTaskRequest, replay } from "./queue/accept.ts";
+import { checkRequest, type DispatchRequest } from "./queue/dispatch-request.ts";
 import { findReplay, keyOf } from "./queue/idempotency.ts";
 import { type QueuedTask, Scheduler } from "./queue/scheduler.ts";
 import { provenAgent, requireProvenEnd } from "./recovery/proven-row.ts";
@@ -20,14 +20,6 @@ import type { TaskFilter } from "./rows/task-ids.ts";
 import { findTask, listTasks, type TaskPage } from "./rows/tasks.ts";
 import { runTask } from "./run/run-task.ts";
 import { isFinal, notBefore, type Task } from "./task.ts";
-
-export interface DispatchRequest {
-  readonly agent: string;
-  readonly prompt: string;
-  readonly tier?: number;
-  readonly tools?: readonly string[];
-  readonly metadata?: Readonly<Record<string, string>>;
-}
 
 /** A running task. `task` is set once it is read. */
 interface RunningTask {
@@ -137,8 +129,7 @@ export class TaskService {
     within?: NewTaskRequest["within"],
   ): Promise<DispatchResult> {
     const { caller } = call;
-    const { workspaceId } = caller;
-    const { agents, budgets, clock, db, modelGateway, tools, workspaces } = this.#parts;
+    const { clock, db } = this.#parts;
     call.about({ agent: request.agent, ...(request.tier === undefined ? {} : { tier: request.tier }) });
     if (this.#draining.signal.aborted) throw draining();
     if (caller.agent && caller.agent.name !== request.agent) {
@@ -148,20 +139,7 @@ export class TaskService {
     const known = key && (await findReplay(db, key, clock.now()));
     if (known !== undefined) return replay(call, known);
 
-    const agent = await agents.get(workspaceId, request.agent);
-    if (agent.status === "stopped") {
-      const isAll = workspaces.isStopped(workspaceId);
-      throw new Problem("agent_stopped", `The ${isAll ? "workspace" : `agent ${agent.name}`} is stopped.`);
-    }
-    const tier = request.tier ?? modelGateway.tiers.lowest(agent.tierPolicy);
-    call.about({ tier });
-    modelGateway.tiers.route(agent.tierPolicy, tier);
-    const listed = request.tools ?? [];
-    tools.find(workspaceId, listed, { tools: agent.tools, scopes: caller.scopes });
-    await budgets.check(db, { workspaceId, agent });
-
-    const { prompt: input, metadata = {} } = request;
-    return this.accept(call, { agent, tier, tools: listed, metadata, input, key, within });
+    return this.accept(call, { ...(await checkRequest(this.#parts, call, request)), key, within });
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { ToolStatus } from "../agents/index.ts";
+import type { InputForm, TaskInput } from "./input/task-input.ts";
 
 export const TASK_STATUSES = [
   "queued",
@@ -15,20 +16,25 @@ export type FinalStatus = "succeeded" | "failed" | "cancelled";
 export type TaskErrorCode =
   | "model_unavailable"
   | "tool_loop_limit"
+  | "output_invalid"
+  | "document_unavailable"
   | "timeout"
   | "interrupted"
   | "credits_exhausted"
   | "agent_stopped"
   | "internal";
 
-/** A task as stored. Texts (prompt, output, arguments) are null if their payload was erased. */
+/** A task as stored. Texts (input, output, arguments) are null if their payload was erased. */
 export interface Task {
   readonly workspaceId: number;
   readonly id: string;
   readonly agentId: number;
   readonly agent: string;
   readonly tier: number;
-  readonly prompt: string | null;
+  readonly input: TaskInput | null;
+  readonly inputForm: InputForm;
+  /** The id of the task whose conversation it goes on with. */
+  readonly continues: string | null;
   readonly tools: readonly string[];
   readonly metadata: Readonly<Record<string, string>>;
   readonly status: TaskStatus;

@@ -1,17 +1,40 @@
 import { optionalTimestamp, timestamp } from "../base/clock.ts";
 import { toCredits } from "../base/credits.ts";
+import { outputValue } from "./input/output-schema.ts";
+import type { InputMessage, InputPart } from "./input/task-input.ts";
 import type { Task } from "./task.ts";
 
-/** A task as shown to clients (contract, section 3), both over REST and in `task.finished`. */
+/** A part of a message. The data of a file may be replaced by its size in bytes. */
+export type PartView =
+  | InputPart
+  | { readonly type: "image" | "file"; readonly media_type: string; readonly size: number };
+
+/** A task as shown to its reader (contract, section 3), with the data of its files. */
 export function viewTask(task: Task) {
+  return viewWith(task, (part) => part);
+}
+
+/** A task as shown in lists and in `task.finished`, with the size of each file in place of its data. */
+export function viewTaskBriefly(task: Task) {
+  return viewWith(task, (part) => {
+    if (!("data" in part)) return part;
+    const { type, media_type, data } = part;
+    return { type, media_type, size: Buffer.byteLength(data, "base64") };
+  });
+}
+
+function viewWith(task: Task, viewPart: (part: InputPart) => PartView) {
+  const { input, output } = task;
   return {
     id: task.id,
     agent: task.agent,
     tier: task.tier,
-    prompt: task.prompt,
+    prompt: input?.prompt ?? null,
+    ...(task.inputForm === null ? {} : viewForm(task, viewPart)),
+    ...(task.continues === null ? {} : { continues: task.continues }),
     tools: task.tools,
     status: task.status,
-    output: task.output,
+    output,
     credits_consumed: toCredits(task.credits),
     tools_called: task.toolsCalled.map((call) => ({
       id: call.id,
@@ -30,4 +53,20 @@ export function viewTask(task: Task) {
     started_at: optionalTimestamp(task.startedAt),
     finished_at: optionalTimestamp(task.finishedAt),
   };
+}
+
+/** What is only shown of a task with messages or a schema. */
+function viewForm({ input, output }: Task, viewPart: (part: InputPart) => PartView) {
+  return {
+    messages: input?.messages ? viewMessages(input.messages, viewPart) : null,
+    output_schema: input?.outputSchema ?? null,
+    output_json: outputValue(input, output),
+  };
+}
+
+function viewMessages(messages: readonly InputMessage[], viewPart: (part: InputPart) => PartView) {
+  return messages.map(({ role, content }) => ({
+    role,
+    content: typeof content === "string" ? content : content.map(viewPart),
+  }));
 }

@@ -81,7 +81,10 @@ afterAll(async () => {
 
 describe("the programs of the guide", () => {
   test("have names, and are all run here", () => {
-    expect([...programs.keys()]).toEqual(["first.ts", "umbrella.ts", "conversation.ts", "hooks.ts"]);
+    expect([...programs.keys()]).toEqual([
+      ...["first.ts", "umbrella.ts", "conversation.ts"],
+      ...["parts.ts", "output.ts", "hooks.ts"],
+    ]);
     expect(blocks("sh")).toHaveLength(1);
   });
 
@@ -97,6 +100,17 @@ describe("the programs of the guide", () => {
 
   test("conversation.ts continues a conversation", async () => {
     expect((await program("conversation.ts")).printed).toBe("user, assistant, user, assistant\n");
+  });
+
+  test("parts.ts sends a conversation with a file of text", async () => {
+    expect((await program("parts.ts")).printed).toMatch(/^input tokens: [1-9]\d*\n$/);
+  });
+
+  test("output.ts has its answer corrected until it is valid", async () => {
+    model.script("llama3.2", (_request, index) => ({
+      chunks: [index === 0 ? "Cologne" : '{"city":"Cologne"}'],
+    }));
+    expect((await program("output.ts")).printed).toBe('{\n  city: "Cologne",\n}\n');
   });
 
   test("hooks.ts refuses the third call", async () => {

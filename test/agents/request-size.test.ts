@@ -97,6 +97,20 @@ const turn = fc
     { role: "tool", results: [{ id, tool: "up.tool_0", status: status as "succeeded", output }] },
   ]);
 
+const part = fc.oneof(
+  text.map((written) => ({ type: "text", text: written }) as const),
+  fc
+    .tuple(fc.constantFrom("image/png", "application/pdf", "text/csv"), fc.base64String({ maxLength: 400 }))
+    .map(([mediaType, data]) => ({ type: "file", mediaType, data }) as const),
+);
+/** Now and then the output has a schema. */
+const output = fc.option(
+  fc.dictionary(fc.stringMatching(/^[a-z]{1,8}$/), property, { maxKeys: 4 }).map((properties) => ({
+    schema: { type: "object", properties },
+  })),
+  { nil: undefined },
+);
+
 test.each(MODELS)("no more is ever sent to %s than is counted", async (_name, model) => {
   await fc.assert(
     fc.asyncProperty(
@@ -104,13 +118,19 @@ test.each(MODELS)("no more is ever sent to %s than is counted", async (_name, mo
       text,
       tools,
       fc.array(turn, { maxLength: 4 }),
-      async (instructions, prompt, offered, turns) => {
+      fc.array(part, { maxLength: 4 }),
+      output,
+      async (instructions, question, offered, turns, parts, asked) => {
         let counted = -1;
         sent = -1;
         const beforeModelCall = (info: BeforeModelCall) => {
           counted = info.sentBytes();
         };
-        const run = { model, instructions, prompt: `${prompt}?`, tools: offered, messages: turns.flat() };
+        const prompt = [{ role: "user", text: `${question}?`, parts } as const];
+        const run = {
+          ...{ model, instructions, prompt, tools: offered, messages: turns.flat() },
+          ...(asked && { output: asked }),
+        };
         for await (const _ of runAgent({ ...run, hooks: { beforeModelCall } }));
         expect(sent).toBeGreaterThan(0);
         expect(counted + HEAD).toBeGreaterThanOrEqual(sent);

@@ -96,9 +96,12 @@ export async function* callModel(run: RunState, prompt: ModelPrompt): AsyncGener
 }
 
 function measured(run: RunState, prompt: ModelPrompt): ModelRequest {
-  const { instructions, toolbox } = run.options;
+  const { instructions, toolbox, outputSchema } = run.options;
   const { messages } = prompt;
-  const content = () => ({ instructions, messages, tools: toolbox.offered() });
+  const content = () => {
+    const tools = toolbox.offered();
+    return { instructions, messages, tools, ...(tools.length === 0 ? { outputSchema } : {}) };
+  };
   let bytes: number | undefined;
   return {
     ...prompt,

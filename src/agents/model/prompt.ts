@@ -1,9 +1,18 @@
-import type { JsonObject, JsonValue, Message, ToolCall, ToolResult } from "../message.ts";
+import type { JsonObject, JsonValue, Message, ToolCall, ToolResult, UserMessage } from "../message.ts";
 import type { RunState } from "../run.ts";
+import type { JsonSchema } from "../tools/tool.ts";
+import { textOfFile } from "./file-text.ts";
 
-interface TextPart {
+interface ProviderTextPart {
   type: "text";
   text: string;
+}
+
+/** `Data`: how a version of the interface represents base64. */
+interface ProviderFilePart<Data> {
+  type: "file";
+  mediaType: string;
+  data: Data;
 }
 
 interface ToolCallPart {
@@ -25,12 +34,13 @@ interface ToolResultPart {
 }
 
 /**
- * The part of the provider prompt that the framework uses, which is the same in versions 3 and 4 of the interface.
+ * The part of the provider prompt that the framework uses. It is the same in versions 3 and 4 of the interface, except
+ * for files.
  */
-export type ProviderMessage =
+export type ProviderMessage<Data = unknown> =
   | { role: "system"; content: string }
-  | { role: "user"; content: TextPart[] }
-  | { role: "assistant"; content: (TextPart | ToolCallPart)[] }
+  | { role: "user"; content: (ProviderTextPart | ProviderFilePart<Data>)[] }
+  | { role: "assistant"; content: (ProviderTextPart | ToolCallPart)[] }
   | { role: "tool"; content: ToolResultPart[] };
 
 export interface ProviderTool {
@@ -40,17 +50,29 @@ export interface ProviderTool {
   inputSchema: Record<string, unknown>;
 }
 
+/** A request to a provider, in the part of its interface that the framework uses. */
+export interface ProviderRequest<Data> {
+  prompt: ProviderMessage<Data>[];
+  tools?: ProviderTool[];
+  responseFormat?: { type: "json"; schema: JsonSchema };
+  providerOptions?: Record<string, { strictJsonSchema: false }>;
+}
+
+/** OpenAI's strict mode refuses many valid schemas. Without it, the schema guides the model. */
+const NOT_STRICT = { openai: { strictJsonSchema: false }, azure: { strictJsonSchema: false } } as const;
+
 /**
  * Converts a conversation and the tools on offer for providers. Returns new objects for every call, because a provider
  * may modify them.
  */
-export function toProviderRequest(
+export function toProviderRequest<Data>(
   run: RunState,
   messages: readonly Message[],
-): { prompt: ProviderMessage[]; tools?: ProviderTool[] } {
-  const { instructions, toolbox } = run.options;
+  toData: (base64: string) => Data,
+): ProviderRequest<Data> {
+  const { instructions, toolbox, outputSchema } = run.options;
   const nameOf = toolbox.toProvider;
-  const prompt = messages.flatMap((message) => toProviderMessage(message, nameOf));
+  const prompt = messages.flatMap((message) => toProviderMessage(message, nameOf, toData));
   if (instructions !== undefined && instructions !== "") {
     prompt.unshift({ role: "system", content: instructions });
   }
@@ -62,17 +84,27 @@ export function toProviderRequest(
       inputSchema: { ...inputSchema },
     }),
   );
-  return tools.length === 0 ? { prompt } : { prompt, tools };
+  if (tools.length > 0) return { prompt, tools };
+  // Together with tools, Gemini refuses it, and Anthropic's older models get it as one more tool.
+  if (outputSchema === undefined) return { prompt };
+  const responseFormat = { type: "json" as const, schema: structuredClone(outputSchema) };
+  return { prompt, responseFormat, providerOptions: structuredClone(NOT_STRICT) };
 }
 
 type NameOf = (tool: string) => string;
 
-function toProviderMessage(message: Message, nameOf: NameOf): ProviderMessage[] {
+function toProviderMessage<Data>(
+  message: Message,
+  nameOf: NameOf,
+  toData: (base64: string) => Data,
+): ProviderMessage<Data>[] {
   switch (message.role) {
     case "user":
-      return [{ role: "user", content: [{ type: "text", text: message.text }] }];
+      return [{ role: "user", content: userContent(message, toData) }];
     case "assistant": {
-      const content: (TextPart | ToolCallPart)[] = message.toolCalls.map((call) => callPart(call, nameOf));
+      const content: (ProviderTextPart | ToolCallPart)[] = message.toolCalls.map((call) =>
+        callPart(call, nameOf),
+      );
       if (message.text !== "") content.unshift({ type: "text", text: message.text });
       // Anthropic rejects empty messages.
       return content.length > 0 ? [{ role: "assistant", content }] : [];
@@ -80,6 +112,20 @@ function toProviderMessage(message: Message, nameOf: NameOf): ProviderMessage[] 
     case "tool":
       return [{ role: "tool", content: message.results.map((result) => resultPart(result, nameOf)) }];
   }
+}
+
+function userContent<Data>(
+  { text, parts = [] }: UserMessage,
+  toData: (base64: string) => Data,
+): (ProviderTextPart | ProviderFilePart<Data>)[] {
+  const content = parts.map((part): ProviderTextPart | ProviderFilePart<Data> => {
+    if (part.type === "text") return { type: "text", text: part.text };
+    const written = textOfFile(part);
+    if (written !== undefined) return { type: "text", text: written };
+    return { type: "file", mediaType: part.mediaType, data: toData(part.data) };
+  });
+  if (text !== "" || content.length === 0) content.unshift({ type: "text", text });
+  return content;
 }
 
 export function isJsonObject(value: JsonValue): value is JsonObject {

@@ -1,5 +1,6 @@
-import type { Message, ToolCall, ToolResult } from "../message.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { Message, ToolCall, ToolResult, UserPart } from "../message.ts";
+import type { JsonSchema, Tool } from "../tools/tool.ts";
+import { textOfFile } from "./file-text.ts";
 
 /** The content of one request to a model. */
 export interface RequestContent {
@@ -7,6 +8,8 @@ export interface RequestContent {
   readonly messages: readonly Message[];
   /** The tools whose definitions are sent. */
   readonly tools: readonly Tool[];
+  /** The schema of the output, if it is sent besides the instructions. */
+  readonly outputSchema?: JsonSchema | undefined;
 }
 
 /** How to measure a part: the overhead of JSON and of a provider's dialect, and the size of a text. */
@@ -16,19 +19,29 @@ interface Measure {
   readonly tool: number;
   /** Whether the opaque signatures of calls count. */
   readonly isSigned: boolean;
+  /** The most bytes that a file counts that is not text. Base64 needs no escapes. */
+  readonly mostOfFile: number;
   text(text: string): number;
   /** Cached sizes of messages, results and tools, for all steps of a run, and of schemas, for all runs. */
   readonly known: WeakMap<object, number>;
 }
 
+/**
+ * Providers scale images down, and bill a page of a PDF like an image. Without a count by the provider, a file is charged
+ * as at most this many bytes, four of which are estimated to be one token.
+ */
+const FILE_CONTENT = 256 * 1024;
 /** At least the overhead of any provider's dialect: roles, types, quotes, names, the keys of a tool's definition. */
-const OVERHEAD = { message: 64, call: 192, tool: 160, isSigned: true };
+const OVERHEAD = {
+  ...{ message: 64, call: 192, tool: 160, isSigned: true },
+  mostOfFile: Number.POSITIVE_INFINITY,
+};
 const WIRE: Measure = { ...OVERHEAD, text: jsonBytes, known: new WeakMap() };
 /** At least WIRE, without reading the texts: JSON takes at most six bytes for a UTF-16 code unit. */
 const LENGTHS: Measure = { ...OVERHEAD, text: (text) => 6 * text.length, known: new WeakMap() };
 const NO_OVERHEAD = { message: 0, call: 0, tool: 0, text: textBytes };
-const CONTENT: Measure = { ...NO_OVERHEAD, isSigned: true, known: new WeakMap() };
-const TEXT: Measure = { ...NO_OVERHEAD, isSigned: false, known: new WeakMap() };
+const CONTENT: Measure = { ...NO_OVERHEAD, isSigned: true, mostOfFile: FILE_CONTENT, known: new WeakMap() };
+const TEXT: Measure = { ...NO_OVERHEAD, isSigned: false, mostOfFile: 0, known: new WeakMap() };
 
 /**
  * The size in bytes of a request to a model, as JSON: instructions, messages, tool calls and results, and the
@@ -45,7 +58,7 @@ export function contentBytes(content: RequestContent): number {
 }
 
 /** The messages of a request, without the definitions of tools. */
-type Conversation = Omit<RequestContent, "tools">;
+type Conversation = Pick<RequestContent, "instructions" | "messages">;
 
 /** Whether a conversation takes more than `limit` bytes of a request. */
 export function exceedsBytes(conversation: Conversation, limit: number): boolean {
@@ -66,10 +79,11 @@ function exceeds(conversation: Conversation, limit: number, measure: Measure): b
   return sum(content, LENGTHS) > limit && sum(content, measure) > limit;
 }
 
-function sum({ instructions, messages, tools }: RequestContent, measure: Measure): number {
+function sum({ instructions, messages, tools, outputSchema }: RequestContent, measure: Measure): number {
   let bytes = instructions === undefined ? 0 : measure.message + measure.text(instructions);
   for (const message of messages) bytes += messageBytes(message, measure);
   for (const tool of tools) bytes += toolBytes(tool, measure);
+  if (outputSchema) bytes += measure.tool + schemaBytes(outputSchema, measure);
   return bytes;
 }
 
@@ -79,8 +93,11 @@ function messageBytes(given: Message, measure: Measure): number {
 
 function measuredMessage(message: Message, measure: Measure): number {
   switch (message.role) {
-    case "user":
-      return measure.message + measure.text(message.text);
+    case "user": {
+      let bytes = measure.message + measure.text(message.text);
+      for (const part of message.parts ?? []) bytes += partBytes(part, measure);
+      return bytes;
+    }
     case "assistant": {
       let bytes = measure.message + measure.text(message.text);
       for (const call of message.toolCalls) bytes += callBytes(call, measure);
@@ -92,6 +109,13 @@ function measuredMessage(message: Message, measure: Measure): number {
       return bytes;
     }
   }
+}
+
+function partBytes(part: UserPart, measure: Measure): number {
+  if (part.type === "text") return measure.message + measure.text(part.text);
+  const text = textOfFile(part);
+  if (text !== undefined) return measure.message + measure.text(text);
+  return measure.message + Math.min(part.mediaType.length + part.data.length, measure.mostOfFile);
 }
 
 function measuredResult(result: ToolResult, measure: Measure): number {
@@ -107,9 +131,13 @@ function callBytes({ id, arguments: input, signatures }: ToolCall, measure: Meas
 
 function toolBytes(tool: Tool, measure: Measure): number {
   return once(measure, tool, ({ name, description, inputSchema }) => {
-    const schema = once(measure, inputSchema, (value) => textBytes(JSON.stringify(value)));
+    const schema = schemaBytes(inputSchema, measure);
     return measure.tool + measure.text(name) + measure.text(description) + schema;
   });
+}
+
+function schemaBytes(schema: JsonSchema, measure: Measure): number {
+  return once(measure, schema, (value) => textBytes(JSON.stringify(value)));
 }
 
 function once<Value extends object>(

@@ -53,9 +53,16 @@ export class Upstream {
    */
   async open({ candidate, messages }: ModelRequest): Promise<void> {
     const { signal } = this.#controller;
-    const options = { ...toProviderRequest(this.#run, messages), abortSignal: signal };
+    const { model } = candidate;
     this.#wasAsked = true;
-    const opening = (async () => candidate.model.doStream(options))();
+    const opening = (async () => {
+      if (model.specificationVersion === "v3") {
+        const request = toProviderRequest(this.#run, messages, (base64) => base64);
+        return model.doStream({ ...request, abortSignal: signal });
+      }
+      const request = toProviderRequest(this.#run, messages, (data) => ({ type: "data" as const, data }));
+      return model.doStream({ ...request, abortSignal: signal });
+    })();
     const stopped = new Promise<never>((_resolve, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     });

@@ -1,9 +1,9 @@
 import type { TSchema } from "typebox";
-import type { JsonObject, JsonSchema } from "../../agents/index.ts";
+import type { JsonObject, JsonSchema, JsonValue } from "../../agents/index.ts";
 import type { FieldError } from "../../base/errors.ts";
 import { type Validator, validator } from "../../base/schema.ts";
 import { type Bulk, bulkOf } from "./bulk.ts";
-import { relax } from "./relax.ts";
+import { relax, type SafeSchema } from "./relax.ts";
 
 /** Returns the errors in a tool's arguments; empty if they are valid. Never throws. */
 export type ArgumentCheck = (input: JsonObject) => readonly FieldError[];
@@ -19,6 +19,9 @@ const CHARACTER = 4;
 const CHARACTER_OF_NODE = 0.4;
 /** Arguments with more values than this are refused before they are checked: see `errors` of `base/schema.ts`. */
 const MOST_VALUES = 10_000;
+
+/** Like `ArgumentCheck`, for any value. */
+export type ValueCheck = (value: JsonValue) => readonly FieldError[];
 
 interface Compiled {
   readonly validator: Validator<TSchema>;
@@ -42,17 +45,38 @@ export function argumentCheck(read: () => JsonSchema): ArgumentCheck {
   };
 }
 
+/**
+ * Checks values against an untrusted schema as strictly as the schema says, within the same time. `format` is an annotation
+ * (JSON Schema 2020-12, Validation, section 7.2.1). Values that might take longer are refused.
+ * @returns null if the schema uses something that `relax` cannot copy exactly
+ */
+export function exactCheck(schema: JsonSchema): ValueCheck | null {
+  const safe = relax(schema, "annotations");
+  if (!safe.isExact) return null;
+  // Compiled at the first value: a request that is only checked has none.
+  let compiled: Compiled | undefined;
+  return (value) => {
+    compiled ??= compileSafe(safe);
+    const bulk = bulkOf(value, MOST_VALUES);
+    if (!bulk || !isAffordable(compiled, bulk)) return [{ path: "", message: "is too large to be checked" }];
+    return compiled.validator.errors(value);
+  };
+}
+
 function compile(schema: JsonSchema): Compiled | null {
   try {
-    const { schema: safe, nodes } = relax(schema);
-    const made = validator<TSchema>(safe === false ? { not: {} } : safe === true ? {} : safe);
-    // Compile now, where a failure is caught.
-    made.is(undefined);
-    return { validator: made, nodes };
+    return compileSafe(relax(schema));
   } catch {
     // A schema that cannot be compiled is left to its own server to check.
     return null;
   }
+}
+
+function compileSafe({ schema: safe, nodes }: SafeSchema): Compiled {
+  const made = validator<TSchema>(safe === false ? { not: {} } : safe === true ? {} : safe);
+  // Compile now, where the caller expects a failure.
+  made.is(undefined);
+  return { validator: made, nodes };
 }
 
 /** Whether the check is short even if every value meets every schema. */

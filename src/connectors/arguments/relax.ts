@@ -4,6 +4,8 @@ import { isObject, sizeOf, targetOf } from "./json.ts";
 /** A copy of a schema to validate with, and its size. */
 export interface SafeSchema {
   readonly schema: JsonSchema | boolean;
+  /** Whether the copy accepts nothing that the original refuses. */
+  readonly isExact: boolean;
   /** Number of schemas in the copy, including the entries of `DATA_OF_NODE`. */
   readonly nodes: number;
 }
@@ -32,7 +34,6 @@ const HOLDERS_OF_LISTS = ["items", "allOf", "anyOf", "prefixItems"] as const;
 const LEFT_OUT = [
   "pattern",
   "patternProperties",
-  "format",
   "$dynamicRef",
   "$recursiveRef",
   "contains",
@@ -52,10 +53,13 @@ const LEFT_OUT = [
  * quickly. The copy accepts everything that the original accepts. A keyword that cannot be copied is dropped if that
  * makes the schema accept more; if it would accept less, the keyword around it (`not`, `if`, `oneOf`) is dropped
  * instead.
+ * @param formats `checked` if the schema's owner may refuse values by their `format`, which is only an annotation
+ *   otherwise
  */
-export function relax(schema: JsonSchema): SafeSchema {
-  const copy = new Copy(schema);
-  return { schema: copy.of(schema, 0, ["#"]).schema, nodes: copy.nodes };
+export function relax(schema: JsonSchema, formats: "checked" | "annotations" = "checked"): SafeSchema {
+  const copy = new Copy(schema, formats);
+  const copied = copy.of(schema, 0, ["#"]);
+  return { ...copied, nodes: copy.nodes };
 }
 
 type Keywords = Readonly<Record<string, unknown>>;
@@ -78,10 +82,12 @@ const ANYTHING: CopiedSchema = { schema: {}, isExact: false };
 
 class Copy {
   readonly #root: JsonSchema;
+  readonly #areFormatsChecked: boolean;
   #nodesLeft = MOST_NODES;
 
-  constructor(root: JsonSchema) {
+  constructor(root: JsonSchema, formats: "checked" | "annotations") {
     this.#root = root;
+    this.#areFormatsChecked = formats === "checked";
   }
 
   get nodes(): number {
@@ -101,6 +107,7 @@ class Copy {
     const draft: SchemaCopy = {};
     const parts = [
       copyPlain(schema, draft),
+      schema.format === undefined || !this.#areFormatsChecked,
       this.#copyData(schema, draft),
       copyProperties(schema, draft, inner),
       copyHolders(schema, draft, inner),

@@ -5,43 +5,14 @@ import { invalidField } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { TASK_STATUSES } from "../../tasks/task.ts";
-import { viewTask } from "../../tasks/view.ts";
+import { viewTask, viewTaskBriefly } from "../../tasks/view.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
 import { eventStream } from "../answer/sse.ts";
-import { refuseTwice } from "../body/body.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import type { OpenCallers } from "../streams/open-callers.ts";
 import type { OpenStreams } from "../streams/open-streams.ts";
+import { dispatchRequest, TaskCreate } from "../task-body.ts";
 
-const METADATA_KEY = "^[\\s\\S]{1,64}$";
-export const TaskCreate = Type.Object(
-  {
-    agent: Type.String({ minLength: 1, maxLength: 63 }),
-    prompt: Type.String({ minLength: 1, maxLength: 1_000_000 }),
-    tier: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        // The ledger accepts only integers, and would write a greater number as 1e+21.
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: "Default: the lowest that the agent's policy allows.",
-      }),
-    ),
-    tools: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
-        maxItems: 128,
-        description: "Tools the task may call, `<connector>.<tool>`. Default: none.",
-      }),
-    ),
-    metadata: Type.Optional(
-      // A TypeBox record uses only the pattern of its keys, and accepts keys that do not match it.
-      Type.Record(Type.String({ pattern: METADATA_KEY }), Type.String({ maxLength: 512 }), {
-        additionalProperties: false,
-        maxProperties: 16,
-      }),
-    ),
-  },
-  { additionalProperties: false },
-);
 const StreamQuery = Type.Object(
   { stream: Type.Optional(Type.Boolean({ description: "Answer with the task's events as they happen." })) },
   { additionalProperties: false },
@@ -83,11 +54,11 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, clock, streams, 
       status: 202,
     },
     async ({ call, body, query, request }) => {
-      refuseTwice("/tools", body.tools);
+      const dispatched = dispatchRequest(body);
       const key = idempotencyKey(request.headers);
       // Taken before anything is dispatched, so a refused stream has not started a task.
       const place = query.stream === true ? streams.take(call.caller.workspaceId) : null;
-      const { id, replayed } = await tasks.dispatch(call, body, key).catch((error: unknown) => {
+      const { id, replayed } = await tasks.dispatch(call, dispatched, key).catch((error: unknown) => {
         place?.release();
         throw error;
       });
@@ -131,7 +102,7 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, clock, streams, 
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor, agent, status } }) => {
       const before = decodeCursor(cursor, (key) => isId("task", key));
       const found = await tasks.list(call.caller, { agent, status }, limit, before);
-      return { status: 200, body: pageOf(found.tasks, found.more, (task) => task.id, viewTask) };
+      return { status: 200, body: pageOf(found.tasks, found.more, (task) => task.id, viewTaskBriefly) };
     },
   );
 
@@ -190,7 +161,7 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, clock, streams, 
     },
     async ({ call, params: { id = "" } }) => ({
       status: 200,
-      body: viewTask(await tasks.cancel(call, id)),
+      body: viewTaskBriefly(await tasks.cancel(call, id)),
     }),
   );
 

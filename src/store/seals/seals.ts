@@ -58,10 +58,12 @@ export class RowSeals {
   /** Like `of`, for a row read by its column names. */
   sealOf(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): Uint8Array | null {
     if (!this.#key) return null;
-    const { key, columns }: SealedTable = SEALED_TABLES[table];
+    const { key, columns, added = [] }: SealedTable = SEALED_TABLES[table];
     const values: (string | number | null)[] = [table];
     for (const column of key) values.push(encoded(row[column]));
     for (const column of columns) values.push(encoded(row[column]));
+    const last = added.findLastIndex((column) => encoded(row[column]) !== null);
+    for (const column of added.slice(0, last + 1)) values.push(encoded(row[column]));
     return createHmac("sha256", this.#key).update(JSON.stringify(values)).digest();
   }
 
@@ -158,10 +160,15 @@ export class RowSeals {
   }
 }
 
+/** The key and sealed columns of a table. */
+export function sealedColumnNames(table: SealedName): readonly string[] {
+  const { key, columns, added = [] }: SealedTable = SEALED_TABLES[table];
+  return [...key, ...columns, ...added];
+}
+
 /** The key and sealed columns of a table and its seal column, for a query. */
 export function sealedColumns(table: SealedName): string {
-  const { key, columns }: SealedTable = SEALED_TABLES[table];
-  return [...key, ...columns, "seal"].join(", ");
+  return [...sealedColumnNames(table), "seal"].join(", ");
 }
 
 function readSealed(

@@ -5,6 +5,11 @@ export interface SealedTable {
   /** The columns that carry authority. Their order is part of the seal: never change it. */
   readonly columns: readonly string[];
   /**
+   * Columns that later versions added, in order. Those at the end that are null are not part of the seal, so older rows keep
+   * theirs.
+   */
+  readonly added?: readonly string[];
+  /**
    * Which rows are sealed, as SQL. The others are history and never acted on. Finished tasks keep their seal, unless
    * an earlier version ended them.
    */
@@ -116,6 +121,7 @@ export const SEALED_TABLES = {
   tasks: {
     key: ["workspace_id", "id"],
     columns: ["agent_id", "agent", "tier", "tools", "metadata", "dispatch_seq", "created_by", "created_at"],
+    added: ["input_form", "continues"],
     sealed: "finished_at IS NULL",
   },
   task_answers: {
@@ -144,7 +150,10 @@ export type RowKey<Name extends SealedName> = (typeof SEALED_TABLES)[Name]["key"
 /** The columns that a seal covers. */
 export type SealedColumn<Name extends SealedName> =
   | RowKey<Name>
-  | (typeof SEALED_TABLES)[Name]["columns"][number];
+  | (typeof SEALED_TABLES)[Name]["columns"][number]
+  | AddedColumn<(typeof SEALED_TABLES)[Name]>;
+
+type AddedColumn<Table> = Table extends { readonly added: readonly (infer Column)[] } ? Column : never;
 
 export const SEALED_NAMES = Object.keys(SEALED_TABLES).filter(isSealedName);
 

@@ -1,5 +1,5 @@
 import type { SqlValue } from "../db.ts";
-import { type RowSeals, rowName, sealedColumns } from "./seals.ts";
+import { type RowSeals, rowName, sealedColumnNames } from "./seals.ts";
 import { SEALED_NAMES, SEALED_TABLES, type SealedName } from "./tables.ts";
 
 /** A row whose seal does not match. */
@@ -32,12 +32,13 @@ export function checkRows(read: ReadRows, seals: RowSeals): SealedRowsCheck {
   const broken: UnsealedRow[] = [];
   let [intact, brokenCount] = [0, 0];
   for (const table of SEALED_NAMES) {
-    for (const { seal, ...values } of read(`${selectOf(table)} WHERE ${SEALED_TABLES[table].sealed}`)) {
-      if (seals.isIntact(table, { ...values, seal: seal ?? null })) {
+    for (const row of read(`${selectOf(table)} WHERE ${SEALED_TABLES[table].sealed}`)) {
+      if (seals.isIntact(table, { ...row, seal: row.seal ?? null })) {
         intact += 1;
         continue;
       }
       brokenCount += 1;
+      const values = sealedValues(table, row);
       if (broken.length < MOST_LISTED) broken.push({ table, ...rowName(table, values), values });
     }
   }
@@ -57,6 +58,18 @@ export function hasIntactRow(read: ReadRows, seals: RowSeals): boolean {
   return false;
 }
 
+/** All columns, since a database of an earlier version lacks those that were added since. */
 function selectOf(table: SealedName): string {
-  return `SELECT ${sealedColumns(table)} FROM main.${table}`;
+  return `SELECT * FROM main.${table}`;
+}
+
+function sealedValues(
+  table: SealedName,
+  row: Readonly<Record<string, SqlValue>>,
+): Readonly<Record<string, SqlValue>> {
+  return Object.fromEntries(
+    sealedColumnNames(table)
+      .filter((column) => column in row)
+      .map((column) => [column, row[column] ?? null]),
+  );
 }

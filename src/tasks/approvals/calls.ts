@@ -23,7 +23,7 @@ export class TaskCalls implements ApprovalTasks {
       tier,
       tools: [tool],
       metadata: {},
-      input: `{"tool":${JSON.stringify(tool)},"arguments":${text}}`,
+      input: { form: null, text: `{"tool":${JSON.stringify(tool)},"arguments":${text}}` },
       call: { id: ids("call"), tool, arguments: input },
     });
     // Must precede the task's first write, so that the task cannot end before the answer is expected.

@@ -8,7 +8,7 @@ import type { TaskParts } from "../parts.ts";
 import { findTask, markFinished } from "../rows/tasks.ts";
 import { forgetAnswers } from "../run/progress.ts";
 import { type FinalStatus, notBefore, type Task, type TaskErrorCode } from "../task.ts";
-import { viewTask } from "../view.ts";
+import { viewTaskBriefly } from "../view.ts";
 import { type LostCallParts, type OwedCharge, openCallsOf, recordLost } from "./lost-calls.ts";
 
 export interface TaskEnding {
@@ -89,7 +89,7 @@ export async function finishTask(
     finishedAt,
   };
   const lastId = unsaved.firstId + unsaved.frames.length;
-  const frame = encodeFrame(lastId, "task.finished", viewTask(finished));
+  const frame = encodeFrame(lastId, "task.finished", viewTaskBriefly(finished));
   await saveEvents(tx, task.workspaceId, task.id, unsaved.firstId, [...unsaved.frames, frame]);
   return frame;
 }

@@ -3,6 +3,7 @@ import type { ToolCall } from "../../agents/index.ts";
 import { Problem } from "../../base/errors.ts";
 import type { Call } from "../../gate/call.ts";
 import type { Tx } from "../../store/db.ts";
+import type { StoredInput } from "../input/task-input.ts";
 import type { TaskParts } from "../parts.ts";
 import { insertTask } from "../rows/tasks.ts";
 import { saveOwnCall } from "../run/progress.ts";
@@ -15,8 +16,10 @@ export interface NewTaskRequest {
   readonly tier: number;
   readonly tools: readonly string[];
   readonly metadata: Readonly<Record<string, string>>;
-  /** The prompt; stored as the intent's payload. */
-  readonly input: string;
+  /** What it is asked; stored as the intent's payload. */
+  readonly input: StoredInput;
+  /** The id of the task whose conversation it goes on with. */
+  readonly continues?: string | undefined;
   readonly key?: IdempotencyKey | undefined;
   /** The task consists of this one tool call, and asks no model. */
   readonly call?: ToolCall;
@@ -65,7 +68,7 @@ export async function acceptTask(
       if (!(await agents.isActive(tx, workspaceId, agent.id))) {
         throw new Problem("agent_stopped", `The agent ${agent.name} is stopped.`);
       }
-      const dispatchSeq = await record({ phase: "intent", outcome: "allowed", input: request.input });
+      const dispatchSeq = await record({ phase: "intent", outcome: "allowed", input: request.input.text });
       await insertTask(tx, workspaceId, {
         id,
         agentId: agent.id,
@@ -73,6 +76,8 @@ export async function acceptTask(
         tier: request.tier,
         tools: request.tools,
         metadata: request.metadata,
+        inputForm: request.input.form,
+        continues: request.continues ?? null,
         dispatchSeq,
         createdBy: actor,
         createdAt: now,

@@ -47,7 +47,7 @@ async function areResultsIntact(sql: TaskReads, task: Task, { outcomes }: Proven
 }
 
 /** Whether a text matches the hash in its entry. An erased text does. */
-async function isText(
+export async function isText(
   sql: TaskReads,
   workspaceId: number,
   { seq, kind }: { readonly seq: number; readonly kind: "input" | "output" },

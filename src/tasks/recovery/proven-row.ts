@@ -54,6 +54,21 @@ export async function requireProvenEnd({ db, lists }: ProvenRowParts, task: Task
   );
 }
 
+/**
+ * Requires that a finished task's row is as this server wrote it, except for the columns of its results. Tasks that ended in
+ * an earlier version have no seal, and nothing to continue.
+ * @throws LedgerChanged, and reports the row, if it is not
+ */
+export async function requireSealed(
+  { db }: Pick<ProvenRowParts, "db">,
+  { workspaceId, id, dispatchSeq }: Pick<Task, "workspaceId" | "id" | "dispatchSeq">,
+): Promise<void> {
+  const row = await db.get<StoredRow<"tasks">>(ROW, [workspaceId, id]);
+  const isEarlier = row?.seal === null && row.continues === null && row.input_form === null;
+  if (row && (isEarlier || db.seals.fits("tasks", row))) return;
+  throw new LedgerChanged(`the stored task ${id} is not as this server wrote it`, dispatchSeq);
+}
+
 /** The entry that dispatched a task, if its row names that entry. */
 async function dispatchOf(lists: ProvenRowParts["lists"], task: Task): Promise<ParsedEntry | undefined> {
   const entry = await entryAt(lists, task.workspaceId, task.dispatchSeq);

@@ -9,7 +9,7 @@ import type { Task, ToolCallRecord } from "../task.ts";
 
 /** Where to resume an interrupted task. */
 export interface SavedProgress {
-  /** The conversation after the prompt, from which the framework continues. */
+  /** The conversation after the prompt, from which the framework continues. With an output schema, it may end with an answer. */
   readonly messages: readonly Message[];
   /** The last step has calls that are still to be made, so no model is asked first and no text is repeated. */
   readonly isInStep: boolean;
@@ -31,7 +31,7 @@ export interface DirectTaskCall {
 const OWN_STEP = 0;
 
 /** What a model is told about a call that was in flight when the process died. */
-const UNKNOWN =
+export const UNKNOWN =
   "It is unknown whether this call took effect, because the server stopped before the result arrived. It was not repeated.";
 
 /** Saves a model's answer in the transaction of its evidence, so that the model is not asked again after a crash. */
@@ -104,9 +104,7 @@ export async function loadProgress(
   }
   const asked = new Map(proven.map((approval) => [approval.callId, approval]));
   const last = answers.at(-1);
-  if (last && last.toolCalls.length === 0) {
-    return { messages: [], isInStep: false, asked, own: null, answer: last.text };
-  }
+  const answer = last && last.toolCalls.length === 0 ? last.text : null;
   const outputs = await outputsOf(sql, task);
   const called = new Map(task.toolsCalled.map((call) => [call.id, call]));
   const messages: Message[] = [];
@@ -121,7 +119,7 @@ export async function loadProgress(
   const [first] = messages;
   const [call] = rows[0]?.step === OWN_STEP && first?.role === "assistant" ? first.toolCalls : [];
   const result = messages[1]?.role === "tool" ? messages[1].results[0] : undefined;
-  return { messages, isInStep, asked, own: call ? { call, result: result ?? null } : null, answer: null };
+  return { messages, isInStep, asked, own: call ? { call, result: result ?? null } : null, answer };
 }
 
 /**
@@ -190,7 +188,7 @@ function resultOf(
 }
 
 /** The results of a task's calls, by the seq of their outcome. */
-async function outputsOf(
+export async function outputsOf(
   sql: Pick<Sql, "all">,
   { workspaceId, id }: Task,
 ): Promise<ReadonlyMap<number, JsonValue>> {

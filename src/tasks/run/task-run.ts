@@ -1,4 +1,11 @@
-import { AgentDenied, type AgentFailed, type Hooks, runAgent } from "../../agents/index.ts";
+import {
+  AgentDenied,
+  type AgentFailed,
+  type Hooks,
+  type Message,
+  type OutputOption,
+  runAgent,
+} from "../../agents/index.ts";
 import { pause } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { StoreUnavailable } from "../../store/db.ts";
@@ -15,8 +22,11 @@ import {
 } from "../ending/interruption.ts";
 import type { OwedCharge } from "../ending/lost-calls.ts";
 import type { EventLog } from "../events/log.ts";
+import { DocumentUnavailable } from "../input/documents.ts";
+import { outputOption } from "../input/output-schema.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
+import { askedMessages } from "./asked-messages.ts";
 import { CallEvidence } from "./call-evidence.ts";
 import { CallGuard } from "./call-guard.ts";
 import type { OpenConversation } from "./conversation-room.ts";
@@ -32,6 +42,12 @@ export type Pause = "shutdown" | "awaiting";
 
 /** The most UTF-16 code units that a task's models may send, which bounds the memory used by its events. */
 const OUTPUT_LIMIT = 1_000_000;
+
+/** What the task's models are asked, and the form of their answer. */
+interface AskedTask {
+  readonly prompt: readonly Message[];
+  readonly output: OutputOption | undefined;
+}
 
 /** The parts of a run, each constructed from those above it. */
 interface Run {
@@ -72,13 +88,13 @@ export class TaskRun {
   async run(): Promise<TaskEnding | Pause> {
     if (this.#signal.aborted) return interrupted(this.#signal);
     if (this.#draining.aborted) return "shutdown";
-    const { prompt } = this.#task;
+    const { input } = this.#task;
     const rights = new RunRights(this.#parts, this.#task);
     const agent = await rights.refresh();
     // Also if the process died after the agent was stopped and before its queued tasks were cancelled.
     if (!agent) return stoppedEnding("The agent was removed.");
     if (agent.status === "stopped") return stoppedEnding(rights.whyStopped());
-    if (prompt === null) return failure("internal", "The prompt was erased before the task ran.");
+    if (input === null) return failure("internal", "The prompt was erased before the task ran.");
     const run = await this.#open(rights);
     const { own } = run.progress;
     await run.journal.prepare(own !== null);
@@ -86,9 +102,11 @@ export class TaskRun {
     const { conversations } = this.#parts;
     const conversation = conversations.open(this.#task.workspaceId, (error) => this.#lost.abort(error));
     try {
-      return await this.#runAgent(run, prompt, conversation);
+      const prompt = await askedMessages(this.#parts, this.#task, input, agent);
+      return await this.#runAgent(run, { prompt, output: outputOption(input) }, conversation);
     } catch (error) {
       if (error instanceof AgentDenied) return deniedEnding(error);
+      if (error instanceof DocumentUnavailable) return failure("document_unavailable", error.message);
       throw error;
     } finally {
       conversation.close();
@@ -115,7 +133,11 @@ export class TaskRun {
     };
   }
 
-  async #runAgent(run: Run, prompt: string, conversation: OpenConversation): Promise<TaskEnding | Pause> {
+  async #runAgent(
+    run: Run,
+    { prompt, output }: AskedTask,
+    conversation: OpenConversation,
+  ): Promise<TaskEnding | Pause> {
     const { clock, modelGateway, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, createdBy, eventCeiling } = this.#task;
     const { rights, journal } = run;
@@ -142,13 +164,13 @@ export class TaskRun {
     if (!isInStep || asked.size === 0) journal.started(models[0]?.id ?? "");
     if (eventCeiling > 0 && !isInStep) journal.reset();
     // The process died after the final answer was saved.
-    if (answer !== null) {
+    if (answer !== null && !output) {
       journal.text(answer);
       return { status: "succeeded", error: null, output: answer.toWellFormed() };
     }
 
     // A run that resumes may have a long conversation before it calls a model.
-    conversation.hold([{ role: "user", text: prompt }, ...messages]);
+    conversation.hold([...prompt, ...messages]);
     const events = runAgent({
       model: models,
       prompt,
@@ -166,6 +188,7 @@ export class TaskRun {
       },
       hooks: hooksOf(run, conversation),
       ...(agent.instructions === null ? {} : { instructions: agent.instructions }),
+      ...(output && { output }),
     });
     for await (const event of events) {
       if (event.type === "agent.failed") return this.#failed(event);

@@ -6,6 +6,7 @@ const BLOCKS_AT_ONCE = 4;
 
 /** Which of a task's texts to erase. */
 export interface ErasedTexts {
+  /** The prompt or messages, with the schema of the output. */
   readonly prompt: boolean;
   /** Ids of the calls whose arguments to erase. */
   readonly argumentsOf: ReadonlySet<string> | "all";
@@ -65,8 +66,8 @@ function frameEraser({ prompt, argumentsOf, output }: ErasedTexts): FrameEraser 
     if (event === "task.finished") {
       return {
         ...data,
-        ...(prompt ? { prompt: null } : {}),
-        ...(output ? { output: null } : {}),
+        ...(prompt ? nulled(data, ["prompt", "messages", "output_schema", "output_json"]) : {}),
+        ...(output ? nulled(data, ["output", "output_json"]) : {}),
         tools_called: withoutArguments(data.tools_called, isErased),
       };
     }
@@ -74,6 +75,11 @@ function frameEraser({ prompt, argumentsOf, output }: ErasedTexts): FrameEraser 
     const names = "arguments" in data && isErased(data.id ?? data.call_id);
     return names ? { ...data, arguments: null } : undefined;
   };
+}
+
+/** Those of the fields that there are, as null. */
+function nulled(data: Frame["data"], names: readonly string[]): object {
+  return Object.fromEntries(names.filter((name) => name in data).map((name) => [name, null]));
 }
 
 function withoutArguments(calls: unknown, isErased: (call: unknown) => boolean): unknown {

@@ -1,38 +1,21 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
-import { endOfSlice, erasePayloads } from "../../ledger/erase.ts";
+import { erasePayloads } from "../../ledger/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
-import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
+import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
-import { entryField } from "../../ledger/reading/query.ts";
 import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
+import { type StoredRow, sealedColumns } from "../../store/seals/seals.ts";
 import { approvalsOf } from "../approvals/rows.ts";
 import type { TaskEventHub } from "../events/hub.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
 import { eraseEvents } from "./erase-events.ts";
+import { type Erasure, ErasureNote, storedErasures } from "./erasure-note.ts";
+import { type Extent, findQuotes, type QuotedTexts } from "./find-quotes.ts";
 
 const RETRY_MS = 30_000;
-
-/** The erasure of everything that tasks quote of a deleted document. Kept in the store until it is complete. */
-interface Erasure {
-  readonly workspaceId: number;
-  readonly document: string;
-  readonly actor: string;
-  readonly requestId: string;
-  /**
-   * The entry of the deletion. Only what was begun before it is erased, so a note that someone restores erases nothing
-   * of a later document with the same id. Undefined in notes of earlier versions.
-   */
-  readonly deletionSeq?: number;
-  /**
-   * Tasks that had begun by the deletion, including those waiting for a person or to be resumed. They may have read
-   * the document, and may quote it until they end.
-   */
-  readonly running: readonly string[];
-}
 
 export interface QuotedParts {
   readonly db: Db;
@@ -44,34 +27,13 @@ export interface QuotedParts {
   readonly log: Log;
 }
 
-/** Entries that may quote a document. */
-interface Extent {
-  /** Calls that began before this entry. */
-  readonly before: number;
-  /** Of these tasks, entries up to the given one instead. */
-  readonly tasks: ReadonlyMap<string, number>;
-}
-
-/** What is to be erased of one task, or of calls without a task. */
-interface QuotedTexts {
-  /** The first output that contains the document. It is erased last, so that a crash leaves something to find. */
-  readonly first: ErasedPayload;
-  /** Intent of the call that returned it. */
-  readonly intentSeq: number;
-  /** Later payloads, and the arguments of calls that wrote the document, which contain its text. */
-  readonly others: ErasedPayload[];
-}
-
-interface QuotingTaskRow extends ErasedPayload {
-  readonly holds: number;
-  readonly task: string | null;
-  readonly tool: string | null;
-  readonly ref: number | null;
-}
+const NONE: ReadonlySet<string> = new Set();
 
 /**
  * Erases what tasks quote of deleted documents: each tool result that contains a document's id, and everything that
- * the same task wrote or requested after it, in payloads and in stored events. The entries and their hashes remain.
+ * the same task wrote or requested after it, in payloads and in stored events. Of a task whose messages name the document,
+ * and of one that goes on with the conversation of a task that quotes it, that is everything but what was asked. The
+ * entries and their hashes remain.
  * The text cannot be removed from the memory of a running task, so its quotes are erased as soon as it ends; until
  * then the ledger records them as pending.
  */
@@ -116,12 +78,7 @@ export class QuotedPayloads {
       [of.workspaceId],
     );
     const erasure = { ...of, running: rows.map(({ id }) => id) };
-    const note = { key: keyOf(of), value: JSON.stringify(erasure) };
-    await tx.run("INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)", [
-      note.key,
-      note.value,
-      tx.seals.of("meta", note),
-    ]);
+    await new ErasureNote(this.#parts.db, erasure).begin(tx);
     return () => this.#erase(erasure);
   }
 
@@ -132,15 +89,7 @@ export class QuotedPayloads {
 
   async #resume(): Promise<void> {
     try {
-      const { db } = this.#parts;
-      const rows = await db.all<NoteRow>(
-        "SELECT key, value, seal FROM meta WHERE key >= $1 AND key < $2 ORDER BY key",
-        [PREFIX, `${PREFIX}~`],
-      );
-      for (const row of rows) {
-        // Only sealed notes are executed: erased texts are lost, and the erasure is recorded as somebody's request.
-        if (db.seals.fits("meta", row)) await this.#erase(JSON.parse(row.value) as Erasure);
-      }
+      for (const erasure of await storedErasures(this.#parts.db)) await this.#erase(erasure);
     } catch (error) {
       this.#later(error);
     }
@@ -156,7 +105,8 @@ export class QuotedPayloads {
   }
 
   async #erase(erasure: Erasure): Promise<void> {
-    const key = keyOf(erasure);
+    const note = new ErasureNote(this.#parts.db, erasure);
+    const { key } = note;
     if (this.#active.has(key)) return;
     this.#active.add(key);
     const failed = (error: unknown) => this.#later(error);
@@ -167,11 +117,12 @@ export class QuotedPayloads {
       const before = erasure.deletionSeq ?? (await this.#findDeletion(erasure));
       // Tasks that still run are erased at their end.
       const tasks = new Map([...ended, ...running.map((id) => [id, 0] as const)]);
-      await this.#eraseQuotes(erasure, 0, { before, tasks });
-      if (running.length > 0) {
-        await this.#recordPending(erasure, running.length);
-        rest = this.#afterTheirEnd(erasure, running);
-      } else await this.#done(erasure);
+      await this.#eraseQuotes(note, 0, { before, tasks, whole: NONE });
+      const continuing = await this.#eraseContinuing(note);
+      if (running.length + continuing > 0) {
+        await this.#recordPending(erasure, running.length + continuing);
+        rest = this.#afterTheirEnd(note, running);
+      } else await this.#done(note);
     } catch (error) {
       failed(error);
     }
@@ -205,70 +156,84 @@ export class QuotedPayloads {
     return 0;
   }
 
-  async #afterTheirEnd(erasure: Erasure, running: readonly string[]): Promise<void> {
-    const { db, hub } = this.#parts;
-    for (const id of running) {
-      const log = hub.find(id);
-      while (log && !log.closed) await new Promise<void>((resolve) => log.onChange(resolve));
-      const task = await findTask(db, erasure.workspaceId, id);
-      // The process stopped first: left to the next start.
-      if (this.#stopped || (task && task.finishedAt === null)) return;
-      if (!task) continue;
-      const tasks = new Map([[id, await lastSeq(db, task)]]);
-      await this.#eraseQuotes(erasure, task.dispatchSeq - 1, { before: 0, tasks });
+  async #afterTheirEnd(note: ErasureNote, running: readonly string[]): Promise<void> {
+    // A task that does not end is left to the next start, as the process stops first.
+    for (const id of running) if (!(await this.#eraseEnded(note, id, NONE))) return;
+    while ((await this.#eraseContinuing(note)) > 0) {
+      const [first] = note.continuing;
+      if (first !== undefined && !(await this.#eraseEnded(note, first, new Set([first])))) return;
     }
-    await this.#done(erasure);
+    await this.#done(note);
+  }
+
+  /**
+   * Erases the tasks that go on with the conversation of one that quotes the document, as far as they have ended.
+   * @returns how many of them still run
+   */
+  async #eraseContinuing(note: ErasureNote): Promise<number> {
+    const { db } = this.#parts;
+    const { workspaceId } = note.erasure;
+    for (const id of note.quoting) await note.replace(id, await this.#successorsOf(workspaceId, id));
+    const running = new Set<string>();
+    for (let id = first(note, running); id !== undefined && !this.#stopped; id = first(note, running)) {
+      const task = await findTask(db, workspaceId, id);
+      if (task && task.finishedAt === null) running.add(id);
+      else {
+        if (task) await this.#eraseEnded(note, id, new Set([id]));
+        await note.replace(id, await this.#successorsOf(workspaceId, id));
+      }
+    }
+    return running.size;
+  }
+
+  /** Tasks that have begun to go on with a task's conversation. */
+  async #successorsOf(workspaceId: number, id: string): Promise<readonly string[]> {
+    const { db } = this.#parts;
+    const rows = await db.all<StoredRow<"tasks">>(
+      `SELECT ${sealedColumns("tasks")} FROM tasks
+       WHERE workspace_id = $1 AND continues = $2 AND started_at IS NOT NULL`,
+      [workspaceId, id],
+    );
+    // Nothing is erased in anyone's name because of a row that somebody changed.
+    return rows.filter((row) => db.seals.fits("tasks", row)).map((row) => String(row.id));
+  }
+
+  /**
+   * Waits for a task to end, and erases its quotes.
+   * @returns false if it has not ended, because the process stops
+   */
+  async #eraseEnded(note: ErasureNote, id: string, whole: ReadonlySet<string>): Promise<boolean> {
+    const { db, hub } = this.#parts;
+    const log = hub.find(id);
+    while (log && !log.closed) await new Promise<void>((resolve) => log.onChange(resolve));
+    const task = await findTask(db, note.erasure.workspaceId, id);
+    if (this.#stopped || (task && task.finishedAt === null)) return false;
+    if (!task) return true;
+    const tasks = new Map([[id, await lastSeq(db, task)]]);
+    await this.#eraseQuotes(note, task.dispatchSeq - 1, { before: 0, tasks, whole });
+    return true;
   }
 
   /** If the log cannot be emptied now, the next start tries again and finds nothing more to erase. */
-  async #done(erasure: Erasure): Promise<void> {
+  async #done(note: ErasureNote): Promise<void> {
     const { db, log } = this.#parts;
     if (this.#stopped) return;
-    if (await db.forget()) await db.run("DELETE FROM meta WHERE key = $1", [keyOf(erasure)]);
+    if (await db.forget()) await note.done();
     else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
   /** Erases quotes in those of the entries above `after` that belong to the extent. */
-  async #eraseQuotes(erasure: Erasure, after: number, extent: Extent): Promise<void> {
-    const found = await this.#find(erasure, after, extent);
+  async #eraseQuotes(note: ErasureNote, after: number, extent: Extent): Promise<void> {
+    const { erasure } = note;
+    const found = await findQuotes(this.#parts, erasure, after, extent, () => this.#stopped);
+    // Noted first: once its texts are gone, nothing shows that a task has quoted the document.
+    await note.addQuoting([...found.keys()].filter((task) => task !== "" && !extent.whole.has(task)));
     for (const [task, quotes] of found) {
       if (this.#stopped) return;
+      if (quotes.first === null && quotes.others.length === 0) continue;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
       await this.#erasePayloads(erasure, task, quotes);
     }
-  }
-
-  /** By task; the key "" is for calls without a task. */
-  async #find(
-    { workspaceId, document }: Erasure,
-    from: number,
-    { before, tasks }: Extent,
-  ): Promise<ReadonlyMap<string, QuotedTexts>> {
-    const { db, lists } = this.#parts;
-    const found = new Map<string, QuotedTexts>();
-    const inputs = new Map<number, ErasedPayload>();
-    // The outcome of a call that began before the deletion may come after it.
-    const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
-    for (let after = from; !this.#stopped; ) {
-      const to = await endOfSlice(db, workspaceId, after, last);
-      if (to === null) break;
-      const rows = await db.all<QuotingTaskRow>(
-        `SELECT p.seq, p.kind, p.kind = 'output' AND instr(p.body, $4) > 0 AS holds,
-           ${TASK} AS task, ${TOOL} AS tool, ${REF} AS ref
-         FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
-         WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
-        [workspaceId, after, to, document],
-      );
-      await requireSigned(lists, workspaceId, rows);
-      for (const row of rows) {
-        const end = row.task === null ? undefined : tasks.get(row.task);
-        const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
-        if (isMeant) collect(found, inputs, row);
-      }
-      after = to;
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    return found;
   }
 
   /** Erases the output that identifies the quotes last. */
@@ -276,7 +241,7 @@ export class QuotedPayloads {
     const { workspaceId, document } = erasure;
     const draft = { ...draftOf(erasure, "succeeded"), task: task === "" ? undefined : task };
     const cause = { reason: "document_deleted", document } as const;
-    await erasePayloads(this.#parts, workspaceId, [...others, first], draft, cause);
+    await erasePayloads(this.#parts, workspaceId, first ? [...others, first] : others, draft, cause);
     this.#parts.forgetting.deleted();
   }
 
@@ -288,7 +253,9 @@ export class QuotedPayloads {
     const { db, hub } = this.#parts;
     const task = await findTask(db, workspaceId, taskId);
     if (!task) return;
-    const erased = new Set([first, ...others].filter(({ kind }) => kind === "input").map(({ seq }) => seq));
+    const erased = new Set(
+      (first ? [first, ...others] : others).filter(({ kind }) => kind === "input").map(({ seq }) => seq),
+    );
     const calls = task.toolsCalled.filter((each) => erased.has(each.intentSeq)).map(({ id }) => id);
     // Arguments presented for approval, even if the call was never made.
     const asked = (await approvalsOf(db, workspaceId, taskId))
@@ -316,42 +283,7 @@ function draftOf({ actor, requestId }: Erasure, outcome: "succeeded" | "pending"
   return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
 }
 
-interface NoteRow {
-  readonly key: string;
-  readonly value: string;
-  readonly seal: Uint8Array | null;
-}
-
-const PREFIX = "quoted/";
-const [TASK, TOOL, REF] = [
-  entryField("l.bytes", "task"),
-  entryField("l.bytes", "tool"),
-  entryField("l.bytes", "ref"),
-];
-
-function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): string {
-  return `${PREFIX}${workspaceId}/${document}/${requestId}`;
-}
-
-/** Rows MUST be passed in order. `inputs` are the arguments of calls whose results have not been read yet. */
-function collect(
-  found: Map<string, QuotedTexts>,
-  inputs: Map<number, ErasedPayload>,
-  row: QuotingTaskRow,
-): void {
-  const { seq, kind, holds, task, tool, ref } = row;
-  const key = { seq, kind };
-  const isWrite = tool === "vault.write";
-  if (isWrite && kind === "input") inputs.set(seq, key);
-  const quotes = found.get(task ?? "");
-  if (quotes && (task !== null || holds)) quotes.others.push(key);
-  const input = isWrite && holds ? inputs.get(ref ?? seq) : undefined;
-  if (quotes) {
-    if (input && !quotes.others.some((other) => other.seq === input.seq && other.kind === "input")) {
-      quotes.others.push(input);
-    }
-  } else if (holds) {
-    found.set(task ?? "", { first: key, intentSeq: ref ?? seq, others: input ? [input] : [] });
-  }
-  if (kind === "output") inputs.delete(ref ?? seq);
+/** The first task that goes on with a conversation, other than these. */
+function first({ continuing }: ErasureNote, others: ReadonlySet<string>): string | undefined {
+  return continuing.find((id) => !others.has(id));
 }

@@ -13,6 +13,14 @@ const EXPLAINED: Readonly<Record<string, ErrorExplanation>> = {
     name: "too many steps",
     advice: "Raise the agent's max steps, or have its instructions say when the task is done.",
   },
+  output_invalid: {
+    name: "output did not fit its schema",
+    advice: "Simplify the schema, or say in the prompt what is asked for.",
+  },
+  document_unavailable: {
+    name: "a document was gone",
+    advice: "Start the task again without the document, or with the one that replaced it.",
+  },
   timeout: {
     name: "took too long",
     advice: "Split the task, or raise the provider's timeout in the configuration.",

@@ -18,6 +18,18 @@ const ADVICE: Readonly<Record<Code, (task: Task) => JSX.Element>> = {
       <a href={`/console/agents/${agent}`}>agent</a>.
     </>
   ),
+  output_invalid: () => (
+    <>
+      The model's answer did not fit the schema, also after two corrections. Say in the prompt what is asked
+      for, simplify the schema, or run it again in another tier.
+    </>
+  ),
+  document_unavailable: ({ agent }) => (
+    <>
+      A document of the vault that the task names was deleted, changed or moved out of what the{" "}
+      <a href={`/console/agents/${agent}`}>agent</a> may see. Start a new task without it.
+    </>
+  ),
   timeout: () => <>It took too long. Split the task, or run it again.</>,
   interrupted: () => (
     <>The server stopped while the task was running, and the task could not continue. Run it again.</>

@@ -1,0 +1,19 @@
+import type { FilePart } from "../message.ts";
+
+const TEXT_TYPE = /^(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|[\w.-]+\+(?:json|xml)))(?:\s*;.*)?$/i;
+
+const known = new WeakMap<FilePart, string>();
+
+/**
+ * The text of a file of text; undefined for any other file. Few providers take such files, and every model reads text.
+ * Bytes that are not UTF-8 become replacement characters.
+ */
+export function textOfFile(part: FilePart): string | undefined {
+  if (!TEXT_TYPE.test(part.mediaType)) return undefined;
+  let text = known.get(part);
+  if (text === undefined) {
+    text = new TextDecoder().decode(Uint8Array.from(atob(part.data), (unit) => unit.charCodeAt(0)));
+    known.set(part, text);
+  }
+  return text;
+}

@@ -1,0 +1,31 @@
+import type { JsonSchema, JsonValue, OutputOption } from "../../agents/index.ts";
+import { parseJson } from "../../base/json-limits.ts";
+import { exactCheck, type ValueCheck } from "../../connectors/arguments/check.ts";
+import type { TaskInput } from "./task-input.ts";
+
+/** The most characters of a schema as JSON: it is sent with every request of the task. */
+const MOST_CHARACTERS = 100_000;
+
+/** Checks outputs against a task's schema. Null if they cannot be checked exactly within a short time. */
+export function outputCheck(schema: JsonSchema): ValueCheck | null {
+  return JSON.stringify(schema).length > MOST_CHARACTERS ? null : exactCheck(schema);
+}
+
+/** The framework's option for a task with a schema; undefined for one without. */
+export function outputOption({ outputSchema: schema }: TaskInput): OutputOption | undefined {
+  if (schema === null) return undefined;
+  const validate = outputCheck(schema);
+  if (!validate) throw new Error("a task was accepted with a schema that cannot be checked");
+  return { schema, validate };
+}
+
+/** The value of an output; null if the task has no schema, or its texts were erased. */
+export function outputValue(input: TaskInput | null, output: string | null): JsonValue {
+  if (output === null || input === null || input.outputSchema === null) return null;
+  try {
+    return parseJson(output) as JsonValue;
+  } catch {
+    // The stored text was changed. It is shown as it is, in `output`.
+    return null;
+  }
+}

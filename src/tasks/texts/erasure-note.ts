@@ -1,0 +1,115 @@
+import type { Db, Tx } from "../../store/db.ts";
+
+/** The erasure of everything that tasks quote of a deleted document. Kept in the store until it is complete. */
+export interface Erasure {
+  readonly workspaceId: number;
+  readonly document: string;
+  readonly actor: string;
+  readonly requestId: string;
+  /**
+   * The entry of the deletion. Only what was begun before it is erased, so a note that someone restores erases nothing
+   * of a later document with the same id. Undefined in notes of earlier versions.
+   */
+  readonly deletionSeq?: number;
+  /**
+   * Tasks that had begun by the deletion, including those waiting for a person or to be resumed. They may have read
+   * the document, and may quote it until they end.
+   */
+  readonly running: readonly string[];
+  /** Tasks that quote it, of which it is not known yet which tasks go on with their conversation. */
+  readonly quoting?: readonly string[];
+  /** Tasks that go on with the conversation of one that quotes it. They are erased as a whole. */
+  readonly continuing?: readonly string[];
+}
+
+interface NoteRow {
+  readonly key: string;
+  readonly value: string;
+  readonly seal: Uint8Array | null;
+}
+
+const PREFIX = "quoted/";
+
+function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): string {
+  return `${PREFIX}${workspaceId}/${document}/${requestId}`;
+}
+
+/** The erasures that an earlier process did not complete. */
+export async function storedErasures(db: Db): Promise<readonly Erasure[]> {
+  const rows = await db.all<NoteRow>(
+    "SELECT key, value, seal FROM meta WHERE key >= $1 AND key < $2 ORDER BY key",
+    [PREFIX, `${PREFIX}~`],
+  );
+  // Only sealed notes are executed: erased texts are lost, and the erasure is recorded as somebody's request.
+  return rows.filter((row) => db.seals.fits("meta", row)).map(({ value }) => JSON.parse(value) as Erasure);
+}
+
+/** An erasure in progress, with its note in the store. */
+export class ErasureNote {
+  readonly erasure: Erasure;
+  readonly #db: Db;
+  readonly #quoting: Set<string>;
+  readonly #continuing: Set<string>;
+
+  constructor(db: Db, erasure: Erasure) {
+    this.#db = db;
+    this.erasure = erasure;
+    this.#quoting = new Set(erasure.quoting);
+    this.#continuing = new Set(erasure.continuing);
+  }
+
+  get key(): string {
+    return keyOf(this.erasure);
+  }
+
+  get quoting(): readonly string[] {
+    return [...this.#quoting];
+  }
+
+  get continuing(): readonly string[] {
+    return [...this.#continuing];
+  }
+
+  /** Stores a new note. */
+  async begin(tx: Tx): Promise<void> {
+    const note = this.#row();
+    await tx.run("INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)", [
+      note.key,
+      note.value,
+      tx.seals.of("meta", note),
+    ]);
+  }
+
+  /** Notes tasks that quote the document. MUST precede the erasure of what shows it. */
+  async addQuoting(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    for (const id of ids) this.#quoting.add(id);
+    await this.#save();
+  }
+
+  /** Replaces an erased task by those that go on with its conversation. */
+  async replace(id: string, continuing: readonly string[]): Promise<void> {
+    this.#quoting.delete(id);
+    this.#continuing.delete(id);
+    for (const each of continuing) this.#continuing.add(each);
+    await this.#save();
+  }
+
+  async done(): Promise<void> {
+    await this.#db.run("DELETE FROM meta WHERE key = $1", [this.key]);
+  }
+
+  async #save(): Promise<void> {
+    const note = this.#row();
+    await this.#db.run("UPDATE meta SET value = $2, seal = $3 WHERE key = $1", [
+      note.key,
+      note.value,
+      this.#db.seals.of("meta", note),
+    ]);
+  }
+
+  #row(): { readonly key: string; readonly value: string } {
+    const { quoting, continuing } = this;
+    return { key: this.key, value: JSON.stringify({ ...this.erasure, quoting, continuing }) };
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * `DELETE /v1/vault/documents/:id?payloads=true` also erases what was written by tasks whose messages name the document, and
+ * by tasks that go on with the conversation of one that quotes it.
+ */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { allEvents } from "../support/events.ts";
+import { ownConnection } from "../support/own-connection.ts";
+import { remove, write } from "../support/vault.ts";
+import { leftovers } from "../vault/files-support.ts";
+import {
+  dispatch,
+  ended,
+  held,
+  ledger,
+  openEvents,
+  run,
+  type Stage,
+  startStage,
+  unsettled,
+  until,
+} from "./support.ts";
+
+setDefaultTimeout(60_000);
+
+let stage: Stage;
+
+beforeEach(async () => {
+  stage = await startStage({ tiers: { 1: ["a"] } });
+  await stage.gateway.agent("finder");
+});
+afterEach(() => stage.stop());
+
+const MARK = "the obnubilated quagga sleeps in the seventh crate";
+const [FIRST, SECOND, THIRD] = ["Container number seven.", "As I said, number seven.", "Still number seven."];
+
+function say(words: string): void {
+  stage.upstream.script("a", { chunks: [words] });
+}
+
+const read = async (id: string) => (await stage.gateway.call("GET", `/v1/tasks/${id}`)).body;
+const quagga = () => write(stage.gateway, { title: "Crates", text: MARK });
+const asked = (document: string) => ({
+  agent: "finder",
+  prompt: undefined,
+  messages: [{ role: "user", content: [{ type: "file", document }] }],
+});
+
+/** Three tasks: the first reads the document, each of the others continues the one before. */
+async function chain(document: string) {
+  say(FIRST);
+  const first = await run(stage.gateway, asked(document));
+  say(SECOND);
+  const second = await run(stage.gateway, { agent: "finder", prompt: "Sure?", continues: first.id });
+  say(THIRD);
+  const third = await run(stage.gateway, { agent: "finder", prompt: "Really?", continues: second.id });
+  return [first, second, third];
+}
+
+test("what such tasks wrote is gone from the file, what they were asked stays, and others are kept", async () => {
+  const { id } = await quagga();
+  say("Nothing to do with it.");
+  const plain = await run(stage.gateway, { agent: "finder", prompt: `Say "document":"${id}".` });
+  const tasks = await chain(id);
+  const needles = { MARK, FIRST, SECOND, THIRD };
+  expect(leftovers(stage.gateway.dataDir, needles).length).toBeGreaterThanOrEqual(4);
+  await remove(stage.gateway, id, "?payloads=true");
+  expect(leftovers(stage.gateway.dataDir, needles)).toEqual([]);
+  for (const before of tasks) {
+    const after = await read(before.id);
+    expect(after).toEqual({ ...before, output: null });
+    const events = await allEvents(await openEvents(stage.gateway, before.id));
+    expect(events.at(-1)?.data).toEqual(after);
+    expect(events.map(({ event }) => event)).not.toContain("output.delta");
+  }
+  expect(await read(plain.id)).toEqual(plain);
+  const entries = await ledger(stage.gateway);
+  expect(unsettled(entries)).toEqual([]);
+  const erased = entries.filter(({ action }) => action === "payload.erase");
+  expect(erased.map(({ task }) => task)).toEqual(tasks.map((task) => task.id));
+});
+
+test("a task that still goes on with such a conversation is erased at its end, with those that continue it", async () => {
+  const { id } = await quagga();
+  say(FIRST);
+  const first = await run(stage.gateway, asked(id));
+  const hold = held({ chunks: [SECOND] });
+  stage.upstream.script("a", hold.script);
+  const second = await dispatch(stage.gateway, { agent: "finder", prompt: "Sure?", continues: first.id });
+  await hold.asked;
+  await remove(stage.gateway, id, "?payloads=true");
+  hold.open();
+  expect((await ended(stage.gateway, second)).status).toBe("succeeded");
+  await until(async () => (await read(second)).output === null);
+  await until(() => leftovers(stage.gateway.dataDir, { MARK, FIRST, SECOND }).length === 0);
+  // From now on, the conversation has nothing of it.
+  say("I do not know.");
+  const third = await run(stage.gateway, { agent: "finder", prompt: "Really?", continues: second });
+  expect(await read(third.id)).toMatchObject({ output: "I do not know." });
+  expect(JSON.stringify(stage.upstream.requests.at(-1)?.body.messages)).toContain("was erased");
+});
+
+test("what the store refused to erase of a chain is erased by the next start", async () => {
+  const { id } = await quagga();
+  const tasks = await chain(id);
+  const { dataDir } = stage.gateway;
+  ownConnection(dataDir).run(
+    "CREATE TEMP TRIGGER full BEFORE DELETE ON main.payloads WHEN OLD.body = 'Still number seven.' BEGIN SELECT RAISE(ABORT, 'full'); END",
+  );
+  await remove(stage.gateway, id, "?payloads=true");
+  expect(leftovers(dataDir, { THIRD })).not.toEqual([]);
+  await stage.gateway.gateway.stop();
+  const again = await startStage({ tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
+  await until(() => leftovers(dataDir, { MARK, FIRST, SECOND, THIRD }).length === 0);
+  for (const { id: task } of tasks) {
+    expect((await again.gateway.call("GET", `/v1/tasks/${task}`)).body.output).toBeNull();
+  }
+  await again.stop();
+  stage = { ...stage, stop: () => stage.upstream.close() };
+});
