@@ -55,12 +55,12 @@ async function serve(options: ConfigOptions): Promise<void> {
   await endAfterForeignWrite(gateway);
 }
 
-/** How long a stop may take that nobody waits for. The next start completes whatever was not written. */
+/** How long a stop may take when nobody is waiting for it. The next start completes whatever was not written. */
 const HURRIED_STOP_MS = 5_000;
 
 /**
  * Stops a server that refuses all writes, so that a start compares what is stored and resumes its tasks.
- * @throws OperatorError always, for the exit code and the sentence
+ * @throws OperatorError always, for the exit code and the message
  */
 async function endAfterForeignWrite(gateway: Gateway): Promise<never> {
   const error = new OperatorError(
@@ -78,7 +78,7 @@ function stopOnSignals(opened: { readonly gateway: Gateway | null }): void {
   async function stop(signal: string): Promise<void> {
     signals += 1;
     const { gateway } = opened;
-    // It has not answered anybody yet.
+    // It has not answered anyone yet.
     if (!gateway) process.exit(0);
     // A third signal ends the process at once.
     if (signals > 2) process.exit(1);
