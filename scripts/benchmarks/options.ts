@@ -39,7 +39,7 @@ Of area vault:
   --collections DIR  folders of corpus.jsonl, queries.jsonl and qrels.tsv (default GATEHOUSE_COLLECTIONS, else
                      ../shared/data if it is there)
   --passages N       passages of the large collection, 1000 to 1000000 (default 100000, which the aims are for)
-  --peers            install LanceDB and hnswlib beside the benchmarks (550 MB at most), and measure them too`;
+  --peers            install LanceDB and hnswlib next to the benchmarks (550 MB at most), and measure them too`;
 
 /** The options in the arguments, or what is wrong with them. */
 export function parseOptions(

@@ -22,7 +22,7 @@ unattended starts.
 On a terminal it also prints a one-time link that signs a browser in to the console; "gatehouse console"
 prints another.
 
-SIGTERM and SIGINT stop the server in order: it takes no new work and gives calls in progress drain_seconds
+SIGTERM and SIGINT stop the server cleanly: it takes no new work and gives calls in progress drain_seconds
 (default 10) to finish. The next start resumes the rest. A second signal skips the wait.
 
 If another program writes to the database, the server stops with exit code 1; start it again.`,
