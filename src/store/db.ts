@@ -19,7 +19,7 @@ export interface Sql {
 }
 
 export interface Tx extends Sql {
-  /** Called if this transaction's writes are undone, so state kept in memory can follow. */
+  /** Called if this transaction's writes are rolled back, so state kept in memory can follow. */
   onRollback(undo: () => void): void;
   /** Called once this transaction's writes are on disk, before its `tx` resolves. */
   onCommit(done: () => void): void;
@@ -68,13 +68,13 @@ export interface Db extends Sql {
    *
    * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error), or refuses it because
    *   of a disturbance. In that case nothing is kept.
-   * @throws whatever `work` throws, after its writes are undone.
+   * @throws whatever `work` throws, after its writes are rolled back.
    */
   tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
   /**
    * Runs `work` at the end of each group of transactions, before the group's commit, so its writes succeed or fail
-   * with the group. If `work` throws, the whole group is undone. Its `onCommit` runs before those of the group. Only
-   * one `work` can be registered. It MUST be quick and MUST await nothing but its own `tx`.
+   * with the group. If `work` throws, the whole group is rolled back. Its `onCommit` runs before those of the group.
+   * Only one `work` can be registered. It MUST be quick and MUST await nothing but its own `tx`.
    */
   beforeCommit(work: (tx: Tx) => Promise<void>): void;
   /**
