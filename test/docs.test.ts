@@ -98,7 +98,7 @@ beforeAll(async () => {
   const provider = `base_url: "${upstream.url}", api_key: sk-test`;
   mkdirSync(join(folder, "gatehouse-data"), { mode: 0o700 });
   writeFileSync(join(folder, "gatehouse-data/gatehouse.yaml"), yaml.replace(/api_key: "[^"]*"/, provider));
-  // Programs run outside the repository, as their readers run them, with its packages beside them.
+  // Programs run outside the repository, as their readers run them, with its packages next to them.
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   server = Bun.spawn(["bun", main, "serve", "--listen", "127.0.0.1:0"], {
     cwd: folder,

@@ -84,7 +84,7 @@ test("the map lists every folder and file directly below src", () => {
   );
 });
 
-test.each(DESIGNED)("src/%s has its decisions beside its code", (room) => {
+test.each(DESIGNED)("src/%s has its decisions next to its code", (room) => {
   expect(existsSync(join(root, "src", room, "DESIGN.md"))).toBe(true);
 });
 

@@ -42,7 +42,7 @@ Of area vault:
 
 Of areas vault and models:
 
-  --peers            install LanceDB and hnswlib (550 MB at most) or Portkey's gateway (24 MB) beside the benchmarks,
+  --peers            install LanceDB and hnswlib (550 MB at most) or Portkey's gateway (24 MB) next to the benchmarks,
                      and measure them too`;
 
 /** The options in the arguments, or what is wrong with them. */

@@ -145,7 +145,7 @@ export class Workshop {
     const after = cpuMicros(pid);
     if (result.problems.length > 0) {
       const problems = result.problems.map(({ text, count }) => `${count} × ${text}`).join(", ");
-      throw new Error(`beside ${result.answered} good answers: ${problems}`);
+      throw new Error(`besides ${result.answered} good answers: ${problems}`);
     }
     return {
       ...result,

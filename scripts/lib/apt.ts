@@ -1,4 +1,4 @@
-/** Time limit for reading the package lists and for installing, each. */
+/** Time limit for reading the package lists, and again for installing. */
 const LONGEST_STEP_MS = 5 * 60_000;
 const TOLD_OF_FAILURE = 2_000;
 

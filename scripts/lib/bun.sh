@@ -41,7 +41,7 @@ find_bun() {
     npm install --prefix "$home" --no-save --no-package-lock --ignore-scripts --include=optional --no-audit --no-fund \
       --loglevel=error "bun@$BUN_PINNED" >&2
     if ! BUN="$(bun_from_npm "$home")"; then
-      echo "npm brought no Bun that runs on this machine ($(uname -sm)). Install Bun 1.4 or later by hand." >&2
+      echo "npm provided no Bun that runs on this machine ($(uname -sm)). Install Bun 1.4 or later by hand." >&2
       return 1
     fi
   fi

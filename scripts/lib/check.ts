@@ -167,8 +167,7 @@ async function checkAll(): Promise<Tally> {
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
   tally = add(tally, await runCommand("unused code", tool("knip/bin/knip.js", "--no-progress")));
-  // At the same time, because either takes minutes: the tests that wait for a browser or other processes, and the
-  // rest.
+  // At the same time, because each takes minutes: the tests that wait for a browser or other processes, and the rest.
   const beside = checkOutside().then(async (checked) => add(checked, await buildThen(checkProgram)));
   tally = add(tally, await runTests("tests", elsewhere));
   return add(tally, await beside);

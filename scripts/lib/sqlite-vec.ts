@@ -17,7 +17,7 @@ const target = (process.argv[2] ?? "").replace("x86_64", "x64").replace("aarch64
 if (KNOWN.test(target)) {
   const [system = "", cpu = ""] = target.split("-");
   console.log(find(system, cpu));
-} else console.error(`There is no sqlite-vec for ${target}: the program will search words alone.`);
+} else console.error(`There is no sqlite-vec for ${target}: the program will search by words only.`);
 
 function find(system: string, cpu: string): string {
   const name = `sqlite-vec-${system}-${cpu}`;
@@ -29,7 +29,7 @@ function find(system: string, cpu: string): string {
   const fetched = join(home, file);
   if (!existsSync(fetched))
     fetchPackage(home, `${name}@${version}`, system === "windows" ? "win32" : system, cpu);
-  if (!existsSync(fetched)) throw new Error(`${name}@${version} holds no ${file}`);
+  if (!existsSync(fetched)) throw new Error(`${name}@${version} contains no ${file}`);
   return fetched;
 }
 

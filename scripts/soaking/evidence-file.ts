@@ -10,7 +10,7 @@ export interface TimedEntry extends Entry {
 export interface TaskRow {
   readonly id: string;
   readonly status: string;
-  /** Starts over the step that it had reached, apart from those that ended orderly. */
+  /** Starts in the step that it had reached, except those that ended in an orderly way. */
   readonly attempts: number;
   /** In millionths. */
   readonly credits: number;

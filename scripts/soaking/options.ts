@@ -13,18 +13,18 @@ export interface SoakOptions {
 
 export const USAGE = `Usage: scripts/soak [--kills N] [--seconds S] [--seed N] [--binary]
 
-Runs a Gatehouse under load, kills it with SIGKILL at random moments, also while it starts, and checks after each that the
-ledger verifies; now and then it ends it in order, by SIGTERM. At the end it checks that no accepted task is lost or has ended
-twice, that none was given up before three kills over one step, that no tool was called twice, that each intent has one
-outcome, that credits and events add up, that no budget was overdrawn, and that the kills met what they are for: of fewer
-than 5 nothing of that kind is expected, of 60 and more all.
+Runs a Gatehouse under load, kills it with SIGKILL at random moments, even while it starts, and checks after each kill that
+the ledger verifies; now and then it ends it in an orderly way, by SIGTERM. At the end it checks that no accepted task is lost
+or has ended twice, that none was abandoned before three kills in the same step, that no tool was called twice, that each
+intent has one outcome, that credits and events add up, that no budget was overdrawn, and that the kills hit the situations
+that they are meant for: fewer than 5 kills need not hit any of them, 60 or more must hit all.
 
-  --kills N    how often it is killed, 1 to 100000 (default 200); ends in order come on top
-  --seconds S  no more kills after so long, 1 to 86400 (default: no limit)
-  --seed N     of the random moments and choices, 0 to 4294967295 (default: another one each time; it is printed)
+  --kills N    how often it is killed, 1 to 100000 (default 200); orderly ends are not counted
+  --seconds S  no more kills after this time, 1 to 86400 (default: no limit)
+  --seed N     seed of the random moments and choices, 0 to 4294967295 (default: another one each time; it is printed)
   --binary     dist/gatehouse, as scripts/build makes it, instead of the sources
 
-Exit codes: 0 no fault was found, 1 faults were found, or it broke, 2 it was called wrongly.`;
+Exit codes: 0 no fault was found, 1 faults were found, or it failed, 2 the arguments were wrong.`;
 
 const GREATEST_SEED = 2 ** 32 - 1;
 

@@ -131,7 +131,7 @@ export class KilledServer {
   }
 
   #refuseAbandoned(): void {
-    if (this.#isAbandoned) throw new Error("the soak was given up");
+    if (this.#isAbandoned) throw new Error("the soak was abandoned");
   }
 
   #lived(signal: Lived["signal"]): void {

@@ -23,7 +23,7 @@ const LIFE_MS = 1_500;
 const LIFE_STARTS = 5;
 /** In one of this many rounds, the server is also killed while it starts. */
 const STARTING = 4;
-/** One life in this many ends orderly, by SIGTERM. */
+/** One life in this many ends in an orderly way, by SIGTERM. */
 const ORDERLY = 5;
 /**
  * One round in this many begins a series of kills that come too soon for most steps to end, so that tasks are hit
@@ -131,7 +131,7 @@ export async function soak({
   };
   const orderlyEnds: OrderlyEnd[] = [];
   const endInOrder = async (): Promise<void> => {
-    // Half of the servers get the signal twice, so that work in progress is broken off.
+    // Half of the servers get the signal twice, so that work in progress is interrupted.
     const code = await server.stop(random() < 0.5 ? random() * 300 : null);
     await Promise.all(working);
     if (code !== 0) faults.add("end", `after kill ${done} SIGTERM ended it with exit code ${code}`);

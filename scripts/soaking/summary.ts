@@ -13,26 +13,26 @@ export function summary(
   const rows: readonly (readonly [string, string])[] = [
     ["kills", String(kills)],
     [
-      "ended in order",
-      `${orderlyEnds.length}, ${orderlyEnds.reduce((sum, { givenBack }) => sum + givenBack, 0)} tasks given back`,
+      "ended in an orderly way",
+      `${orderlyEnds.length}, ${orderlyEnds.reduce((sum, { givenBack }) => sum + givenBack, 0)} tasks handed back`,
     ],
     ["time", `${Math.round(ms / 1000)} s`],
     ["from start to ready", `p50 ${percentile(startTimes, 50)} ms, p99 ${percentile(startTimes, 99)} ms`],
     ["tasks", `${tasks.size}: ${[...statuses].map(([status, of]) => `${of.length} ${status}`).join(", ")}`],
     [
       "tool calls received",
-      `${receipts.length}, ${receipts.filter(({ count }) => count > 1).length} of them again`,
+      `${receipts.length}, ${receipts.filter(({ count }) => count > 1).length} of them repeated`,
     ],
     [
       "  of clients over MCP",
       `${world.ownCalls.length} asked, ${world.ownCalls.filter(({ isAnswered }) => isAnswered).length} answered`,
     ],
     ["  decided by people", String(world.decided.size)],
-    ["streams taken up again", String(readers.reduce((sum, { resumed }) => sum + resumed, 0))],
+    ["streams resumed", String(readers.reduce((sum, { resumed }) => sum + resumed, 0))],
     ["stops of the workspace", String(world.stops.asked)],
     [
       "credits",
-      `${(file.spending.reduce((sum, { credits }) => sum + credits, 0) / 1_000_000).toFixed(2)} spent, ${file.entries.filter(({ code }) => code === "credits_exhausted").length} refusals for want of them`,
+      `${(file.spending.reduce((sum, { credits }) => sum + credits, 0) / 1_000_000).toFixed(2)} spent, ${file.entries.filter(({ code }) => code === "credits_exhausted").length} refusals for lack of them`,
     ],
     ["documents", String(world.documents.length)],
     [

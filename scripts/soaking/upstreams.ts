@@ -81,7 +81,7 @@ function scriptModels(model: FakeModel, random: () => number): void {
     const chance = random();
     if (chance < 0.2) return { status: 429, headers: { "retry-after": "1" } };
     if (chance < 0.4) return { status: 503 };
-    // Breaks off in the middle of the answer, so readers are told to discard what they have.
+    // Is cut off in the middle of the answer, so readers are told to discard what they have.
     if (chance < 0.6) return { chunks: ["half an ", "answer"], delayMs: 20, cutAfter: 2 };
     return follow(request, 0);
   });

@@ -4,7 +4,7 @@ const STANDARD_ERROR = 2;
 
 /**
  * Readers of standard output may leave early, as `head` does. The command continues without them: documents are still
- * added and a gateway still closes in order. Any other failure, such as a full disk, ends the command with exit code
+ * added and a gateway still closes cleanly. Any other failure, such as a full disk, ends the command with exit code
  * 1. A log that cannot be written never ends a server.
  */
 export function allowFailingOutput(): void {

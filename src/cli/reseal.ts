@@ -17,7 +17,7 @@ interface ResealOptions extends ConfigOptions {
   readonly yes?: boolean;
 }
 
-/** The longest value shown of a column. */
+/** The most characters shown of a value. */
 const MOST_SHOWN = 120;
 
 /** `reseal`: for operators who have lost secrets.key or deliberately restored an older database. */
@@ -30,7 +30,7 @@ export function resealCommand(): Command {
 Tokens, agents, tasks and other rows that carry authority are sealed with secrets.key (or master_key), so
 that changes in the file are detected. Use this if that key is lost, or if a start reports rows that you have
 changed yourself. It lists the rows whose seals do not match, and what it finds changed in the ledgers, and asks:
-all of them count from then on. The rows are recorded in the ledgers. Stop the server first.`,
+from then on, all of them are accepted. The rows are recorded in the ledgers. Stop the server first.`,
     )
     .action(reseal);
 }
@@ -55,7 +55,10 @@ async function reseal(options: ResealOptions): Promise<void> {
   print("The rows are sealed as they are.");
 }
 
-/** Entries that were changed may have revoked tokens that are valid again. @returns whether there is any finding */
+/**
+ * Entries that were changed may have revoked tokens that are now valid again.
+ * @returns whether there is any finding
+ */
 async function printLedgerFindings(path: string): Promise<boolean> {
   const trust = { keys: [], checkpoints: [] };
   const { findings, ledgers } = await verifyDirectory({ path, trust, workspace: null }, tools);
@@ -79,7 +82,7 @@ function requireConsent(
   for (const row of broken) print(`  ${describe(row)}`);
   if (brokenCount > MOST_LISTED) print(`  … and ${counted(brokenCount - MOST_LISTED)} more`);
   if (isAccepted) return;
-  if (process.stdin.isTTY && confirm("Seal them, so that all of them count?")) return;
+  if (process.stdin.isTTY && confirm("Seal them, so that all of them are accepted?")) return;
   throw new OperatorError(
     "nothing was sealed",
     process.stdin.isTTY ? undefined : "review the rows, and accept them with `gatehouse reseal --yes`",

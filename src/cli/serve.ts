@@ -22,7 +22,7 @@ unattended starts.
 On a terminal it also prints a one-time link that signs a browser in to the console; "gatehouse console"
 prints another.
 
-SIGTERM and SIGINT stop the server in order: it takes no new work and gives calls in progress drain_seconds
+SIGTERM and SIGINT stop the server cleanly: it takes no new work and gives calls in progress drain_seconds
 (default 10) to finish. The next start resumes the rest. A second signal skips the wait.
 
 If another program writes to the database, the server stops with exit code 1; start it again.`,
@@ -55,12 +55,12 @@ async function serve(options: ConfigOptions): Promise<void> {
   await endAfterForeignWrite(gateway);
 }
 
-/** How long a stop may take that nobody waits for. The next start completes whatever was not written. */
+/** How long a stop may take when nobody is waiting for it. The next start completes whatever was not written. */
 const HURRIED_STOP_MS = 5_000;
 
 /**
  * Stops a server that refuses all writes, so that a start compares what is stored and resumes its tasks.
- * @throws OperatorError always, for the exit code and the sentence
+ * @throws OperatorError always, for the exit code and the message
  */
 async function endAfterForeignWrite(gateway: Gateway): Promise<never> {
   const error = new OperatorError(
@@ -78,7 +78,7 @@ function stopOnSignals(opened: { readonly gateway: Gateway | null }): void {
   async function stop(signal: string): Promise<void> {
     signals += 1;
     const { gateway } = opened;
-    // It has not answered anybody yet.
+    // It has not answered anyone yet.
     if (!gateway) process.exit(0);
     // A third signal ends the process at once.
     if (signals > 2) process.exit(1);

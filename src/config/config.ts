@@ -112,7 +112,7 @@ export interface ConnectorSettings {
   readonly stdio: StdioRule;
   /** The user, by name or number, that such programs run as. If unset, see the reference. */
   readonly stdioUser?: string;
-  /** Addresses and CIDR ranges that are allowed although they are link-local or metadata addresses. */
+  /** Addresses and CIDR ranges that are allowed even though they are link-local or metadata addresses. */
   readonly allowAddresses: readonly string[];
 }
 

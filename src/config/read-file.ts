@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 /** Reads a whole file as text, with at most `limit` bytes. Throws like `node:fs`. */
 export type ReadFile = (path: string, limit: number) => string;
 
-/** The file has more bytes than such a file can have. */
+/** The file has more bytes than such a file may have. */
 class FileTooLarge extends Error {
   override readonly name = "FileTooLarge";
 }

@@ -36,7 +36,7 @@ const MESSAGES: Partial<Record<YAMLError["code"], string>> = {
     "a backslash in double quotes starts an unknown escape; use single quotes or double the backslash",
   BAD_INDENT: "the indentation is wrong, or a [ or { is not closed",
   BAD_SCALAR_START: "a value cannot start with @ or `; put it in quotes",
-  BLOCK_AS_IMPLICIT_KEY: "a mapping cannot start here; put a value that holds `: ` in quotes",
+  BLOCK_AS_IMPLICIT_KEY: "a mapping cannot start here; put a value that contains `: ` in quotes",
   MISSING_CHAR: "a quote, comma or colon is missing",
   MULTILINE_IMPLICIT_KEY: "a key must be on one line, followed by a colon",
   MULTIPLE_DOCS: "a second document starts here; the file must contain only one",

@@ -81,7 +81,7 @@ const TOLD = [
   { percent: 100, part: (limit: number) => limit },
 ] as const;
 
-/** The call has to wait for a budget. Thrown out of its transaction, which is then undone. */
+/** The call has to wait for a budget. Thrown out of its transaction, which is then rolled back. */
 class BudgetUnavailable extends Error {
   override readonly name = "BudgetUnavailable";
 }

@@ -5,7 +5,7 @@ const RFC3339 =
 
 /**
  * An RFC 3339 time from a query, in milliseconds since the Unix epoch, rounded up. Entries have millisecond times, so
- * an entry is before the given time exactly if it is before the rounded one.
+ * an entry is before the given time if and only if it is before the rounded one.
  * @throws Problem 422 that names the field
  */
 export function instant(path: string, text: string): number {

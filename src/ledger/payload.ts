@@ -31,7 +31,7 @@ export function isHashOf(hash: string | undefined, salt: Uint8Array, text: strin
   return hash === new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex");
 }
 
-/** A text that belongs to an entry and is kept beside it. */
+/** A text that belongs to an entry and is kept alongside it. */
 export interface Payload {
   readonly workspaceId: number;
   readonly seq: number;

@@ -14,7 +14,7 @@ const USED_UP = 1 / 4;
 const OUT_OF_MEMORY = /^RangeError: Out of memory/;
 
 /**
- * Serves a process that reads documents one after the other: requests on standard input, answers on standard output.
+ * Serves a process that reads documents one at a time: requests on standard input, answers on standard output.
  * It ends itself if it uses more than `ceiling` bytes of memory, after reporting that, and when standard input ends.
  */
 export async function serveReading<Request, Result extends object>(

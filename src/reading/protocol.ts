@@ -4,7 +4,7 @@ import type { JobFailure } from "./job-errors.ts";
 /** `isOverLimit`: reading exceeded the memory limit. */
 export type ReadingFailure = JobFailure & { readonly isOverLimit: boolean };
 
-/** A failure in an answer. */
+/** A failure, as an answer carries it. */
 export const FAILURE = Type.Object(
   {
     failure: Type.Object(

@@ -3,7 +3,8 @@ import type { RowSeals } from "./seals/seals.ts";
 /**
  * The store's interface: asynchronous, in SQL that SQLite and PostgreSQL share (`$1` parameters, `RETURNING`, `ON
  * CONFLICT`), with times as integer milliseconds and JSON as text. Three things are specific to SQLite: the vault's
- * vector tables (`vault/rows/spaces.ts`), its index in the workers, and the search for quotes (`tasks/texts/erase-quotes.ts`).
+ * vector tables (`vault/rows/spaces.ts`), its index in the workers, and the search for quotes
+ * (`tasks/texts/erase-quotes.ts`).
  */
 export type SqlValue = string | number | null | Uint8Array;
 
@@ -18,7 +19,7 @@ export interface Sql {
 }
 
 export interface Tx extends Sql {
-  /** Called if this transaction's writes are undone, so state kept in memory can follow. */
+  /** Called if this transaction's writes are rolled back, so state kept in memory can follow. */
   onRollback(undo: () => void): void;
   /** Called once this transaction's writes are on disk, before its `tx` resolves. */
   onCommit(done: () => void): void;
@@ -42,7 +43,9 @@ export interface TxOptions {
  */
 export type FileChange = "moved" | "replaced" | "deleted" | "unreachable";
 
-/** `log`: the newest commits, which are not in the database file yet. `index`: the log's, in which commits are counted. */
+/**
+ * `log`: the newest commits, which are not in the database file yet. `index`: the log's, in which commits are counted.
+ */
 export type StoreFile = "database" | "log" | "index";
 
 /** Something that another process did to the store. */
@@ -65,13 +68,13 @@ export interface Db extends Sql {
    *
    * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error), or refuses it because
    *   of a disturbance. In that case nothing is kept.
-   * @throws whatever `work` throws, after its writes are undone.
+   * @throws whatever `work` throws, after its writes are rolled back.
    */
   tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
   /**
    * Runs `work` at the end of each group of transactions, before the group's commit, so its writes succeed or fail
-   * with the group. If `work` throws, the whole group is undone. Its `onCommit` runs before those of the group. Only
-   * one `work` can be registered. It MUST be quick and MUST await nothing but its own `tx`.
+   * with the group. If `work` throws, the whole group is rolled back. Its `onCommit` runs before those of the group.
+   * Only one `work` can be registered. It MUST be quick and MUST await nothing but its own `tx`.
    */
   beforeCommit(work: (tx: Tx) => Promise<void>): void;
   /**
@@ -92,14 +95,15 @@ export interface Db extends Sql {
   /**
    * Checks whether others have written to the store or moved, replaced or deleted its files, and returns what is new
    * since the last check. While a file is out of place, all writes are refused with `StoreUnavailable`, since the
-   * next start would not find them. After a foreign commit, or once the index has not been beside the database, all
-   * writes are refused until the store is opened again, since only a start compares what is stored; each transaction
-   * checks for both before it writes. If the store cannot be read now, foreign commits are reported by a later check.
+   * next start would not find them. After a foreign commit, or once the index has been missing from its place next to
+   * the database, all writes are refused until the store is opened again, since only a start compares what is stored;
+   * each transaction checks for both before it writes. If the store cannot be read now, foreign commits are reported by
+   * a later check.
    */
   disturbances(): Promise<readonly Disturbance[]>;
   /**
-   * Whether writes are refused until the store is opened again. False while the database is not in its place, where a start
-   * would look for it.
+   * Whether writes are refused until the store is opened again. False while the database is not in its place, where a
+   * start would look for it.
    */
   readonly mustReopen: boolean;
   close(): Promise<void>;

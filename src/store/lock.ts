@@ -12,7 +12,7 @@ export interface DirectoryLock {
 
 /**
  * Locks the data directory for this process. Returns null if another process has it. The lock is SQLite's exclusive
- * lock on a small file beside the database. The operating system releases it when its holder dies, so it is never
+ * lock on a small file next to the database. The operating system releases it when its holder dies, so it is never
  * stale, and a copied directory is not locked.
  *
  * @throws OperatorError if the directory cannot be written

@@ -53,7 +53,7 @@ export interface VaultOptions {
   readonly database: string;
   /** The path that sqlite-vec was loaded from. Null if it is missing. */
   readonly extension: string | null;
-  /** The workers' program: `worker.ts` beside this file, as it can be located at run time. */
+  /** The workers' program: `worker.ts` next to this file, as it can be located at run time. */
   readonly program: URL;
   /** The program's entry, which starts reading processes. */
   readonly main: URL;

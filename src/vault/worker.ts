@@ -59,7 +59,7 @@ function tidyUp(): void {
   Bun.gc(false);
 }
 
-/** Buffers to transfer instead of copying: about a hundred megabytes for a long document. */
+/** Buffers to transfer instead of copying: on the order of a hundred megabytes for a long document. */
 function buffersOf(job: JobName, given: unknown): ArrayBuffer[] {
   if (job !== "prepare") return [];
   const { vectors, segments } = given as PreparedDocument;

@@ -18,7 +18,7 @@ describe("the form of a scope", () => {
     ["nothing", ""],
     ["two slashes", "//"],
     ["a slash at the start", "/support"],
-    ["a slash behind", "support/"],
+    ["a trailing slash", "support/"],
     ["an empty segment", "a//b"],
     ["a step up", "a/../b"],
     ["a step nowhere", "a/./b"],

@@ -12,7 +12,7 @@ const page = defineTool({
   execute: ({ bytes }) => "x".repeat(bytes),
 });
 
-/** A step that calls the tool so many times, each for so many bytes. */
+/** A step that calls the tool this many times, for this many bytes each time. */
 const pages = (count: number, bytes = KIB): Script => [
   ...Array.from({ length: count }, (_, index) => call("page", { bytes }, `c${index}`)),
   finish("tool-calls"),

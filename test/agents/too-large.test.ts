@@ -31,7 +31,7 @@ const start = (number: number): LanguageModelV4StreamPart => ({
 });
 
 describe("a model that starts more than 128 tool calls in one answer", () => {
-  test("is left after the 129th, finished or not, and the next model answers", async () => {
+  test("is abandoned after the 129th, finished or not, and the next model answers", async () => {
     const { model, read } = endless(start);
     const events = await collect(
       runAgent({ model: [model, scripted("b", [answers("I can.")])], prompt: "Go." }),

@@ -88,7 +88,7 @@ describe("the nesting of JSON, counted over its bytes", () => {
     ["objects", `${'{"a":'.repeat(MAX_NESTING)}1${"}".repeat(MAX_NESTING)}`, false],
     ["one object more", `${'{"a":'.repeat(MAX_NESTING + 1)}1${"}".repeat(MAX_NESTING + 1)}`, true],
     ["fifty thousand levels", nested(50_000), true],
-    ["many, one after the other", `[${"[],".repeat(50_000)}[]]`, false],
+    ["many, one after another", `[${"[],".repeat(50_000)}[]]`, false],
     ["brackets that are never closed", "[".repeat(50_000), true],
     ["closing brackets before opening ones", `${"]".repeat(500)}${"[".repeat(101)}`, true],
     ["brackets in a string", JSON.stringify("[".repeat(50_000)), false],

@@ -26,7 +26,7 @@ let desk: Desk;
 beforeAll(() => {
   const [built = ""] = BINARY;
   if (!existsSync(built)) throw new Error("there is no dist/gatehouse: run scripts/build");
-  // Under another name, in another folder: it needs no file beside it.
+  // Under another name, in another folder: it needs no file next to it.
   copyFileSync(built, program);
   process.on("exit", home.remove);
 });

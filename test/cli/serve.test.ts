@@ -158,7 +158,7 @@ test("a killed server leaves nothing that blocks the next verb or the next serve
   expect((await desk.call(again, admin, "GET", "/v1/agents")).status).toBe(200);
 });
 
-test("the files that the server writes beside its data contain no secret that it was called with", async () => {
+test("the files that the server writes next to its data contain no secret that it was called with", async () => {
   const server = await desk.serve();
   const admin = adminToken();
   const issued = await desk.call(server, admin, "POST", "/v1/tokens", { name: "n", scopes: ["tasks:read"] });

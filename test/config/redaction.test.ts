@@ -37,7 +37,7 @@ const PLACES: Record<string, (secret: string) => Given> = {
   "api key, as a list": (secret) => ({ yaml: provider(`api_key: [${quote(secret)}]`) }),
   "api key, as a value of a mapping": (secret) => ({ yaml: provider(`api_key: { a: ${quote(secret)} }`) }),
   "api key, on two lines": (secret) => ({ yaml: provider(`api_key: ${quote(`${secret}\n${secret}`)}`) }),
-  "api key, beside other errors": (secret) => ({
+  "api key, along with other errors": (secret) => ({
     yaml: provider(`api_key: ${quote(secret)}, kindd: x, timeout_ms: -1`),
   }),
   "api key, in a file that is not YAML": (secret) => ({

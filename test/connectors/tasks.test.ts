@@ -23,7 +23,7 @@ beforeEach(async () => {
   await addConnector(stage.gateway, "up", upstream.url);
 });
 
-/** Scripts a model that makes these calls one after the other and then answers. */
+/** Scripts a model that makes these calls one after another and then answers. */
 function script(...calls: readonly [name: string, input: object][]): void {
   stage.upstream.script("a", (_request, index) => {
     const call = calls[index];

@@ -168,7 +168,7 @@ test("the end of the process does not wait for it, and records it as cancelled",
   gateway = await startGateway();
 });
 
-test("stopped at any moment, it exists exactly if it was reported as succeeded, and at once", async () => {
+test("stopped at any moment, it exists if and only if it was reported as succeeded, and at once", async () => {
   // More turns of the event loop than pass between the request and its answer.
   const wroteTitles = new Set<string>();
   for (let turns = 0; turns < 60; turns += 3) {

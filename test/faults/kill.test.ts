@@ -13,7 +13,7 @@ const KILLS = 10;
 const TASKS_A_ROUND = 10;
 
 const SEEDS = [20_261_121, 20_261_122, 20_261_123];
-const MEETINGS = "the kills came in the middle of what they are for";
+const MEETINGS = "the kills hit the situations that they are meant for";
 
 /**
  * Evidence, one item for each seed used. The effect of a few kills depends on chance, so another seed follows if they

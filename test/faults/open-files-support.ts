@@ -56,7 +56,7 @@ export async function serveWithOpenFiles(limit: number, of?: Program): Promise<L
   return server;
 }
 
-/** Clients that send some bytes and then neither read nor close. */
+/** Clients that send a few bytes and then neither read nor close. */
 export class Crowd {
   readonly #sockets = new Set<Socket>();
   /** Connections that the server has closed. */

@@ -66,13 +66,13 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** Runs the work while the gateway's clock advances, some hundred times as fast as ours. */
+/** Runs the work while the gateway's clock advances, roughly a hundred times as fast as ours. */
 async function whileTimePasses<Value>(work: () => Promise<Value>): Promise<Value> {
   const timer = setInterval(() => clock.advance(TIMEOUT_MS / 8), 25);
   return await work().finally(() => clearInterval(timer));
 }
 
-/** A released connection is closed on the network too, some seconds later at most. */
+/** A released connection is closed on the network too, at most a few seconds later. */
 async function expectNothingOpen(): Promise<void> {
   await whileTimePasses(() => until(() => raw.answering === 0));
 }

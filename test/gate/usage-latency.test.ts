@@ -13,7 +13,7 @@ test.each([
   [10, 1],
   [3_600_000, LAST - 1],
   [3_600_001, LAST],
-])("%p ms is of class %d", (ms, index) => {
+])("%p ms is in class %d", (ms, index) => {
   expect(latencyClass(ms)).toBe(index);
 });
 

@@ -112,7 +112,7 @@ describe("a query is refused, naming the parameter, for", () => {
     ["an empty cursor", "cursor=", "/cursor"],
     ["an invalid cursor", "cursor=%21%21", "/cursor"],
     ["an unknown parameter", "page=2", "/page"],
-    ["an unknown parameter beside good ones", "limit=1&offset=2", "/offset"],
+    ["an unknown parameter among good ones", "limit=1&offset=2", "/offset"],
     ["a parameter in another case", "Limit=1", "/Limit"],
     ["__proto__", "__proto__=1", "/__proto__"],
     ["constructor", "constructor=1", "/constructor"],

@@ -72,7 +72,7 @@ test("a refused call changes nothing", async () => {
   expect((await gateway.call("GET", "/v1/agents/never")).status).toBe(404);
 });
 
-test("admin stands for every scope", async () => {
+test("admin implies every scope", async () => {
   const again = await prepare(gateway, "second");
   const admin = await gateway.token({ scopes: ["admin"] });
   for (const { method, path, body, status } of ROUTES) {

@@ -155,7 +155,7 @@ describe("JSON of more than 100 levels is refused before it is parsed", () => {
     ["100 levels in a field", `{"owner":${lists(100)}}`],
     ["50,000 nested objects", objects(50_000)],
     ["lists that are never closed", "[".repeat(50_000)],
-    ["a deep list behind a long string", `["${"\\n".repeat(500)}",${lists(50_000)}]`],
+    ["a deep list after a long string", `["${"\\n".repeat(500)}",${lists(50_000)}]`],
   ];
   test.each(cases)("%s", async (_, raw) => {
     for (const [method, path] of BODIES) {

@@ -220,7 +220,7 @@ describe("with a public URL", () => {
   const atPublicName = () => `__Host-gatehouse_session=${value()}`;
 
   test.each([
-    ["plain HTTP beside HTTPS", "gate.example.org", "http://gate.example.org"],
+    ["plain HTTP where HTTPS is expected", "gate.example.org", "http://gate.example.org"],
     ["a sibling", "gate.example.org", "https://other.example.org"],
     ["another port", "gate.example.org", "https://gate.example.org:8443"],
     ["its path", "gate.example.org", "https://gate.example.org/gatehouse"],

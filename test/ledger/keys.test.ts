@@ -142,7 +142,7 @@ describe("a rotation", () => {
     expect(keys.verifierKeys("default").former).toEqual([before.current]);
   });
 
-  test("at the same time as others runs after them: every key that was once in force is known", async () => {
+  test("that overlaps with others runs after them: every key that was once in force is known", async () => {
     const keys = await open();
     const before = keys.verifierKeys("default").current;
     const changes: { from: string; to: string }[] = [];

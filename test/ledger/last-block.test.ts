@@ -128,7 +128,7 @@ describe("an entry that is changed after a list has checked the last block", () 
     expect(bench.faults).toContain("entry_changed 100");
   });
 
-  test("is not in a list by an action that it never had", async () => {
+  test("is not in a list filtered by an action that it never had", async () => {
     expect(await newest(bench.lists, { action: "oversight.nope" })).toEqual([]);
   });
 

@@ -234,7 +234,7 @@ test.each([
   ["bytes that are no JSON", "bytes = 'no JSON'", "entry 251 of the ledger was not written by this program"],
   ["bytes that are no object", "bytes = '5'", "entry 251 of the ledger was not written by this program"],
   [
-    "a leaf that is no hash",
+    "a leaf that is not a hash",
     "leaf = x'01'",
     "tile 0/0 of the ledger's tree includes entries that this program did not write",
   ],

@@ -70,7 +70,7 @@ describe("a call that gives up", () => {
     expect(entered).toEqual(["a", "c"]);
   });
 
-  test("before waiting takes nothing", async () => {
+  test("before it waits takes nothing", async () => {
     const slots = slotsOf(1);
     expect(await room(slots).enter(1, "a", AbortSignal.abort("gone"))).toBe("gone");
     expect([slots.taken, slots.waiting]).toEqual([0, 0]);

@@ -181,7 +181,7 @@ describe("a task behind a waiting call", () => {
   });
 
   test("continues if the client only disconnects", async () => {
-    const hold = held({ chunks: ["Done all the same."] });
+    const hold = held({ chunks: ["Done anyway."] });
     stage.upstream.script("a", hold.script);
     const client = await connect(stage.gateway);
     const abort = new AbortController();

@@ -130,7 +130,7 @@ describe("an agent's call in flight", () => {
     });
 
     test("has its task continue if the token is revoked", async () => {
-      const hold = held({ chunks: ["Done all the same."] });
+      const hold = held({ chunks: ["Done anyway."] });
       upstream.script("a", hold.script);
       const { id, secret } = await issue();
       const { stream } = await ask(secret);
@@ -138,7 +138,7 @@ describe("an agent's call in flight", () => {
       expect((await gateway.call("DELETE", `/v1/tokens/${id}`)).status).toBe(204);
       await stream.ended;
       hold.open();
-      await wentOn("Done all the same.");
+      await wentOn("Done anyway.");
     });
 
     test("has its task continue if the client drops its stream", async () => {

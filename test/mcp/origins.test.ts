@@ -38,14 +38,14 @@ const REFUSED: readonly Case[] = [
   ["an address on the network", LOOPBACK, "192.168.1.7:8420", null],
   ["every address", LOOPBACK, "0.0.0.0:8420", null],
   ["an origin without a host", LOOPBACK, null, "http://127.0.0.1:8420"],
-  ["another site beside an open listener", OPEN, "gate.internal:8420", "http://evil.example:8420"],
-  ["null beside an open listener", OPEN, "gate.internal:8420", "null"],
-  ["another site beside a public URL", PUBLIC, "gate.example.org", "https://evil.example"],
-  ["http beside a public URL with https", PUBLIC, "gate.example.org", "http://gate.example.org"],
-  ["another port beside a public URL", PUBLIC, "gate.example.org", "https://gate.example.org:8443"],
+  ["another site with an open listener", OPEN, "gate.internal:8420", "http://evil.example:8420"],
+  ["null with an open listener", OPEN, "gate.internal:8420", "null"],
+  ["another site with a public URL", PUBLIC, "gate.example.org", "https://evil.example"],
+  ["http with a public URL that has https", PUBLIC, "gate.example.org", "http://gate.example.org"],
+  ["another port with a public URL", PUBLIC, "gate.example.org", "https://gate.example.org:8443"],
   ["a subdomain of the public name", PUBLIC, "gate.example.org", "https://x.gate.example.org"],
   ["the public name as a user name", PUBLIC, "gate.example.org", "https://gate.example.org@evil.example"],
-  ["null beside a public URL", PROXIED, "gate.example.org", "null"],
+  ["null with a public URL", PROXIED, "gate.example.org", "null"],
   ["another name behind a proxy on this machine", PROXIED, "evil.example", "https://gate.example.org"],
 ];
 
@@ -65,7 +65,7 @@ const TAKEN: readonly Case[] = [
   ["the public URL with its own port", PUBLIC, "gate.example.org", "https://gate.example.org:443"],
   ["the public URL, with another name inside", PUBLIC, "gate.internal:8420", "https://gate.example.org"],
   ["the public name behind a proxy", PROXIED, "gate.example.org", "https://gate.example.org"],
-  ["a local name beside a public URL", PROXIED, "127.0.0.1:8420", null],
+  ["a local name with a public URL", PROXIED, "127.0.0.1:8420", null],
 ];
 
 describe("refused:", () => {

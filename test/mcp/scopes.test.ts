@@ -53,7 +53,7 @@ async function judge(
   });
   const sent = upstream.calls.length - before;
   const mcp = last.error?.data.code ?? (sent === 1 ? "called" : "not sent");
-  if (last.error && sent > 0) throw new Error("it was refused, and sent all the same");
+  if (last.error && sent > 0) throw new Error("it was refused, but sent anyway");
   return { listed: shown.includes(tool), mcp, rest: task.body.code ?? "taken" };
 }
 

@@ -36,7 +36,7 @@ test("two tools are listed", async () => {
   expect(await client.toolNames()).toEqual(["call_tool", "find_tools"]);
 });
 
-test("the token shows the mode, and others do not", async () => {
+test("the token is listed with its mode, other tokens without one", async () => {
   const { body } = await gateway.call("GET", "/v1/tokens");
   expect(body.data.map((token: { tools_mode?: string }) => token.tools_mode)).toEqual(["search", undefined]);
 });

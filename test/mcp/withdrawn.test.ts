@@ -188,7 +188,7 @@ test("removing an agent ends its tokens and their streams", async () => {
   expect((await client.post(request("tools/list"))).status).toBe(401);
 });
 
-test("ending a session breaks off its calls", async () => {
+test("ending a session aborts its calls", async () => {
   const client = await connect(gateway);
   const call = await hang(client);
   const before = cancelled();

@@ -134,7 +134,7 @@ describe("the ledger", () => {
     "&action=task.dispatch",
     "&tier=1",
     `&date=${new Date().toISOString().slice(0, 10)}`,
-  ])("with %s it has the agent's part of that", async (query) => {
+  ])("with %s it contains the agent's part of the list", async (query) => {
     expect(seqsOf(await all(`?x=${query}`.replace("x=&", ""))).toSorted()).toEqual(
       (await expected(query)).toSorted(),
     );
@@ -175,7 +175,7 @@ describe("the ledger", () => {
     if (format === "ndjson") expect(entries.map((line) => JSON.parse(line).seq)).toEqual(await expected());
   });
 
-  test("each entry and its proof can be read by number exactly if the entry is about its agent", async () => {
+  test("each entry and its proof can be read by number if and only if the entry is about its agent", async () => {
     const made = (await expected())[0] ?? 0;
     const about = await all("?agent=own&order=asc", gateway.admin);
     const listed = new Set(about.map(({ seq }) => seq).filter((seq) => seq >= made));

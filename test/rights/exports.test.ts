@@ -29,7 +29,7 @@ const cases = ends.flatMap(([name, end]) =>
   ["ndjson", "csv", "article14"].map((format) => [format, name, end] as const),
 );
 
-test.each(cases)("%s breaks off once its token was %s", async (format, _, end) => {
+test.each(cases)("%s is cut off once its token was %s", async (format, _, end) => {
   const body = { name: "auditor", scopes: ["ledger:read"], expires_in: "1m" };
   const { id, secret } = (await gateway.call("POST", "/v1/tokens", { body })).body;
   const response = await open(format, secret);
@@ -38,7 +38,7 @@ test.each(cases)("%s breaks off once its token was %s", async (format, _, end) =
   if (!reader) throw new Error("there is no body");
   expect((await reader.read()).done).toBe(false);
   await end(id);
-  // What was produced earlier is delivered. Then the stream breaks off without a proper end.
+  // What was produced earlier is delivered. Then the stream is cut off without a proper end.
   const rest = async () => {
     while (!(await reader.read()).done);
   };

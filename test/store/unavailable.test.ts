@@ -113,7 +113,7 @@ describe("a foreign process that holds the write lock", () => {
     } finally {
       globalThis.setTimeout = realTimeout;
     }
-    // Each stands for 20 ms, so together they are a few seconds.
+    // Each represents 20 ms, so together they are a few seconds.
     expect(waits).toBeGreaterThan(100);
     expect(waits).toBeLessThan(1_000);
     foreign.exec("COMMIT");

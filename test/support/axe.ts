@@ -27,7 +27,7 @@ export interface Violation {
 }
 
 /**
- * Finds serious and critical violations. axe-core runs in an isolated world beside the page's scripts, so the page's
+ * Finds serious and critical violations. axe-core runs in an isolated world alongside the page's scripts, so the page's
  * content security policy applies as always, and the page cannot detect it.
  */
 export async function axe(page: Page): Promise<readonly Violation[]> {

@@ -113,7 +113,7 @@ export async function becomes(element: Locator, selector: string): Promise<void>
 export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
   const last = performance.now() + LONGEST_MS;
   while (!(await condition())) {
-    if (performance.now() > last) throw new Error("it did not come to pass");
+    if (performance.now() > last) throw new Error("it did not happen");
     await Bun.sleep(10);
   }
 }

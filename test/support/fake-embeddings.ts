@@ -223,7 +223,8 @@ function parse(text: string): Pick<EmbeddingsRequest, "model" | "input" | "encod
   const strings = texts
     .filter((each) => typeof each === "string")
     .filter((each) => each.isWellFormed() && each);
-  if (strings.length !== texts.length) return "'input' holds something that is no text, or an empty one.";
+  if (strings.length !== texts.length)
+    return "'input' contains something that is not text, or an empty text.";
   return { model, input: strings, encoding };
 }
 

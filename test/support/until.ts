@@ -9,7 +9,7 @@ const APART_MS = 2;
  */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   for (let tries = 0; !(await condition()); tries++) {
-    if (tries === TRIES) throw new Error("it did not come to pass");
+    if (tries === TRIES) throw new Error("it did not happen");
     await Bun.sleep(APART_MS);
   }
 }

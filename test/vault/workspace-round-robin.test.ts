@@ -74,7 +74,7 @@ describe("a caller that leaves", () => {
     expect(await stays).toBe("done");
   });
 
-  test("before waiting has no turn at all", async () => {
+  test("before it waits gets no turn at all", async () => {
     const queue = new JobQueue<string, string>(LIMITS, () => {});
     const asked = queue.do("left", { workspaceId: 1, signal: AbortSignal.abort() });
     expect(await asked.catch((error) => error)).toEqual(GAVE_UP);

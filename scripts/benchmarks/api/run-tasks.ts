@@ -7,7 +7,7 @@ import { CONNECTIONS } from "./load-figures.ts";
 
 /**
  * Complete tasks of `builtin/extractive`. Each client reads its task to `task.finished` before it dispatches the
- * next, so no queue builds up: as many tasks are accepted as end.
+ * next, so no queue builds up: tasks are accepted at the rate at which they end.
  */
 export async function runTasks(workshop: Workshop): Promise<Figure[]> {
   const gatehouse = await workshop.gatehouse({ yaml: settings() });

@@ -49,7 +49,7 @@ export async function streaming(workshop: Workshop): Promise<Figure[]> {
   ];
 }
 
-/** Measures the time between drawn frames for some seconds, in milliseconds. */
+/** Measures the time between drawn frames for a few seconds, in milliseconds. */
 function frames({ page }: Visitor): Promise<Frames> {
   return page.evaluate<Frames>(`new Promise((resolve) => {
     const gaps = [];

@@ -1,4 +1,4 @@
-/** Measures the ledger within a process of its own, so that nothing else is in its memory. */
+/** Measures the ledger in a separate process, so that nothing else is in its memory. */
 
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { answerLines } from "../processes/lines.ts";

@@ -3,7 +3,10 @@ import { type Connection, connect } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
 import type { ExchangesJob, ExchangesResult } from "./jobs.ts";
 
-/** More than one process can request. A run that reaches this reports it instead of measuring wrongly. */
+/**
+ * More requests than one process can make. A run that reaches this number says so instead of reporting a wrong
+ * measurement.
+ */
 const ANSWERS_PER_SECOND = 200_000;
 /** How long to wait for answers that are still outstanding at the end. */
 const LAST_ANSWER_MS = 15_000;
@@ -38,7 +41,7 @@ export async function closedLoop(job: ExchangesJob): Promise<ExchangesResult> {
   return round.result(begun);
 }
 
-/** What all connections of a round count together. */
+/** Totals over all connections of a round. */
 class Round {
   readonly #seconds: number;
   readonly #durations: Samples;

@@ -6,7 +6,7 @@ import type { HoldJob } from "./jobs.ts";
  */
 const AT_ONCE = 50;
 const LONGEST_MS = 30_000;
-/** For how long, once a second, a slow reader reads what has arrived. */
+/** How long a slow reader spends, once a second, reading what has arrived. */
 const TAKES_MS = 5;
 const LOOKS_MS = 1_000;
 

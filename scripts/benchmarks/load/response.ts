@@ -35,7 +35,7 @@ export class ResponseParser {
     while (at < input.length) {
       const next = this.#step(input, at);
       if (next < 0) {
-        if (input.length - at > HEAD_LIMIT) throw new Error("a head of an answer without an end");
+        if (input.length - at > HEAD_LIMIT) throw new Error("the head of an answer has no end");
         this.#rest = input.subarray(at);
         return;
       }
@@ -72,7 +72,7 @@ export class ResponseParser {
       this.#state = "fixed";
       if (this.#left === 0) this.#end();
     } else if (CHUNKED.test(head)) this.#state = "size";
-    else throw new Error("an answer whose end cannot be told");
+    else throw new Error("an answer whose end cannot be determined");
     return end + HEAD_END.length;
   }
 

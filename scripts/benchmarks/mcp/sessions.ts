@@ -9,7 +9,7 @@ import { endSessions, openSessions, streamsOf } from "./client.ts";
 const SESSIONS = 1_000;
 /** Opened before the first measurement, so that one-time costs of first sessions do not count. */
 const FIRST_SESSIONS = 50;
-/** Time for memory to be given back, or not. */
+/** Time for memory to be released, if it is released at all. */
 const SETTLE_MS = 3_000;
 const BYTES_PER_MB = 1_000_000;
 const OPEN = { of: "gatehouse", relation: "<", value: 60 } as const;

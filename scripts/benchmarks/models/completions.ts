@@ -15,8 +15,8 @@ type Scripted = "plain" | "passed" | "apart" | "paced";
 const PATH = "/v1/chat/completions";
 
 /**
- * Chat completions through Gatehouse, which authenticates, records an intent and an outcome, and counts; beside a bare
- * proxy and one that only keeps a hash-chained ledger.
+ * Chat completions through Gatehouse, which authenticates, records an intent and an outcome, and counts; compared
+ * with a bare proxy and with one that only keeps a hash-chained ledger.
  */
 export async function completions(workshop: Workshop): Promise<Figure[]> {
   const upstream = await workshop.upstream();
@@ -62,13 +62,13 @@ export async function completions(workshop: Workshop): Promise<Figure[]> {
   const figures = [
     ...loadFigures(
       "models.bare",
-      "completions, beside a bare proxy",
+      "completions, compared with a bare proxy",
       await beside(bare, "plain", false, {}),
       0,
     ),
     ...loadFigures(
       "models.ledgered",
-      "completions, beside a proxy with a ledger",
+      "completions, compared with a proxy with a ledger",
       await beside(ledgered, "plain", false, {}),
       0.35,
     ),

@@ -81,7 +81,7 @@ export class Overseen {
     return this.#ask({ kind: "press", url, token: admin, count }, overseenPressed);
   }
 
-  /** When the last of this many calls was given up, in milliseconds since the Unix epoch. */
+  /** When the last of this many calls was closed, in milliseconds since the Unix epoch. */
   async lastClosed(count: number): Promise<number> {
     return (await this.#ask({ kind: "last-closed", count }, moment)).at;
   }

@@ -92,7 +92,7 @@ export class Gatehouse {
   async stop(): Promise<void> {
     const code = await this.#household.end(this.#child);
     if (this.#ownFolder !== null) this.#household.remove(this.#ownFolder);
-    if (code !== 0) throw new Error(`gatehouse did not stop in order (exit code ${code ?? "none: killed"})`);
+    if (code !== 0) throw new Error(`gatehouse did not stop cleanly (exit code ${code ?? "none: killed"})`);
   }
 }
 

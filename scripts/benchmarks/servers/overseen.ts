@@ -20,7 +20,7 @@ class Watched {
   #closed: number[] = [];
   #changed = Promise.withResolvers<void>();
 
-  /** @returns a function to call, once or more often, when the caller has hung up or withdrawn its call */
+  /** @returns a function to call, at least once, when the caller has hung up or withdrawn its call */
   opened(): () => void {
     this.#open++;
     this.#tell();
@@ -51,7 +51,7 @@ class Watched {
   async #until(condition: () => boolean): Promise<void> {
     const patience = AbortSignal.timeout(LONGEST_MS);
     const late = new Promise<void>((_, reject) =>
-      patience.addEventListener("abort", () => reject(new Error(`${this.#open} calls are out by now`))),
+      patience.addEventListener("abort", () => reject(new Error(`${this.#open} calls are in flight by now`))),
     );
     late.catch(() => {}); // nothing waits for it any more
     while (!condition()) await Promise.race([this.#changed.promise, late]);

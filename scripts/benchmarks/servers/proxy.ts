@@ -1,6 +1,7 @@
 /**
- * A proxy to the upstream: Elysia and `fetch`, without authentication, limits or prices. With a ledger, it records each
- * answer before it is sent: an entry whose hash covers the one before, in SQLite, durable, many to a transaction.
+ * A proxy to the upstream: Elysia and `fetch`, without authentication, limits or prices. With a ledger, it records
+ * each answer before it is sent: an entry whose hash covers the one before, in SQLite, durable, with many entries per
+ * transaction.
  */
 import { Database } from "bun:sqlite";
 import { Elysia } from "elysia";

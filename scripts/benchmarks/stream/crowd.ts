@@ -13,7 +13,7 @@ const READERS = 1_000;
 /** Tasks and readers of an earlier load, so that permanent costs of the first ones do not count. */
 const WARM_UP = 16;
 const LOOK_MS = 250;
-/** The time within which memory should be given back. */
+/** The time within which memory should be released. */
 const AFTER_MS = 30_000;
 const BYTES_PER_MB = 1_000_000;
 const PEAK = { of: "gatehouse", relation: "<", value: 400 } as const;
@@ -87,6 +87,6 @@ async function ended({ port, admin }: Gatehouse, id: string): Promise<void> {
 
 function resident({ pid }: Gatehouse): number {
   const bytes = residentBytes(pid);
-  if (bytes === null) throw new Skipped("this system does not say what is resident");
+  if (bytes === null) throw new Skipped("this system does not report resident memory");
   return bytes / BYTES_PER_MB;
 }

@@ -7,7 +7,7 @@ import { combine } from "../statistics.ts";
 import type { Target, Workshop } from "../workshop.ts";
 
 const STREAMS = 1_000;
-/** Time for memory to be given back, or not. */
+/** Time for memory to be released, if it is released at all. */
 const SETTLE_MS = 3_000;
 const BYTES_PER_MB = 1_000_000;
 const OPEN = { of: "gatehouse", relation: "<", value: 150 } as const;

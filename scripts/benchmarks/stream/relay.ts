@@ -18,7 +18,7 @@ interface Case {
 
 /**
  * With 32 readers and chunks sent all at once, both servers are as busy as they can be. A first token then waits for
- * the work on 31 other streams, and the difference is that work. One reader, or paced chunks, show the delay of a
+ * the work on 31 other streams, and the difference is that work. One reader, or paced chunks, shows the delay of a
  * stream itself.
  */
 const CASES: readonly Case[] = [

@@ -55,7 +55,7 @@ export async function besideCalls(workshop: Workshop): Promise<Figure[]> {
 
   await gatehouse.stop();
 
-  const label = "GET /v1/agents/:name while documents go in";
+  const label = "GET /v1/agents/:name while documents are added";
   const pairs = (of: (round: Round) => number | null): Pair<number | null>[] =>
     rounds.map(({ baseline, gatehouse: during }) => ({ baseline: of(baseline), gatehouse: of(during) }));
   const p99 = pairs((round) => round.p99);
@@ -72,7 +72,7 @@ export async function besideCalls(workshop: Workshop): Promise<Figure[]> {
     compared({ id: "vault.beside.p99", label: "  latency p99", unit: "ms" }, p99),
     alone({ id: "vault.beside.added99", label: "  added to the latency p99", unit: "ms" }, added),
     alone(
-      { id: "vault.beside.ingest", label: "  documents go in", unit: "1/s" },
+      { id: "vault.beside.ingest", label: "  documents added", unit: "1/s" },
       rounds.map((round) => round.gatehouse.documentsPerSecond),
     ),
   ];

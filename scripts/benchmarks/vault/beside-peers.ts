@@ -54,7 +54,7 @@ async function beside(workshop: Workshop, product: PeerProduct): Promise<Figure[
   const gatehouse = await workshop.gatehouse({ yaml: settings(), dataDir: vault.dataDir });
   const figures: Figure[] = [
     ofBaseline(
-      { id: `vault.peers.${product.name}.ingest`, label: `${product.label}: vectors go in`, unit: "1/s" },
+      { id: `vault.peers.${product.name}.ingest`, label: `${product.label}: vectors added`, unit: "1/s" },
       [workshop.passages / seconds],
     ),
   ];

@@ -42,7 +42,7 @@ function figuresOf(result: CollectionResult): Figure[] {
     ]);
   return [
     alone(
-      { id: `${id}.ingest`, label: `${name}: documents go in`, unit: "1/s" },
+      { id: `${id}.ingest`, label: `${name}: documents added`, unit: "1/s" },
       [documentsPerSecond],
       LEAST_INGEST,
     ),
@@ -65,11 +65,11 @@ function scoreFigures({ name, scores }: CollectionResult, variant: Variant): Fig
     ),
     compared({ id: `${id}.recall`, label: "    recall@10", unit: "score" }, score("hybrid", "recall")),
     compared(
-      { id: `${id}.keyword.ndcg`, label: "    keyword alone: nDCG@10", unit: "score" },
+      { id: `${id}.keyword.ndcg`, label: "    keyword only: nDCG@10", unit: "score" },
       score("keyword", "ndcg"),
     ),
     compared(
-      { id: `${id}.vector.ndcg`, label: "    vector alone: nDCG@10", unit: "score" },
+      { id: `${id}.vector.ndcg`, label: "    vector only: nDCG@10", unit: "score" },
       score("vector", "ndcg"),
     ),
   ];

@@ -43,7 +43,7 @@ export async function quality(workshop: Workshop): Promise<Figure[]> {
 async function measure(collection: Collection, gatehouse: Gatehouse): Promise<CollectionResult> {
   const { name, documents } = collection;
   const client = new VaultClient(gatehouse.port, gatehouse.admin);
-  console.error(`  ${name}: ${documents.length} documents go in`);
+  console.error(`  ${name}: ${documents.length} documents are added`);
   const { ids, seconds } = await ingest(client, documents.length, (index) => {
     const { title, text } = documents[index] ?? { title: "", text: "" };
     return { title, text, scope: SCOPE };

@@ -9,7 +9,7 @@ import { Passages } from "./passages.ts";
 import { checkAnswers, createSearchers, PLACES, type Reach, SEARCHERS, searchLoad } from "./searchers.ts";
 
 const BYTES_PER_MB = 1_000_000;
-/** Time until memory that only writing needed has been given back. */
+/** Time until memory that only writing needed has been released. */
 const REST_MS = 3_000;
 const PROGRESS = 10;
 /** The aims apply from this many passages on. */
@@ -28,7 +28,7 @@ export async function scale(workshop: Workshop): Promise<Figure[]> {
   const count = workshop.passages;
   const step = Math.ceil(count / PROGRESS);
   const { seconds } = await ingest(new VaultClient(gatehouse.port, gatehouse.admin), count, (index) => {
-    if (index % step === 0) console.error(`  ${index} of ${count} passages are in`);
+    if (index % step === 0) console.error(`  ${index} of ${count} passages have been added`);
     return passages.passage(index);
   });
   await Bun.sleep(REST_MS);
@@ -58,11 +58,11 @@ export async function scale(workshop: Workshop): Promise<Figure[]> {
   const size = `${count.toLocaleString("en-US")} passages`;
   return [
     alone(
-      { id: "vault.scale.ingest", label: `${size} go in`, unit: "1/s" },
+      { id: "vault.scale.ingest", label: `${size} added`, unit: "1/s" },
       [count / seconds],
       aim(LEAST_INGEST),
     ),
-    resident("loaded", "  resident when they are in", loaded, aim(MOST_RESIDENT)),
+    resident("loaded", "  resident once they are added", loaded, aim(MOST_RESIDENT)),
     ...(["scope", "all"] as const).flatMap((reach) => [
       ...searchFigures(
         `vault.scale.${reach}`,

@@ -26,7 +26,7 @@ export function* budgetFaults({ file, world }: Evidence): Generator<string> {
     if (phase === "intent" && reservedBy(entry) > 0) {
       const out = [...reserved.values()].reduce((sum, micros) => sum + micros, 0);
       const left = perhapsAllowed(world.allowances, Date.parse(entry.ts)) - gone;
-      if (out >= left) yield `${action} ${seq} began with ${left} left, and ${out} reserved of it`;
+      if (out >= left) yield `${action} ${seq} began with ${left} left, of which ${out} was reserved`;
       reserved.set(seq, reservedBy(entry));
     }
     if (phase === "outcome" && ref !== undefined) {

@@ -16,7 +16,7 @@ export function* callFaults({ world, file }: Evidence): Generator<string> {
   }
   for (const [id, { tool, mayRepeat, count }] of receipts) {
     const own = intents.get(id) ?? [];
-    if (own.length === 0) yield `${tool} ${id} was called, and no intent says so`;
+    if (own.length === 0) yield `${tool} ${id} was called without an intent`;
     if (count > own.length)
       yield `${tool} ${id} was called ${count} times, for the intents ${own.join(", ")}`;
     if (!mayRepeat && count > 1) yield `${tool} ${id} was called ${count} times`;

@@ -29,9 +29,9 @@ export function* creditFaults({ file, tasks, creditsThisMonth }: Evidence): Gene
   }
   yield* priceFaults(calls, file.entries);
   const open = file.tasks.filter(({ id, open_model_call }) => tasks.has(id) && open_model_call !== null);
-  for (const { id } of open) yield `${id} has ended, and its call of a model is out`;
+  for (const { id } of open) yield `${id} has ended, but its model call is still in flight`;
   for (const { task_id, id, outcome_seq } of file.toolCalls) {
-    if (outcome_seq === null) yield `${task_id} has ended, and its call ${id} is out`;
+    if (outcome_seq === null) yield `${task_id} has ended, but its call ${id} is still in flight`;
   }
   const all = calls.reduce((total, entry) => total + (entry.credits ?? 0), 0);
   const spent = file.spending.reduce((total, { credits }) => total + credits, 0);

@@ -2,11 +2,11 @@ import { isCall, type TimedEntry } from "../evidence-file.ts";
 import type { Lived } from "../server.ts";
 import type { Evidence } from "../soak.ts";
 
-/** A task is given up when this many processes have died with it over the same step, and not before. */
+/** A task is abandoned when this many processes have died with it in the same step, and not before. */
 const DEATHS = 3;
 
 /**
- * Tasks that were given up too early, or tried again afterwards. A task that is a client's own call over MCP is lost
+ * Tasks that were abandoned too early, or tried again afterwards. A task that is a client's own call over MCP is lost
  * together with the call, which is not repeated.
  */
 export function* givenUpFaults({ tasks, file, lives }: Evidence): Generator<string> {
@@ -22,13 +22,13 @@ export function* givenUpFaults({ tasks, file, lives }: Evidence): Generator<stri
       const deaths = killedIn(lastStep(own), lives, (last) => last.outcome !== "pending").length;
       const isSpent = deaths >= DEATHS && attempts >= DEATHS;
       if (!isSpent && !(ownCalls.has(id) && own.some(isLost))) {
-        yield `${id} was given up after ${attempts} starts, of which ${deaths} ended in a kill`;
+        yield `${id} was abandoned after ${attempts} starts, of which ${deaths} ended in a kill`;
       }
     }
     for (const step of stepsOf(own)) {
       const deadly = killedIn(step, lives, ({ phase }) => phase === "intent")[DEATHS - 1];
       const again = step.find((entry) => entry.phase === "intent" && deadly && at(entry) > deadly.to);
-      if (again) yield `${id} goes on with ${again.seq}, after ${DEATHS} kills over the same step`;
+      if (again) yield `${id} continues with ${again.seq}, after ${DEATHS} kills in the same step`;
     }
   }
 }

@@ -12,22 +12,22 @@ interface Meeting {
 
 const MEETINGS: readonly Meeting[] = [
   {
-    of: "tasks, which were started again and succeeded",
+    of: "tasks that were started again and succeeded",
     kills: 5,
     met: (evidence) => succeededAgain(evidence).length > 0,
   },
   {
-    of: "tasks that had called a tool, which went on from there",
+    of: "tasks that had called a tool and continued from there",
     kills: 10,
     met: (evidence) => succeededAgain(evidence).some(({ tools_called }) => tools_called.length > 0),
   },
   {
-    of: "calls of tools, of which nobody knows whether they were made",
+    of: "calls of tools that may or may not have been made",
     kills: 30,
     met: ({ tasks }) => statusesOfCalls(tasks).has("unknown") && statusesOfCalls(tasks).has("succeeded"),
   },
   {
-    of: "streams, whose readers came back",
+    of: "streams whose readers came back",
     kills: 5,
     met: ({ world }) =>
       world.asked.some(({ reader }) => reader !== null && reader.resumed > 0 && reader.finished === 1),
@@ -38,7 +38,7 @@ const MEETINGS: readonly Meeting[] = [
     met: ({ world }) => [...world.decided.values()].some(({ isAcknowledged }) => isAcknowledged),
   },
   {
-    of: "calls for which something was reserved, which were charged so",
+    of: "calls for which credits were reserved and which were charged accordingly",
     kills: 30,
     met: ({ file }) =>
       file.entries.some((entry) => isCall(entry) && entry.code === "interrupted" && (entry.credits ?? 0) > 0),
@@ -51,7 +51,7 @@ const MEETINGS: readonly Meeting[] = [
       file.entries.some((entry) => entry.agent === THRIFTY && isPaid(entry)),
   },
   {
-    of: "a workspace that was stopped, and worked again",
+    of: "a workspace that was stopped and then worked again",
     kills: 30,
     met: ({ file }) =>
       ["oversight.stop", "oversight.resume"].every((wanted) =>
@@ -59,12 +59,12 @@ const MEETINGS: readonly Meeting[] = [
       ),
   },
   {
-    of: "tasks that were given up at the third kill over one step",
+    of: "tasks that were abandoned at the third kill in the same step",
     kills: 60,
     met: ({ file }) => file.tasks.some(({ status, attempts }) => status === "failed" && attempts >= 3),
   },
   {
-    of: "lives that ended in order, with work that was given back",
+    of: "lives that ended in an orderly way, with work that was handed back",
     kills: 30,
     met: ({ orderlyEnds }) => orderlyEnds.some(({ givenBack }) => givenBack > 0),
   },

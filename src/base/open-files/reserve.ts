@@ -66,7 +66,7 @@ class OpenFilesReserve {
   /**
    * Resolves when a descriptor can be opened. MUST be awaited before a request is sent: while clients use all
    * descriptors, a connection to an upstream would fail although nothing is wrong with the upstream. Resolves after
-   * some seconds in any case, and when the signal aborts.
+   * a few seconds in any case, and when the signal aborts.
    */
   async untilRoom(signal?: AbortSignal | null): Promise<void> {
     for (let waited = 0; waited < ROOM_WAIT_MS && signal?.aborted !== true; waited += ROOM_STEP_MS) {

@@ -49,7 +49,7 @@ async function addFrom(file: string, name: string | undefined, options: AddOptio
   if (name !== undefined || stray !== undefined) {
     throw wrong(
       "--import",
-      "cannot be combined with other options of a server; select entries with --only NAME",
+      "cannot be combined with options for a single server; select entries with --only NAME",
     );
   }
   const entries = chosen(readClientFile(file), options.only);

@@ -17,7 +17,7 @@ NAME_FILE names, so that no secret appears in the list of processes. Quote it: '
 encrypted in the data directory and never shown.
 
 The gateway starts a program with only the variables given by --env, plus PATH and HOME if it is named
-without a path. A connector that cannot be reached now is still added, and reached later.
+without a path. A connector that cannot be reached now is still added, and is reached later.
 
 --import reads the file of a client unchanged: claude_desktop_config.json, .mcp.json, .cursor/mcp.json,
 .vscode/mcp.json. \${env:NAME} is filled in here. If a server fails, its reason is

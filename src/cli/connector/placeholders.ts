@@ -42,7 +42,7 @@ function filledIn(inner: string, workspace: string | undefined, env: Environment
   const [, input] = /^input:([\w.-]{1,64})$/.exec(inner) ?? [];
   if (input !== undefined) {
     throw new EntryError(
-      `it needs \${input:${input}}, which the client asks its user for: replace it by \${env:NAME} and set NAME`,
+      `it needs \${input:${input}}, which the client asks its user for: replace it with \${env:NAME} and set NAME`,
     );
   }
   // The text may be a secret that happens to begin with these characters.

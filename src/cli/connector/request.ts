@@ -49,7 +49,7 @@ export function requestOf(
   if (!isConnectorName(name)) {
     throw wrong(
       "the name",
-      "must be a letter, then up to 23 more of a to z, 0 to 9 and single _ between them",
+      "must be a letter followed by up to 23 characters: a to z, 0 to 9, and single _ between them",
     );
   }
   const kind = kindOf(command, options);

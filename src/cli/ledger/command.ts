@@ -7,8 +7,8 @@ import { type RotateKeyOptions, rotateLedgerKey } from "./rotate-key.ts";
 import type { VerifyOptions } from "./verify.ts";
 
 const VERIFY_HELP = `
-Needs no server and writes nothing, so it can run beside one. Anyone who can write to the directory can
-rewrite everything in it, so also give what you keep elsewhere:
+Needs no server and writes nothing, so it can run alongside one. Anyone who can write to the directory can
+rewrite everything in it, so also give it what you keep elsewhere:
   gatehouse ledger verify --checkpoint /srv/worm/checkpoints --key ledger.vkey
   gatehouse ledger verify --bundle evidence.zip --key 'gatehouse/0123456789abcdef/default+1a2b3c4d+A…'
 

@@ -14,7 +14,7 @@ const IN_A_SENTENCE: Readonly<Record<Verdict, string>> = {
   undecided: "Cannot be decided: there is no sign of tampering, but the evidence named above is missing.",
 };
 
-/** Anyone with access to the machine has its key, so without anything from elsewhere no more can be said. */
+/** Anyone with access to the machine has its key, so without outside evidence nothing more can be said. */
 const ALONE =
   "This used only the data's own keys. To rule out a rewritten ledger, add the verifier key (--key) and a checkpoint kept elsewhere (--checkpoint).";
 

@@ -60,7 +60,9 @@ function verifyData(
   return verifyDirectory({ path, trust, workspace, secretKey: keyBeside(path) }, tools);
 }
 
-/** The key file beside the database, if it is usable. A key from a setting is unknown here, because no setting is read. */
+/**
+ * The key file next to the database, if it is usable. A key from a setting is unknown here, because no setting is read.
+ */
 function keyBeside(path: string): SecretKey | undefined {
   try {
     return findSecretKey({ masterKey: undefined, dataDir: dirname(path) });

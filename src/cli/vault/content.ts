@@ -50,7 +50,7 @@ function titleIn(text: string | undefined, type: ContentType): string | null {
   try {
     return statedTitle(text.slice(0, TITLE_CHARACTERS).toWellFormed(), type);
   } catch {
-    // The gateway reports problems of the document better.
+    // The gateway reports problems with the document more clearly.
     return null;
   }
 }

@@ -27,7 +27,7 @@ const PASSED_BY = "node_modules";
 export interface DocumentFile {
   /** The path as displayed, below the given path. */
   readonly path: string;
-  /** The real path: the same file is the same document, however it was named. */
+  /** The real path: the same file is the same document, whatever path was given for it. */
   readonly real: string;
   readonly type: string;
 }
@@ -106,7 +106,7 @@ class FileSearch {
     if (type === undefined) {
       throw new OperatorError(
         `${path}: its type can't be told from its name (${EXTENSIONS.join(" ")})`,
-        "give its type, such as --type text/plain",
+        "state its type, such as --type text/plain",
         2,
       );
     }

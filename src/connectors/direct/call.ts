@@ -171,7 +171,7 @@ export class DirectCalls {
       return refused;
     }
     if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
-      if (!this.#asked) throw new Error("nobody takes the calls that need approval");
+      if (!this.#asked) throw new Error("nothing handles the calls that need approval");
       // Do not ask a person to approve an unaffordable call. The task that it becomes reserves the budget.
       if (price > 0) await budgets.check(db, { workspaceId, agent });
       return this.#asked.dispatch(call, { agent, tool: tool.name, input, text });

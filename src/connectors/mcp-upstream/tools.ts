@@ -28,7 +28,7 @@ const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHi
 /** Requests one page of `tools/list`. */
 export type FetchToolPage = (cursor: string | undefined) => Promise<Readonly<Record<string, unknown>>>;
 
-/** A connector's tools, and a text for each tool of the upstream that was omitted. */
+/** A connector's tools, and a message for each of the upstream's tools that was omitted. */
 export interface ToolListing {
   readonly tools: readonly KeptTool[];
   readonly leftOut: readonly string[];

@@ -5,7 +5,7 @@ import { isMap, type JsonMap, own, ownMap } from "./json.ts";
 const MAX_DEPTH = 100;
 /**
  * Number of objects and lists. Each takes 1 µs: 10 MiB of empty lists would take five seconds, while a real document
- * of that size has some 300,000.
+ * of that size has about 300,000.
  */
 const MAX_CONTAINERS = 500_000;
 /** Fields of one object: an object shared by many operations is read again for each of them. */

@@ -11,7 +11,7 @@ export interface ApiDocument {
   readonly url: string | null;
 }
 
-/** Members of a JSON document. 13 MiB, such as GitHub's, may have some 400,000. */
+/** Members of a JSON document. 13 MiB, such as GitHub's, may have about 400,000. */
 const MAX_DOCUMENT_MEMBERS = 600_000;
 /** In characters. Ordinary YAML takes 0.3 s per megabyte, JSON takes 2 ms. */
 const MAX_YAML = 2 * 1_024 * 1_024;

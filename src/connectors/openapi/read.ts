@@ -42,7 +42,7 @@ async function download(
 ): Promise<string> {
   const response = await fetch(url, { headers: { accept: ACCEPT }, signal });
   if (!response.ok) {
-    response.body?.cancel().catch(() => {}); // nobody reads it, so it does not matter if it breaks off
+    response.body?.cancel().catch(() => {}); // nobody reads it, so it does not matter if it is cut off
     throw new ConnectorError("refused", `The spec's URL answered with status ${response.status}.`);
   }
   const bytes = await readCapped(response, MAX_BYTES, signal, grow);

@@ -26,14 +26,14 @@ const OPTIONS = {
 export interface References {
   /** The target of `reference` (`#/…`), after chains of references. @throws DocumentFault, DocumentTooLarge */
   get(reference: string): unknown;
-  /** The object, or the target of its `$ref`, without the fields beside `$ref`. @throws DocumentFault */
+  /** The object, or the target of its `$ref`, without the fields next to `$ref`. @throws DocumentFault */
   follow(value: unknown): JsonMap | undefined;
 }
 
 /**
  * Resolves JSON pointers (RFC 6901), including references on their way and around `$id`. Files and addresses have no
  * reader here, so nothing outside the document can be read. Targets are not expanded: the same package's
- * `dereference` copies a target for each reference that has a description beside it, which turns a hundred lines into
+ * `dereference` copies a target for each reference that has a description next to it, which turns a hundred lines into
  * gigabytes.
  */
 export async function openReferences(root: JsonMap, work: SchemaWork): Promise<References> {

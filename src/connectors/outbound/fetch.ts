@@ -152,7 +152,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
       const response = await send(url, request);
       const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
       if (location === null) return response;
-      // Nobody reads the body of a redirect, so it does not matter if it breaks off.
+      // Nobody reads the body of a redirect, so it does not matter if it is cut off.
       response.body?.cancel().catch(() => {});
       url = redirected(url, location, request, response.status, redirects);
     }

@@ -37,7 +37,7 @@ export function onSignedOut(listener: ClientListener): () => void {
 
 /**
  * Calls a REST route. The browser adds the session's cookie and marks the request as same-origin.
- * @throws ApiProblem if the call is refused or fails, or if no answer comes; the signal's reason if it aborts
+ * @throws ApiProblem if the call is refused or fails, or if there is no answer; the signal's reason if it aborts
  */
 export async function call<Name extends RouteName>(
   name: Name,

@@ -17,9 +17,7 @@ export function Shell(): JSX.Element {
   const main = useRef<HTMLElement>(null);
   const menuButton = useRef<HTMLButtonElement>(null);
 
-  /**
-   * The focused menu item disappears, so the menu button takes the focus. A newly opened page takes it afterwards.
-   */
+  /** The focused menu item disappears, so the menu button takes the focus. A newly opened page then takes it. */
   function closeMenu(): void {
     if (!isOpen) return;
     setOpen(false);

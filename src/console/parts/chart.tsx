@@ -9,7 +9,7 @@ export type { ChartSeries } from "./chart-plot.ts";
 
 /**
  * Values over time. The legend shows the values of the slot under the pointer, or else the totals. The table below
- * shows the same data to readers who use no pointer or cannot see the chart.
+ * shows the same data to readers who do not use a pointer or cannot see the chart.
  */
 export function Chart({
   label,

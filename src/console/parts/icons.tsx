@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 
-/** Paths in a 24 × 24 box. Beside a word, an icon is hidden from screen readers. */
+/** Paths in a 24 × 24 box. Next to a word, an icon is hidden from screen readers. */
 const PATHS = {
   overview: "M4 13h6V4H4zm0 7h6v-5H4zm10 0h6v-9h-6zm0-16v5h6V4z",
   tasks: "M4 6h2m4 0h10M4 12h2m4 0h10M4 18h2m4 0h10",

@@ -12,7 +12,7 @@ type TabMessage =
 
 const ADDRESS = "/v1/events";
 const SHARED_NAME = "gatehouse-feed";
-/** How long a page waits at most for the stream before it reads. */
+/** The longest that a page waits for the stream before it reads. */
 const LONGEST_BEGINNING_MS = 300;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 10_000;

@@ -135,7 +135,7 @@ export function useSessionState(): {
       if (!isOver) void ask();
     });
     const ends = [
-      // A missed event may be that the workspace was stopped.
+      // The missed event may be that the workspace was stopped.
       feed.onGap(() => void ask()),
       feed.listen("workspace.changed", ({ status }) =>
         setSession((before) =>

@@ -42,7 +42,7 @@ export function useData<Name extends RouteName>(
 
   useEffect(() => {
     if (key === null || given.current === null) return undefined;
-    // Do not show the answer of another address.
+    // Do not show another address's answer.
     if (shown.current !== key) setData(undefined);
     shown.current = key;
     setLoading(true);

@@ -8,7 +8,7 @@ export interface BodyParts {
   parts(): Iterable<string | Uint8Array>;
 }
 
-/** A text written part by part. */
+/** Text written part by part. */
 export interface TextParts extends BodyParts {
   parts(): Iterable<string>;
 }

@@ -142,7 +142,7 @@ export class OpenCalls {
     if (call) this.#forget(request, call);
   }
 
-  /** The highest number of calls per workspace that ends this many calls; never less than an equal share. */
+  /** The highest cap per workspace at which this many calls end; never less than an equal share. */
   #levelFor(ending: number): number {
     let low = Math.ceil(this.#share);
     let high = Math.max(low, ...this.#held.values());

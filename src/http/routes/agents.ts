@@ -195,7 +195,7 @@ export function agentRoutes(
         halt: agents.halt(workspaceId, agent.id),
         async write(tx) {
           stopped = await agents.stop(tx, workspaceId, agent.id);
-          // The agent has since been archived. If the decision is recorded later, it is evidence all the same.
+          // The agent has since been archived. If the decision is recorded later, it is still evidence.
           if (!stopped && !call.isPutOff) throw noAgent(name);
         },
         endWork: () => endWork(workspaceId, agent),

@@ -29,7 +29,7 @@ export function verdictOf(findings: readonly VerificationFinding[]): Verdict {
   return findings.length > 0 ? "undecided" : "holds";
 }
 
-/** The material supplied by the auditor, who trusts nothing stored beside the entries. */
+/** The material supplied by the auditor, who trusts nothing stored alongside the entries. */
 export interface TrustAnchors {
   /** If empty, the keys stored with the ledger are trusted, and the result says so. */
   readonly keys: readonly VerifierKey[];

@@ -46,7 +46,7 @@ export function reportUnreadable(report: VerificationReport, error: DatabaseUnre
   } else {
     report.undecided(
       "database_unreadable",
-      `The database file cannot be read: ${error.message}. Make it readable for this user, and so the files beside it whose names begin with its name.`,
+      `The database file cannot be read: ${error.message}. Make it readable for this user, along with the files next to it whose names begin with its name.`,
     );
   }
 }

@@ -57,7 +57,7 @@ const TRIES = 3;
 
 /**
  * Verifies all of a data directory's evidence: the schema, the pages, each entry's bytes, the chain, the tree, all
- * checkpoints, and the texts kept beside the entries. It needs no server, may run beside one, and writes nothing.
+ * checkpoints, and the texts kept alongside the entries. It needs no server, may run alongside one, and writes nothing.
  *
  * @throws OperatorError with exit code 2 if there is no such workspace
  */

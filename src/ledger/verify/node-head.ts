@@ -98,7 +98,7 @@ export function reportAge(
   if (database.schemaVersion >= first) return false;
   report.tampered(
     "head_missing",
-    "The database claims to be of an earlier version, but the key file beside it has signed heads that this version did not sign: the signed heads were removed, or the database is older than its key file.",
+    "The database claims to be of an earlier version, but the key file next to it has signed heads that this version did not sign: the signed heads were removed, or the database is older than its key file.",
   );
   return true;
 }

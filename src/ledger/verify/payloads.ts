@@ -19,8 +19,8 @@ interface PayloadRow {
 }
 
 /**
- * Compares the texts kept beside the entries with the salted hashes in the entries. A text that is present must match
- * its hash. A text that is absent must have been erased according to a record.
+ * Compares the texts kept alongside the entries with the salted hashes in the entries. A text that is present must
+ * match its hash. A text that is absent must have been erased according to a record.
  */
 export class PayloadCheck {
   readonly #report: VerificationReport;

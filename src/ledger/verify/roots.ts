@@ -235,7 +235,7 @@ export class RootCheck {
   }
 
   /**
-   * Signatures by other keys beside the ledger's are ignored, because witnesses may have signed as well. A checkpoint
+   * Signatures by keys other than the ledger's are ignored, because witnesses may have signed as well. A checkpoint
    * signed only by unknown keys is compared, but vouches for nothing.
    * @returns null if the checkpoint was changed
    */

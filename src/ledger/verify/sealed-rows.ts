@@ -6,7 +6,7 @@ import { counted, type VerificationReport } from "./report.ts";
 
 /** The first schema with sealed rows. */
 export const FIRST_WITH_SEALS = 15;
-const LABEL = "Rows beside the ledger";
+const LABEL = "Rows alongside the ledger";
 
 /** Checks the seals of all rows that carry authority. Without the key, only reports that they were not checked. */
 export function checkSealedRows(

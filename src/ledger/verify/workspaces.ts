@@ -69,7 +69,7 @@ export function reportEmpty(keyUse: KeyUse | null, report: VerificationReport): 
   } else {
     report.tampered(
       "workspace_missing",
-      "There is no workspace, entry or key, although the key file beside the database has signed ledgers: they were removed.",
+      "There is no workspace, entry or key, although the key file next to the database has signed ledgers: they were removed.",
     );
   }
 }

@@ -18,7 +18,7 @@ export interface CarrierParts {
 const MOST_OUT = 1_000;
 /** How long a cancellation waits for its request to reach the server before it is sent. */
 const OVERTAKE_MS = 500;
-/** How many times in a row to resume an answer whose stream broke off. */
+/** How many times in a row to resume an answer whose stream was cut off. */
 const MOST_RESUMES = 5;
 /**
  * How long an answer is held back after progress. The SDK's client dispatches notifications one turn later than

@@ -67,7 +67,7 @@ async function readSome(response: Response): Promise<unknown> {
     }
     return parseJson(text);
   } catch {
-    // The response broke off or came from some other program, such as a web page. The status is enough.
+    // The response was cut off or came from some other program, such as a web page. The status is enough.
     return undefined;
   }
 }

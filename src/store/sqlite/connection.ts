@@ -42,7 +42,7 @@ export class Connection {
   /** Reads and writes nothing more. Otherwise SQLite would write the log back when the connection closes. */
   abandon(): void {
     const code = this.database.fileControl(FCNTL_NULL_IO, null);
-    if (code !== 0) throw new Error(`SQLite does not give up the file (${code})`);
+    if (code !== 0) throw new Error(`SQLite does not release the file (${code})`);
   }
 
   close(): void {

@@ -154,7 +154,7 @@ export class GroupCommit {
     return outcomes;
   }
 
-  /** This transaction comes first when commits are reported, and last when writes are undone. */
+  /** This transaction comes first when commits are reported, and last when writes are rolled back. */
   async #runLast(work: (tx: Tx) => Promise<void>, written: OpenTx[]): Promise<void> {
     const tx = new OpenTx(this.#connection, this.#seals);
     written.unshift(tx);

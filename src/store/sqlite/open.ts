@@ -74,7 +74,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   };
 }
 
-/** SQLite removes the log when the last connection closes in order. */
+/** SQLite removes the log when the last connection closes cleanly. */
 function hasLog(path: string): boolean {
   return existsSync(`${path}-wal`);
 }

@@ -7,7 +7,7 @@ import { NODE_HEAD } from "./migrations/016-node-head.ts";
 import { versionOf } from "./migrations/index.ts";
 import { SCHEMA, type SchemaObject } from "./schema.ts";
 
-/** A database file opened without changing it or leaving anything beside it. */
+/** A database file opened without changing it or leaving anything next to it. */
 export interface ReadOnlyDatabase {
   /** Whether the file's header identifies it as a Gatehouse database. */
   readonly isOurs: boolean;
@@ -58,7 +58,7 @@ const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|FORMAT)/;
 const BUSY_TIMEOUT_MS = 5_000;
 /**
  * The size of a log's header. A log of only this size is left by a process that dies before writing the first page.
- * SQLite cannot read beside such a log without permission to write the index: it assumes that a writer is just
+ * SQLite cannot read alongside such a log without permission to write the index: it assumes that a writer is just
  * resetting the log, and gives up with SQLITE_PROTOCOL after half a minute (`walBeginShmUnreliable` in its wal.c,
  * 3.54.1).
  */
@@ -81,7 +81,7 @@ const IDENTIFIER = /^[a-z_]+$/;
  * @throws DatabaseUnreadable
  */
 export function openReadOnly(name: string): ReadOnlyDatabase {
-  // The log is beside the file itself, not beside a link to it.
+  // The log is next to the file itself, not next to a link to it.
   const path = existsSync(name) ? realpathSync(name) : name;
   const before = stateOf(path);
   const isShared = before.log !== "" && before.hasIndex && before.logBytes !== LOG_HEADER_BYTES;

@@ -95,7 +95,9 @@ function pragma(database: Database, name: "application_id" | "user_version"): Re
   return database.query<Record<string, number>, []>(`PRAGMA ${name}`).get() ?? {};
 }
 
-/** The tables of the vault's vectors, those that sqlite-vec keeps beside them, and those that SQLite creates itself. */
+/**
+ * The tables of the vault's vectors, those that sqlite-vec keeps alongside them, and those that SQLite creates itself.
+ */
 const VECTORS = /^(?:sqlite_autoindex_)?vault_vectors_\d+(?:_[a-z0-9_]+)?$/;
 const OF_SQLITE = /^sqlite_(?:stat[1-4]|sequence)$/;
 /** SQLite executes the statement, whatever type the row names. */

@@ -18,9 +18,9 @@ const COMMIT_COUNT = 8;
  * Notices what others do to an open database: their commits, and changes to its files. This program has only one
  * writing connection, so every commit by another one is foreign.
  *
- * Commits are counted in the log's index. A program that finds no index beside the database creates its own, and its
- * commits are not counted here. So once the index has not been beside the database, only a start, which checks the
- * stored data, may write again.
+ * Commits are counted in the log's index. A program that finds no index next to the database creates its own, and its
+ * commits are not counted here. So once the index has been missing from its place next to the database, only a start,
+ * which checks the stored data, may write again.
  */
 export class StoreWatch implements WriteGuard {
   readonly #connection: Connection;

@@ -62,7 +62,7 @@ export class HtmlText {
 
   open(name: string, attributes: Readonly<Record<string, string>>): void {
     this.#depth += 1;
-    if (this.#depth > MAX_DEPTH) throw new Fault(`has elements nested more than ${MAX_DEPTH} deep`);
+    if (this.#depth > MAX_DEPTH) throw new Fault(`has elements nested more than ${MAX_DEPTH} levels deep`);
     if (this.#skippedFrom > 0) return;
     if (SKIPPED.has(name) || isHidden(attributes)) {
       // A form field or inline picture does not separate the surrounding text; a hidden block does.

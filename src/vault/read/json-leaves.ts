@@ -83,7 +83,7 @@ export function eachLeaf(text: string, leaf: (leaf: JsonLeaf) => void): void {
     const first = text[at];
     if (first === "{" || first === "[") {
       if (open.length === MAX_DEPTH) {
-        throw new Fault(`has objects and arrays nested more than ${MAX_DEPTH} deep`);
+        throw new Fault(`has objects and arrays nested more than ${MAX_DEPTH} levels deep`);
       }
       const container: Container = { close: first === "{" ? "}" : "]", index: 0 };
       at += 1;

@@ -43,9 +43,9 @@ interface OpenBlock {
  * The blocks of CommonMark (0.31, section 4) and the tables of GitHub's Markdown, as far as passages need them:
  * headings, code, list items, rows, paragraphs. Inline markup stays text.
  *
- * A single pass over the lines. Full parsers use some hundred bytes per character and take a second for some hundred
- * thousand characters of ordinary text, and minutes for a line of list markers. A test compares this scanner with
- * such a parser.
+ * A single pass over the lines. Full parsers use roughly a hundred bytes per character and take a second for roughly
+ * a hundred thousand characters of ordinary text, and minutes for a line of list markers. A test compares this scanner
+ * with such a parser.
  */
 export class MarkdownScanner {
   readonly #text: string;

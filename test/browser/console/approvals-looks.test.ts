@@ -15,7 +15,7 @@ for (const scheme of ["light", "dark"] as const) {
   for (const width of [1_440, 390] as const) {
     test(`an empty page: ${scheme}, ${width} px`, async () => {
       const { page, complaints, close } = await stage.open("/approvals", { scheme, width });
-      await page.getByRole("heading", { name: "Nothing waits for a person" }).waitFor();
+      await page.getByRole("heading", { name: "Nothing is waiting for a person" }).waitFor();
       expect(await axe(page)).toEqual([]);
       await noSidewaysScroll(page);
       expect(complaints).toEqual([]);

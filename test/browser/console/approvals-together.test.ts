@@ -138,7 +138,7 @@ test("a call that expires while it is open says so, and leaves the list", async 
   await bar(page).getByRole("button", { name: "Approve …" }).waitFor();
   clock.advance(HOUR + 10_000);
   await bar(page).getByText("Nobody decided in time: the call was not made.").waitFor();
-  await page.getByRole("heading", { name: "Nothing waits for a person" }).waitFor();
+  await page.getByRole("heading", { name: "Nothing is waiting for a person" }).waitFor();
   expect(await stage.now(asked)).toMatchObject({ status: "expired", decided_by: null });
 });
 

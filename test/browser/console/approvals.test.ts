@@ -41,14 +41,14 @@ test("a token that acts as an agent sees what that agent requests, and cannot de
 
 test("an empty list explains what will appear here, and a new call appears live and in the title", async () => {
   const { page } = await stage.open("/approvals");
-  await page.getByRole("heading", { name: "Nothing waits for a person" }).waitFor();
+  await page.getByRole("heading", { name: "Nothing is waiting for a person" }).waitFor();
   expect(await page.title()).toBe("Approvals · Gatehouse");
   const asked = await stage.ask({ arguments: { to: "live" } });
   await rows(page).getByText("live").waitFor();
   await page.getByRole("status").getByText("New: clerk asks for desk.send.").waitFor({ state: "attached" });
   await eventually(async () => (await page.title()) === "(1) Approvals · Gatehouse");
   await stage.decide(asked, { decision: "deny" });
-  await page.getByRole("heading", { name: "Nothing waits for a person" }).waitFor();
+  await page.getByRole("heading", { name: "Nothing is waiting for a person" }).waitFor();
 });
 
 test("the address of a call survives signing in", async () => {

@@ -268,7 +268,7 @@ test("a call that needs approval becomes a task, and the page links to it", asyn
   const { page, context } = await stage.open("/connectors/rooms_four?tool=any", { secret });
   await page.getByText("needs approval").waitFor();
   await button(page, "Call it").click();
-  await page.getByText("The call waits for a person to approve it.").waitFor();
+  await page.getByText("The call is waiting for a person to approve it.").waitFor();
   await page.getByRole("link", { name: "Open the approval" }).waitFor();
   const [task] = (await rest("GET", "/v1/tasks?status=awaiting_approval")).body.data;
   const [asked] = (await rest("GET", "/v1/approvals")).body.data;

@@ -84,7 +84,7 @@ describe("a tampered answer is shown as broken if the change is", () => {
     expect(await fits(page)).toBe(1);
   });
 
-  test("in a field beside the bytes", async () => {
+  test("in a field next to the bytes", async () => {
     const page = await tampered(entry, (body) => {
       body.actor = "token:tok_other";
     });

@@ -18,7 +18,7 @@ beforeAll(async () => {
   stage = await openConsole();
   await stage.gateway.agent("clerk");
   stage.model.script("small", { chunks: ["twenty ", "days"] });
-  // Snippets run outside the repository, as their readers run them, with its packages beside them.
+  // Snippets run outside the repository, as their readers run them, with its packages next to them.
   folder = mkdtempSync(join(tmpdir(), "gatehouse-snippets-"));
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 });

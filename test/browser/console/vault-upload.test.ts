@@ -186,7 +186,7 @@ describe("a pasted text", () => {
   test("is discarded only after confirmation", async () => {
     const { page } = await stage.open("/vault?scope=pasted");
     await page.getByRole("button", { name: "Paste text" }).click();
-    const form = page.getByRole("dialog", { name: "Add a text to the vault" });
+    const form = page.getByRole("dialog", { name: "Add text to the vault" });
     await form.getByLabel("Text", { exact: true }).fill("Long in the making.");
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Keep editing" }).click();

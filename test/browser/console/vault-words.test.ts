@@ -20,7 +20,7 @@ describe("a passage is marked", () => {
     ["whatever its case and accents", "CAFE", "Café, cafe\u0301, CAFÉ", "[Café], [cafe\u0301], [CAFÉ]"],
     ["at pairs of characters, in scripts without blanks", "退款", "关于退款政策", "关于[退款]政策"],
     ["at a single character", "退", "退款", "[退]款"],
-    ["at words beside such a script", "iPhone", "新iPhone手机", "新[iPhone]手机"],
+    ["at words next to such a script", "iPhone", "新iPhone手机", "新[iPhone]手机"],
   ])("%s", (_, question, text, expected) => {
     expect(marked(question, text)).toBe(expected);
   });

@@ -41,7 +41,7 @@ describe("arguments are refused according to the schema", () => {
       ["/a"],
     ],
     [
-      "for a reference and the parts beside it",
+      "for a reference and the parts next to it",
       { $defs: { t: { type: "string" } }, properties: { a: { $ref: "#/$defs/t", minLength: 2 } } },
       { a: "x" },
       ["/a"],

@@ -9,7 +9,7 @@ interface World extends AsyncDisposable {
   readonly fake: FakeMcp;
   readonly up: Opened;
   readonly clock: FakeClock;
-  /** Sets the fault of tool calls from now on. */
+  /** Sets the fault that tool calls have from now on. */
   inCalls(fault: Fault | undefined): void;
   /** Sets the fault of handshakes from now on. */
   inHandshakes(fault: Fault | undefined): void;

@@ -180,7 +180,7 @@ describe("schemas that expand", () => {
 
   test.each([
     ["alone", {}],
-    ["with a description beside each", { description: "d" }],
+    ["with a description next to each", { description: "d" }],
   ])("are each written once: references %s", async (_, beside) => {
     const [tool] = await listOf(bomb(12, beside));
     const text = JSON.stringify(tool?.inputSchema);

@@ -6,7 +6,7 @@ import { documentOf, type FakeApi, sourceOf, startApi } from "./api.ts";
 
 const MIB = 1024 * 1024;
 const { signal } = new AbortController();
-/** A valid document of so many bytes. */
+/** A valid document of this many bytes. */
 const largeDocument = (bytes: number) =>
   JSON.stringify({ ...documentOf({ operationId: "list" }), x: "x".repeat(bytes) });
 

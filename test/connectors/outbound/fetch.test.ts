@@ -105,7 +105,7 @@ describe("nothing is sent", () => {
     expect(resolve.asked).toEqual([]);
   });
 
-  test("if the caller gave up before or while the name was resolved", async () => {
+  test("if the caller aborted before or while the name was resolved", async () => {
     const reason = new Error("enough");
     const { fetch } = outbound(() => new Promise(() => {}));
     expect(await fetch(here(), { signal: AbortSignal.abort(reason) }).catch((error) => error)).toBe(reason);

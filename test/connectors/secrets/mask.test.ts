@@ -43,7 +43,7 @@ describe("no remainder of several secrets shows", () => {
   test.each([
     ["one inside of another", ["secret", "my-secret-key"], "x my-secret-key x", "x [redacted] x"],
     ["one at another's end", ["abcdef", "defghi"], "x abcdefghi x", "x [redacted] x"],
-    ["one beside another", ["abcdef", "ghijkl"], "x abcdefghijkl x", "x [redacted] x"],
+    ["one next to another", ["abcdef", "ghijkl"], "x abcdefghijkl x", "x [redacted] x"],
     ["one that overlaps itself", ["abcabc"], "x abcabcabcab x", "x [redacted]ab x"],
     ["one that overlaps itself in two ways", ["aabaa"], "x aabaaabaabaa x", "x [redacted] x"],
     ["one apart from another", ["abcdef", "ghijkl"], "abcdef ghijkl", "[redacted] [redacted]"],

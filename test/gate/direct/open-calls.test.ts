@@ -71,7 +71,7 @@ describe("calls in flight when the process dies", () => {
     expect(await start()).toEqual([second, fourth, fifth]);
   });
 
-  test("are reported whatever is deleted beside the ledger", async () => {
+  test("are reported whatever is deleted alongside the ledger", async () => {
     const intents = await Promise.all([begin(), begin()]);
     bench.file.run("DELETE FROM meta");
     expect(await start()).toEqual(intents);

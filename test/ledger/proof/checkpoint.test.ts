@@ -112,12 +112,12 @@ describe("a file of checkpoints is refused", () => {
     ["that begins with something else", `checkpoints\n\n${note(1)}`],
     ["with something else between two", `${note(1)}\nmore\n\n${note(2)}`],
     ["with something else at its end", `${note(1)}\nmore\n`],
-    ["whose last note breaks off in its signature", `${note(1)}\n${note(2).slice(0, -1)}`],
+    ["whose last note is cut off in its signature", `${note(1)}\n${note(2).slice(0, -1)}`],
     [
-      "whose last note breaks off before its signature",
+      "whose last note is cut off before its signature",
       `${note(1)}\n${note(2).slice(0, note(2).indexOf("—"))}`,
     ],
-    ["whose last note breaks off in its text", `${note(1)}\n${note(2).slice(0, 10)}`],
+    ["whose last note is cut off in its text", `${note(1)}\n${note(2).slice(0, 10)}`],
     [
       "with a note that has no signature",
       `${checkpointText({ origin: "a", size: 1, root: sha256(Buffer.of()) })}\n${note(2)}`,

@@ -43,7 +43,7 @@ describe("a note is refused:", () => {
     ["a text and an empty line", `${TEXT}\n`],
     ["a signature alone", SIGNATURE],
     ["a text with its signature, and no empty line between them", `${TEXT}${SIGNATURE}`],
-    ["one that breaks off before its last newline", NOTE.slice(0, -1)],
+    ["one that is cut off before its last newline", NOTE.slice(0, -1)],
     ["one with an empty line after it", `${NOTE}\n`],
     ["one with a line after its signatures", `${NOTE}— \n`],
     ["one with a hyphen instead of the dash", line(FIVE_BYTES).replace("—", "-")],

@@ -324,7 +324,7 @@ describe("checkpoints and keys:", () => {
 describe("workspaces:", () => {
   testAttacks([
     ...["ledger", "ledger_checkpoints", "ledger_tiles", "ledger_index", "payloads"].map((table) => ({
-      name: `a row of ${table} is of a workspace that there is not`,
+      name: `a row of ${table} belongs to a workspace that does not exist`,
       attack: (v: Vandal) =>
         v.unguarded(() => {
           v.run("PRAGMA foreign_keys = OFF");

@@ -165,7 +165,7 @@ describe("a database with a schema and nothing else", () => {
     directory.remove();
   });
 
-  test("was emptied if the key beside it has signed ledgers", async () => {
+  test("was emptied if the key next to it has signed ledgers", async () => {
     const copy = copyOf(scene.dataDir);
     rmSync(copy.path);
     await empty(copy.dataDir);

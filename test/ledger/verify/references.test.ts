@@ -197,7 +197,7 @@ test("nothing is reported for consistent entries, including those of versions th
   expect(await foundIn(entries, 5_000)).toEqual([]);
 });
 
-/** An id of something that began so many seconds from now. */
+/** An id of something that begins this many seconds from now. */
 const begunIn = (prefix: "req" | "task", seconds: number) =>
   createIds({ now: () => Date.now() + seconds * 1_000 }, systemRandom)(prefix);
 const revoked: Entry = () => ({

@@ -58,7 +58,7 @@ describe("keys that change:", () => {
     }
   });
 
-  test("ten of them, one after the other, hold", async () => {
+  test("ten of them in succession hold", async () => {
     await within(async (gateway) => {
       for (let count = 0; count < 10; count++) await rotate(gateway);
     });
@@ -105,7 +105,7 @@ describe("keys that change:", () => {
     expect(await found(longer)).toEqual([]);
   });
 
-  test("one that is inserted before the ledger's own is not believed beside checkpoints that were kept", async () => {
+  test("one that is inserted before the ledger's own is not believed alongside checkpoints that were kept", async () => {
     let kept = "";
     const key = await within(async (gateway) => {
       await read(gateway);
@@ -142,7 +142,7 @@ describe("keys that change:", () => {
     ]);
   });
 
-  test("one that was slipped in is not believed, even if it signs beside the old one", async () => {
+  test("one that was slipped in is not believed, even if it signs alongside the old one", async () => {
     const key = await within(read);
     const vandal = new Vandal({ dataDir: directory.path, path, remove: () => {} });
     const origin = key.split("+")[0] ?? "";

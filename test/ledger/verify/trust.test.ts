@@ -58,7 +58,7 @@ describe("what is supplied:", () => {
       ["no_checkpoint_of_this_ledger"],
     ],
     [
-      "a checkpoint of another ledger beside good ones",
+      "a checkpoint of another ledger among good ones",
       () => ({ checkpoints: `${foreignNote(elsewhere())}\n${scene.checkpoints}` }),
       "holds",
       [],
@@ -98,7 +98,7 @@ describe("what is supplied:", () => {
       ["entries_rewritten 1", "checkpoint_key_unknown"],
     ],
     [
-      "a checkpoint with a witness's signature beside the ledger's",
+      "a checkpoint with a witness's signature alongside the ledger's",
       () => {
         const note = noteOf(scene.checkpoints, "default");
         const { note: signed } = parseSignedCheckpoint(note);

@@ -7,7 +7,7 @@ import { type Message, type Script, Upstream } from "./upstream.ts";
  * - `status`: with that status and body
  * - `redirect`: to that URL
  * - `flood`: with an endless 100 MB, as JSON or as one event
- * - `broken`: with a stream that breaks off before the answer; `priming` first sends the id of an event
+ * - `broken`: with a stream that is cut off before the answer; `priming` first sends the id of an event
  * - `ended`: with a stream that ends without the answer
  * - `empty`: with 202 and no body
  * - `other`: with an answer to something else

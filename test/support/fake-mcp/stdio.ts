@@ -2,7 +2,7 @@
  * A scripted MCP server over stdio. Arguments: its behaviour, and the script as JSON.
  *
  * - `plain`
- * - `greets`: first prints some lines that are not JSON-RPC
+ * - `greets`: first prints a few lines that are not JSON-RPC
  * - `garbage`: prints nothing but such lines
  * - `silent`: never answers
  * - `ends`: prints why, and ends

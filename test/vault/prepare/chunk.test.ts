@@ -81,7 +81,7 @@ test("small neighbours share a passage, and no heading stands alone", async () =
   }
 });
 
-test("too short a remainder at the end joins the previous passage", async () => {
+test("a remainder that is too short joins the previous passage", async () => {
   const { parts } = await passages(`# A\n\n${prose(1_700)}\n\n# B\n\n${prose(1_500)}\n\n# C\n\nShort.`);
   expect(parts.length).toBe(2);
   expect(parts[1]).toEndWith("Short.");

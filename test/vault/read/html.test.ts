@@ -10,7 +10,7 @@ async function blocksOf(html: string, type = "text/html"): Promise<string[]> {
 
 test("too many nested elements are refused", async () => {
   await expect(readText(`${"<b>".repeat(1_001)}a`, "text/html")).rejects.toThrow(
-    "elements nested more than 1000 deep",
+    "elements nested more than 1000 levels deep",
   );
   expect((await readText(`${"<b>".repeat(999)}a`, "text/html")).text).toBe("a");
 });

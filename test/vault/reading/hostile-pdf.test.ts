@@ -127,7 +127,7 @@ describe("a PDF file harms nobody", () => {
     ["compressed runs", content("/Filter [/Fl /RL]", flate(runs))],
     ["by LZW", content("/Filter /LZWDecode", lzw(40 * MIB))],
     ["after a string that contains the word", content("/A (>> stream) /Filter /Fl", large)],
-    ["behind a comment", content("/A 1 % >> stream\n/Filter /Fl", large)],
+    ["after a comment", content("/A 1 % >> stream\n/Filter /Fl", large)],
     ["within a string", pdf(small, join("(", "9 0 obj << /Filter /Fl >> stream\n", large, ")"))],
     ["within another stream", pdf(stream("", join("9 0 obj\n", stream("/Filter /Fl", large))))],
     ["a font's", pdf(small, stream("/Length1 9 /Filter /Fl", large))],

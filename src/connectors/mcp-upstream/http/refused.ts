@@ -87,7 +87,7 @@ async function beginning(response: Response): Promise<BodyStart> {
     }
     await reader.cancel();
   } catch {
-    // The status decides. If the body breaks off, the message is only shorter.
+    // The status decides. If the body is cut off, the message is merely shorter.
   }
   return { text, isWhole: false };
 }

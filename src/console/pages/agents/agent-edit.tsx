@@ -42,7 +42,7 @@ export function AgentEdit({
     action.clear();
   }
 
-  // If no input can be lost, or the change concerns no field of the form, the form follows by itself.
+  // If no input can be lost, or the change concerns no field of the form, the form follows automatically.
   const follows = isBehind && (!isDirty || theirs.length === 0);
   useEffect(() => {
     if (follows) begin(agent, rebased(draftOf(base), draft, draftOf(agent)));

@@ -16,7 +16,7 @@ export function AgentList(): JSX.Element {
   return (
     <Page
       title="Agents"
-      lead="Each agent has an owner, sees a part of the vault, and may use the tiers, models and tools that its policy names."
+      lead="Each agent has an owner, sees part of the vault, and may use the tiers, models and tools that its policy names."
       actions={
         mayChange && (
           <a class="button button-main" href="/console/agents/-/new">
@@ -99,9 +99,9 @@ function NoAgents(): JSX.Element {
         ) : undefined
       }
     >
-      An agent is a named worker with an accountable owner. It sees a part of the vault, may use certain
-      models and tools, and asks a person when you want it to. Programs give it tasks, and everything it does
-      is recorded in the ledger.
+      An agent is a named worker with an accountable owner. It sees part of the vault, may use certain models
+      and tools, and asks a person when you want it to. Programs give it tasks, and everything it does is
+      recorded in the ledger.
       {mayChange ? "" : " To create one, you need a token with the scope agents:write."}
     </Empty>
   );

@@ -32,7 +32,7 @@ export function ArchiveAgent({
     <Dialog title={`Archive ${name}?`} close={close}>
       <p>
         Its tasks end, tokens that act as it stop working, and it disappears from lists. Its tasks and ledger
-        entries stay. Archiving cannot be undone; the name becomes free.
+        entries stay. Archiving cannot be undone; the name becomes available again.
       </p>
       <form
         class="stack"

@@ -28,7 +28,7 @@ export function accessTo(tools: readonly Tool[], policy: ToolPolicy): readonly T
     .sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Patterns that match no name, often because of a typing error. */
+/** Patterns that match no name, often because of a typo. */
 export function unmatched(patterns: readonly string[], names: readonly string[]): readonly string[] {
   return patterns.filter((pattern) => !names.some((name) => matchesAny([pattern], name)));
 }

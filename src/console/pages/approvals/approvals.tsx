@@ -3,7 +3,7 @@ import { Empty, Page } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
 import { Desk } from "./desk.tsx";
 
-/** `/console/approvals`, and `/console/approvals/:task/:call` with one approval beside the list. */
+/** `/console/approvals`, and `/console/approvals/:task/:call` with one approval next to the list. */
 export function Approvals(): JSX.Element {
   const { can } = useSession();
   if (can("approvals:write")) return <Desk />;

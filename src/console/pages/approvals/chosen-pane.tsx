@@ -12,7 +12,7 @@ import type { SelectedApproval } from "./use-chosen.ts";
 /** Connectors read to describe the tool. */
 const MOST_CONNECTORS = 200;
 
-/** The approval named in the address, beside the list, or in its place on a small screen. */
+/** The approval named in the address, next to the list, or in its place on a small screen. */
 export function ChosenPane({
   view,
   name,

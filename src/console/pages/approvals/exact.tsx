@@ -4,11 +4,11 @@ import { CopyButton } from "../../parts/code.tsx";
 import { countText, plural } from "../../parts/text.tsx";
 import { countHidden, escaped, escapeOf, hiddenNames, partsOf } from "./hidden.ts";
 
-/** A text in more pieces than this is drawn as one piece. Its escapes stay. */
+/** Text in more pieces than this is drawn as one piece. Its escapes stay. */
 const MOST_PIECES = 4_000;
 const STRING = /"(?:[^"\\]|\\.)*"/g;
 
-/** A text with invisible characters shown as escapes. */
+/** Text with invisible characters shown as escapes. */
 export function Exact({ text }: { readonly text: string }): JSX.Element {
   const parts = partsOf(text);
   if (parts.length > MOST_PIECES) return <>{escaped(text)}</>;
@@ -86,7 +86,7 @@ function JsonPieces({ text }: { readonly text: string }): JSX.Element {
 
 const SHOWN_LENGTH = 3_000;
 
-/** A text written by somebody, shortened until it is expanded. */
+/** Text written by somebody, shortened until it is expanded. */
 export function ExactText({ text, label }: { readonly text: string; readonly label: string }): JSX.Element {
   const [isWhole, setWhole] = useState(false);
   const isLong = text.length > SHOWN_LENGTH;

@@ -60,7 +60,7 @@ function NothingWaits(): JSX.Element {
   const { can } = useSession();
   return (
     <Empty
-      title="Nothing waits for a person"
+      title="Nothing is waiting for a person"
       action={
         can("agents:read") && (
           <a class="button" href="/console/agents">

@@ -18,6 +18,6 @@ export function answerText(
 export function arrivalText(arrived: readonly Approval[]): string {
   const [first] = arrived;
   if (!first) return "";
-  if (arrived.length > 1) return `${arrived.length} new calls wait for a decision.`;
+  if (arrived.length > 1) return `${arrived.length} new calls are waiting for a decision.`;
   return `New: ${first.agent} asks for ${first.tool}.`;
 }

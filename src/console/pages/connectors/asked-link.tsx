@@ -14,7 +14,7 @@ export function AskedLink({ task }: { readonly task: string }): JSX.Element {
   const asked = approvals.data?.data[0];
   return (
     <div class="note stack-small">
-      <strong>The call waits for a person to approve it.</strong>
+      <strong>The call is waiting for a person to approve it.</strong>
       <span>
         It has become a task and runs once somebody approves it. Its answer will be the task's output.
       </span>

@@ -122,9 +122,9 @@ function NoneYet(): JSX.Element {
         )
       }
     >
-      Agents have what is built in, below. Add an MCP server that runs as a program here or answers over HTTP,
-      or an HTTP API by its OpenAPI document; a configuration of Claude, Cursor or VS Code can be pasted as it
-      is.
+      Agents already have the built-in tools below. Add an MCP server that runs as a program here or answers
+      over HTTP, or an HTTP API by its OpenAPI document; a configuration of Claude, Cursor or VS Code can be
+      pasted unchanged.
     </Empty>
   );
 }

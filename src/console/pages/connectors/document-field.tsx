@@ -29,7 +29,7 @@ export function DocumentField({
   async function take(file: File | undefined): Promise<void> {
     if (!file) return;
     if (file.size > MOST_BYTES) {
-      setFileError(`${file.name} has ${bytesText(file.size)}; the limit is ${bytesText(MOST_BYTES)}.`);
+      setFileError(`${file.name} is ${bytesText(file.size)}; the limit is ${bytesText(MOST_BYTES)}.`);
       return;
     }
     setFileError(undefined);

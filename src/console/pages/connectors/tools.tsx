@@ -11,7 +11,7 @@ import { ToolView } from "./tool-view.tsx";
 /** From this many tools on, the list has a search field. */
 const MANY = 12;
 
-/** A connector's tools with one of them open: beside the list on a wide screen, in its place on a narrow one. */
+/** A connector's tools with one of them open: next to the list on a wide screen, in its place on a narrow one. */
 export function Tools({ connector }: { readonly connector: Connector }): JSX.Element {
   const { query } = useLocation();
   const { name, tools, scopes } = connector;

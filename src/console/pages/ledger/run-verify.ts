@@ -24,7 +24,7 @@ const TELL_MS = 200;
  * Fetches the Article 14 bundle of a period and checks it with the code of each bundle's `verify.html`. The page's
  * security policy permits no worker, so the check runs in slices between which the page stays responsive.
  *
- * @throws ApiProblem if the bundle is refused or breaks off; the signal's reason if it aborts
+ * @throws ApiProblem if the bundle is refused or cut off; the signal's reason if it aborts
  */
 export async function runVerify(
   { from, to, trust }: VerifyRequest,

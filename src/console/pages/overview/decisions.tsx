@@ -19,8 +19,8 @@ export function Decisions(): JSX.Element {
         {({ data }) =>
           data.length === 0 ? (
             <p class="muted">
-              No decisions yet. A call is waiting for approval if the agent's approvals match its tool, or if
-              the tool is marked as destructive.
+              No decisions yet. A call waits for approval if the agent's approvals match its tool, or if the
+              tool is marked as destructive.
             </p>
           ) : (
             <ul class="matters">

@@ -56,7 +56,7 @@ function AllWell(): JSX.Element {
       <div class="stack-small">
         <strong>
           {unseen.length === LOOKED_AT.length
-            ? "Your token does not permit you to see what needs attention."
+            ? "Your token does not let you see what needs attention."
             : "Nothing that you may see needs attention."}
         </strong>
         <p class="muted">Your token lacks the scopes for the rest:</p>

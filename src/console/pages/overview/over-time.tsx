@@ -27,8 +27,8 @@ export function OverTime({
       <div class="row-between">
         <h2>Over time</h2>
         <span class="muted small">
-          Read <Time at={new Date(readAt).toISOString()} />, and again with what changes, once a minute at
-          most
+          Read <Time at={new Date(readAt).toISOString()} />, and again when something changes, at most once a
+          minute
         </span>
       </div>
       <Tabs label="Range" of={TABS} current={`/console?range=${range}`} />

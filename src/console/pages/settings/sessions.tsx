@@ -81,8 +81,8 @@ export function Sessions(): JSX.Element {
           work={() => end(ending)}
         >
           <p>
-            The browser is signed out at once. Its token stays good: whoever has the secret can sign in again,
-            unless it is revoked.
+            The browser is signed out at once. Its token stays valid: anyone who has the secret can sign in
+            again, unless it is revoked.
           </p>
         </Confirm>
       )}

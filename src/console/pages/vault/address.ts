@@ -24,8 +24,8 @@ export interface SearchView {
 export const VAULT = "/console/vault";
 export const MODES: readonly (readonly [SearchMode, string])[] = [
   ["hybrid", "Words and vectors"],
-  ["keyword", "Words alone"],
-  ["vector", "Vectors alone"],
+  ["keyword", "Words only"],
+  ["vector", "Vectors only"],
 ];
 export const HALF_LIVES: readonly (readonly [string, string])[] = [
   ["", "Does not count"],

@@ -167,7 +167,7 @@ function Actions({
   );
 }
 
-/** Also for a document that was visible until now: nothing of it stays, not even its title. */
+/** Also shown for a document that was visible until now: nothing of it remains, not even its title. */
 function Gone(): JSX.Element {
   return (
     <Page title="Document">

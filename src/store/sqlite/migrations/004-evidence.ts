@@ -1,7 +1,7 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Data kept beside the ledger so that proofs and filters need not read all of it. Everything except checkpoints and
+ * Data kept alongside the ledger so that proofs and filters need not read all of it. Everything except checkpoints and
  * keys can be rebuilt from the entries, and is when a ledger is verified.
  *
  * `ledger_tiles`: tiles of the Merkle tree, 256 hashes each (8,192 bytes; the last tile of a level above 0 can have

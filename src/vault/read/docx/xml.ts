@@ -49,7 +49,7 @@ export function readXml(bytes: Uint8Array, handler: XmlHandler): void {
       onopentag(name, attributes) {
         depth += 1;
         elements += 1;
-        if (depth > MAX_DEPTH) throw new Fault(`it has elements nested more than ${MAX_DEPTH} deep`);
+        if (depth > MAX_DEPTH) throw new Fault(`it has elements nested more than ${MAX_DEPTH} levels deep`);
         names.declare(attributes);
         handler.open(names.of(name), attributes);
       },

@@ -143,7 +143,7 @@ test("hostile files, keys and checkpoints never make an invalid bundle pass", as
   );
 });
 
-test("a truncated bundle does not pass beside a checkpoint of a later entry, whatever else is given", async () => {
+test("a truncated bundle does not pass alongside a checkpoint of a later entry, whatever else is given", async () => {
   await fc.assert(
     fc.asyncProperty(EVIDENCE, async (evidence) => {
       const isLater = evidence.checkpoints.some((name) => name === "31" || name === "last");

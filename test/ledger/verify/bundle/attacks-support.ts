@@ -65,7 +65,7 @@ export function rehash(bundle: Unpacked, at: number): Unpacked {
     .lines("leaves.txt", (lines) => lines.with(at - 1, `${at} ${leaf}`));
 }
 
-/** Makes the bundles of a file's tests. */
+/** Makes the bundles that a file's tests use. */
 export function useBundles(): void {
   beforeAll(async () => {
     bench = await openBench();

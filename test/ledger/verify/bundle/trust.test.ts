@@ -119,7 +119,7 @@ describe("the signing key", () => {
 });
 
 describe("a stranger's key that comes first in key.txt", () => {
-  test("is not believed beside checkpoints of the ledger's own key", async () => {
+  test("is not believed alongside checkpoints of the ledger's own key", async () => {
     const forged = withStranger(forger, bundle.copy());
     for (const sizes of [[100], [sizeOf(bundle)], [0, 1, 2, 100]]) {
       const verification = await verify(forged.copy(), { checkpoints: await checkpoints(sizes) });
@@ -130,7 +130,7 @@ describe("a stranger's key that comes first in key.txt", () => {
     }
   });
 
-  test("is not believed for a forged end behind the last checkpoint that was kept", async () => {
+  test("is not believed for a forged end after the last checkpoint that was kept", async () => {
     const kept = await checkpoints([100]);
     const forged = withStranger(forger, forgedEnd(bundle.copy(), 101));
     // The archive does not contradict itself, so without anything from elsewhere nothing is found.
@@ -139,7 +139,7 @@ describe("a stranger's key that comes first in key.txt", () => {
     expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["bundle_key_unvouched 100"]]);
   });
 
-  test("is not believed for its own checkpoint beside a genuine one", async () => {
+  test("is not believed for its own checkpoint alongside a genuine one", async () => {
     const forged = withStranger(forger, bundle.copy());
     const [genuine, another] = await checkpoints([3, 100]);
     if (!genuine || !another) throw new Error("there are no checkpoints");

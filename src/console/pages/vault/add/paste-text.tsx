@@ -44,7 +44,7 @@ export function PasteText({
   }
 
   return (
-    <Dialog title="Add a text to the vault" close={close} isWide isDirty={isDirty}>
+    <Dialog title="Add text to the vault" close={close} isWide isDirty={isDirty}>
       <Unsaved isDirty={isDirty} />
       <form
         class="stack"

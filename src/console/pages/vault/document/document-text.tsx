@@ -17,7 +17,7 @@ export function DocumentText({
   useEffect(() => {
     let left = 3;
     let frame = 0;
-    // Slices rendered on the way have other heights than estimated, so the passage moves.
+    // Slices rendered along the way differ from their estimated heights, so the passage moves.
     const show = () => {
       marked.current?.scrollIntoView({ block: "center" });
       left -= 1;

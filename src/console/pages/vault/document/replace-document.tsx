@@ -95,8 +95,8 @@ export function ReplaceDocument({
         }}
       >
         <p class="muted">
-          The new one takes its place under the same id, in one step: searches find the one or the other,
-          never both.
+          The new one takes its place under the same id, in one step: searches find one or the other, never
+          both.
         </p>
         <DocumentFields draft={draft} change={setDraft} known={[document.scope]} errors={errors} />
         <FileChoice

@@ -92,11 +92,11 @@ const HIDDEN: readonly Ambiguity[] = [
     () => makeZip([...files, { name: ENTRIES, data: other(), only: "local" }]),
   ],
   ["bytes between two files", of(() => ({ before: text("more") }))],
-  ["bytes behind a file", of(() => ({ behind: text("more") }))],
+  ["bytes after a file", of(() => ({ behind: text("more") }))],
   ["bytes between the files and the directory", around(() => ({ gap: text("more") }))],
   ["bytes between the directory and the end", around(() => ({ behindDirectory: text("more") }))],
   ["bytes before the first file", around(() => ({ before: text("#!/bin/sh\n") }))],
-  ["bytes behind the end", around(() => ({ behind: text("more") }))],
+  ["bytes after the end", around(() => ({ behind: text("more") }))],
   ["another archive before it", around(() => ({ before: otherBundle() }))],
   ["another archive after it", around(() => ({ behind: otherBundle() }))],
   ["a comment", around(() => ({ comment: text("hello") }))],
@@ -209,11 +209,11 @@ const NAMES: readonly Ambiguity[] = [
 
 const PACKED: readonly Ambiguity[] = [
   [
-    "bytes behind the end of the compressed data",
+    "bytes after the end of the compressed data",
     of((file) => ({ packed: Buffer.concat([packedOf(file), text("more")]) })),
   ],
   [
-    "a second stream behind the compressed data",
+    "a second stream after the compressed data",
     of((file) => ({ packed: Buffer.concat([packedOf(file), deflateRawSync(other())]) })),
   ],
   [
@@ -254,7 +254,7 @@ describe("the manifest's signature is one line of canonical base64:", () => {
     ["with two newlines", (line) => `${line}\n`],
     ["after a byte order mark", (line) => `\ufeff${line}`],
     ["with a carriage return", (line) => line.replace("\n", "\r\n")],
-    ["behind a space", (line) => ` ${line}`],
+    ["after a space", (line) => ` ${line}`],
     ["without padding", (line) => line.replaceAll("=", "")],
     ["with left-over bits", (line) => line.replace(/.==\n$/, (end) => `${nextLetter(end)}==\n`)],
     ["for addresses", (line) => line.replaceAll("+", "-").replaceAll("/", "_").replace(/^./, "_")],
