@@ -35,13 +35,15 @@ interface QuotingTaskRow extends ErasedPayload {
   readonly tool: string | null;
   readonly ref: number | null;
   readonly action: string | null;
+  readonly request: string | null;
 }
 
-const [TASK, TOOL, REF, ACTION, DOCUMENTS] = [
+const [TASK, TOOL, REF, ACTION, REQUEST, DOCUMENTS] = [
   entryField("l.bytes", "task"),
   entryField("l.bytes", "tool"),
   entryField("l.bytes", "ref"),
   entryField("l.bytes", "action"),
+  entryField("l.bytes", "request_id"),
   entryField("l.bytes", "$.detail.documents"),
 ];
 
@@ -58,15 +60,19 @@ export async function findQuotes(
 ): Promise<ReadonlyMap<string, QuotedTexts>> {
   const found = new Map<string, QuotedTexts>();
   const inputs = new Map<number, ErasedPayload>();
+  const prompts = new Set<string>();
   // The outcome of a call that began before the deletion may come after it.
   const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
   for (let after = from; !isStopped(); ) {
     const to = await endOfSlice(db, workspaceId, after, last);
     if (to === null) break;
     const rows = await db.all<QuotingTaskRow>(
-      `SELECT p.seq, p.kind, p.kind = 'output' AND instr(p.body, $4) > 0 AS holds,
+      `SELECT p.seq, p.kind,
+         (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count') AND ${TASK} IS NULL))
+           AND instr(p.body, $4) > 0 AS holds,
          instr(' ' || ${DOCUMENTS} || ' ', $5) > 0 AS names,
-         ${TASK} AS task, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action
+         ${TASK} AS task, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action,
+         ${REQUEST} AS request
        FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
        WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
       [workspaceId, after, to, document, ` ${document} `],
@@ -78,12 +84,22 @@ export async function findQuotes(
       if (!isMeant) continue;
       const isInput = row.action === "task.dispatch" && row.kind === "input";
       if (isInput ? row.names : row.task !== null && whole.has(row.task)) begin(found, row.task ?? "");
-      if (!isInput) collect(found, inputs, row);
+      if (!isInput) collect(found, inputs, { ...row, holds: holdsPrompt(prompts, row) ? 1 : row.holds });
     }
     after = to;
     await new Promise((resolve) => setImmediate(resolve));
   }
   return found;
+}
+
+/**
+ * Whether this is the answer to a client's prompt that contains the document. Each attempt of a request has entries of its own;
+ * only the first has the prompt. `prompts` are the requests with such prompts that have been read.
+ */
+function holdsPrompt(prompts: Set<string>, { kind, holds, task, action, request }: QuotingTaskRow): boolean {
+  if (action !== "model.call" || task !== null || request === null) return false;
+  if (kind === "input" && holds) prompts.add(request);
+  return kind === "output" && prompts.has(request);
 }
 
 function begin(found: Map<string, QuotedTexts>, task: string): void {
