@@ -21,7 +21,10 @@ const NAME_LIMIT = 200;
  * Other spellings of a model's name, of kinds that put it into their URL. A policy that denies `gemini/gemini-3` would not
  * deny `gemini/models/gemini-3`.
  */
-const OTHER_SPELLINGS: Readonly<Record<string, RegExp>> = { google: /^models\/|:/i };
+const OTHER_SPELLINGS: Readonly<Record<string, RegExp>> = {
+  google: /^models\/|:/i,
+  vertex: /^models\/|:/i,
+};
 const TIER = /^tier:([1-9][0-9]{0,8})$/;
 const OTHER_MODELS = "(other)";
 /** The prefix of the models that are part of this program. */
