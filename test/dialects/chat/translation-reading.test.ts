@@ -48,7 +48,6 @@ const UNSUPPORTED: [name: string, fields: object, path: string, target?: Transla
   ["functions as before tools", { functions: [] }, "/functions"],
   ["another verbosity", { verbosity: "low" }, "/verbosity"],
   ["an unknown option of streams", { stream_options: { future: 1 } }, "/stream_options/future"],
-  ["a user, where nothing takes one", { user: "ann" }, "/user", GEMINI],
   ["calls one by one, where they cannot be", { parallel_tool_calls: false }, "/parallel_tool_calls", GEMINI],
   ["a tool of the provider", { tools: [{ type: "web_search" }] }, "/tools/0/type"],
   ["a custom tool", { tools: [{ type: "custom", custom: { name: "x" } }] }, "/tools/0/type"],
