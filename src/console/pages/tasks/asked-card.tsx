@@ -32,7 +32,7 @@ export function TaskMessages({ messages }: { readonly messages: readonly TaskMes
   return (
     <ol class="task-messages">
       {messages.map((message, index) => (
-        <li key={index} class="stack">
+        <li key={index}>
           <h3 class="small">{message.role === "user" ? "User" : "Assistant"}</h3>
           {partsOf(message).map((part, at) => (
             <Part key={at} part={part} label={`Message ${index + 1}, part ${at + 1}`} />

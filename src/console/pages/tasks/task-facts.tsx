@@ -32,7 +32,7 @@ export function TaskFacts({ task }: { readonly task: Task }): JSX.Element {
                   [
                     "Continues",
                     <a key="continues" href={`/console/tasks/${task.continues}`}>
-                      Task {shortId(task.continues)}
+                      {shortId(task.continues)}
                     </a>,
                   ] as const,
                 ]),

@@ -125,7 +125,7 @@ export function TaskForm({
           {errorAt("/continues") ?? (
             <>
               It goes on with the conversation of{" "}
-              <a href={`/console/tasks/${draft.continues}`}>task {shortId(draft.continues)}</a>.
+              <a href={`/console/tasks/${draft.continues}`}>{shortId(draft.continues)}</a>.
             </>
           )}
         </p>
