@@ -34,6 +34,7 @@ const PASTED = [
   "docs/security-model.md",
   "docs/connectors.md",
   "docs/vault.md",
+  "docs/tasks.md",
   "docs/evidence.md",
   "docs/operating.md",
   "docs/schedules-and-webhooks.md",

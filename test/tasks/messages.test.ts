@@ -8,6 +8,7 @@ import { allEvents } from "../support/events.ts";
 import { startFakeModel } from "../support/fake-model.ts";
 import { serve, tempDir } from "../support/process.ts";
 import { remove, write } from "../support/vault.ts";
+import { leftovers } from "../vault/files-support.ts";
 import {
   dispatch,
   ended,
@@ -144,6 +145,30 @@ describe("messages", () => {
     const content = message?.content as readonly { text?: string; image_url?: { url: string } }[];
     expect([content[0]?.text?.length, content[1]?.image_url?.url.length]).toEqual([1_000_000, 8_000_022]);
   });
+});
+
+test("the texts of such a task are erased with its dispatch, from the task, its events and the file", async () => {
+  stage.upstream.script("a", { chunks: ['{"bird":"heron"}'] });
+  const task = await run(stage.gateway, {
+    agent: "reader",
+    prompt: undefined,
+    messages: asked(text("What is the obnubilated bird?"), image),
+    output_schema: { type: "object", title: "the form of a bird" },
+  });
+  expect(task).toMatchObject({ status: "succeeded", output_json: { bird: "heron" } });
+  const [intent] = (await ledger(stage.gateway)).filter((each) => each.task === task.id);
+  await stage.gateway.call("DELETE", `/v1/ledger/${intent?.seq}/payload`);
+  const { body } = await stage.gateway.call("GET", `/v1/tasks/${task.id}`);
+  const erased = { prompt: null, messages: null, output_schema: null, output: null, output_json: null };
+  expect(body).toEqual({ ...task, ...erased });
+  const events = await allEvents(await openEvents(stage.gateway, task.id));
+  expect(events.at(-1)?.data).toEqual(body);
+  expect(
+    leftovers(stage.gateway.dataDir, {
+      ...{ text: "obnubilated bird", image: PNG, schema: "the form of a bird" },
+      ...{ output: '{"bird":"heron"}', escaped: '\\"heron' },
+    }),
+  ).toEqual([]);
 });
 
 describe("a document of the vault", () => {

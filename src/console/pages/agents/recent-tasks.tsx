@@ -5,6 +5,7 @@ import { Card } from "../../parts/page.tsx";
 import { Show } from "../../parts/problem.tsx";
 import { Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
+import { askedText } from "../tasks/asked.ts";
 import { useRecentTasks } from "./use-recent-tasks.ts";
 
 /** The agent's latest tasks, updated live. */
@@ -41,7 +42,7 @@ export function RecentTasks({ agent }: { readonly agent: string }): JSX.Element 
 }
 
 function TaskRow({ task }: { readonly task: Task }): JSX.Element {
-  const prompt = (task.prompt ?? "").trim();
+  const prompt = (askedText(task) ?? "").trim();
   return (
     <li>
       <a class="cut" href={`/console/tasks/${task.id}`}>

@@ -7,6 +7,7 @@ import { ProblemNote } from "../../parts/problem.tsx";
 import { shortId } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import type { Loaded } from "../../state/use-data.ts";
+import { TaskMessages } from "../tasks/asked-card.tsx";
 import { ExactJson, ExactText } from "./exact.tsx";
 import type { HistoryStep, StoryCall } from "./story.ts";
 import type { ReadStory } from "./use-story.ts";
@@ -53,12 +54,10 @@ export function ContextCard({
               dispatched by <Actor of={data.created_by} />
             </span>
           </div>
-          <h3>Prompt</h3>
-          {data.prompt === null ? (
-            <p class="muted">The prompt was erased.</p>
-          ) : (
-            <ExactText text={data.prompt} label="Prompt of the task" />
-          )}
+          <h3>{data.messages ? "Messages" : "Prompt"}</h3>
+          {data.messages && <TaskMessages messages={data.messages} />}
+          {data.prompt !== null && <ExactText text={data.prompt} label="Prompt of the task" />}
+          {data.prompt === null && !data.messages && <p class="muted">The prompt was erased.</p>}
         </>
       )}
       <h3>Steps before the request</h3>

@@ -5,6 +5,7 @@ import { Card } from "../../parts/page.tsx";
 import { Show } from "../../parts/problem.tsx";
 import { creditsText, Lasting, shortId, Time } from "../../parts/text.tsx";
 import type { Loaded } from "../../state/use-data.ts";
+import { askedText } from "../tasks/asked.ts";
 
 /** The newest tasks, updated live. */
 export function RecentTasks({ tasks }: { readonly tasks: Loaded<List<Task>> }): JSX.Element {
@@ -24,7 +25,7 @@ export function RecentTasks({ tasks }: { readonly tasks: Loaded<List<Task>> }): 
 }
 
 function Row({ task }: { readonly task: Task }): JSX.Element {
-  const words = task.prompt?.trim().split("\n", 1)[0] ?? "";
+  const words = askedText(task)?.trim().split("\n", 1)[0] ?? "";
   return (
     <li>
       <Status status={task.status} />

@@ -7,6 +7,7 @@ import { CopyButton } from "../../parts/code.tsx";
 import { Card } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
 import type { ActivityItem } from "./activity.ts";
+import { askedText } from "./asked.ts";
 import { isFinal } from "./final.ts";
 import { ToolCallView } from "./tool-call.tsx";
 import { type TaskActivity, useActivity } from "./use-activity.ts";
@@ -160,7 +161,7 @@ function Ending({
   if (!isFinal(task.status)) {
     return task.status === "running" ? <p class="activity-note activity-running">Running …</p> : null;
   }
-  if (task.prompt === null) return <p class="activity-note">The texts of this task were erased.</p>;
+  if (askedText(task) === null) return <p class="activity-note">The texts of this task were erased.</p>;
   const hasText = watched.pieces.some(({ kind }) => kind === "text");
   if (task.status === "succeeded") {
     return task.output === "" ? <p class="activity-note">The output is empty.</p> : null;

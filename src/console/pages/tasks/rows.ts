@@ -1,4 +1,5 @@
 import type { FeedEvents, Task, TaskStatus } from "../../../http/api.ts";
+import { askedText } from "./asked.ts";
 
 type Change = FeedEvents["task.changed"];
 
@@ -37,7 +38,7 @@ export function rowOf(task: Task): TaskListRow {
     created_at: task.created_at,
     started_at: task.started_at,
     finished_at: task.finished_at,
-    title: titleOf(task.prompt),
+    title: titleOf(askedText(task)),
   };
 }
 

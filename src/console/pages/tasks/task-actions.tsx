@@ -6,6 +6,7 @@ import { Confirm } from "../../parts/dialog.tsx";
 import { notify } from "../../parts/toast.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useAction } from "../../state/use-action.ts";
+import { askedText } from "./asked.ts";
 import { EraseDialog } from "./erase.tsx";
 import { isFinal } from "./final.ts";
 import { OverrideDialog } from "./override.tsx";
@@ -26,6 +27,7 @@ export function TaskActions({
   const { session, can } = useSession();
   const [asked, setAsked] = useState<PendingAction | null>(null);
   const isOver = isFinal(task.status);
+  const isErased = askedText(task) === null;
   const isPerson = session.agent === null;
   const close = () => setAsked(null);
   return (
@@ -35,12 +37,17 @@ export function TaskActions({
           Run again
         </a>
       )}
+      {isOver && can("tasks:write") && !isErased && (
+        <a class="button" href={`/console/tasks?new&continue=${encodeURIComponent(task.id)}`}>
+          Continue
+        </a>
+      )}
       {isOver && isPerson && can("approvals:write") && (
         <button type="button" onClick={() => setAsked("override")}>
           Override …
         </button>
       )}
-      {isOver && isPerson && can("settings:write") && can("ledger:read") && task.prompt !== null && (
+      {isOver && isPerson && can("settings:write") && can("ledger:read") && !isErased && (
         <button type="button" onClick={() => setAsked("erase")}>
           Erase texts …
         </button>

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import type { Task } from "../../../http/api.ts";
 import { Actor } from "../../parts/actor.tsx";
 import { Card, Facts } from "../../parts/page.tsx";
-import { countText, creditsText, Lasting, Time } from "../../parts/text.tsx";
+import { countText, creditsText, Lasting, shortId, Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import { isFinal } from "./final.ts";
 
@@ -26,6 +26,16 @@ export function TaskFacts({ task }: { readonly task: Task }): JSX.Element {
               ),
             ],
             ["Tier", String(task.tier)],
+            ...(task.continues === undefined
+              ? []
+              : [
+                  [
+                    "Continues",
+                    <a key="continues" href={`/console/tasks/${task.continues}`}>
+                      {shortId(task.continues)}
+                    </a>,
+                  ] as const,
+                ]),
             ["Model", task.model ?? "None yet"],
             [
               "Credits",

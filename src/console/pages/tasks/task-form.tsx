@@ -5,11 +5,15 @@ import type { ApiProblem } from "../../api/problem.ts";
 import { CloseButton } from "../../parts/dialog.tsx";
 import { NumberField, Select, TextArea, TextField } from "../../parts/field.tsx";
 import { ProblemNote } from "../../parts/problem.tsx";
+import { shortId } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useAction } from "../../state/use-action.ts";
 import { useData } from "../../state/use-data.ts";
-import { Dispatcher, requestOf, type TaskDraft } from "./dispatch.ts";
+import { TaskMessages } from "./asked-card.tsx";
+import { Attachments } from "./attachments.tsx";
+import { Dispatcher, isSameDraft, requestOf, type TaskDraft } from "./dispatch.ts";
 import { MetadataFields } from "./metadata-fields.tsx";
+import { SchemaField, schemaOf } from "./schema-field.tsx";
 import { ToolsField } from "./tools-field.tsx";
 
 const CODE_FIELDS: Readonly<Record<string, string>> = {
@@ -20,6 +24,7 @@ const CODE_FIELDS: Readonly<Record<string, string>> = {
   model_forbidden: "/tier",
   unknown_tool: "/tools",
   tool_forbidden: "/tools",
+  task_not_finished: "/continues",
 };
 
 /** The fields of a new task. `agents` null: the token may not list agents, so names are typed. */
@@ -38,7 +43,7 @@ export function TaskForm({
   const { session, can } = useSession();
   const [draft, setDraft] = useState(start);
   const [first] = useState(start);
-  const isDirty = JSON.stringify(draft) !== JSON.stringify(first);
+  const isDirty = !isSameDraft(draft, first);
   // A layout effect, so that an Escape pressed right after typing asks too.
   useLayoutEffect(() => tellDirty(isDirty), [isDirty, tellDirty]);
   const dispatcher = useRef(new Dispatcher());
@@ -46,15 +51,20 @@ export function TaskForm({
   const agent = agents?.find(({ name }) => name === draft.agent) ?? null;
   const tiers = useData("GET /v1/tiers", can("agents:read") ? { query: { limit: 200 } } : null);
   const errorAt = errorsOf(action.problem);
+  const schema = draft.schema === null ? undefined : schemaOf(draft.schema);
+  const isSchemaWrong = draft.schema !== null && schema === undefined;
+  const isAsked = draft.messages !== null || draft.prompt !== "" || draft.attachments.length > 0;
   const change = (changed: Partial<TaskDraft>) => setDraft((before) => ({ ...before, ...changed }));
 
   async function send(): Promise<void> {
-    const made = await action.run(() => dispatcher.current.dispatch(requestOf(draft)));
+    const made = await action.run(() => dispatcher.current.dispatch(requestOf(draft, schema)));
     if (made) dispatched(made.id);
   }
 
   const names = (agents ?? []).map(({ name }) => name);
   if (draft.agent !== "" && !names.includes(draft.agent)) names.unshift(draft.agent);
+  // Only the agent of a task goes on with its conversation.
+  const choices = draft.continues === null ? names : [draft.agent];
   return (
     <form
       class="stack task-form"
@@ -69,7 +79,7 @@ export function TaskForm({
             label="Agent"
             value={draft.agent}
             required
-            disabled={session.agent !== null}
+            disabled={session.agent !== null || draft.continues !== null}
             hint={session.agent === null ? undefined : "Your token acts as this agent."}
             error={errorAt("/agent")}
             change={(name) => change({ agent: name })}
@@ -80,7 +90,7 @@ export function TaskForm({
             value={draft.agent}
             options={[
               ["", "Choose an agent …"],
-              ...names.map((name) => [name, agentText(name, agents)] as const),
+              ...choices.map((name) => [name, agentText(name, agents)] as const),
             ]}
             error={errorAt("/agent")}
             change={(name) => change({ agent: name, tier: "", tools: [] })}
@@ -110,19 +120,49 @@ export function TaskForm({
           />
         )}
       </div>
-      <TextArea
-        label="Prompt"
-        rows={7}
-        required
-        value={draft.prompt}
-        error={errorAt("/prompt")}
-        change={(prompt) => change({ prompt })}
-      />
+      {draft.continues !== null && (
+        <p class={errorAt("/continues") ? "error" : "muted"}>
+          {errorAt("/continues") ?? (
+            <>
+              It goes on with the conversation of{" "}
+              <a href={`/console/tasks/${draft.continues}`}>{shortId(draft.continues)}</a>.
+            </>
+          )}
+        </p>
+      )}
+      {draft.messages ? (
+        <fieldset>
+          <legend>Messages</legend>
+          <TaskMessages messages={draft.messages} />
+          {errorAt("/messages") && <span class="error">{errorAt("/messages")}</span>}
+        </fieldset>
+      ) : (
+        <TextArea
+          label="Prompt"
+          rows={7}
+          required={draft.attachments.length === 0}
+          value={draft.prompt}
+          error={errorAt("/prompt")}
+          change={(prompt) => change({ prompt })}
+        />
+      )}
       <ToolsField
         agent={agent}
         tools={draft.tools}
         error={errorAt("/tools")}
         change={(tools) => change({ tools })}
+      />
+      {draft.messages === null && (
+        <Attachments
+          files={draft.attachments}
+          error={errorAt("/messages")}
+          change={(attachments) => change({ attachments })}
+        />
+      )}
+      <SchemaField
+        text={draft.schema}
+        error={isSchemaWrong ? "This is not a JSON object." : errorAt("/output_schema")}
+        change={(text) => change({ schema: text })}
       />
       <MetadataFields
         pairs={draft.metadata}
@@ -135,7 +175,7 @@ export function TaskForm({
         <button
           type="submit"
           class="button-main"
-          disabled={action.isBusy || draft.agent === "" || draft.prompt === ""}
+          disabled={action.isBusy || draft.agent === "" || !isAsked || isSchemaWrong}
         >
           Run the task
         </button>

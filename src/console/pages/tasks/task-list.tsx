@@ -37,7 +37,7 @@ export function TaskList(): JSX.Element {
 
 /**
  * All tasks of the workspace, updated live. `?new` opens the form: `?new=helper` for that agent, `?new&from=task_…`
- * as a copy of that task.
+ * as a copy of that task, `?new&continue=task_…` to go on with it.
  */
 function AllTasks(): JSX.Element {
   const { can } = useSession();
@@ -98,6 +98,7 @@ function AllTasks(): JSX.Element {
           known={known}
           agent={query.new}
           from={query.from ?? null}
+          continues={query.continue ?? null}
           close={() => route(here, true)}
           dispatched={(id) => route(`/console/tasks/${id}`)}
         />

@@ -3,13 +3,14 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import type { Task, TaskStatus } from "../../../http/api.ts";
 import { Status } from "../../parts/badge.tsx";
-import { Code } from "../../parts/code.tsx";
-import { Card, Page } from "../../parts/page.tsx";
+import { Page } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { shortId } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 import { ActivityCard } from "./activity-view.tsx";
+import { askedText } from "./asked.ts";
+import { AskedCard } from "./asked-card.tsx";
 import { isFinal } from "./final.ts";
 import { MayNotRead } from "./may-not-read.tsx";
 import { titleOf } from "./rows.ts";
@@ -73,13 +74,7 @@ function OneTask({ id }: { readonly id: string }): JSX.Element {
       <TaskErrorNote task={task} />
       <div class="task-columns-page">
         <div class="stack">
-          <Card title="Prompt">
-            {task.prompt === null ? (
-              <p class="muted">It was erased, or its retention period has ended.</p>
-            ) : (
-              <Code text={task.prompt} label="Prompt" />
-            )}
-          </Card>
+          <AskedCard task={task} />
           <ActivityCard key={round} task={task} round={round} finished={finished} />
           {can("ledger:read") ? <LedgerTimeline task={task} round={round} /> : <ToolTimeline task={task} />}
         </div>
@@ -89,8 +84,9 @@ function OneTask({ id }: { readonly id: string }): JSX.Element {
   );
 }
 
-function headingOf({ id, prompt }: Task): string {
-  const title = titleOf(prompt);
+function headingOf(task: Task): string {
+  const { id } = task;
+  const title = titleOf(askedText(task));
   if (title === null || title === "") return `Task ${shortId(id)}`;
   return title.length > TITLE_LENGTH ? `${title.slice(0, TITLE_LENGTH)} …` : title;
 }

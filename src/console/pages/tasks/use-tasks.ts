@@ -3,6 +3,7 @@ import type { FeedEvents, Task } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
 import { useSession } from "../../state/session.tsx";
 import { type Pages, usePages } from "../../state/use-pages.ts";
+import { askedText } from "./asked.ts";
 import { merge, rowOf, type TaskListFilter, type TaskListRow, titleOf } from "./rows.ts";
 
 const PAGE = 200;
@@ -94,7 +95,7 @@ function useTitles({ items, change }: Pages<TaskListRow>, query: ListQuery): (id
     const page = await call("GET /v1/tasks", { query: { ...now.current.query, limit } }).catch(() => null);
     // If a title cannot be read, the id is shown.
     if (page === null) return;
-    const titles = new Map(page.data.map((task) => [task.id, titleOf(task.prompt)]));
+    const titles = new Map(page.data.map((task) => [task.id, titleOf(askedText(task))]));
     change((rows) =>
       rows.map((row) => {
         const title = row.title === undefined ? titles.get(row.id) : undefined;

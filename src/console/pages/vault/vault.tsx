@@ -1,13 +1,14 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import { FileButton } from "../../parts/file-button.tsx";
 import { Empty, Page } from "../../parts/page.tsx";
 import { notify } from "../../parts/toast.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 import { AddFiles } from "./add/add-files.tsx";
 import { DropZone } from "./add/drop-zone.tsx";
-import { FileButton } from "./add/file-button.tsx";
+import { ACCEPTED } from "./add/file-type.ts";
 import { PasteText } from "./add/paste-text.tsx";
 import { UploadList } from "./add/upload-list.tsx";
 import { useUploads } from "./add/use-uploads.ts";
@@ -59,7 +60,7 @@ function ReadableVault(): JSX.Element {
             <button type="button" onClick={() => setPasting(true)}>
               Paste text
             </button>
-            <FileButton label="Upload files" isMain take={setFiles} />
+            <FileButton accepted={ACCEPTED} label="Upload files" isMain take={setFiles} />
           </>
         )
       }
@@ -78,7 +79,7 @@ function ReadableVault(): JSX.Element {
           <Browse
             view={view}
             scopes={scopes}
-            add={mayWrite ? <FileButton label="Choose files" take={setFiles} /> : null}
+            add={mayWrite ? <FileButton accepted={ACCEPTED} label="Choose files" take={setFiles} /> : null}
           />
         )}
       </div>

@@ -1,21 +1,29 @@
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
-import { ACCEPTED } from "./file-type.ts";
 
 /** A button that opens a file dialog. */
 export function FileButton({
   label,
+  accepted,
   isMain = false,
+  isSmall = false,
   take,
 }: {
   readonly label: string;
+  /** Extensions and media types that the dialog offers. Default: all. */
+  readonly accepted?: string;
   readonly isMain?: boolean;
+  readonly isSmall?: boolean;
   readonly take: (files: readonly File[]) => void;
 }): JSX.Element {
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
-      <button type="button" class={isMain ? "button-main" : undefined} onClick={() => input.current?.click()}>
+      <button
+        type="button"
+        class={isMain ? "button-main" : isSmall ? "button-small" : undefined}
+        onClick={() => input.current?.click()}
+      >
         {label}
       </button>
       <input
@@ -24,7 +32,7 @@ export function FileButton({
         multiple
         hidden
         aria-label={label}
-        accept={ACCEPTED}
+        accept={accepted}
         onChange={(event) => {
           const chosen = [...(event.currentTarget.files ?? [])];
           // Lets the same files be chosen again.
