@@ -136,7 +136,7 @@ test("a write whose agent turns out to be stopped at that moment is refused, alt
   expect(await outcome()).toMatchObject({ outcome: "failed", code: "tool_error" });
 });
 
-test("a document that already exists has succeeded, even if its agent is stopped while the previous version is being removed", async () => {
+test("a write whose new document exists has succeeded, even if its agent is stopped while the previous version is being removed", async () => {
   const { id } = await write(gateway, { title: "Before", text: longText("crake", 600) });
   const input = { id, title: "After", text: "The bittern booms." };
   const message = request("tools/call", { name: "vault__write", arguments: input });

@@ -208,7 +208,7 @@ const IDLE_CALLER: Caller = {
   role: null,
 };
 
-describe("when a node has its maximum of sessions, from five workspaces", () => {
+describe("when a node has its maximum number of sessions, from five workspaces", () => {
   const PER_WORKSPACE = 2_000;
   const WORKSPACES = [1, 2, 3, 4, 5];
 

@@ -21,7 +21,11 @@ describe("JSON is refused", () => {
     ["with a line end in a string", '["a\nb"]', "without control characters"],
     ["without colon", '{"a" 1}', 'expected ":"'],
     ["with an invalid number", "[01]", 'expected "," or "]", found "1"'],
-    ["too deep", `${"[".repeat(101)}1${"]".repeat(101)}`, "objects and arrays nested more than 100 levels deep"],
+    [
+      "too deep",
+      `${"[".repeat(101)}1${"]".repeat(101)}`,
+      "objects and arrays nested more than 100 levels deep",
+    ],
     ["much too deep", "[".repeat(1_000_000), "objects and arrays nested more than 100 levels deep"],
     ["without values", '[{}, [], ""]', "contains no text"],
     ["that expands to too much", `{"${"k".repeat(100_000)}":[${"1,".repeat(300)}1]}`, "20,000,000"],
