@@ -2,13 +2,24 @@
 import { parseArgs } from "node:util";
 import { LIST_PATH, listText, packagedProviders, packagedSource } from "./prices.ts";
 
-const { values } = parseArgs({ options: { dated: { type: "string" }, file: { type: "string" } } });
-const { dated, file } = values;
+const USAGE = `Usage: scripts/prices --dated YYYY-MM-DD [--file data.json]
+
+Writes src/models/prices/list.json from the installed @pydantic/genai-prices, or from a file in its format.
+
+  --dated DAY   when the package, or the file, was published
+  --file FILE   a file to read instead of the package
+  -h, --help    show help`;
+
+const { values } = parseArgs({
+  options: { dated: { type: "string" }, file: { type: "string" }, help: { type: "boolean", short: "h" } },
+});
+const { dated, file, help } = values;
+if (help) {
+  console.log(USAGE);
+  process.exit(0);
+}
 if (dated === undefined || !/^\d{4}-\d{2}-\d{2}$/.test(dated)) {
-  console.error("usage: scripts/prices --dated YYYY-MM-DD [--file data.json]");
-  console.error(
-    "The date is the one on which the source was published: the release of the package, or of the file.",
-  );
+  console.error(USAGE);
   process.exit(2);
 }
 const providers = file === undefined ? packagedProviders() : ((await Bun.file(file).json()) as unknown);

@@ -1,8 +1,8 @@
 import { allowsModel, allowsTier, type TierPolicy } from "../../access/tier-policy.ts";
-import { type Price, toCredits } from "../../base/credits.ts";
 import type { ModelGateway } from "../../models/gateway.ts";
 import type { ModelTarget } from "../../models/names.ts";
 import type { PriceOrigin } from "../../models/prices/price-book.ts";
+import { type ModelPriceView, priceView } from "../../models/prices/price-view.ts";
 
 /** A name that `model` takes, with the fields that clients of OpenAI and of Anthropic read, and our own. */
 export interface ModelView {
@@ -27,24 +27,6 @@ export interface ModelView {
   /** Where the price comes from: the configuration or the price list. `none`: it is free for want of a price. */
   readonly price_origin: PriceOrigin | null;
   readonly allowed: boolean;
-}
-
-/** Credits per 1,000 tokens. Parts without a price of their own are left out: they cost as their whole. */
-export interface ModelPriceView {
-  readonly input: number;
-  readonly output: number;
-  readonly cached_input?: number;
-  readonly cache_writes?: number;
-  readonly reasoning?: number;
-}
-
-export function priceView({ input, output, cachedInput, cacheWrites, reasoning }: Price): ModelPriceView {
-  return {
-    ...{ input: toCredits(input), output: toCredits(output) },
-    ...(cachedInput === undefined ? {} : { cached_input: toCredits(cachedInput) }),
-    ...(cacheWrites === undefined ? {} : { cache_writes: toCredits(cacheWrites) }),
-    ...(reasoning === undefined ? {} : { reasoning: toCredits(reasoning) }),
-  };
 }
 
 /** The names that clients may send as `model`, as one policy sees them. */
