@@ -275,10 +275,10 @@ test("the scripts that README.md and CONTRIBUTING.md name can be run", async () 
     [...page(path).matchAll(/\bscripts\/\w+/g)].map(([script]) => script),
   );
   expect([...new Set(named)].sort()).toEqual(
-    ["bench", "build", "soak", "start", "test"].map((name) => `scripts/${name}`),
+    ["bench", "build", "prices", "soak", "start", "test"].map((name) => `scripts/${name}`),
   );
   for (const script of new Set(named)) accessSync(join(root, script), constants.X_OK);
-  for (const script of ["bench", "soak", "start"]) {
+  for (const script of ["bench", "prices", "soak", "start"]) {
     const { code, printed } = await shell(`'${join(root, "scripts", script)}' --help`);
     expect([code, printed]).toEqual([0, expect.stringContaining("Usage:")]);
   }

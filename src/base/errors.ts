@@ -42,6 +42,7 @@ const PROBLEMS = {
   unsupported_media_type: [415, "Unsupported media type"],
   unknown_tier: [422, "No such tier"],
   unknown_tool: [422, "No such tool"],
+  model_unpriced: [422, "The model has no price", BY_RULE],
   validation_failed: [422, "The request is not valid"],
   rate_limited: [429, "Too many requests", BY_RULE],
   queue_full: [429, "The queue is full", BY_RULE],

@@ -5,6 +5,7 @@ import { connectorCommand } from "./connector/command.ts";
 import { consoleCommand } from "./console.ts";
 import { ledgerCommand } from "./ledger/command.ts";
 import { mcpCommand } from "./mcp.ts";
+import { modelsCommand } from "./models.ts";
 import { resealCommand } from "./reseal.ts";
 import { serveCommand } from "./serve.ts";
 import { resumeAllCommand, stopAllCommand } from "./stop.ts";
@@ -23,6 +24,7 @@ Examples:
   gatehouse vault add ./docs --scope support        add a folder's documents, which agents then search
   gatehouse vault search "How long do refunds take?"
   gatehouse connector add files -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
+  gatehouse models                                  configured models, prices, and which can be reached
   gatehouse config show                             every setting, its value, and where it comes from
 
 Commands work whether or not a server is running on the data directory.
@@ -54,6 +56,7 @@ export function createProgram(): Command {
     ledgerCommand(),
     resealCommand(),
     configCommand(),
+    modelsCommand(),
     versionCommand(),
   ]) {
     program.addCommand(command);

@@ -30,6 +30,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
   const notifySecret = found.take(TABLE.webhookSecret);
   const checkpointFile = found.take(TABLE.checkpointFile);
   const stdioUser = found.take(TABLE.connectorStdioUser);
+  const creditsPerUsd = found.take(TABLE.creditsPerUsd);
   const base =
     found.origin(TABLE.checkpointFile) === "file" && places.file ? dirname(places.file) : places.cwd;
   return {
@@ -41,6 +42,10 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
     logLevel: found.need(TABLE.logLevel),
     providers: new Map(found.names("providers").map((name) => [name, provider(found, name)])),
     prices: new Map(found.names("models").map((name) => [name, price(found, name)])),
+    priceList: {
+      ...(creditsPerUsd === undefined ? {} : { microsPerUsd: toMicros(creditsPerUsd) ?? 0 }),
+      unknown: found.need(TABLE.unknownPrices),
+    },
     aliases: new Map(found.names("aliases").map((alias) => [alias, found.need(TABLE.alias, alias)])),
     toolPrices: found.names("tools").map((pattern) => ({
       pattern,
@@ -127,9 +132,15 @@ function present<Fields extends Readonly<Record<string, string | undefined>>>(
 }
 
 function price(found: Values, name: string): Price {
+  const cachedInput = found.take(TABLE.priceCachedInput, name);
+  const cacheWrites = found.take(TABLE.priceCacheWrites, name);
+  const reasoning = found.take(TABLE.priceReasoning, name);
   return {
     input: toMicros(found.need(TABLE.priceInput, name)) ?? 0,
     output: toMicros(found.need(TABLE.priceOutput, name)) ?? 0,
+    ...(cachedInput === undefined ? {} : { cachedInput: toMicros(cachedInput) ?? 0 }),
+    ...(cacheWrites === undefined ? {} : { cacheWrites: toMicros(cacheWrites) ?? 0 }),
+    ...(reasoning === undefined ? {} : { reasoning: toMicros(reasoning) ?? 0 }),
   };
 }
 

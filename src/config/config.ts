@@ -17,8 +17,9 @@ export interface Config {
   readonly masterKey: string | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly providers: ReadonlyMap<string, ProviderConfig>;
-  /** By `<provider>/<model>`, in micro-credits per 1,000 tokens. Models not listed are free. */
+  /** By `<provider>/<model>`, in micro-credits per 1,000 tokens. They win over the price list. */
   readonly prices: ReadonlyMap<string, Price>;
+  readonly priceList: PriceListConfig;
   /** Clients' names for models, in file order: to a model, `tier:2` or a tier's name. `*` stands for any characters. */
   readonly aliases: ReadonlyMap<string, string>;
   /**
@@ -42,6 +43,13 @@ export interface Config {
   /** How long a stop waits for calls in progress. */
   readonly drainSeconds: number;
   readonly ledger: LedgerConfig;
+}
+
+export interface PriceListConfig {
+  /** Micro-credits per US dollar. Without it, the shipped price list is not used. */
+  readonly microsPerUsd?: number;
+  /** What happens with a model without a price. */
+  readonly unknown: "free" | "refuse";
 }
 
 /** The API types of providers. */

@@ -102,6 +102,16 @@ export const creditPrice = {
   expects: "a number of credits, 0 or more, with at most six decimals",
 } as const;
 
+/** Credits per US dollar, exact to a millionth. */
+export const exchangeRate = {
+  form: "number",
+  schema: Type.Refine(
+    Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }),
+    (value) => toMicros(value) !== undefined,
+  ),
+  expects: "a number of credits above 0, at most 1000000, with at most six decimals",
+} as const;
+
 const modelName = text("<provider>/<model>, such as openai/gpt-5-mini", MODEL_PATTERN, 300);
 export const embeddingModelName = text(
   "<provider>/<model>, such as openai/text-embedding-3-small",

@@ -4,6 +4,7 @@ import {
   aliasTarget,
   creditPrice,
   embeddingModelName,
+  exchangeRate,
   httpUrl,
   listenAddress,
   modelList,
@@ -168,11 +169,31 @@ export const TABLE = {
   }),
   priceInput: setting("models.<model>.input", creditPrice, {
     required: true,
-    help: "The price of 1,000 input tokens in credits. Models that are not listed cost 0.",
+    help: "The price of 1,000 input tokens in credits. It wins over the price list. Models that are in neither cost 0, unless `prices.unknown` refuses them.",
   }),
   priceOutput: setting("models.<model>.output", creditPrice, {
     required: true,
     help: "The price of 1,000 output tokens in credits.",
+  }),
+  priceCachedInput: setting("models.<model>.cached_input", creditPrice, {
+    defaultText: "as `input`",
+    help: "The price of 1,000 input tokens that the provider read from its cache, in credits.",
+  }),
+  priceCacheWrites: setting("models.<model>.cache_writes", creditPrice, {
+    defaultText: "as `input`",
+    help: "The price of 1,000 input tokens that the provider wrote to its cache, in credits.",
+  }),
+  priceReasoning: setting("models.<model>.reasoning", creditPrice, {
+    defaultText: "as `output`",
+    help: "The price of 1,000 output tokens of reasoning, in credits.",
+  }),
+  creditsPerUsd: setting("prices.credits_per_usd", exchangeRate, {
+    defaultText: "none: the price list is not used",
+    help: "How many credits a US dollar is. With it, models cost what the price list of this version says, unless `models` says otherwise; `gatehouse models` shows both.",
+  }),
+  unknownPrices: setting("prices.unknown", oneOf("free", "refuse"), {
+    default: "free",
+    help: "What happens with a model without a price: `free` calls it at no cost, `refuse` does not call it (`model_unpriced`). The built-in model always costs 0.",
   }),
   alias: setting("aliases.<alias>", aliasTarget, {
     defaultText: "none",

@@ -14,6 +14,7 @@ import { lateDraft, settleDirectCall } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { WorkspaceEstimates } from "../models/expected-cost.ts";
+import { tokenParts } from "../models/token-parts.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import type { RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
@@ -119,7 +120,7 @@ export class ModelAttempt {
     const { workspaceId } = call.caller;
     const durationMs = clock.monotonic() - this.#began;
     const usage = this.#usageOf(end);
-    const credits = cost(this.#price, usage.inputTokens, usage.outputTokens);
+    const credits = cost(this.#price, usage);
     this.#report(end, usage);
     const name = this.#countedAs;
     ended.emit({ model: name, status: end.status, durationMs, credits });
@@ -176,6 +177,7 @@ export class ModelAttempt {
         ...(this.#firstTokenMs === null ? {} : { first_token_ms: Math.round(this.#firstTokenMs) }),
         input_tokens: usage.inputTokens,
         output_tokens: usage.outputTokens,
+        ...tokenParts(usage),
         usage: usage.estimated ? "estimated" : "reported",
         ...(usage.disbelieved === undefined ? {} : { disbelieved: usage.disbelieved }),
       },

@@ -1,4 +1,4 @@
-import { cost, type Price } from "../base/credits.ts";
+import { cost, dearest, isFree, type Price } from "../base/credits.ts";
 
 /**
  * For a model without an answer so far. More than most answers, so that the first calls of a busy start reserve
@@ -110,7 +110,7 @@ function push<Value>(recent: Value[], value: Value): void {
 const ONE_ANSWER = { answers: 1, mostTokens: 0 };
 
 /**
- * The expected cost of a call in micro-credits. 0 only for a free model: with any price, at least one micro-credit is
+ * The expected cost of a call in micro-credits, at the price of its dearest tokens. 0 only for a free model: with any price, at least one micro-credit is
  * reserved. `sentBytes` is called only if the price depends on it.
  * @param answers how many are asked for, and the most tokens that the request allows for each
  */
@@ -121,7 +121,9 @@ export function expectedCost(
   sentBytes: () => number,
   { answers, mostTokens }: { readonly answers: number; readonly mostTokens: number } = ONE_ANSWER,
 ): number {
-  if (price.input === 0 && price.output === 0) return 0;
-  const inputTokens = price.input === 0 ? 0 : estimates.input(model, sentBytes());
-  return Math.max(1, cost(price, inputTokens, answers * estimates.output(model, mostTokens)));
+  if (isFree(price)) return 0;
+  const highest = dearest(price);
+  const inputTokens = highest.input === 0 ? 0 : estimates.input(model, sentBytes());
+  const outputTokens = answers * estimates.output(model, mostTokens);
+  return Math.max(1, cost(highest, { inputTokens, outputTokens }));
 }

@@ -1,13 +1,14 @@
 import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import { allowsModel, allowsTier, type TierPolicy } from "../access/tier-policy.ts";
 import type { Clock } from "../base/clock.ts";
-import { FREE, type Price } from "../base/credits.ts";
+import type { Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
-import type { ProviderConfig, ProviderKind, Tier } from "../config/config.ts";
+import type { Config, ProviderKind } from "../config/config.ts";
 import { FairSlots } from "../limits/fair-slots.ts";
 import { guardEmbeddingModel, guardLanguageModel } from "./guard.ts";
 import { ModelNames, type ModelTarget } from "./names.ts";
 import { type Dialect, type NativeAnswer, type NativeRequest, sendNative } from "./native.ts";
+import { type ModelPrice, openPriceBook } from "./prices/price-book.ts";
 import { createProviders, type Provider } from "./providers/index.ts";
 import { Tiers } from "./tiers.ts";
 
@@ -48,16 +49,18 @@ export interface ModelGateway {
   readonly tiers: Tiers;
   readonly names: ModelNames;
   price(model: string): Price;
+  /** The price of a model, with its origin. */
+  priceOf(model: string): ModelPrice;
   /**
    * The models of a tier that the policy allows, in the order to try them. `policy` is called again for each model
    * call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent. The answers
    * are read in the turns of the workspace.
-   * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
+   * @throws Problem 422 `unknown_tier`, `model_unpriced`, 403 `tier_forbidden`, `model_forbidden`
    */
   open(policy: () => TierPolicy, tier: number, workspaceId: number): readonly OpenModel[];
   /**
    * As `open`, for clients that name their model or tier themselves and speak a dialect.
-   * @throws Problem 403 `model_forbidden`, `tier_forbidden`
+   * @throws Problem 403 `model_forbidden`, `tier_forbidden`, 422 `model_unpriced`
    */
   openForClient(client: ModelClient, target: ModelTarget): readonly ClientModel[];
   /**
@@ -84,12 +87,7 @@ const KEPT_FOR_OTHERS = 8;
 /** More than the tasks that a node runs, each of which waits for at most one slot. */
 const MOST_WAITING = 100_000;
 
-export interface ModelConfig {
-  readonly providers: ReadonlyMap<string, ProviderConfig>;
-  readonly tiers: ReadonlyMap<number, Tier>;
-  readonly prices: ReadonlyMap<string, Price>;
-  readonly aliases: ReadonlyMap<string, string>;
-}
+export type ModelConfig = Pick<Config, "providers" | "tiers" | "prices" | "priceList" | "aliases">;
 
 /** @param requests the most requests to models that may be in flight at once */
 export async function createModelGateway(
@@ -104,7 +102,8 @@ export async function createModelGateway(
     waitingPerWorkspace: MOST_WAITING,
     waiting: MOST_WAITING,
   });
-  const tiers = new Tiers(config.tiers);
+  const prices = await openPriceBook(config);
+  const tiers = new Tiers(config.tiers, (model) => prices.refuses(model));
   const providerOf = (id: string): Provider => {
     const provider = providers.get(id.slice(0, id.indexOf("/")));
     if (!provider) throw new Error(`the provider of ${id} is not configured`);
@@ -113,7 +112,8 @@ export async function createModelGateway(
   return {
     tiers,
     names: new ModelNames(config),
-    price: (model) => config.prices.get(model) ?? FREE,
+    price: (model) => prices.of(model).price,
+    priceOf: (model) => prices.of(model),
     open(policy, tier, workspaceId) {
       return tiers.route(policy(), tier).map((id) => {
         const provider = providerOf(id);
@@ -146,10 +146,10 @@ function ownName(id: string): string {
   return id.slice(id.indexOf("/") + 1);
 }
 
-/** @throws Problem 403 `model_forbidden`, `tier_forbidden` */
+/** @throws Problem 403 `model_forbidden`, `tier_forbidden`, 422 `model_unpriced` */
 function routeOf(tiers: Tiers, policy: TierPolicy, target: ModelTarget): readonly string[] {
   if (target.kind === "tier") return tiers.route(policy, target.tier);
-  if (tiers.allowsNamed(policy, target.id)) return [target.id];
+  if (tiers.allowsNamed(policy, target.id)) return tiers.priced([target.id]);
   throw new Problem("model_forbidden", `The agent's policy does not allow ${target.id}.`);
 }
 

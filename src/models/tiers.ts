@@ -5,8 +5,11 @@ import type { Tier } from "../config/config.ts";
 /** The configured routes: which models a tier may use, in the order in which they are tried. */
 export class Tiers {
   readonly #tiers: ReadonlyMap<number, Tier>;
+  readonly #isUnpriced: (model: string) => boolean;
 
-  constructor(tiers: ReadonlyMap<number, Tier>) {
+  /** @param isUnpriced whether a model MUST NOT be called, because it has no price */
+  constructor(tiers: ReadonlyMap<number, Tier>, isUnpriced: (model: string) => boolean) {
+    this.#isUnpriced = isUnpriced;
     this.#tiers = new Map([...tiers].sort(([a], [b]) => a - b));
   }
 
@@ -36,8 +39,22 @@ export class Tiers {
   }
 
   /**
-   * The models of a tier that a policy allows, in order; never empty.
-   * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
+   * Those of these models that may be called at their price; never empty.
+   * @throws Problem 422 `model_unpriced`
+   */
+  priced(models: readonly string[]): readonly string[] {
+    const priced = models.filter((model) => !this.#isUnpriced(model));
+    if (priced.length > 0) return priced;
+    const names = models.join(", ");
+    throw new Problem(
+      "model_unpriced",
+      `${names}: no price is known. Add one to \`models\` in the configuration, or set \`prices.unknown\` to free.`,
+    );
+  }
+
+  /**
+   * The models of a tier that a policy allows and that have a price if they need one, in order; never empty.
+   * @throws Problem 422 `unknown_tier`, `model_unpriced`, 403 `tier_forbidden`, `model_forbidden`
    */
   route(policy: TierPolicy, tier: number): readonly string[] {
     const configured = this.#tiers.get(tier);
@@ -64,6 +81,6 @@ export class Tiers {
         `The agent's policy allows none of the models of tier ${tier}.${why}`,
       );
     }
-    return models;
+    return this.priced(models);
   }
 }

@@ -54,6 +54,7 @@ const VERBS = [
   ["config"],
   ["config", "show"],
   ["config", "check"],
+  ["models"],
   ["version"],
 ];
 

@@ -38,6 +38,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
       ["openai", { kind: "openai", apiKey: "o-key", timeoutMs: 60_000 }],
     ]),
     aliases: new Map(),
+    priceList: { unknown: "free" },
     prices: new Map([["local/llama3.2", { input: 100_000, output: 400_000 }]]),
     toolPrices: [],
     tiers: new Map([

@@ -14,6 +14,7 @@ describe("with nothing given", () => {
       logLevel: "info",
       providers: new Map(),
       aliases: new Map(),
+      priceList: { unknown: "free" },
       prices: new Map(),
       toolPrices: [],
       tiers: new Map([
@@ -92,6 +93,7 @@ describe("precedence", () => {
       GATEHOUSE_EMBEDDINGS_MODEL: "builtin/lexical",
       GATEHOUSE_VAULT_READ_MEGABYTES: "256",
       GATEHOUSE_LIMITS_ENFORCEMENT: "enforced",
+      GATEHOUSE_PRICES_UNKNOWN: "refuse",
       GATEHOUSE_NOTIFY_WEBHOOK: "https://user:password@ops.example.org/hook?key=1",
       GATEHOUSE_NOTIFY_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`,
     };
@@ -105,6 +107,7 @@ describe("precedence", () => {
       adminToken: samples.GATEHOUSE_ADMIN_TOKEN,
       masterKey: samples.GATEHOUSE_MASTER_KEY,
       logLevel: "debug",
+      priceList: { microsPerUsd: 7_000_000, unknown: "refuse" },
       limits: {
         requestsPerMinute: 7,
         concurrentTasks: 7,

@@ -141,12 +141,12 @@ test("the list has the fields of OpenAI, of Anthropic and our own", async () => 
   expect(rows.get("up/priced")).toEqual({
     ...{ id: "up/priced", object: "model", type: "model", ...since },
     ...{ owned_by: "up", display_name: "up/priced", name: "up/priced", provider: "up", alias_of: null },
-    ...{ tiers: [2], price: { input: 1, output: 2 }, allowed: true },
+    ...{ tiers: [2], price: { input: 1, output: 2 }, price_origin: "config", allowed: true },
   });
   expect(rows.get("gpt-5")).toEqual({
     ...{ id: "gpt-5", object: "model", type: "model", ...since },
     ...{ owned_by: "gatehouse", display_name: "gpt-5", name: "gpt-5", provider: null, alias_of: "tier:1" },
-    ...{ tiers: [1], price: null, allowed: true },
+    ...{ tiers: [1], price: null, price_origin: null, allowed: true },
   });
   expect(rows.get("tier:2")).toMatchObject({ display_name: "large", owned_by: "gatehouse", alias_of: null });
   const [first] = body.data;

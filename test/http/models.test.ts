@@ -32,6 +32,7 @@ test("models are listed by name, with their tiers and prices, and no secret of t
         provider: "acme",
         tiers: [2, 3],
         price: { input: 0.5, output: 1.25 },
+        price_origin: "config",
         allowed: true,
       },
       {
@@ -39,6 +40,7 @@ test("models are listed by name, with their tiers and prices, and no secret of t
         provider: "builtin",
         tiers: [1, 2],
         price: { input: 0, output: 0 },
+        price_origin: "builtin",
         allowed: true,
       },
     ],

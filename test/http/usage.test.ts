@@ -202,8 +202,8 @@ describe("with tasks across slot boundaries", () => {
       ["clerk", spent("clerk")],
     ]);
     const tool = 4 * 7;
-    // `a` served six calls of 7 × 0.000333333 + 3 × 0.000666667 credits, each rounded once.
-    const a = 6 * Math.round((7 * 333_333 + 3 * 666_667) / 1_000);
+    // `a` served six calls of 7 × 0.000333333 + 3 × 0.000666667 credits, each rounded up once.
+    const a = 6 * Math.ceil((7 * 333_333 + 3 * 666_667) / 1_000);
     expect(told(credits.by_model)).toEqual([
       ["up/b", spent("scribe") + spent("clerk") - a - tool],
       ["up/a", a],

@@ -20,6 +20,7 @@ async function open(policy: () => TierPolicy) {
       providers: new Map([["up", { kind: "openai-compatible", baseUrl: upstream.url, timeoutMs: 60_000 }]]),
       tiers: new Map([[1, { tier: 1, name: "one", models: ["up/a", "up/b"] }]]),
       aliases: new Map(),
+      priceList: { unknown: "free" },
       prices: new Map([["up/a", { input: 1, output: 2 }]]),
     },
     systemClock,
@@ -40,7 +41,15 @@ async function codeOf(asked: PromiseLike<unknown>): Promise<string> {
 test("the model gateway's module exports only that, and it only tiers, names, prices and guarded models", async () => {
   expect(Object.keys(gateway)).toEqual(["createModelGateway"]);
   const { made, models } = await open(() => OPEN_POLICY);
-  expect(Object.keys(made).sort()).toEqual(["enter", "names", "open", "openForClient", "price", "tiers"]);
+  expect(Object.keys(made).sort()).toEqual([
+    "enter",
+    "names",
+    "open",
+    "openForClient",
+    "price",
+    "priceOf",
+    "tiers",
+  ]);
   const shape = ["doGenerate", "doStream", "modelId", "provider", "specificationVersion", "supportedUrls"];
   for (const { model } of models) expect(Object.keys(model).sort()).toEqual(shape);
 });

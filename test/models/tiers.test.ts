@@ -39,7 +39,7 @@ function tiersOf(given: Readonly<Record<string, readonly string[]>>): Tiers {
   const entries = Object.entries(given).map(([number, models]) => {
     return [Number(number), { tier: Number(number), name: `tier ${number}`, models }] as const;
   });
-  return new Tiers(new Map(entries.reverse()));
+  return new Tiers(new Map(entries.reverse()), () => false);
 }
 
 function codeOf(work: () => unknown): string | undefined {

@@ -40,18 +40,18 @@ const TABLE: Row[] = [
   [2, "cent", 1, 0, 0.00001],
   [2, "cent", 1000, 1000, 0.03],
   [2, "cent", 123_456, 987_654, 20.98764],
-  [3, "tiny", 499, 0, 0],
-  [3, "tiny", 500, 0, 0.000001],
-  [3, "tiny", 250, 250, 0.000001],
-  [3, "tiny", 1499, 0, 0.000001],
+  [3, "tiny", 1, 0, 0.000001],
+  [3, "tiny", 1000, 0, 0.000001],
+  [3, "tiny", 500, 500, 0.000001],
+  [3, "tiny", 1001, 0, 0.000002],
   [4, "odd", 1, 1, 0.001],
-  [4, "odd", 1, 0, 0.000333],
+  [4, "odd", 1, 0, 0.000334],
   [4, "odd", 0, 1, 0.000667],
   [4, "odd", 3, 7, 0.005667],
   [5, "dear", 7, 13, 1.3875],
 ];
 
-describe("a call costs to the millionth, rounded once:", () => {
+describe("a call costs to the millionth, rounded up once:", () => {
   test.each(TABLE)("tier %d (%s), %d in, %d out: %d", async (tier, model, input, output, credits) => {
     script(model, input, output);
     const task = await run(stage.gateway, { agent: "plain", tier });
@@ -63,18 +63,20 @@ describe("a call costs to the millionth, rounded once:", () => {
 test("a cost is always a safe integer, however absurd price and count are", () => {
   const greatest = Number.MAX_SAFE_INTEGER;
   const price = { input: greatest, output: greatest };
-  expect(cost(price, greatest, greatest)).toBe(greatest);
-  expect(cost(price, 999, 0)).toBeLessThan(greatest);
+  expect(cost(price, { inputTokens: greatest, outputTokens: greatest })).toBe(greatest);
+  expect(cost(price, { inputTokens: 999, outputTokens: 0 })).toBeLessThan(greatest);
 });
 
-test("the rounding is that of exact arithmetic, half up", () => {
+test("the rounding is that of exact arithmetic, up", () => {
   const amount = fc.integer({ min: 0, max: 10_000_000 });
   fc.assert(
     fc.property(amount, amount, amount, amount, (priceIn, priceOut, input, output) => {
       const exact = BigInt(priceIn) * BigInt(input) + BigInt(priceOut) * BigInt(output);
-      const micros = BigInt(cost({ input: priceIn, output: priceOut }, input, output));
-      expect(micros * 1000n - exact).toBeGreaterThan(-500n);
-      expect(micros * 1000n - exact).toBeLessThanOrEqual(500n);
+      const micros = BigInt(
+        cost({ input: priceIn, output: priceOut }, { inputTokens: input, outputTokens: output }),
+      );
+      expect(micros * 1000n - exact).toBeGreaterThanOrEqual(0n);
+      expect(micros * 1000n - exact).toBeLessThan(1_000n);
     }),
   );
 });

@@ -71,8 +71,26 @@ export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest):
   return {
     inputTokens: input ?? estimateTokens(sent.contentBytes()),
     outputTokens: output ?? estimateTokens(received.bytes),
+    ...partsOf(given, input, output),
     estimated: input === undefined || output === undefined,
     ...(disbelieved === undefined ? {} : { disbelieved }),
+  };
+}
+
+/** The parts of believed counts that the provider reports, cut to their whole. */
+function partsOf(
+  given: ProviderUsage | undefined,
+  input = 0,
+  output = 0,
+): Pick<TokenUsage, "cachedTokens" | "cacheWriteTokens" | "reasoningTokens"> {
+  const part = (tokens: number | undefined, most: number) => (isCount(tokens) ? Math.min(tokens, most) : 0);
+  const cachedTokens = part(given?.inputTokens.cacheRead, input);
+  const cacheWriteTokens = part(given?.inputTokens.cacheWrite, input - cachedTokens);
+  const reasoningTokens = part(given?.outputTokens.reasoning, output);
+  return {
+    ...(cachedTokens === 0 ? {} : { cachedTokens }),
+    ...(cacheWriteTokens === 0 ? {} : { cacheWriteTokens }),
+    ...(reasoningTokens === 0 ? {} : { reasoningTokens }),
   };
 }
 

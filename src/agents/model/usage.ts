@@ -5,6 +5,10 @@
 export interface TokenUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
+  /** Parts of the tokens that may cost less or more. Absent if there are none. */
+  readonly cachedTokens?: number;
+  readonly cacheWriteTokens?: number;
+  readonly reasoningTokens?: number;
   readonly estimated: boolean;
   /** Counts that the provider reported but that cannot be true. Absent if there are none. */
   readonly disbelieved?: ImplausibleCounts;

@@ -1,7 +1,8 @@
 import { allowsModel, allowsTier, type TierPolicy } from "../../access/tier-policy.ts";
-import { toCredits } from "../../base/credits.ts";
 import type { ModelGateway } from "../../models/gateway.ts";
 import type { ModelTarget } from "../../models/names.ts";
+import type { PriceOrigin } from "../../models/prices/price-book.ts";
+import { type ModelPriceView, priceView } from "../../models/prices/price-view.ts";
 
 /** A name that `model` takes, with the fields that clients of OpenAI and of Anthropic read, and our own. */
 export interface ModelView {
@@ -21,19 +22,21 @@ export interface ModelView {
   /** The target of the name, if it is an alias or short for something: `<provider>/<model>` or `tier:2`. */
   readonly alias_of: string | null;
   readonly tiers: readonly number[];
-  /** Credits per 1,000 tokens. Null for a tier: it depends on the model that answers. */
-  readonly price: { readonly input: number; readonly output: number } | null;
+  /** Null for a tier: it depends on the model that answers. */
+  readonly price: ModelPriceView | null;
+  /** Where the price comes from: the configuration or the price list. `none`: it is free for want of a price. */
+  readonly price_origin: PriceOrigin | null;
   readonly allowed: boolean;
 }
 
 /** The names that clients may send as `model`, as one policy sees them. */
 export class ModelCatalog {
-  readonly #gateway: Pick<ModelGateway, "tiers" | "names" | "price">;
+  readonly #gateway: Pick<ModelGateway, "tiers" | "names" | "priceOf">;
   /** In seconds. */
   readonly #since: number;
 
   /** @param startedAt when the configuration was read, in milliseconds */
-  constructor(gateway: Pick<ModelGateway, "tiers" | "names" | "price">, startedAt: number) {
+  constructor(gateway: Pick<ModelGateway, "tiers" | "names" | "priceOf">, startedAt: number) {
     this.#gateway = gateway;
     this.#since = Math.floor(startedAt / 1_000);
   }
@@ -54,7 +57,7 @@ export class ModelCatalog {
   }
 
   #view(policy: TierPolicy, name: string, target: ModelTarget): ModelView {
-    const { tiers, price } = this.#gateway;
+    const { tiers, priceOf } = this.#gateway;
     const canonical = target.kind === "tier" ? `tier:${target.tier}` : target.id;
     const alias_of = canonical === name ? null : canonical;
     const common = {
@@ -71,18 +74,19 @@ export class ModelCatalog {
       return {
         ...common,
         ...(tier && alias_of === null ? { display_name: tier.name } : {}),
-        ...{ owned_by: "gatehouse", provider: null, tiers: [target.tier], price: null },
+        ...{ owned_by: "gatehouse", provider: null, tiers: [target.tier], price: null, price_origin: null },
         allowed: allowsTier(policy, target.tier) && models.some((model) => allowsModel(policy, model)),
       };
     }
+    const priced = priceOf(target.id);
     const provider = target.id.slice(0, target.id.indexOf("/"));
-    const { input, output } = price(target.id);
     return {
       ...common,
       owned_by: alias_of === null ? provider : "gatehouse",
       provider,
       tiers: tiers.list().flatMap(({ tier, models }) => (models.includes(target.id) ? [tier] : [])),
-      price: { input: toCredits(input), output: toCredits(output) },
+      price: priceView(priced.price),
+      price_origin: priced.origin,
       allowed: tiers.allowsNamed(policy, target.id),
     };
   }

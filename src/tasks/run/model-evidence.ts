@@ -3,6 +3,7 @@ import { cost } from "../../base/credits.ts";
 import { settleCall } from "../../gate/settle.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import { expectedCost } from "../../models/expected-cost.ts";
+import { tokenParts } from "../../models/token-parts.ts";
 import type { Tx } from "../../store/db.ts";
 import type { OwedCharge } from "../ending/lost-calls.ts";
 import type { TaskParts } from "../parts.ts";
@@ -112,7 +113,7 @@ export class ModelEvidence {
     if (disbelieved !== undefined) {
       log.warn("a model reported usage that cannot be true", { task: evidence.task.id, model, disbelieved });
     }
-    const credits = cost(modelGateway.price(model), inputTokens, outputTokens);
+    const credits = cost(modelGateway.price(model), usage);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     signals.modelCalled.emit({ model, status, durationMs, credits });
     this.#learn(call, isMeasured);
@@ -136,6 +137,7 @@ export class ModelEvidence {
       duration_ms: Math.round(durationMs),
       input_tokens: inputTokens,
       output_tokens: outputTokens,
+      ...tokenParts(usage),
       usage: usage.estimated ? "estimated" : "reported",
       ...(usage.disbelieved === undefined ? {} : { disbelieved: usage.disbelieved }),
     };

@@ -147,7 +147,7 @@ async function openModel(name: string) {
     {
       providers: new Map([[name, config]]),
       tiers: new Map([[1, { tier: 1, name: "one", models: [`${name}/${modelOf(name)}`] }]]),
-      ...{ aliases: new Map(), prices: new Map() },
+      ...{ aliases: new Map(), prices: new Map(), priceList: { unknown: "free" as const } },
     },
     systemClock,
     16,
@@ -376,7 +376,7 @@ test("a tuned model of vertex fails on its own, and the rest of its tier is used
       {
         providers: new Map([["v", config]]),
         tiers: new Map([[1, { tier: 1, name: "one", models: ["v/endpoints/1", "v/m"] }]]),
-        ...{ aliases: new Map(), prices: new Map() },
+        ...{ aliases: new Map(), prices: new Map(), priceList: { unknown: "free" as const } },
       },
       systemClock,
       16,

@@ -4,6 +4,8 @@ import { lastUserText } from "./request.ts";
 export interface UsageScript {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
+  readonly prompt_tokens_details?: { readonly cached_tokens: number };
+  readonly completion_tokens_details?: { readonly reasoning_tokens: number };
 }
 
 export interface ToolCallScript {

@@ -47,11 +47,11 @@ interface Planned {
   readonly calls: number;
 }
 
-/** Rounds half up, in integers. */
+/** Rounds up, in integers. */
 function costOf({ model, input, output, calls }: Planned): number {
   const [priceIn, priceOut] = PRICES[model];
   const exact = BigInt(priceIn) * BigInt(input) + BigInt(priceOut) * BigInt(output);
-  const call = Number((exact + 500n) / 1_000n);
+  const call = Number((exact + 999n) / 1_000n);
   return call * (calls > 0 ? 2 : 1) + calls * TOOL_MICROS;
 }
 

@@ -1,9 +1,9 @@
 import type { Tier } from "../../../../http/api.ts";
 import type { Model } from "../../../state/model.ts";
 
-/** Tiers and prices in the format of `gatehouse.yaml`. Models that are not listed are free. */
+/** Tiers and configured prices in the format of `gatehouse.yaml`. Those of the price list are no configuration. */
 export function yamlOf(tiers: readonly Tier[], models: readonly Model[]): string {
-  const priced = models.filter(({ price }) => price.input !== 0 || price.output !== 0);
+  const priced = models.filter(({ price_origin }) => price_origin === "config");
   return [
     "tiers:",
     ...tiers.map(
@@ -12,7 +12,10 @@ export function yamlOf(tiers: readonly Tier[], models: readonly Model[]): string
     ),
     ...(priced.length === 0 ? [] : ["models:"]),
     ...priced.map(
-      ({ name, price }) => `  ${scalar(name)}: { input: ${price.input}, output: ${price.output} }`,
+      ({ name, price }) =>
+        `  ${scalar(name)}: { ${Object.entries(price)
+          .map(([field, credits]) => `${field}: ${credits}`)
+          .join(", ")} }`,
     ),
   ].join("\n");
 }

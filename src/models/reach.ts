@@ -1,0 +1,33 @@
+import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { Clock } from "../base/clock.ts";
+
+const TIMEOUT_MS = 5_000;
+
+/**
+ * Opens a connection to a URL's host and closes it again, for HTTPS after the certificate was checked. Sends no request, so it
+ * costs nothing and uses no credentials.
+ * @returns null if that succeeds, else why not, in words that contain nothing of the URL but its host
+ */
+export function whyUnreachable(
+  url: string,
+  clock: Clock,
+  timeoutMs: number = TIMEOUT_MS,
+): Promise<string | null> {
+  const { protocol, hostname, port } = new URL(url);
+  const isSecure = protocol === "https:";
+  const host = hostname.replace(/^\[|\]$/g, "");
+  const address = { host, port: Number(port) || (isSecure ? 443 : 80) };
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  // An address has no name to check the certificate for.
+  const name = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
+  const socket = isSecure
+    ? connectTls({ ...address, ...name }, () => resolve(null))
+    : connect(address, () => resolve(null));
+  socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? "the connection failed"));
+  const cancel = clock.after(timeoutMs, () => resolve(`no connection within ${timeoutMs} ms`));
+  return promise.finally(() => {
+    cancel();
+    socket.destroy();
+  });
+}

@@ -1,0 +1,14 @@
+import type { TokenCounts } from "../base/credits.ts";
+
+/** The tokens of a call with a price of their own, as the `detail` of its entry names them. Those that are 0 are left out. */
+export function tokenParts({
+  cachedTokens = 0,
+  cacheWriteTokens = 0,
+  reasoningTokens = 0,
+}: TokenCounts): Record<string, number> {
+  return {
+    ...(cachedTokens === 0 ? {} : { cached_tokens: cachedTokens }),
+    ...(cacheWriteTokens === 0 ? {} : { cache_write_tokens: cacheWriteTokens }),
+    ...(reasoningTokens === 0 ? {} : { reasoning_tokens: reasoningTokens }),
+  };
+}

@@ -1,0 +1,138 @@
+/** The price list that is shipped, and who wins over it. */
+import { describe, expect, test } from "bun:test";
+import { calcPrice, findProvider, type ModelInfo } from "@pydantic/genai-prices";
+import { LIST_PATH, listText, packagedProviders, packagedSource } from "../../scripts/lib/prices.ts";
+import { type Price, toMicros } from "../../src/base/credits.ts";
+import type { ProviderKind } from "../../src/config/config.ts";
+import { openPriceBook, type PriceConfig } from "../../src/models/prices/price-book.ts";
+import { PriceList } from "../../src/models/prices/price-list.ts";
+
+const SHIPPED = await Bun.file(LIST_PATH).text();
+const shipped: { dated: string; source: string; license: string } = JSON.parse(SHIPPED);
+const list = new PriceList(JSON.parse(SHIPPED));
+/** One credit is a cent. */
+const CENTS = toMicros(100) ?? 0;
+
+test("the file is what scripts/prices makes of the installed package", async () => {
+  expect(shipped.dated).toMatch(/^\d{4}-\d{2}-\d{2}$/);
+  expect(await listText(packagedProviders(), shipped.dated, await packagedSource())).toBe(SHIPPED);
+});
+
+test("it names its source, with the licence that has to go with it", async () => {
+  expect(shipped.source).toBe("@pydantic/genai-prices 0.1.8 (MIT)");
+  expect(shipped.license).toContain("Copyright (c) Pydantic Services Inc.");
+});
+
+const SOURCES: readonly [kind: ProviderKind, source: string][] = [
+  ["openai", "openai"],
+  ["anthropic", "anthropic"],
+  ["google", "google"],
+  ["vertex", "google"],
+  ["azure", "azure"],
+  ["bedrock", "aws"],
+];
+
+/** Names that the rules of a model of the source mention, so that each of them is tried. */
+function namesIn(rule: unknown): string[] {
+  if (typeof rule === "string") return [rule, `${rule}-20990101`, `x.${rule}`, rule.toUpperCase()];
+  return typeof rule === "object" && rule !== null ? Object.values(rule).flatMap(namesIn) : [];
+}
+
+describe.each(SOURCES)("%s", (kind, providerId) => {
+  const models: readonly ModelInfo[] = findProvider({ providerId })?.models ?? [];
+  // The length tiers begin far beyond this, and nothing is cached: what the source's own code makes of its base prices.
+  const usage = { input_tokens: 1_000, output_tokens: 1_000 };
+
+  test("no model costs less than its source's own code makes of it", () => {
+    let compared = 0;
+    for (const name of models.flatMap(({ id, match }) => [id, ...namesIn(match)])) {
+      const expected = calcPrice(usage, name, {
+        providerId,
+        timestamp: new Date(`${shipped.dated}T00:00:00Z`),
+      });
+      const price = list.price(kind, name, CENTS);
+      if (!expected || !price) continue;
+      compared++;
+      expect({ name, isEnough: price.input >= Math.floor(expected.input_price * CENTS - 1) }).toEqual({
+        name,
+        isEnough: true,
+      });
+      expect({ name, isEnough: price.output >= Math.floor(expected.output_price * CENTS - 1) }).toEqual({
+        name,
+        isEnough: true,
+      });
+    }
+    expect(compared).toBeGreaterThan(15);
+  });
+
+  test("a name that nobody has is not listed", () => {
+    expect(list.price(kind, "no-such-model-1", CENTS)).toBeUndefined();
+  });
+});
+
+test.each<[ProviderKind, name: string, price: Price]>([
+  ["openai", "gpt-5-mini", { input: 25_000, output: 200_000, cachedInput: 2_500 }],
+  ["openai", "gpt-5-mini-2025-08-07", { input: 25_000, output: 200_000, cachedInput: 2_500 }],
+  // By its deployment's name.
+  ["azure", "gpt-5-mini", { input: 25_000, output: 200_000, cachedInput: 2_500 }],
+  // Up to an hour in the cache.
+  [
+    "anthropic",
+    "claude-haiku-4-5",
+    { input: 100_000, output: 500_000, cachedInput: 10_000, cacheWrites: 200_000 },
+  ],
+  // Beyond 200,000 tokens.
+  ["google", "gemini-2.5-pro", { input: 250_000, output: 1_500_000, cachedInput: 25_000 }],
+  ["vertex", "gemini-2.5-pro", { input: 250_000, output: 1_500_000, cachedInput: 25_000 }],
+])("a model of %s, %s, costs %j micro-credits", (kind, name, price) => {
+  expect(list.price(kind, name, CENTS)).toEqual(price);
+});
+
+test("prices are rounded up to a micro-credit", () => {
+  const price = (usd: string, microsPerUsd: number) =>
+    new PriceList({
+      ...{ dated: "2026-01-01", source: "a test" },
+      kinds: {
+        openai: { also: [], models: [{ model: "m", match: { equals: "m" }, input: usd, output: "0" }] },
+      },
+    }).price("openai", "m", microsPerUsd)?.input;
+  expect(price("0.25", 1_000_000)).toBe(250);
+  expect(price("0.0001", 1_000_000)).toBe(1);
+  expect(price("0.0011", 1_000_000)).toBe(2);
+  expect(price("3", 333_333)).toBe(1_000);
+  expect(price("0", 1)).toBe(0);
+});
+
+const config = (more: Partial<PriceConfig>): PriceConfig => ({
+  providers: new Map([
+    ["openai", { kind: "openai", timeoutMs: 1 }],
+    ["local", { kind: "openai-compatible", timeoutMs: 1 }],
+  ]),
+  prices: new Map([["openai/gpt-5-mini", { input: 1, output: 2 }]]),
+  priceList: { microsPerUsd: CENTS, unknown: "refuse" },
+  ...more,
+});
+
+test("the configuration wins over the list, and the built-in model is free", async () => {
+  const book = await openPriceBook(config({}));
+  expect(book.dated).toBe(shipped.dated);
+  expect(book.of("openai/gpt-5-mini")).toEqual({ price: { input: 1, output: 2 }, origin: "config" });
+  expect(book.of("openai/gpt-5-nano")).toMatchObject({ price: { input: 5_000 }, origin: "list" });
+  expect(book.of("local/gpt-5-nano")).toEqual({ price: { input: 0, output: 0 }, origin: "none" });
+  expect(book.of("builtin/extractive")).toEqual({ price: { input: 0, output: 0 }, origin: "builtin" });
+  const names = [
+    "openai/gpt-5-mini",
+    "openai/gpt-5-nano",
+    "local/gpt-5-nano",
+    "openai/x",
+    "builtin/extractive",
+  ];
+  expect(names.filter((name) => book.refuses(name))).toEqual(["local/gpt-5-nano", "openai/x"]);
+});
+
+test("without a rate nothing is listed, and by default nothing is refused", async () => {
+  const book = await openPriceBook(config({ priceList: { unknown: "free" } }));
+  expect(book.dated).toBeNull();
+  expect(book.of("openai/gpt-5-nano")).toEqual({ price: { input: 0, output: 0 }, origin: "none" });
+  expect(book.refuses("openai/gpt-5-nano")).toBe(false);
+});
