@@ -38,7 +38,9 @@ export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> 
 
 /** A client's request for a model. */
 export interface ClientRequest {
-  readonly api: DialectApi;
+  readonly api: Omit<DialectApi, "read">;
+  /** As read. Not part of what a stream keeps. */
+  readonly request: DialectRequest;
   readonly bytes: Uint8Array;
   /** The bytes as parsed. */
   readonly value: unknown;
@@ -192,10 +194,12 @@ export class ModelCalls {
             },
           };
     const intent = await beginCall(call, input, paid, admit);
+    request.begun?.(intent);
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
       answersInTokens: client.api.answersInTokens,
       sent: size,
+      keep: request.keep,
     });
   }
 
@@ -214,7 +218,7 @@ export class ModelCalls {
     try {
       const answer = await model.send({
         suffix: client.query,
-        body: request.bytesFor(model.name),
+        body: request.bytesFor(model.name, model.id),
         headers: sentHeaders(client, progress.call, this.#parts.instance),
         signal: abort.signal,
         workspaceId: progress.call.caller.workspaceId,

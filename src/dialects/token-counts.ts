@@ -106,7 +106,7 @@ export class TokenCounts {
       const began = clock.monotonic();
       const headers = sentHeaders(client, call, this.#parts.instance);
       const end = await this.#send(client, open, model, {
-        ...{ body: request.bytesFor(model.name), workspaceId, headers },
+        ...{ body: request.bytesFor(model.name, model.id), workspaceId, headers },
       });
       await this.#settle(call, intent, began, end);
       if (end.status === "failed") return end.failure;

@@ -7,6 +7,7 @@ import { OperatorError } from "../../src/base/errors.ts";
 import { openReader, openWriter } from "../../src/store/sqlite/connection.ts";
 import { SCHEMA_VERSION } from "../../src/store/sqlite/migrate.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
+import { schemaOf } from "../../src/store/sqlite/schema.ts";
 import { dataVersionOf, StoreWatch } from "../../src/store/sqlite/watch.ts";
 import { WatchedFile } from "../../src/store/sqlite/watched-file.ts";
 import { tempDir } from "../support/process.ts";
@@ -157,11 +158,14 @@ file.close()`;
     ["that has to be upgraded", SCHEMA_VERSION - 1],
   ])("is checked: a trigger is refused, in a file %s", async (_, version) => {
     await db.close();
+    const earlier = schemaOf(version).map(({ name }) => name);
+    const added = schemaOf(SCHEMA_VERSION).filter(({ name, sql }) => sql && !earlier.includes(name));
+    for (const { type, name } of added) if (type === "table") edit(`DROP TABLE ${name}`);
     edit(`PRAGMA user_version = ${version}`);
     const refused = await startBeside([TRIGGER]).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(OperatorError);
     expect(String(refused)).toContain('The trigger "zz" of the table meta');
-    edit(`DROP TRIGGER zz; PRAGMA user_version = ${SCHEMA_VERSION}`);
+    edit("DROP TRIGGER zz");
     db = openSqlite(path, { seals: SEALS });
   });
 

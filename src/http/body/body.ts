@@ -53,6 +53,11 @@ export interface RawBody {
   readonly value: unknown;
   /** Called once if the bytes are given up because others need the room: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
+  /**
+   * Takes more memory from the workspace's share, for texts that the request leads to.
+   * @throws Problem 429 `rate_limited`
+   */
+  hold(bytes: number): void;
   /** Gives back the memory that the bytes take from their workspace's share. May be called again. */
   release(): void;
 }
@@ -72,6 +77,7 @@ export async function readRawJson(
     body.complete();
     return {
       ...{ bytes, value, release: () => body.close() },
+      hold: (more) => body.take(more),
       onRefused(refused) {
         body.refused = refused;
       },

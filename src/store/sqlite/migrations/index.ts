@@ -16,6 +16,7 @@ import { APPROVED_DEFINITIONS } from "./014-approved-definitions.ts";
 import { SEALS } from "./015-seals.ts";
 import { NODE_HEAD } from "./016-node-head.ts";
 import { TOOL_SCHEMAS_AS_TEXT } from "./017-tool-schemas-as-text.ts";
+import { RESPONSES } from "./018-responses.ts";
 
 /** In order. Never change a released migration: add another one. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -36,6 +37,7 @@ export const MIGRATIONS: readonly Migration[] = [
   SEALS,
   NODE_HEAD,
   TOOL_SCHEMAS_AS_TEXT,
+  RESPONSES,
 ];
 
 /** The first schema version that includes a migration. */
