@@ -3,6 +3,7 @@ import type { Problem } from "../base/errors.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Dialect } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
+import type { Translation, VectorTranslation } from "./translation/translation.ts";
 
 /** What the cost of a request is estimated from. */
 export interface RequestSize {
@@ -112,6 +113,10 @@ export interface DialectApi {
   readonly dialect: Dialect;
   /** Whether answers are made of tokens, which can be estimated from their length if the provider does not count. */
   readonly answersInTokens: boolean;
+  /** For providers that speak another dialect. */
+  readonly translation?: Translation;
+  /** The same for a dialect whose answers are vectors. */
+  readonly vectors?: VectorTranslation;
   /**
    * Reads a request.
    * @param value the bytes as parsed

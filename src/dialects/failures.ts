@@ -1,7 +1,8 @@
+import { APICallError, UnsupportedFunctionalityError } from "@ai-sdk/provider";
 import { describeFailure, type ModelFailure } from "../agents/model/failure.ts";
 import { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
-import type { NativeAnswer } from "../models/native.ts";
+import type { DialectAnswer } from "./dialect-answer.ts";
 import { field, parsedOrNothing } from "./json.ts";
 
 /** Why one attempt failed. */
@@ -16,30 +17,59 @@ const MESSAGE_LIMIT = 500;
 /** A pause that a client is told to make, in seconds or as a date. */
 const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, [0-9A-Za-z: -]{1,40})$/;
 
-/** An error that was thrown instead of an answer. */
-export function thrownFailure(error: unknown): AttemptFailure {
+/** Thrown when a model itself reports that its answer has not come to an end. */
+export class UnfinishedAnswer extends Error {
+  override readonly name = "UnfinishedAnswer";
+  readonly reason: string;
+
+  constructor(reason: string) {
+    super("The model has not finished its answer.");
+    this.reason = reason;
+  }
+}
+
+/**
+ * An error that was thrown instead of an answer, or while it was read.
+ * @param hide masks the provider's address and credentials in its message
+ */
+export function thrownFailure(error: unknown, hide: (text: string) => string): AttemptFailure {
   if (error instanceof Problem) return { reason: error.code, retryable: true, problem: error };
+  if (error instanceof UnfinishedAnswer) return { reason: error.reason, retryable: true, problem: failed() };
+  if (UnsupportedFunctionalityError.isInstance(error)) {
+    return { reason: "unsupported", retryable: true, problem: notTaken(shown(error.functionality, hide)) };
+  }
   const failure = describeFailure(error);
-  return { ...failure, problem: failure.reason === "timeout" ? timedOut() : failed() };
+  if (!APICallError.isInstance(error)) return failureOf(failure, undefined, undefined, null);
+  const { statusCode, responseHeaders, message } = error;
+  return failureOf(failure, statusCode, responseHeaders?.["retry-after"], shown(message, hide));
 }
 
 /** An answer with an error status. Reads the error's message, in the form that all dialects share. */
-export async function refusedFailure(answer: NativeAnswer): Promise<AttemptFailure> {
-  if (answer.status < 400) {
+export async function refusedFailure(answer: DialectAnswer): Promise<AttemptFailure> {
+  const { status, headers } = answer;
+  if (status < 400) {
     answer.end();
     return brokenFailure("error");
   }
-  const failure = describeFailure({ status: answer.status });
-  if (answer.status === 429) {
-    answer.end();
-    const given = answer.headers.get("retry-after")?.trim() ?? "";
+  const failure = describeFailure({ status });
+  if (failure.retryable) answer.end();
+  const message = failure.retryable ? null : await messageOf(answer);
+  return failureOf(failure, status, headers.get("retry-after") ?? undefined, message);
+}
+
+/** @param message what the provider says is wrong, without secrets */
+function failureOf(
+  failure: ModelFailure,
+  status: number | undefined,
+  retryAfter: string | undefined,
+  message: string | null,
+): AttemptFailure {
+  if (status === 429) {
+    const given = retryAfter?.trim() ?? "";
     return { ...failure, problem: busy(RETRY_AFTER.test(given) ? given : undefined) };
   }
-  if (failure.retryable) {
-    answer.end();
-    return { ...failure, problem: failure.reason === "timeout" ? timedOut() : failed() };
-  }
-  return { ...failure, problem: refused(answer.status, await messageOf(answer)) };
+  if (!failure.retryable && status !== undefined) return { ...failure, problem: refused(status, message) };
+  return { ...failure, problem: failure.reason === "timeout" ? timedOut() : failed() };
 }
 
 /** The answer ended too early, or the provider reported an error in the middle of it. */
@@ -64,6 +94,10 @@ function busy(retryAfter: string | undefined): Problem {
   });
 }
 
+function notTaken(functionality: string): Problem {
+  return new Problem("unsupported_parameter", `The model's provider cannot take this: ${functionality}`);
+}
+
 function refused(status: number, message: string | null): Problem {
   const said = message === null ? "" : `: ${message}`;
   return new Problem(
@@ -73,7 +107,7 @@ function refused(status: number, message: string | null): Problem {
 }
 
 /** What the provider says is wrong, without secrets; null if it does not say. */
-async function messageOf(answer: NativeAnswer): Promise<string | null> {
+async function messageOf(answer: DialectAnswer): Promise<string | null> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
   try {
@@ -84,11 +118,15 @@ async function messageOf(answer: NativeAnswer): Promise<string | null> {
     const body = parsedOrNothing(Buffer.concat(parts).toString());
     const error = field(body, "error");
     const message = field(error, "message") ?? field(body, "message") ?? error;
-    return typeof message === "string" ? redact(answer.hide(message)).slice(0, MESSAGE_LIMIT) : null;
+    return typeof message === "string" ? shown(message, answer.hide) : null;
   } catch {
     // Its status has said that it failed, and an error that cannot be read has nothing more to say.
     return null;
   } finally {
     answer.end();
   }
+}
+
+function shown(message: string, hide: (text: string) => string): string {
+  return redact(hide(message)).slice(0, MESSAGE_LIMIT);
 }

@@ -1,7 +1,7 @@
 import type { Agent } from "../access/agents.ts";
 import { Problem } from "../base/errors.ts";
 import type { Call } from "../gate/call.ts";
-import type { ModelGateway, NativeModel } from "../models/gateway.ts";
+import type { ClientModel, ModelGateway } from "../models/gateway.ts";
 import { CallPolicy, type CallPolicyParts } from "./call-policy.ts";
 import { callingAgent } from "./calling-agent.ts";
 import type { DialectRequest } from "./dialect.ts";
@@ -12,8 +12,8 @@ export interface ClientRoute {
   readonly agent: Agent | null;
   readonly request: DialectRequest;
   readonly policy: CallPolicy;
-  /** The models that speak the client's dialect, in the order to try them. */
-  readonly models: readonly NativeModel[];
+  /** The models that the policy allows, in the order to try them. */
+  readonly models: readonly ClientModel[];
 }
 
 /**
@@ -31,8 +31,10 @@ export async function findRoute(
   const target = modelGateway.names.resolve(request.model);
   if (!target) throw unknownModel(request.model);
   call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });
-  const policy = new CallPolicy(parts, call.caller.workspaceId, agent);
-  const models = modelGateway.openNative(policy.read, target, client.api.dialect);
+  const { workspaceId } = call.caller;
+  const policy = new CallPolicy(parts, workspaceId, agent);
+  const { dialect } = client.api;
+  const models = modelGateway.openForClient({ dialect, workspaceId, policy: policy.read }, target);
   return { agent, request, policy, models };
 }
 

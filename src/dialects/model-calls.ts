@@ -13,14 +13,15 @@ import { interrupted } from "../gate/direct/refusals.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
 import type { Admit } from "../ledger/ledger.ts";
 import { expectedCost } from "../models/expected-cost.ts";
-import type { ModelGateway, NativeModel } from "../models/gateway.ts";
-import type { NativeAnswer } from "../models/native.ts";
+import type { ModelGateway } from "../models/gateway.ts";
 import type { Tx } from "../store/db.ts";
 import type { Scheduler } from "../tasks/queue/scheduler.ts";
 import { type AttemptParts, type EndedModelCall, ModelAttempt } from "./attempt.ts";
 import type { CallPolicy } from "./call-policy.ts";
+import { type CallableModel, CallableModels } from "./callable-model.ts";
 import { ClientCall } from "./client-call.ts";
 import type { DialectApi, DialectRequest } from "./dialect.ts";
+import type { DialectAnswer } from "./dialect-answer.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
 import { findRoute } from "./find-route.ts";
 import { PassingStream } from "./passing-stream.ts";
@@ -103,10 +104,12 @@ export class ModelCalls {
    * @throws Problem; nothing was sent, or the outcome of what was sent is on disk
    */
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
-    const { direct, scheduler, ids } = this.#parts;
+    const { direct, scheduler, ids, clock } = this.#parts;
     const { workspaceId } = call.caller;
     const { agent, request, policy, models } = await findRoute(this.#parts, call, client);
-    if (models.length === 0) throw unspoken();
+    const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
+    const route = new CallableModels(models, { client, request, head });
+    const first = await route.first();
     if (!request.isStream) await call.count();
     policy.refuseEnded();
     const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
@@ -119,7 +122,7 @@ export class ModelCalls {
         { workspaceId, agentId: agent?.id ?? null, id: ids("call") },
         wait,
       );
-      return await this.#tryEach(progress, models, policy);
+      return await this.#tryEach(progress, first, route, policy);
     } catch (error) {
       leave();
       throw open.refusal(error);
@@ -128,13 +131,14 @@ export class ModelCalls {
 
   async #tryEach(
     progress: CallInProgress,
-    models: readonly NativeModel[],
+    first: CallableModel,
+    route: CallableModels,
     policy: CallPolicy,
   ): Promise<ModelAnswer> {
     const failures: AttemptFailure[] = [];
-    for (const [index, model] of models.entries()) {
-      const call = index === 0 ? progress.call : progress.call.again();
-      const result = await this.#try({ ...progress, call }, model, policy, index + 1);
+    for (let model: CallableModel | null = first; model; model = await route.next()) {
+      const call = failures.length === 0 ? progress.call : progress.call.again();
+      const result = await this.#try({ ...progress, call }, model, policy, failures.length + 1);
       if ("answer" in result) return result.answer;
       progress.wait.throwIfAborted();
       failures.push(result.failure);
@@ -145,7 +149,7 @@ export class ModelCalls {
 
   async #try(
     progress: CallInProgress,
-    model: NativeModel,
+    model: CallableModel,
     policy: CallPolicy,
     number: number,
   ): Promise<AttemptResult> {
@@ -205,21 +209,20 @@ export class ModelCalls {
 
   async #send(
     progress: CallInProgress,
-    model: NativeModel,
+    model: CallableModel,
     attempt: ModelAttempt,
     leaveSlot: () => void,
   ): Promise<AttemptResult> {
-    const { client, request, abort } = progress;
+    const { request, abort } = progress;
     const fail = async (failure: AttemptFailure): Promise<AttemptResult> => {
       const withheld = await attempt.settle({ status: "failed", failure });
       if (withheld) throw withheld;
       return { failure };
     };
+    let answer: DialectAnswer | null = null;
     try {
-      const answer = await model.send({
-        suffix: client.query,
-        body: request.bytesFor(model.name, model.id),
-        headers: sentHeaders(client, progress.call, this.#parts.instance),
+      answer = await model.send({
+        via: viaHeader(progress.call, this.#parts.instance),
         signal: abort.signal,
         workspaceId: progress.call.caller.workspaceId,
       });
@@ -229,9 +232,10 @@ export class ModelCalls {
       if (!isStream) return { answer: await this.#whole(progress, attempt, answer) };
       return await this.#stream(progress, attempt, answer, leaveSlot, fail);
     } catch (error) {
+      attempt.reported = answer?.usage ?? attempt.reported;
       if (!abort.signal.aborted) {
         if (error instanceof Problem && error.code === "ledger_unavailable") throw error;
-        return fail(thrownFailure(error));
+        return fail(thrownFailure(error, model.hide));
       }
       const { reason } = abort.signal;
       const code = reason instanceof CallInterruption ? { code: reason.code } : {};
@@ -245,7 +249,7 @@ export class ModelCalls {
   async #whole(
     { client, request, leave }: CallInProgress,
     attempt: ModelAttempt,
-    answer: NativeAnswer,
+    answer: DialectAnswer,
   ): Promise<ModelAnswer> {
     const blocks = new ByteBlocks();
     for (let part = await answer.read(); part; part = await answer.read()) {
@@ -256,7 +260,7 @@ export class ModelCalls {
     const received = blocks.joined();
     const text = received.toString();
     const { reported, textBytes } = client.api.usageOf(text);
-    attempt.reported = reported;
+    attempt.reported = answer.usage === undefined ? reported : answer.usage;
     attempt.receivedBytes = textBytes ?? attempt.receivedBytes;
     const body = request.answer?.(received) ?? received;
     const withheld = await attempt.settle({ status: "succeeded", output: request.evidence?.(text) ?? text });
@@ -269,7 +273,7 @@ export class ModelCalls {
   async #stream(
     { call, client, request, agent, abort, leave }: CallInProgress,
     attempt: ModelAttempt,
-    answer: NativeAnswer,
+    answer: DialectAnswer,
     leaveSlot: () => void,
     fail: (failure: AttemptFailure) => Promise<AttemptResult>,
   ): Promise<AttemptResult> {
@@ -289,16 +293,9 @@ export class ModelCalls {
   }
 }
 
-/**
- * The headers of a request to a provider: those of the client's that its dialect needs, and the Gatehouses that the
- * request has passed through, so that one that leads back here is refused.
- */
-export function sentHeaders(
-  { api, headers }: Pick<ClientRequest, "api" | "headers">,
-  { via }: Call,
-  instance: string,
-): Record<string, string> {
-  return { ...api.passedHeaders(headers), [VIA_HEADER]: viaText([...via, instance]) };
+/** The Gatehouses that a request has passed through, so that one that leads back here is refused. */
+export function viaHeader({ via }: Call, instance: string): Record<string, string> {
+  return { [VIA_HEADER]: viaText([...via, instance]) };
 }
 
 /* The functions that a stream keeps are not made in async functions: there, a function keeps all variables, and a
@@ -342,10 +339,4 @@ export function exhausted(failures: readonly AttemptFailure[]): Problem {
   const isTimeout = last.problem.code === "provider_timeout";
   if (!isTimeout || failures.every(({ problem }) => problem.code === "provider_timeout")) return last.problem;
   return new Problem("provider_failed", "Each of the tier's models failed.");
-}
-
-function unspoken(): Problem {
-  return new Problem("unsupported_parameter", "The model's provider does not speak this API.", {
-    errors: [{ path: "/model", message: "its provider does not speak this API" }],
-  });
 }

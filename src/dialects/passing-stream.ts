@@ -3,10 +3,10 @@ import { ByteBlocks } from "../base/byte-blocks.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { takeTurn } from "../base/inflow.ts";
-import type { NativeAnswer } from "../models/native.ts";
 import { SilenceTimer } from "../models/silence.ts";
 import type { AttemptEnd, ModelAttempt } from "./attempt.ts";
 import type { DialectApi, ReceivedAnswer, StreamReader } from "./dialect.ts";
+import type { DialectAnswer } from "./dialect-answer.ts";
 import { type AttemptFailure, brokenFailure, thrownFailure } from "./failures.ts";
 import { EventSplitter, eventsIn } from "./pass/events.ts";
 
@@ -18,7 +18,7 @@ const STALL_MS = 60_000;
 export interface PassingStreamParts {
   readonly api: Pick<DialectApi, "errorEvent">;
   readonly attempt: ModelAttempt;
-  readonly answer: NativeAnswer;
+  readonly answer: DialectAnswer;
   readonly reader: StreamReader;
   readonly requestId: string;
   readonly clock: Clock;
@@ -115,7 +115,8 @@ export class PassingStream {
       if (this.#failure) return await this.#fail(this.#failure);
       return await this.#finish();
     } catch (error) {
-      if (!this.#parts.abort.signal.aborted) return this.#fail(thrownFailure(error));
+      const { abort, answer } = this.#parts;
+      if (!abort.signal.aborted) return this.#fail(thrownFailure(error, answer.hide));
       const ended = await this.#interrupted();
       return ended ? this.#errorEvent(ended.problem) : { bytes: new Uint8Array(), isLast: true };
     }
@@ -208,6 +209,7 @@ export class PassingStream {
   async #end(end: AttemptEnd): Promise<Problem | null> {
     const { attempt, answer, ended } = this.#parts;
     answer.end();
+    if (answer.usage !== undefined) attempt.reported = answer.usage;
     const withheld = await attempt.settle(end);
     this.#received.clear();
     if (!this.#hasEnded) ended();

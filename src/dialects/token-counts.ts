@@ -10,7 +10,7 @@ import { CallInterruption } from "../gate/direct/running-calls.ts";
 import { lateDraft } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { ModelGateway, NativeModel } from "../models/gateway.ts";
+import type { ClientModel, ModelGateway, NativeModel } from "../models/gateway.ts";
 import type { NativeRequest } from "../models/native.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { CallPolicyParts } from "./call-policy.ts";
@@ -18,7 +18,7 @@ import { ClientCall } from "./client-call.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
 import { type ClientRoute, findRoute } from "./find-route.ts";
 import { field, parsedOrNothing, tokenCount } from "./json.ts";
-import { type ClientRequest, exhausted, type ModelAnswer, sentHeaders } from "./model-calls.ts";
+import { type ClientRequest, exhausted, type ModelAnswer, viaHeader } from "./model-calls.ts";
 
 export interface TokenCountsParts extends CallPolicyParts {
   readonly modelGateway: ModelGateway;
@@ -32,6 +32,15 @@ export interface TokenCountsParts extends CallPolicyParts {
 
 /** The tokens of a request: as its provider counts them, or estimated if the provider's API cannot count. */
 export type TokenCount = { readonly answer: ModelAnswer } | { readonly estimated: number };
+
+/** A model whose provider can count. */
+interface CountingModel extends ClientModel {
+  readonly native: NativeModel;
+}
+
+interface CountingRoute extends ClientRoute {
+  readonly models: readonly CountingModel[];
+}
 
 type CountEnd =
   | { readonly status: "succeeded"; readonly output: Buffer<ArrayBuffer> }
@@ -56,12 +65,13 @@ export class TokenCounts {
   async run(call: Call, client: ClientRequest): Promise<TokenCount> {
     const route = await findRoute(this.#parts, call, client);
     route.policy.refuseEnded();
-    if (route.models.length === 0) return { estimated: estimateTokens(route.request.size.textBytes) };
+    const counting = route.models.filter(isNative);
+    if (counting.length === 0) return { estimated: estimateTokens(route.request.size.textBytes) };
     const { workspaceId } = call.caller;
     const { agent } = route;
     const open = new ClientCall(this.#parts.direct.running, { workspaceId, agent, ...client });
     try {
-      return { answer: await this.#tryEach(call, client, route, open) };
+      return { answer: await this.#tryEach(call, client, { ...route, models: counting }, open) };
     } catch (error) {
       throw open.refusal(error);
     } finally {
@@ -72,7 +82,7 @@ export class TokenCounts {
   async #tryEach(
     call: Call,
     client: ClientRequest,
-    route: ClientRoute,
+    route: CountingRoute,
     open: ClientCall,
   ): Promise<ModelAnswer> {
     const failures: AttemptFailure[] = [];
@@ -90,9 +100,9 @@ export class TokenCounts {
   async #try(
     call: Call,
     client: ClientRequest,
-    { request, policy }: ClientRoute,
+    { request, policy }: CountingRoute,
     open: ClientCall,
-    model: NativeModel,
+    model: CountingModel,
     attempt: number,
   ): Promise<ModelAnswer | AttemptFailure> {
     const { modelGateway, clock } = this.#parts;
@@ -104,9 +114,10 @@ export class TokenCounts {
       const input = attempt === 1 ? Buffer.from(client.bytes).toString() : undefined;
       const intent = await beginCall(call, input, null, async (tx) => void (await policy.admit(tx)));
       const began = clock.monotonic();
-      const headers = sentHeaders(client, call, this.#parts.instance);
+      const { api } = client;
+      const headers = { ...api.passedHeaders(client.headers), ...viaHeader(call, this.#parts.instance) };
       const end = await this.#send(client, open, model, {
-        ...{ body: request.bytesFor(model.name, model.id), workspaceId, headers },
+        ...{ body: request.bytesFor(model.native.name, model.id), workspaceId, headers },
       });
       await this.#settle(call, intent, began, end);
       if (end.status === "failed") return end.failure;
@@ -121,17 +132,17 @@ export class TokenCounts {
   async #send(
     { query }: ClientRequest,
     { abort: { signal } }: ClientCall,
-    model: NativeModel,
+    { native, hide }: CountingModel,
     sent: Pick<NativeRequest, "body" | "workspaceId" | "headers">,
   ): Promise<CountEnd> {
     try {
-      const answer = await model.send({ ...sent, suffix: PATH + query, signal });
+      const answer = await native.send({ ...sent, suffix: PATH + query, signal });
       if (answer.status !== 200) return { status: "failed", failure: await refusedFailure(answer) };
       const blocks = new ByteBlocks();
       for (let part = await answer.read(); part; part = await answer.read()) blocks.add(part);
       return { status: "succeeded", output: blocks.joined() };
     } catch (error) {
-      if (!signal.aborted) return { status: "failed", failure: thrownFailure(error) };
+      if (!signal.aborted) return { status: "failed", failure: thrownFailure(error, hide) };
       const { reason } = signal;
       const code = reason instanceof CallInterruption ? reason.code : undefined;
       return { status: "cancelled", code, error };
@@ -172,4 +183,8 @@ function outcomeOf(call: Call, intent: number, durationMs: number, end: CountEnd
     ...{ phase: "outcome", ref: intent, output },
     detail: { ...draft.detail, duration_ms: durationMs, counted_tokens: counted },
   };
+}
+
+function isNative(model: ClientModel): model is CountingModel {
+  return model.native !== null;
 }

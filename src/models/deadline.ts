@@ -6,38 +6,70 @@ import type {
 import type { Clock } from "../base/clock.ts";
 import { SilenceTimer } from "./silence.ts";
 
-type ModelFactory = (options: LanguageModelV4CallOptions) => PromiseLike<LanguageModelV4StreamResult>;
+type ModelFactory<Result> = (options: LanguageModelV4CallOptions) => PromiseLike<Result>;
+
+/** Asks for a whole answer, and fails with a TimeoutError if it has not arrived after `timeoutMs`. */
+export async function wholeWithDeadline<Result>(
+  generate: ModelFactory<Result>,
+  options: LanguageModelV4CallOptions,
+  timeoutMs: number,
+  clock: Clock,
+): Promise<Result> {
+  const silence = new SilenceTimer(timeoutMs, clock);
+  try {
+    return await firstResult(generate, options, silence, silence.begin());
+  } finally {
+    silence.end();
+  }
+}
 
 /**
  * Streams from `open`, and fails with a TimeoutError if nothing arrives for `timeoutMs`, whether the beginning of the
  * answer or its next part. On timeout, the upstream request is aborted. Time in which nobody reads does not count.
  */
 export async function withDeadline(
-  open: ModelFactory,
+  open: ModelFactory<LanguageModelV4StreamResult>,
   options: LanguageModelV4CallOptions,
   timeoutMs: number,
   clock: Clock,
 ): Promise<LanguageModelV4StreamResult> {
   const silence = new SilenceTimer(timeoutMs, clock);
+  const timedOut = silence.begin();
+  const result = await firstResult(open, options, silence, timedOut);
+  return { ...result, stream: untilSilence(result.stream, silence, timedOut) };
+}
+
+async function firstResult<Result>(
+  call: ModelFactory<Result>,
+  options: LanguageModelV4CallOptions,
+  silence: SilenceTimer,
+  timedOut: Promise<never>,
+): Promise<Result> {
   const signal = options.abortSignal
     ? AbortSignal.any([options.abortSignal, silence.signal])
     : silence.signal;
-  const timedOut = silence.begin();
-  let result: LanguageModelV4StreamResult;
   try {
-    const opening = Promise.resolve(open({ ...options, abortSignal: signal }));
+    const opening = Promise.resolve(call({ ...options, abortSignal: signal }));
     // If the timeout wins the race, the provider's own late rejection must not surface as unhandled.
     opening.catch(() => {});
-    result = await Promise.race([opening, timedOut]);
+    return await Promise.race([opening, timedOut]);
   } catch (error) {
     silence.end();
     throw silence.reason(error);
   }
-  const reader = result.stream.getReader();
+}
+
+/** Not made in an async function: its functions would keep the request's options while the answer is streamed. */
+function untilSilence(
+  parts: ReadableStream<LanguageModelV4StreamPart>,
+  silence: SilenceTimer,
+  timedOut: Promise<never>,
+): ReadableStream<LanguageModelV4StreamPart> {
+  const reader = parts.getReader();
   // Ends a pending read even if the provider ignores its signal.
   timedOut.catch((reason) => reader.cancel(reason).catch(() => {}));
   silence.pause();
-  const stream = new ReadableStream<LanguageModelV4StreamPart>(
+  return new ReadableStream<LanguageModelV4StreamPart>(
     {
       async pull(controller) {
         silence.resume();
@@ -63,5 +95,4 @@ export async function withDeadline(
     },
     { highWaterMark: 0 },
   );
-  return { ...result, stream };
 }

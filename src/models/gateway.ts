@@ -1,12 +1,11 @@
-import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import { allowsModel, allowsTier, type TierPolicy } from "../access/tier-policy.ts";
 import type { Clock } from "../base/clock.ts";
 import { FREE, type Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
-import type { ProviderConfig, Tier } from "../config/config.ts";
+import type { ProviderConfig, ProviderKind, Tier } from "../config/config.ts";
 import { FairSlots } from "../limits/fair-slots.ts";
-import { callFor } from "./calling-workspace.ts";
-import { withDeadline } from "./deadline.ts";
+import { guardEmbeddingModel, guardLanguageModel } from "./guard.ts";
 import { ModelNames, type ModelTarget } from "./names.ts";
 import { type Dialect, type NativeAnswer, type NativeRequest, sendNative } from "./native.ts";
 import { createProviders, type Provider } from "./providers.ts";
@@ -22,7 +21,6 @@ export interface OpenModel {
 
 /** A model whose provider speaks the client's dialect. */
 export interface NativeModel {
-  readonly id: string;
   /** Its name for the provider. */
   readonly name: string;
   /**
@@ -30,6 +28,19 @@ export interface NativeModel {
    * @throws Problem 403 `model_forbidden` before anything is sent; a TimeoutError; fetch's errors
    */
   send(request: NativeRequest): Promise<NativeAnswer>;
+}
+
+/** A model that a client may call, with the ways to it. Each way checks the policy again before anything is sent. */
+export interface ClientModel {
+  readonly id: string;
+  readonly kind: ProviderKind | "builtin";
+  /** Null if its provider does not speak the client's dialect. */
+  readonly native: NativeModel | null;
+  language(): LanguageModelV4;
+  /** Null if its provider makes no vectors. */
+  embedding(): Promise<EmbeddingModelV4 | null>;
+  /** Masks the provider's address and credentials in texts of the provider. */
+  readonly hide: (text: string) => string;
 }
 
 /** The only access to models. Providers are kept inside, so no model can be reached without a policy and a tier. */
@@ -45,11 +56,10 @@ export interface ModelGateway {
    */
   open(policy: () => TierPolicy, tier: number, workspaceId: number): readonly OpenModel[];
   /**
-   * As `open`, for clients that speak a provider's dialect and name their model or tier themselves. Only models whose
-   * provider speaks the dialect, in the order to try them; empty if none does.
+   * As `open`, for clients that name their model or tier themselves and speak a dialect.
    * @throws Problem 403 `model_forbidden`, `tier_forbidden`
    */
-  openNative(policy: () => TierPolicy, target: ModelTarget, dialect: Dialect): readonly NativeModel[];
+  openForClient(client: ModelClient, target: ModelTarget): readonly ClientModel[];
   /**
    * Waits for a request slot for the model. MUST be awaited before a call's intent is written, so that nothing delays
    * the request after the intent. Workspaces take turns, and the last slots are kept for workspaces without requests
@@ -58,6 +68,13 @@ export interface ModelGateway {
    * @returns a function that MUST be called when the call has ended
    */
   enter(model: string, workspaceId: number, signal: AbortSignal): Promise<() => void>;
+}
+
+/** Who names a model. */
+export interface ModelClient {
+  readonly dialect: Dialect;
+  readonly workspaceId: number;
+  policy(): TierPolicy;
 }
 
 /** The prefix of the names of models that are part of this program. */
@@ -102,24 +119,19 @@ export async function createModelGateway(
         const provider = providerOf(id);
         return {
           id,
-          model: guard(provider, id, { workspaceId, clock, check: () => check(policy(), tier, id) }),
+          model: guardLanguageModel(provider.model(ownName(id)), {
+            ...{ id, workspaceId, timeoutMs: provider.timeoutMs, clock },
+            check: () => check(policy(), tier, id),
+          }),
           patienceMs: provider.timeoutMs,
         };
       });
     },
-    openNative(policy, target, dialect) {
-      const spoken = routeOf(tiers, policy(), target).flatMap((id) => {
-        const endpoint = providerOf(id).native(dialect);
-        return endpoint ? [{ id, endpoint }] : [];
+    openForClient(client, target) {
+      return routeOf(tiers, client.policy(), target).map((id) => {
+        const checked = () => checkTarget(tiers, client.policy(), target, id);
+        return clientModel(providerOf(id), id, client, clock, checked);
       });
-      return spoken.map(({ id, endpoint }) => ({
-        id,
-        name: ownName(id),
-        async send(request) {
-          checkTarget(tiers, policy(), target, id);
-          return sendNative(endpoint, request, providerOf(id).timeoutMs, clock);
-        },
-      }));
     },
     async enter(model, workspaceId, signal) {
       if (model.startsWith(EMBEDDED)) return () => {};
@@ -152,31 +164,31 @@ function check(policy: TierPolicy, tier: number, id: string): void {
   throw new Problem("model_forbidden", `The agent's policy no longer allows ${id} in tier ${tier}.`);
 }
 
-function guard(
+function clientModel(
   provider: Provider,
   id: string,
-  {
-    workspaceId,
-    clock,
-    check,
-  }: { readonly workspaceId: number; readonly clock: Clock; readonly check: () => void },
-): LanguageModelV4 {
-  const slash = id.indexOf("/");
-  const name = id.slice(slash + 1);
-  const model = provider.model(name);
+  { dialect, workspaceId }: ModelClient,
+  clock: Clock,
+  check: () => void,
+): ClientModel {
+  const name = ownName(id);
+  const { kind, timeoutMs } = provider;
+  const endpoint = provider.native(dialect);
+  const guards = { id, workspaceId, timeoutMs, clock, check };
+  const native = endpoint && {
+    name,
+    async send(request: NativeRequest) {
+      check();
+      return sendNative(endpoint, request, timeoutMs, clock);
+    },
+  };
   return {
-    specificationVersion: "v4",
-    provider: id.slice(0, slash),
-    modelId: name,
-    supportedUrls: {},
-    async doGenerate(options) {
-      check();
-      return callFor(workspaceId, () => model.doGenerate(options));
+    ...{ id, kind, native },
+    language: () => guardLanguageModel(provider.model(name), guards),
+    async embedding() {
+      const model = await provider.embeddingModel(name);
+      return model ? guardEmbeddingModel(model, guards) : null;
     },
-    async doStream(options) {
-      check();
-      const start = (inner: typeof options) => callFor(workspaceId, () => model.doStream(inner));
-      return withDeadline(start, options, provider.timeoutMs, clock);
-    },
+    hide: (text) => provider.hide(text),
   };
 }

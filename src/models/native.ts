@@ -37,6 +37,7 @@ const SPOKEN: Readonly<Record<ProviderKind, readonly Dialect[]>> = {
 const VENDOR_URLS: Readonly<Partial<Record<ProviderKind, string>>> = {
   openai: "https://api.openai.com/v1",
   anthropic: "https://api.anthropic.com/v1",
+  google: "https://generativelanguage.googleapis.com/v1beta",
 };
 
 const MIB = 1024 * 1024;
@@ -72,8 +73,20 @@ export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): Native
 /** Shorter values of headers are no secrets, and may be words. */
 const LEAST_SECRET = 8;
 
+/** Masks a provider's address and its credentials in a text of that provider. */
+export function hideSecrets({
+  kind,
+  baseUrl,
+  apiKey = "",
+  headers,
+}: ProviderConfig): (text: string) => string {
+  const url = baseUrl ?? VENDOR_URLS[kind];
+  if (url === undefined) throw new Error(`a provider of kind ${kind} has no address`);
+  return (text) => withoutSecrets({ url, headers: { ...headers, "": apiKey } }, text);
+}
+
 /** A text of a provider without its URL and the credentials that were sent to it. */
-function withoutSecrets({ url, headers }: NativeEndpoint, text: string): string {
+function withoutSecrets({ url, headers }: Pick<NativeEndpoint, "url" | "headers">, text: string): string {
   const secrets = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
   const hidden = [url, new URL(url).host, ...secrets].filter(({ length }) => length >= LEAST_SECRET);
   return hidden.reduce((masked, each) => masked.replaceAll(each, "[redacted]"), text);

@@ -1,25 +1,35 @@
 import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import { extractiveModel } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
-import type { ProviderConfig } from "../config/config.ts";
+import type { ProviderConfig, ProviderKind } from "../config/config.ts";
 import { cappedFetch } from "./capped-fetch.ts";
 import { boundedFetch } from "./embed/fetch.ts";
-import { type Dialect, type NativeEndpoint, nativeEndpoint } from "./native.ts";
+import { type Dialect, hideSecrets, type NativeEndpoint, nativeEndpoint } from "./native.ts";
 
 /** A configured source of models. MUST be reached only through the model gateway. */
 export interface Provider {
+  readonly kind: ProviderKind | "builtin";
   readonly timeoutMs: number;
   model(name: string): LanguageModelV4;
+  /** A model that makes vectors; undefined if its API has none. */
+  embeddingModel(name: string): Promise<EmbeddingModelV4 | undefined>;
   /** Where it accepts requests in its own dialect; null if it does not speak this one. */
   native(dialect: Dialect): NativeEndpoint | null;
+  /** Masks its address and credentials in its own texts. */
+  hide(text: string): string;
 }
 
 /** The embedded model answers at once. The timeout only limits the tool results that it reads. */
 const BUILTIN: Provider = {
+  kind: "builtin",
   timeoutMs: 60_000,
   model: () => extractiveModel(),
+  embeddingModel: async () => undefined,
   native: () => null,
+  hide: (text) => text,
 };
+/** The most models of a provider that are kept. Clients may name models that are in no configuration. */
+const MOST_REMEMBERED = 1_000;
 
 /** Each kind's package is loaded only if configured: together they would add about 50 ms to every start. */
 export async function createProviders(
@@ -29,23 +39,30 @@ export async function createProviders(
   const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
   for (const [name, config] of configured) {
     providers.set(name, {
+      kind: config.kind,
       timeoutMs: config.timeoutMs,
       model: remember(await modelFactory(name, config, clock)),
+      embeddingModel: remember((model) => createEmbeddingModel(name, config, model, clock)),
       native: (dialect) => nativeEndpoint(config, dialect),
+      hide: hideSecrets(config),
     });
   }
   return providers;
 }
 
 /**
- * Returns one object for each model, however many tasks use it. The SDK builds a schema for each object: a new one
- * for every task took 10 to 25 % of a stream's time. There are only as many as the configuration names.
+ * Returns one object for each model, however many calls use it. The SDK builds a schema for each object: a new one
+ * for every task took 10 to 25 % of a stream's time.
  */
-function remember(make: (model: string) => LanguageModelV4): (model: string) => LanguageModelV4 {
-  const made = new Map<string, LanguageModelV4>();
+function remember<Model>(make: (model: string) => Model): (model: string) => Model {
+  const made = new Map<string, Model>();
   return (name) => {
-    const model = made.get(name) ?? make(name);
+    const known = made.get(name);
+    if (known !== undefined) return known;
+    const model = make(name);
     made.set(name, model);
+    const [oldest] = made.keys();
+    if (made.size > MOST_REMEMBERED && oldest !== undefined) made.delete(oldest);
     return model;
   };
 }

@@ -87,7 +87,12 @@ const REFUSED: Refused[] = [
   ],
   ["a forbidden tier", 403, "tier_forbidden", () => ({ token: stage.clerk, body: body("tier:2") })],
   ["an alias to a forbidden tier", 403, "tier_forbidden", () => ({ token: stage.clerk, body: body("best") })],
-  ["a provider that speaks another dialect", 400, "unsupported_parameter", () => ({ body: body("tier:3") })],
+  [
+    "a field that another dialect does not have",
+    400,
+    "unsupported_parameter",
+    () => ({ body: body("tier:3", { logprobs: true }) }),
+  ],
 ];
 
 describe("a call is refused, in OpenAI's form,", () => {

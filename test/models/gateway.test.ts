@@ -40,7 +40,7 @@ async function codeOf(asked: PromiseLike<unknown>): Promise<string> {
 test("the model gateway's module exports only that, and it only tiers, names, prices and guarded models", async () => {
   expect(Object.keys(gateway)).toEqual(["createModelGateway"]);
   const { made, models } = await open(() => OPEN_POLICY);
-  expect(Object.keys(made).sort()).toEqual(["enter", "names", "open", "openNative", "price", "tiers"]);
+  expect(Object.keys(made).sort()).toEqual(["enter", "names", "open", "openForClient", "price", "tiers"]);
   const shape = ["doGenerate", "doStream", "modelId", "provider", "specificationVersion", "supportedUrls"];
   for (const { model } of models) expect(Object.keys(model).sort()).toEqual(shape);
 });

@@ -1,13 +1,16 @@
 import { bestSentences, type SourcePassage } from "./rank.ts";
+import type { SentTexts } from "./sent-texts.ts";
 import { type ConversationTurn, plain, type ToolFinding } from "./turn.ts";
 
 const QUOTES = 3;
 const QUOTE_LENGTH = 600;
 const REPORT_LENGTH = 2_000;
 
-const WHAT_I_AM =
-  "I am builtin/extractive: I quote what tools find and do not write text of my own. " +
-  "For written answers, configure a language model.";
+const WRITTEN_ANSWERS = "For written answers, configure a language model.";
+const WHAT_I_AM = `I am builtin/extractive: I quote what tools find and do not write text of my own. ${WRITTEN_ANSWERS}`;
+const WHAT_I_QUOTE =
+  "I am builtin/extractive: I quote what I was sent and what tools find, and do not write text of my own. " +
+  WRITTEN_ANSWERS;
 
 /**
  * Composes an answer from the tools' results: quotes with their sources, plain reports, and a note on who is
@@ -31,18 +34,30 @@ export function composeAnswer({ question, results }: ConversationTurn): string {
   return sections.filter((section) => section !== "").join("\n\n");
 }
 
+/** Composes an answer from the texts that were sent with a question: quotes of the sentences that share words with it. */
+export function quoteSentTexts({ question, passages }: SentTexts): string {
+  const best = bestSentences(question, passages, QUOTES).filter(({ overlap }) => overlap > 0);
+  const nothing = "I have nothing to quote: nothing else that was sent shares a word with your question.";
+  const answer = best.length === 0 ? nothing : listed("From what was sent:", best);
+  return `${answer}\n\n${WHAT_I_QUOTE}`;
+}
+
 function quotes(question: string, passages: readonly SourcePassage[]): string {
   const best = bestSentences(question, passages, QUOTES);
   if (best.length === 0) return "";
+  const opening = best.some(({ overlap }) => overlap > 0)
+    ? "From what was found:"
+    : "Nothing found shares a word with your question. The closest match:";
+  return listed(opening, best);
+}
+
+function listed(opening: string, best: readonly SourcePassage[]): string {
   const sources: string[] = [];
   const lines = best.map(({ text, source }) => {
     const known = sources.indexOf(source);
     const number = known < 0 ? sources.push(source) : known + 1;
     return `> “${short(text, QUOTE_LENGTH)}” [${number}]`;
   });
-  const opening = best.some(({ overlap }) => overlap > 0)
-    ? "From what was found:"
-    : "Nothing found shares a word with your question. The closest match:";
   const list = sources.map((source, index) => `[${index + 1}] ${source}`);
   return `${opening}\n\n${lines.join("\n\n")}\n\nSources:\n${list.join("\n")}`;
 }

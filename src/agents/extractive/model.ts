@@ -8,16 +8,26 @@ import type {
 } from "@ai-sdk/provider";
 import { textBytes } from "../model/request-size.ts";
 import { estimateTokens } from "../model/usage.ts";
-import { composeAnswer } from "./answer.ts";
-import { type PlannedCall, planCalls } from "./plan.ts";
+import { composeAnswer, quoteSentTexts } from "./answer.ts";
+import { type PlannedCall, planCalls, planClientCalls } from "./plan.ts";
+import { sentTexts } from "./sent-texts.ts";
 import { currentTurn, textOfPrompt } from "./turn.ts";
 
 const TEXT_ID = "answer";
 
 /**
+ * Options for a conversation that a client sends by itself: the model then quotes from all of it, and calls only tools
+ * that search, because the client runs them.
+ */
+export const CLIENT_CONVERSATION: NonNullable<LanguageModelV4CallOptions["providerOptions"]> = {
+  builtin: { conversation: "client" },
+};
+
+/**
  * `builtin/extractive`, a model without weights and without a network. It calls the offered tools whose arguments it
  * can fill in (tools that need nothing, or one text that can be the question; the vault's first), then quotes the
- * best passages found, with their sources. Deterministic: the same conversation always gets the same answer.
+ * best passages found, with their sources. Without results, it quotes from a client's conversation
+ * (`CLIENT_CONVERSATION`). Deterministic: the same conversation always gets the same answer.
  */
 export function extractiveModel(): LanguageModelV4 {
   return {
@@ -46,17 +56,44 @@ interface ExtractiveResponse {
 
 function think(options: LanguageModelV4CallOptions): ExtractiveResponse {
   options.abortSignal?.throwIfAborted();
-  const turn = currentTurn(options.prompt);
-  const calls = turn.results.length > 0 ? [] : planCalls(turn, options.tools ?? []);
-  const text = calls.length > 0 ? "" : composeAnswer(turn);
+  const isClients = options.providerOptions?.builtin?.conversation === "client";
+  const { calls, text: whole } = isClients ? replyToClient(options) : replyInTask(options);
+  const text = limited(whole, options.maxOutputTokens);
   const sent = text === "" ? calls.map(({ input }) => input).join("") : text;
+  const unified = calls.length > 0 ? "tool-calls" : text.length < whole.length ? "length" : "stop";
   return {
     calls,
     text,
     usage: usageOf(textOfPrompt(options.prompt), sent),
-    finishReason: { unified: calls.length > 0 ? "tool-calls" : "stop", raw: undefined },
+    finishReason: { unified, raw: undefined },
   };
 }
+
+type Reply = Pick<ExtractiveResponse, "calls" | "text">;
+
+function replyInTask({ prompt, tools = [] }: LanguageModelV4CallOptions): Reply {
+  const turn = currentTurn(prompt);
+  const calls = turn.results.length > 0 ? [] : planCalls(turn, tools);
+  return { calls, text: calls.length > 0 ? "" : composeAnswer(turn) };
+}
+
+function replyToClient(options: LanguageModelV4CallOptions): Reply {
+  const sent = sentTexts(options.prompt);
+  const turn = { ...currentTurn(options.prompt), question: sent.question };
+  if (turn.results.length > 0) return { calls: [], text: composeAnswer(turn) };
+  const calls = planClientCalls(turn, options);
+  return { calls, text: calls.length > 0 ? "" : quoteSentTexts(sent) };
+}
+
+/** The beginning of a text that counts as no more than this number of tokens. */
+function limited(text: string, mostTokens: number | undefined): string {
+  if (mostTokens === undefined || estimateTokens(textBytes(text)) <= mostTokens) return text;
+  const most = mostTokens * BYTES_PER_TOKEN;
+  return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, most), { stream: true });
+}
+
+/** As `estimateTokens` counts. */
+const BYTES_PER_TOKEN = 4;
 
 /** There is no tokenizer, so four bytes count as a token. */
 function usageOf(input: string, output: string): LanguageModelV4Usage {

@@ -1,4 +1,4 @@
-import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { type LanguageModelV4CallOptions, UnsupportedFunctionalityError } from "@ai-sdk/provider";
 import type { ConversationTurn } from "./turn.ts";
 
 type ListedTool = NonNullable<LanguageModelV4CallOptions["tools"]>[number];
@@ -12,6 +12,8 @@ export interface PlannedCall {
 
 /** Parameter names that take a question. */
 const QUESTION_NAMES = ["query", "q", "question", "text", "search"];
+/** Those of them that name nothing but a search. A tool that takes a `text` may send it to somebody. */
+const SEARCH_NAMES = ["query", "q", "question", "search"];
 /** The model cannot judge which tools help, so it must not call a whole catalogue. */
 const MAX_CALLS = 16;
 
@@ -34,10 +36,32 @@ export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]):
     .map((call, index) => ({ id: `extractive_${turn.callsSoFar + index + 1}`, ...call }));
 }
 
+/**
+ * Plans calls of tools that a client runs. No policy stands between them and this model, which cannot judge what they do:
+ * only those that require a search's text are called, with the question.
+ * @throws UnsupportedFunctionalityError if a call is demanded that cannot be made
+ */
+export function planClientCalls(
+  turn: ConversationTurn,
+  { tools = [], toolChoice }: Pick<LanguageModelV4CallOptions, "tools" | "toolChoice">,
+): readonly PlannedCall[] {
+  if (toolChoice?.type === "none") return [];
+  const searching = tools.filter(
+    (tool) =>
+      tool.type === "function" &&
+      (toolChoice?.type !== "tool" || tool.name === toolChoice.toolName) &&
+      SEARCH_NAMES.some((name) => asList(field(tool.inputSchema, "required")).includes(name)),
+  );
+  const calls = planCalls(turn, searching);
+  if (calls.length > 0 || toolChoice === undefined || toolChoice.type === "auto") return calls;
+  throw new UnsupportedFunctionalityError({
+    functionality: "a call of a tool that takes more than a search's text, by builtin/extractive",
+  });
+}
+
 /** The arguments; undefined if the tool requires something unknown. */
 function fill(schema: unknown, question: string): Record<string, string> | undefined {
-  const required = field(schema, "required");
-  const names: unknown[] = Array.isArray(required) ? required : [];
+  const names = asList(field(schema, "required"));
   const properties = field(schema, "properties");
   const name =
     names.length === 0 ? QUESTION_NAMES.find((known) => isText(field(properties, known))) : names[0];
@@ -55,6 +79,10 @@ function isText(property: unknown): boolean {
     field(property, "type") === "string" &&
     ["enum", "const", "pattern", "format"].every((rule) => field(property, rule) === undefined)
   );
+}
+
+function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function field(value: unknown, name: string): unknown {

@@ -17,12 +17,12 @@ interface ReceivedCall extends Pick<CollectedToolCall, "toolCallId" | "toolName"
  * The most tool calls in one answer. Sensible models request ten or twenty at once. The SDK's work grows with the
  * square of the calls begun: 64,000 of them blocked the process for half a minute.
  */
-const MAX_TOOL_CALLS = 128;
+export const MAX_TOOL_CALLS = 128;
 
 /**
  * The most empty parts in one answer. The output limit counts characters, so a stream of empty parts would never end.
  */
-const MAX_EMPTY_PARTS = 100_000;
+export const MAX_EMPTY_PARTS = 100_000;
 
 /** What has been received of one answer. Takes linear time: parts are collected and joined once. */
 export class ResponseCollector {

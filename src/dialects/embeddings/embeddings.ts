@@ -3,12 +3,14 @@ import type { DialectApi, DialectRequest } from "../dialect.ts";
 import { field, textBytesOf } from "../json.ts";
 import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
 import { edited, findMembers } from "../request-bytes.ts";
+import { EMBEDDINGS_TRANSLATION } from "./translation.ts";
 import { describeVectors, embeddingsUsage, inFormat, type VectorFormat } from "./vectors.ts";
 
 /** OpenAI's Embeddings. */
 export const EMBEDDINGS: DialectApi = {
   dialect: "embeddings",
   answersInTokens: false,
+  vectors: EMBEDDINGS_TRANSLATION,
   read: readEmbeddingsRequest,
   usageOf: (answer) => ({ reported: embeddingsUsage(answer), textBytes: undefined }),
   passedHeaders: () => ({}),

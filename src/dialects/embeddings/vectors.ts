@@ -57,7 +57,7 @@ export function inFormat(received: Buffer<ArrayBuffer>, format: VectorFormat): B
   return Buffer.from(JSON.stringify({ ...(answer as object), data: converted }));
 }
 
-function toBase64(vector: unknown): unknown {
+export function toBase64(vector: unknown): unknown {
   if (!Array.isArray(vector)) return vector;
   const bytes = Buffer.alloc(vector.length * FLOAT_BYTES);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(Number(value), index * FLOAT_BYTES);

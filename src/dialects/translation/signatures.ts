@@ -1,16 +1,36 @@
 import type { SharedV4ProviderMetadata } from "@ai-sdk/provider";
-import { parsedOrNothing } from "../json.ts";
+import { field, parsedOrNothing } from "../json.ts";
 import type { TranslationTarget } from "./translation.ts";
 
 /** What a packed signature begins with. Providers' own signatures never do. */
 const PREFIX = "gth1.";
 
 /**
+ * The members of a provider's metadata that sign a part of an answer. Only these are packed and accepted back: a client
+ * can write a packed text itself, and others would reach the provider as fields of its request.
+ */
+const SIGNING = ["signature", "redactedData", "thoughtSignature", "reasoningEncryptedContent"];
+/** OpenAI's name of the part. Without its encrypted content it would refer to whatever the account has stored. */
+const ITEM = "itemId";
+const ENCRYPTED = "reasoningEncryptedContent";
+
+/** Whether a provider has signed a part. */
+export function isSigned(metadata: SharedV4ProviderMetadata | undefined): boolean {
+  return metadata !== undefined && Object.keys(signing(metadata)).length > 0;
+}
+
+/**
  * A provider's metadata about a part of its answer as a text, for a field that clients return unread. Reasoning is signed
  * there, and some providers refuse the next request without it.
+ * @param toolCallId the tool call that is signed. Default: the part that has the text is
  */
-export function packSignature({ kind }: TranslationTarget, metadata: SharedV4ProviderMetadata): string {
-  return PREFIX + Buffer.from(JSON.stringify({ kind, metadata })).toString("base64url");
+export function packSignature(
+  { kind }: Pick<TranslationTarget, "kind">,
+  metadata: SharedV4ProviderMetadata,
+  toolCallId?: string,
+): string {
+  const packed = { kind, metadata: signing(metadata), ...(toolCallId === undefined ? {} : { toolCallId }) };
+  return PREFIX + Buffer.from(JSON.stringify(packed)).toString("base64url");
 }
 
 /**
@@ -18,13 +38,34 @@ export function packSignature({ kind }: TranslationTarget, metadata: SharedV4Pro
  * says nothing to this one.
  */
 export function unpackSignature(
-  { kind }: TranslationTarget,
+  { kind }: Pick<TranslationTarget, "kind">,
   packed: string,
 ): SharedV4ProviderMetadata | undefined {
+  const value = unpacked(packed);
+  const metadata = field(value, "metadata");
+  if (field(value, "kind") !== kind || typeof metadata !== "object" || metadata === null) return undefined;
+  return signing(metadata);
+}
+
+/** The tool call that a packed text signs; undefined if it signs the part that has it, or is another signature. */
+export function signedToolCall(packed: string): string | undefined {
+  const id = field(unpacked(packed), "toolCallId");
+  return typeof id === "string" ? id : undefined;
+}
+
+function unpacked(packed: string): unknown {
   if (!packed.startsWith(PREFIX)) return undefined;
-  const value = parsedOrNothing(Buffer.from(packed.slice(PREFIX.length), "base64url").toString());
-  if (typeof value !== "object" || value === null) return undefined;
-  const { kind: signer, metadata } = value as Partial<{ kind: unknown; metadata: unknown }>;
-  if (signer !== kind || typeof metadata !== "object" || metadata === null) return undefined;
-  return metadata as SharedV4ProviderMetadata;
+  return parsedOrNothing(Buffer.from(packed.slice(PREFIX.length), "base64url").toString());
+}
+
+function signing(metadata: object): SharedV4ProviderMetadata {
+  const signed = Object.entries(metadata).flatMap(([provider, members]) => {
+    const names = typeof field(members, ENCRYPTED) === "string" ? [...SIGNING, ITEM] : SIGNING;
+    const texts = names.flatMap((name) => {
+      const text = field(members, name);
+      return typeof text === "string" ? [[name, text] as const] : [];
+    });
+    return texts.length === 0 ? [] : [[provider, Object.fromEntries(texts)] as const];
+  });
+  return Object.fromEntries(signed);
 }

@@ -4,6 +4,7 @@ import type {
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
 import type { ProviderKind } from "../../config/config.ts";
+import type { Vectors } from "./vectors.ts";
 
 /** The model that a request is translated for. */
 export interface TranslationTarget {
@@ -36,14 +37,27 @@ export interface AnswerWriter {
   part(part: LanguageModelV4StreamPart): string;
 }
 
+/** Requests for vectors, and their answers, for providers that speak another dialect. */
+export interface VectorTranslation {
+  /**
+   * @param value a request as parsed
+   * @throws Problem 400 `unsupported_parameter`, or 422 `validation_failed`
+   */
+  options(value: unknown): { readonly values: readonly string[]; readonly dimensions?: number };
+  /** The parts of the body that answers a request. */
+  answer(value: unknown, made: Vectors, model: string): Iterable<string>;
+}
+
 /** Requests and answers of a dialect for providers that speak another one. */
 export interface Translation {
+  /** What the client calls the options of a call, by their names in LanguageModelV4CallOptions. */
+  readonly paths: Readonly<Record<string, string>>;
   /**
    * @param value a request as parsed
    * @returns the call, without signal and headers
    * @throws Problem 400 `unsupported_parameter` that names the first field that cannot be translated, or 422 `validation_failed`
    */
   options(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions;
-  /** @param value the request that is answered, as parsed */
+  /** @param value the request that is answered, as parsed. The writer MUST NOT keep it: streams last long */
   writer(value: unknown, target: TranslationTarget, head: AnswerHead): AnswerWriter;
 }

@@ -6,11 +6,18 @@ import { Problem } from "../../base/errors.ts";
  * @param why what is wrong with it, as the end of a sentence that begins with the field
  */
 export function unsupported(path: string, why: string): Problem {
-  const pointer = `/${path.replaceAll("[", "/").replaceAll("]", "").replaceAll(".", "/")}`;
   return new Problem("unsupported_parameter", `${path} ${why}`, {
-    errors: [{ path: pointer, message: why }],
+    errors: [{ path: pointerTo(path), message: why }],
   });
 }
+
+/** A path such as `tools[8].type` as a JSON pointer. */
+export function pointerTo(path: string): string {
+  return `/${path.replaceAll("[", "/").replaceAll("]", "").replaceAll(".", "/")}`;
+}
+
+/** The most characters of an unknown name that are repeated. */
+const MOST_OF_NAME = 100;
 
 /**
  * Refuses members that are not known: a model of another provider would not see them.
@@ -20,8 +27,9 @@ export function unsupported(path: string, why: string): Problem {
 export function refuseUnknown(value: object, known: ReadonlySet<string>, path = ""): void {
   for (const [name, member] of Object.entries(value)) {
     if (known.has(name) || member === null || member === undefined) continue;
+    const shown = name.slice(0, MOST_OF_NAME);
     throw unsupported(
-      path === "" ? name : `${path}.${name}`,
+      path === "" ? shown : `${path}.${shown}`,
       "cannot be translated for this model's provider.",
     );
   }

@@ -270,7 +270,9 @@ class NetworkEmbedder implements Embedder {
     const values = batch.map(({ text }) => prefix + text);
     let answer: Awaited<ReturnType<typeof askOnce>>;
     try {
-      answer = await callFor(workspaceId, () => askOnce(upstream, values, timeoutMs, clock, signal));
+      answer = await callFor(workspaceId, () =>
+        askOnce(upstream, { values, abortSignal: signal }, timeoutMs, clock),
+      );
     } catch (error) {
       signal.throwIfAborted();
       return faultOf(error, clock.now());

@@ -1,4 +1,4 @@
-import type { EmbeddingModelV4, EmbeddingModelV4Result } from "@ai-sdk/provider";
+import type { EmbeddingModelV4, EmbeddingModelV4CallOptions, EmbeddingModelV4Result } from "@ai-sdk/provider";
 import type { Clock } from "../../base/clock.ts";
 import type { RandomSource } from "../../base/ids.ts";
 
@@ -10,22 +10,21 @@ const FIRST_BACKOFF_MS = 500;
  */
 export async function askOnce(
   model: EmbeddingModelV4,
-  values: string[],
+  { abortSignal: signal, ...options }: EmbeddingModelV4CallOptions,
   timeoutMs: number,
   clock: Clock,
-  signal: AbortSignal,
 ): Promise<EmbeddingModelV4Result> {
-  signal.throwIfAborted();
+  signal?.throwIfAborted();
   const deadline = new AbortController();
   const cancel = clock.after(timeoutMs, () =>
     deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError")),
   );
-  const either = AbortSignal.any([signal, deadline.signal]);
+  const either = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal;
   const stopped = new Promise<never>((_, reject) => {
     either.addEventListener("abort", () => reject(either.reason), { once: true });
   });
   try {
-    const asked = (async () => model.doEmbed({ values, abortSignal: either }))();
+    const asked = (async () => model.doEmbed({ ...options, abortSignal: either }))();
     // If the abort wins the race, the provider's own late rejection must not surface as unhandled.
     asked.catch(() => {});
     return await Promise.race([asked, stopped]);

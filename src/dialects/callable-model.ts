@@ -1,0 +1,178 @@
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
+import { Problem } from "../base/errors.ts";
+import type { ClientModel, NativeModel } from "../models/gateway.ts";
+import type { DialectRequest } from "./dialect.ts";
+import type { DialectAnswer } from "./dialect-answer.ts";
+import type { ClientRequest } from "./model-calls.ts";
+import { fittingPrompt } from "./translation/fitting-prompt.ts";
+import { limitedOptions } from "./translation/refusals.ts";
+import { TranslatedStream, WrittenAnswer, wholeBody } from "./translation/translated-answer.ts";
+import type { AnswerHead, Translation, TranslationTarget } from "./translation/translation.ts";
+import { unsupported } from "./translation/unsupported.ts";
+import { clientUrls } from "./translation/urls.ts";
+import { embedAll, VectorAnswer } from "./translation/vectors.ts";
+
+/** What a request is sent with. */
+export interface SentRequest {
+  /** The Gatehouses that the request has passed through. */
+  readonly via: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /** In whose turns the answer is read. */
+  readonly workspaceId: number;
+}
+
+/** A model that a client's request can be sent to, and that answers in the client's dialect. */
+export interface CallableModel {
+  /** `<provider>/<model>` */
+  readonly id: string;
+  /**
+   * Sends the request. MUST be called only once.
+   * @throws Problem 403 `model_forbidden` before anything is sent; a TimeoutError; the provider's errors
+   */
+  send(sent: SentRequest): Promise<DialectAnswer>;
+  /** Masks the provider's address and credentials in texts of the provider. */
+  readonly hide: (text: string) => string;
+}
+
+type NewHead = () => Omit<AnswerHead, "model">;
+
+/** The models of a route, in order, without those for which the request cannot be translated. */
+export class CallableModels {
+  readonly #models: Iterator<ClientModel>;
+  readonly #client: ClientRequest;
+  readonly #request: DialectRequest;
+  readonly #head: NewHead;
+  #refusal: Problem | undefined;
+
+  constructor(
+    models: readonly ClientModel[],
+    { client, request, head }: { client: ClientRequest; request: DialectRequest; head: NewHead },
+  ) {
+    this.#models = models.values();
+    this.#client = client;
+    this.#request = request;
+    this.#head = head;
+  }
+
+  /**
+   * The first model.
+   * @throws Problem 400 `unsupported_parameter` that names what cannot be translated for any of them
+   */
+  async first(): Promise<CallableModel> {
+    const model = await this.next();
+    if (model === null) throw this.#refusal ?? new Error("a route has no models");
+    return model;
+  }
+
+  /** The next model; null if there is none. Nothing is translated for a model before it is its turn. */
+  async next(): Promise<CallableModel | null> {
+    for (let next = this.#models.next(); !next.done; next = this.#models.next()) {
+      try {
+        return await callableModel(next.value, this.#client, this.#request, this.#head);
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        this.#refusal ??= error;
+      }
+    }
+    return null;
+  }
+}
+
+async function callableModel(
+  model: ClientModel,
+  client: ClientRequest,
+  request: DialectRequest,
+  head: NewHead,
+): Promise<CallableModel> {
+  if (model.native) return new PassingModel(model, model.native, client, request);
+  const { translation, vectors } = client.api;
+  if (translation) {
+    const language = model.language();
+    const { kind, id } = model;
+    const provider = id.slice(0, id.indexOf("/"));
+    const target = { provider, kind, supportedUrls: clientUrls(await language.supportedUrls) };
+    const value = request.valueFor?.(id) ?? client.value;
+    const read = translation.options(value, target);
+    const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
+    const limited = limitedOptions(fitting, target, translation.paths);
+    const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
+    return new TranslatedModel(model, language, { options, translation, target, value, request, head });
+  }
+  const embedding = vectors && (await model.embedding());
+  if (!vectors || !embedding) throw unsupported("model", "is of a provider that does not speak this API.");
+  const { values, dimensions } = vectors.options(client.value);
+  return {
+    id: model.id,
+    hide: model.hide,
+    async send({ via, signal, workspaceId }) {
+      const made = await embedAll(embedding, { values, dimensions, headers: via, signal });
+      const { tokens } = made;
+      const { hide } = model;
+      return new VectorAnswer(vectors.answer(client.value, made, model.id), { tokens, hide, workspaceId });
+    },
+  };
+}
+
+/** A model whose provider speaks the client's dialect. */
+class PassingModel implements CallableModel {
+  readonly id: string;
+  readonly hide: (text: string) => string;
+  readonly #native: NativeModel;
+  readonly #client: ClientRequest;
+  readonly #request: DialectRequest;
+
+  constructor(model: ClientModel, native: NativeModel, client: ClientRequest, request: DialectRequest) {
+    this.id = model.id;
+    this.hide = model.hide;
+    this.#native = native;
+    this.#client = client;
+    this.#request = request;
+  }
+
+  send({ via, signal, workspaceId }: SentRequest): Promise<DialectAnswer> {
+    const { api, query, headers } = this.#client;
+    return this.#native.send({
+      suffix: query,
+      body: this.#request.bytesFor(this.#native.name, this.id),
+      headers: { ...api.passedHeaders(headers), ...via },
+      ...{ signal, workspaceId },
+    });
+  }
+}
+
+interface TranslatedParts {
+  readonly options: LanguageModelV4CallOptions;
+  readonly translation: Translation;
+  readonly target: TranslationTarget;
+  /** The request as it was translated. */
+  readonly value: unknown;
+  readonly request: DialectRequest;
+  readonly head: NewHead;
+}
+
+/** A model whose provider speaks another dialect. */
+class TranslatedModel implements CallableModel {
+  readonly id: string;
+  readonly hide: (text: string) => string;
+  readonly #language: ReturnType<ClientModel["language"]>;
+  readonly #parts: TranslatedParts;
+
+  constructor(model: ClientModel, language: ReturnType<ClientModel["language"]>, parts: TranslatedParts) {
+    this.id = model.id;
+    this.hide = model.hide;
+    this.#language = language;
+    this.#parts = parts;
+  }
+
+  async send({ via, signal, workspaceId }: SentRequest): Promise<DialectAnswer> {
+    const { options, request, value, translation, target, head } = this.#parts;
+    const sent = { ...options, headers: via, abortSignal: signal };
+    const writer = translation.writer(value, target, { ...head(), model: this.id });
+    const { paths } = translation;
+    const parts = { writer, workspaceId, paths, hide: this.hide };
+    if (request.isStream) return new TranslatedStream((await this.#language.doStream(sent)).stream, parts);
+    const result = await this.#language.doGenerate(sent);
+    return new WrittenAnswer(result.usage, this.hide, () => wholeBody(result, parts));
+  }
+}

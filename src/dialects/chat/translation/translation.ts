@@ -1,0 +1,19 @@
+import { field } from "../../json.ts";
+import type { Translation } from "../../translation/translation.ts";
+import { CHAT_PATHS, readOptions } from "./read-request.ts";
+import { writeCompletion } from "./write-answer.ts";
+import { ChunkWriter } from "./write-stream.ts";
+
+/** Chat completions for models of providers that speak something else. */
+export const CHAT_TRANSLATION: Translation = {
+  paths: CHAT_PATHS,
+  options: readOptions,
+  writer(value, target, head) {
+    const wantsUsage = field(field(value, "stream_options"), "include_usage") === true;
+    const chunks = new ChunkWriter(target, head, wantsUsage);
+    return {
+      whole: (result) => writeCompletion(result, target, head),
+      part: (part) => chunks.part(part),
+    };
+  },
+};

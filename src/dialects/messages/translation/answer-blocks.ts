@@ -1,0 +1,52 @@
+import type {
+  LanguageModelV4Citation,
+  LanguageModelV4Source,
+  LanguageModelV4ToolCall,
+  SharedV4ProviderMetadata,
+} from "@ai-sdk/provider";
+import { parsedOrNothing } from "../../json.ts";
+import { isSigned, packSignature } from "../../translation/signatures.ts";
+import type { TranslationTarget } from "../../translation/translation.ts";
+
+/** A block of an answer's content. */
+export type AnswerBlock =
+  | { readonly type: "text"; readonly text: string; readonly citations?: readonly object[] }
+  | ThinkingBlock
+  | { readonly type: "tool_use"; readonly id: string; readonly name: string; readonly input: unknown };
+
+export interface ThinkingBlock {
+  readonly type: "thinking";
+  readonly thinking: string;
+  readonly signature: string;
+}
+
+/** Thoughts without text that sign a tool call, since a `tool_use` has no field for that. Empty if it is not signed. */
+export function callSignature(
+  target: TranslationTarget,
+  toolCallId: string,
+  metadata: SharedV4ProviderMetadata | undefined,
+): ThinkingBlock[] {
+  if (metadata === undefined || !isSigned(metadata)) return [];
+  return [{ type: "thinking", thinking: "", signature: packSignature(target, metadata, toolCallId) }];
+}
+
+/** A call whose input is not JSON, because the model wrote it wrong, has it as a text. */
+export function toolUse({ toolCallId, toolName, input }: LanguageModelV4ToolCall): AnswerBlock {
+  const value = input === "" ? {} : (parsedOrNothing(input) ?? input);
+  return { type: "tool_use", id: toolCallId, name: toolName, input: value };
+}
+
+/** A place on the web that a text is taken from. Empty for other sources: those are results of a provider's own tools. */
+export function citationOf(
+  source: LanguageModelV4Source,
+  citedText: LanguageModelV4Citation["citedText"] = "",
+): object[] {
+  if (source.sourceType !== "url") return [];
+  const { url, title = null } = source;
+  return [{ type: "web_search_result_location", url, title, cited_text: citedText, encrypted_index: "" }];
+}
+
+/** A part of an answer that the dialect has no form for. */
+export function inexpressible(type: string): Error {
+  return new Error(`The model's answer has a part that a message cannot have: ${type}.`);
+}

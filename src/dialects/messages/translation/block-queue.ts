@@ -1,0 +1,80 @@
+/** An object with a type: an event, or a block of a message. */
+export type Typed = Readonly<Record<string, unknown>> & { readonly type: string };
+
+/** A block of a streamed message. */
+export class StreamedBlock {
+  readonly index: number;
+  readonly type: string;
+  /** Its events, while an earlier block is not closed. */
+  waiting = "";
+  isClosed = false;
+
+  constructor(index: number, type: string) {
+    this.index = index;
+    this.type = type;
+  }
+}
+
+/**
+ * The blocks of a streamed message. A message has one open block at a time, but a model's parallel tool calls arrive
+ * interleaved: the events of a later block wait until those before it are closed.
+ */
+export class BlockQueue {
+  /** The first one is written. */
+  readonly #open: StreamedBlock[] = [];
+  #text = "";
+  #next = 0;
+
+  /** The block that was begun last, unless it is closed. */
+  get last(): StreamedBlock | undefined {
+    const last = this.#open.at(-1);
+    return last?.isClosed ? undefined : last;
+  }
+
+  begin(block: Typed): StreamedBlock {
+    // A text can be continued in another block, so nothing waits for its end.
+    if (this.last?.type === "text") this.close(this.last);
+    const begun = new StreamedBlock(this.#next++, block.type);
+    this.#open.push(begun);
+    this.#write(begun, { type: "content_block_start", index: begun.index, content_block: block });
+    return begun;
+  }
+
+  add(block: StreamedBlock, delta: object): void {
+    this.#write(block, { type: "content_block_delta", index: block.index, delta });
+  }
+
+  close(block: StreamedBlock): void {
+    if (block.isClosed) return;
+    this.#write(block, { type: "content_block_stop", index: block.index });
+    block.isClosed = true;
+    while (this.#open[0]?.isClosed) {
+      this.#open.shift();
+      const [next] = this.#open;
+      if (!next) continue;
+      this.#text += next.waiting;
+      next.waiting = "";
+    }
+  }
+
+  closeAll(): void {
+    for (const block of [...this.#open]) this.close(block);
+  }
+
+  /** The events that can be sent. */
+  take(): string {
+    const text = this.#text;
+    this.#text = "";
+    return text;
+  }
+
+  #write(block: StreamedBlock, event: Typed): void {
+    if (block === this.#open[0]) this.#text += eventText(event);
+    else block.waiting += eventText(event);
+  }
+}
+
+/** An event as Anthropic writes it. */
+export function eventText(event: Typed): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}

@@ -1,0 +1,67 @@
+import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
+import type { TranslationTarget } from "../../translation/translation.ts";
+import { unsupported } from "../../translation/unsupported.ts";
+import type { Thinking } from "./read-thinking.ts";
+
+/** What is said to some kinds of providers only. */
+interface ForProvider {
+  readonly userId: string | undefined;
+  /** Whether the model may call several tools at once. */
+  readonly isParallel: boolean;
+  readonly thinking: Thinking;
+}
+
+/** The longest `user` that OpenAI accepts. */
+const LONGEST_USER = 64;
+
+/**
+ * Options beyond those that all providers share. A kind that has no field for `metadata.user_id` is not sent it: it
+ * changes no answer.
+ * @throws Problem 400 `unsupported_parameter`
+ */
+export function providerOptions(
+  { kind, provider }: TranslationTarget,
+  { userId, isParallel, thinking }: ForProvider,
+): SharedV4ProviderOptions | undefined {
+  const user = userId === undefined ? {} : { user: shortened(userId) };
+  switch (kind as string) {
+    case "openai":
+    case "azure":
+      return {
+        openai: {
+          // Nothing is kept there, and so nothing can be referred to: all workspaces share the provider's account.
+          store: false,
+          ...user,
+          ...(isParallel ? {} : { parallelToolCalls: false }),
+          ...(thinking.isOn === true && !thinking.isOmitted ? {} : { reasoningSummary: null }),
+        },
+      };
+    case "openai-compatible":
+      return {
+        openaiCompatible: user,
+        ...(isParallel ? {} : { [provider]: { parallel_tool_calls: false } }),
+      };
+    case "google":
+    case "vertex":
+      if (!isParallel) throw parallelRefusal();
+      return thinking.isOn === true && !thinking.isOmitted
+        ? { google: { thinkingConfig: { includeThoughts: true } } }
+        : undefined;
+    default:
+      if (!isParallel) throw parallelRefusal();
+      return undefined;
+  }
+}
+
+function parallelRefusal() {
+  return unsupported(
+    "tool_choice.disable_parallel_tool_use",
+    "cannot be translated for this model's provider.",
+  );
+}
+
+/** A long name is replaced by its hash, which stands for the same user. */
+function shortened(userId: string): string {
+  if (userId.length <= LONGEST_USER) return userId;
+  return new Bun.CryptoHasher("sha256").update(userId).digest("hex");
+}

@@ -1,0 +1,93 @@
+import type {
+  LanguageModelV4Message,
+  LanguageModelV4ReasoningPart,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolCallPart,
+  SharedV4ProviderOptions,
+} from "@ai-sdk/provider";
+import { type Members, objectAt, textAt } from "../../translation/fields.ts";
+import { signedToolCall, unpackSignature } from "../../translation/signatures.ts";
+import type { TranslationTarget } from "../../translation/translation.ts";
+import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
+import { memberAt } from "./members.ts";
+import { readBlocks, readTextBlock } from "./read-blocks.ts";
+
+type AssistantPart = LanguageModelV4TextPart | LanguageModelV4ReasoningPart | LanguageModelV4ToolCallPart;
+
+const TOOL_USE: ReadonlySet<string> = new Set(["type", "id", "name", "input", "caller", "cache_control"]);
+const THINKING: ReadonlySet<string> = new Set(["type", "thinking", "signature", "cache_control"]);
+
+/** Reads the assistant's messages, and remembers which tools they call. */
+export class AssistantReader {
+  /** The names of the tools that were called, by the ids of the calls. */
+  readonly toolNames = new Map<string, string>();
+  readonly #target: TranslationTarget;
+
+  constructor(target: TranslationTarget) {
+    this.#target = target;
+  }
+
+  /** @returns one message, or none if nothing is left of it: some providers refuse an empty one */
+  read(value: unknown, path: string): LanguageModelV4Message[] {
+    const blocks = readBlocks(value, path);
+    const signatures = this.#signaturesOfCalls(blocks);
+    const content = blocks.flatMap(([block, at]): AssistantPart[] => {
+      switch (block.type) {
+        case "thinking":
+          return this.#readThinking(block, at);
+        // Anthropic's alone.
+        case "redacted_thinking":
+          return [];
+        case "tool_use":
+          return [this.#readToolUse(block, at, signatures)];
+        default:
+          return [readTextBlock(block, at)].filter(({ text }) => text !== "");
+      }
+    });
+    return content.length === 0 ? [] : [{ role: "assistant", content }];
+  }
+
+  /** Thoughts that another kind of provider has signed are left out: they say nothing to this one. */
+  #readThinking(block: Members, path: string): AssistantPart[] {
+    refuseUnknown(block, THINKING, path);
+    const text = textAt(block.thinking, `${path}.thinking`);
+    const signature = memberAt(block, "signature", path, textAt) ?? "";
+    const signed = unpackSignature(this.#target, signature);
+    if (signed === undefined || signedToolCall(signature) !== undefined) return [];
+    return [{ type: "reasoning", text, ...optionsOf(signed) }];
+  }
+
+  #readToolUse(
+    block: Members,
+    path: string,
+    signatures: ReadonlyMap<string, SharedV4ProviderOptions>,
+  ): LanguageModelV4ToolCallPart {
+    refuseUnknown(block, TOOL_USE, path);
+    const caller = memberAt(block, "caller", path, objectAt);
+    if (caller !== undefined && caller.type !== "direct") {
+      throw unsupported(`${path}.caller.type`, "must be direct for this model's provider.");
+    }
+    const toolCallId = textAt(block.id, `${path}.id`);
+    const toolName = textAt(block.name, `${path}.name`);
+    this.toolNames.set(toolCallId, toolName);
+    const input = block.input ?? {};
+    return { type: "tool-call", toolCallId, toolName, input, ...optionsOf(signatures.get(toolCallId) ?? {}) };
+  }
+
+  /** Calls are signed by empty thoughts that name them: a `tool_use` has no field for a signature. */
+  #signaturesOfCalls(
+    blocks: readonly (readonly [Members, string])[],
+  ): ReadonlyMap<string, SharedV4ProviderOptions> {
+    const signatures = blocks.flatMap(([{ type, signature }]) => {
+      if (type !== "thinking" || typeof signature !== "string") return [];
+      const call = signedToolCall(signature);
+      const signed = unpackSignature(this.#target, signature);
+      return call === undefined || signed === undefined ? [] : [[call, signed] as const];
+    });
+    return new Map(signatures);
+  }
+}
+
+function optionsOf(signed: SharedV4ProviderOptions): { providerOptions?: SharedV4ProviderOptions } {
+  return Object.keys(signed).length === 0 ? {} : { providerOptions: signed };
+}

@@ -1,0 +1,66 @@
+import type { LanguageModelV4Content, LanguageModelV4GenerateResult } from "@ai-sdk/provider";
+import { isSigned, packSignature } from "../../translation/signatures.ts";
+import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
+import { type AnswerBlock, callSignature, citationOf, inexpressible, toolUse } from "./answer-blocks.ts";
+import { stopReason, usageMembers } from "./answer-end.ts";
+import type { ThinkingForm } from "./thinking-form.ts";
+
+/** What a message says before its content is known. */
+export function messageHead({ id, model }: AnswerHead): Record<string, unknown> {
+  return { id: `msg_${id}`, type: "message", role: "assistant", model };
+}
+
+/** Writes a whole answer as a message. */
+export function wholeMessage(
+  { content, finishReason, usage }: LanguageModelV4GenerateResult,
+  target: TranslationTarget,
+  head: AnswerHead,
+  thinking: ThinkingForm,
+): object {
+  const blocks: AnswerBlock[] = [];
+  for (const part of content) {
+    if (part.type === "source") cite(blocks, citationOf(part));
+    else blocks.push(...blocksOf(part, target, thinking));
+  }
+  const callsTools = blocks.some(({ type }) => type === "tool_use");
+  return {
+    ...messageHead(head),
+    content: blocks,
+    stop_reason: stopReason(finishReason, callsTools),
+    stop_sequence: null,
+    usage: usageMembers(usage),
+  };
+}
+
+function blocksOf(
+  part: LanguageModelV4Content,
+  target: TranslationTarget,
+  { isShown, isOmitted }: ThinkingForm,
+): AnswerBlock[] {
+  switch (part.type) {
+    case "text": {
+      const citations = (part.citations ?? []).flatMap((each) => citationOf(each.source, each.citedText));
+      if (part.text === "") return [];
+      return [{ type: "text", text: part.text, ...(citations.length === 0 ? {} : { citations }) }];
+    }
+    case "reasoning": {
+      const { text, providerMetadata = {} } = part;
+      if (!isShown || (text === "" && !isSigned(providerMetadata))) return [];
+      const signature = packSignature(target, providerMetadata);
+      return [{ type: "thinking", thinking: isOmitted ? "" : text, signature }];
+    }
+    case "tool-call":
+      if (part.providerExecuted) throw inexpressible("a call of the provider's own tool");
+      return [...callSignature(target, part.toolCallId, part.providerMetadata), toolUse(part)];
+    default:
+      throw inexpressible(part.type);
+  }
+}
+
+/** Adds citations to the last text. */
+function cite(blocks: AnswerBlock[], citations: readonly object[]): void {
+  const index = blocks.findLastIndex(({ type }) => type === "text");
+  const block = blocks[index];
+  if (citations.length === 0 || block?.type !== "text") return;
+  blocks[index] = { ...block, citations: [...(block.citations ?? []), ...citations] };
+}

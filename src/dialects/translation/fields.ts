@@ -1,0 +1,54 @@
+import { invalidField, type Problem } from "../../base/errors.ts";
+import { pointerTo } from "./unsupported.ts";
+
+/** The members of a JSON object. */
+export type Members = Readonly<Record<string, unknown>>;
+
+/* Each of these reads a value of a request: `path` is where it is, as `tools[8].type`. All throw Problem 422
+   `validation_failed`. */
+
+export function objectAt(value: unknown, path: string): Members {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  throw invalidAt(path, "must be an object");
+}
+
+export function listAt(value: unknown, path: string): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw invalidAt(path, "must be a list");
+}
+
+export function textAt(value: unknown, path: string): string {
+  if (typeof value === "string") return value;
+  throw invalidAt(path, "must be a text");
+}
+
+const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+
+export function base64At(value: unknown, path: string): string {
+  if (typeof value === "string" && BASE64.test(value)) return value;
+  throw invalidAt(path, "must be base64");
+}
+
+export function numberAt(value: unknown, path: string): number {
+  if (typeof value === "number") return value;
+  throw invalidAt(path, "must be a number");
+}
+
+export function oneOf<Value extends string>(value: unknown, path: string, known: readonly Value[]): Value {
+  const found = known.find((each) => each === value);
+  if (found !== undefined) return found;
+  throw invalidAt(path, `must be one of ${known.join(", ")}`);
+}
+
+/** Undefined for a member that is missing or null, which are the same to clients. */
+export function optional<Value>(
+  value: unknown,
+  path: string,
+  read: (value: unknown, path: string) => Value,
+): Value | undefined {
+  return value === undefined || value === null ? undefined : read(value, path);
+}
+
+export function invalidAt(path: string, message: string): Problem {
+  return invalidField(pointerTo(path), message);
+}

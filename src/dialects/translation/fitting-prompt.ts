@@ -1,0 +1,74 @@
+import type {
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolResultOutput,
+  LanguageModelV4ToolResultPart,
+} from "@ai-sdk/provider";
+import type { TranslationTarget } from "./translation.ts";
+
+type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
+
+/** Their APIs have one place for instructions: before the conversation. The AI SDK refuses any others. */
+const SYSTEM_FIRST: ReadonlySet<string> = new Set(["google", "vertex", "bedrock"]);
+/** Its API has only texts as results of tools. The AI SDK would send files as text, in base64. */
+const TEXT_RESULTS = "openai-compatible";
+
+/**
+ * A conversation as the API of a kind of provider can have it:
+ * - instructions in the middle of the conversation become a text of the user, in tags, if there is no other place;
+ * - a tool's result becomes one text, with its files in a message of the user after it, if results are only texts.
+ */
+export function fittingPrompt(
+  prompt: LanguageModelV4Prompt,
+  { kind }: Pick<TranslationTarget, "kind">,
+): LanguageModelV4Prompt {
+  const fitting = kind === TEXT_RESULTS ? prompt.flatMap(withTextResults) : prompt;
+  return SYSTEM_FIRST.has(kind) ? withSystemFirst(fitting) : fitting;
+}
+
+function withSystemFirst(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
+  const first = prompt.findIndex(({ role }) => role !== "system");
+  const fitting: LanguageModelV4Prompt = [];
+  for (const [index, message] of prompt.entries()) {
+    if (message.role !== "system" || index < first || first === -1) {
+      fitting.push(message);
+      continue;
+    }
+    const part: UserPart = { type: "text", text: `<system>\n${message.content}\n</system>` };
+    const last = fitting.at(-1);
+    if (last?.role === "user") fitting[fitting.length - 1] = { ...last, content: [...last.content, part] };
+    else fitting.push({ role: "user", content: [part] });
+  }
+  return fitting;
+}
+
+function withTextResults(message: LanguageModelV4Message): LanguageModelV4Message[] {
+  if (message.role !== "tool") return [message];
+  const files: UserPart[] = [];
+  const content = message.content.map((part) =>
+    part.type === "tool-result" ? { ...part, output: textOf(part, files) } : part,
+  );
+  const results: LanguageModelV4Message = { ...message, content };
+  return files.length === 0 ? [results] : [results, { role: "user", content: files }];
+}
+
+/** @param files receives the files of the result */
+function textOf(
+  { output, toolCallId }: LanguageModelV4ToolResultPart,
+  files: UserPart[],
+): LanguageModelV4ToolResultOutput {
+  // A text alone would look like a result.
+  if (output.type === "error-text") return { type: "error-json", value: { error: output.value } };
+  if (output.type !== "content") return output;
+  const texts: string[] = [];
+  for (const part of output.value) {
+    if (part.type === "text") texts.push(part.text);
+    else if (part.type === "file") {
+      files.push({ type: "text", text: `A file in the result of the tool call ${toolCallId}:` }, part);
+      texts.push("(A file follows in the next message.)");
+    }
+  }
+  return { type: "text", value: texts.join("\n") };
+}

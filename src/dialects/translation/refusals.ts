@@ -1,0 +1,113 @@
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { TranslationTarget } from "./translation.ts";
+import { unsupported } from "./unsupported.ts";
+
+type Options = LanguageModelV4CallOptions;
+
+/** What a kind of provider cannot be sent. */
+interface Limit {
+  readonly option: keyof Options;
+  /** The value that means the same as none. It is left out. */
+  readonly neutral?: number;
+  /** Whether the AI SDK sends the option with these options. Default: never. */
+  isSent?(options: Options): boolean;
+  readonly why: string;
+}
+
+const NOT_SENT = "cannot be sent to this model's provider.";
+
+const TOP_K: Limit = { option: "topK", why: NOT_SENT };
+const SEED: Limit = { option: "seed", why: NOT_SENT };
+const STOP_SEQUENCES: Limit = {
+  option: "stopSequences",
+  isSent: ({ stopSequences }) => stopSequences?.length === 0,
+  why: NOT_SENT,
+};
+const PENALTIES: readonly Limit[] = [
+  { option: "presencePenalty", neutral: 0, why: NOT_SENT },
+  { option: "frequencyPenalty", neutral: 0, why: NOT_SENT },
+];
+const OPENAI: readonly Limit[] = [
+  TOP_K,
+  SEED,
+  STOP_SEQUENCES,
+  ...PENALTIES,
+  // Clients send these defaults unasked, and the AI SDK keeps them from reasoning models.
+  { option: "temperature", neutral: 1, isSent: () => true, why: NOT_SENT },
+  { option: "topP", neutral: 1, isSent: () => true, why: NOT_SENT },
+];
+const ANTHROPIC: readonly Limit[] = [
+  SEED,
+  ...PENALTIES,
+  {
+    option: "responseFormat",
+    isSent: ({ responseFormat }) => responseFormat?.type !== "json" || responseFormat.schema !== undefined,
+    why: "needs a schema for this model's provider.",
+  },
+  {
+    option: "temperature",
+    isSent: ({ temperature = 1 }) => temperature >= 0 && temperature <= 1,
+    why: "must be from 0 to 1 for this model's provider.",
+  },
+  {
+    option: "temperature",
+    neutral: 1,
+    isSent: (options) => !reasons(options),
+    why: "cannot be sent to this model's provider together with reasoning.",
+  },
+  {
+    option: "topP",
+    neutral: 1,
+    isSent: (options) => !reasons(options) && (options.temperature ?? 1) === 1,
+    why: "cannot be sent to this model's provider together with a temperature or reasoning.",
+  },
+  {
+    option: "topK",
+    isSent: (options) => !reasons(options),
+    why: "cannot be sent to this model's provider together with reasoning.",
+  },
+];
+
+/**
+ * What the AI SDK leaves out of a request to each kind of provider, and reports only once the answer has begun. Options
+ * that only some models of a kind lack are not here: the report is what refuses those.
+ */
+const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
+  "openai-compatible": [TOP_K],
+  openai: OPENAI,
+  azure: OPENAI,
+  anthropic: ANTHROPIC,
+  bedrock: [SEED, ...PENALTIES],
+  builtin: [
+    STOP_SEQUENCES,
+    {
+      option: "responseFormat",
+      isSent: ({ responseFormat }) => responseFormat?.type !== "json",
+      why: "cannot be followed by the embedded model, which quotes texts.",
+    },
+  ],
+};
+
+/**
+ * Refuses options that a kind of provider cannot be sent, before anything is sent.
+ * @param paths what the client calls the options
+ * @returns the options without those that ask for nothing
+ * @throws Problem 400 `unsupported_parameter`
+ */
+export function limitedOptions(
+  options: Options,
+  { kind }: Pick<TranslationTarget, "kind">,
+  paths: Readonly<Record<string, string>>,
+): Options {
+  const limited = { ...options };
+  for (const { option, neutral, isSent, why } of LIMITS[kind] ?? []) {
+    if (limited[option] === undefined) continue;
+    if (limited[option] === neutral) delete limited[option];
+    else if (isSent?.(limited) !== true) throw unsupported(paths[option] ?? option, why);
+  }
+  return limited;
+}
+
+function reasons({ reasoning }: Options): boolean {
+  return reasoning !== undefined && reasoning !== "none" && reasoning !== "provider-default";
+}

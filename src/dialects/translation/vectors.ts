@@ -1,0 +1,108 @@
+import type { EmbeddingModelV4, LanguageModelV4Usage } from "@ai-sdk/provider";
+import { AnswerTooLarge } from "../../agents/index.ts";
+import { takeTurn } from "../../base/inflow.ts";
+import { inOrder } from "../../models/embed/vectors.ts";
+import type { DialectAnswer } from "../dialect-answer.ts";
+import { UnfinishedAnswer } from "../failures.ts";
+
+/** The most texts in a request if the provider does not say. */
+const UNKNOWN_TEXTS = 64;
+/** The most numbers in an answer: as text, they take the 64 MiB that an answer that passes may have. */
+const MOST_NUMBERS = 3_200_000;
+/** Characters that are written in one turn of the event loop. */
+const TURN_CHARACTERS = 64 * 1024;
+
+export interface VectorRequest {
+  readonly values: readonly string[];
+  readonly dimensions: number | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+export interface Vectors {
+  /** In the order of the texts. */
+  readonly vectors: readonly (readonly number[])[];
+  /** Null unless the provider has counted each request. */
+  readonly tokens: number | null;
+}
+
+/**
+ * Asks for the vectors of all texts, in as many requests as the provider wants, one after the other.
+ * @throws AnswerTooLarge, UnfinishedAnswer, or the provider's error
+ */
+export async function embedAll(
+  model: EmbeddingModelV4,
+  { values, dimensions, headers, signal }: VectorRequest,
+): Promise<Vectors> {
+  const most = Math.max(1, (await model.maxEmbeddingsPerCall) ?? UNKNOWN_TEXTS);
+  const vectors: (readonly number[])[] = [];
+  let tokens: number | null = 0;
+  let numbers = 0;
+  for (let from = 0; from < values.length; from += most) {
+    const batch = values.slice(from, from + most);
+    const answer = await model.doEmbed({
+      ...{ values: batch, headers, abortSignal: signal },
+      ...(dimensions === undefined ? {} : { dimensions }),
+    });
+    const made = inOrder(answer.embeddings, answer.response?.body);
+    if (made.length !== batch.length) throw new UnfinishedAnswer("error");
+    for (const vector of made) numbers += vector.length;
+    if (numbers > MOST_NUMBERS) throw new AnswerTooLarge("The model's vectors have too many numbers.");
+    vectors.push(...made);
+    tokens = tokens === null || answer.usage === undefined ? null : tokens + answer.usage.tokens;
+  }
+  return { vectors, tokens };
+}
+
+/** Vectors as an answer for a client, written while it is read: millions of numbers would hold up everybody. */
+export class VectorAnswer implements DialectAnswer {
+  readonly status = 200;
+  readonly headers = new Headers({ "content-type": "application/json" });
+  readonly usage: LanguageModelV4Usage | null;
+  readonly hide: (text: string) => string;
+  readonly #texts: Iterator<string>;
+  readonly #workspaceId: number;
+
+  /** @param texts the parts of the body */
+  constructor(
+    texts: Iterable<string>,
+    {
+      tokens,
+      hide,
+      workspaceId,
+    }: Pick<DialectAnswer, "hide"> & {
+      readonly tokens: number | null;
+      readonly workspaceId: number;
+    },
+  ) {
+    this.usage = tokens === null ? null : usageOf(tokens);
+    this.hide = hide;
+    this.#texts = texts[Symbol.iterator]();
+    this.#workspaceId = workspaceId;
+  }
+
+  async read(): Promise<Uint8Array | undefined> {
+    const parts: string[] = [];
+    let length = 0;
+    while (length < TURN_CHARACTERS) {
+      const { value, done } = this.#texts.next();
+      if (done === true) break;
+      parts.push(value);
+      length += value.length;
+    }
+    if (length === 0) return undefined;
+    const wait = takeTurn(this.#workspaceId, { bytes: length });
+    if (wait) await wait;
+    return Buffer.from(parts.join(""));
+  }
+
+  end(): void {}
+}
+
+/** Vectors are no output. */
+function usageOf(tokens: number): LanguageModelV4Usage {
+  return {
+    inputTokens: { total: tokens, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
+    outputTokens: { total: 0, text: 0, reasoning: 0 },
+  };
+}

@@ -1,0 +1,73 @@
+/** Embeddings of a provider that does not speak OpenAI's dialect, with OpenAI's own client. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { openTranslationStage, type TranslationStage } from "./chat/translation-support.ts";
+
+let stage: TranslationStage;
+beforeAll(async () => {
+  stage = await openTranslationStage();
+  stage.google.script("vectors", {});
+});
+afterAll(() => stage.stop());
+
+const MODEL = "gemini/vectors";
+
+test.each(["float", "base64", undefined] as const)("come in the format %p, exactly", async (format) => {
+  const { data, model, object } = await stage.client.embeddings.create({
+    ...{ model: MODEL, input: ["a", "four"] },
+    ...(format === undefined ? {} : { encoding_format: format }),
+  });
+  expect([model, object]).toEqual([MODEL, "list"]);
+  const vectors = data.map(({ embedding }) =>
+    typeof embedding === "string"
+      ? [...new Float32Array(new Uint8Array(Buffer.from(embedding, "base64")).buffer)]
+      : [...embedding],
+  );
+  expect(vectors).toEqual([
+    [1, 0.5, -0.25],
+    [4, 0.5, -0.25],
+  ]);
+  expect(data.map(({ index }) => index)).toEqual([0, 1]);
+});
+
+test("are asked for in batches, with the dimensions, and recorded as one call", async () => {
+  const before = stage.google.requests.length;
+  const input = Array.from({ length: 250 }, (_, index) => "x".repeat(index + 1));
+  const { data } = await stage.client.embeddings.create({
+    ...{ model: MODEL, input, dimensions: 3, encoding_format: "float" },
+  });
+  expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map(({ length }) => length));
+  const asked = stage.google.requests.slice(before).map(({ body }) => body.requests);
+  expect(asked.map(({ length }) => length)).toEqual([100, 100, 50]);
+  expect(asked[0][0].outputDimensionality).toBe(3);
+  const [intent, outcome, ...more] = await stage.lastEntries();
+  expect(more).toEqual([]);
+  expect(outcome).toMatchObject({
+    ...{ ref: intent?.seq ?? null, outcome: "succeeded", model: MODEL },
+    detail: { dialect: "embeddings", usage: "estimated", output_tokens: 0 },
+  });
+  expect(Number(outcome?.detail?.input_tokens)).toBeGreaterThan(1_000);
+});
+
+test.each<[string, number, string, object]>([
+  ["tokens in place of texts", 400, "unsupported_parameter", { input: [[1, 2, 3]] }],
+  ["a list of tokens", 400, "unsupported_parameter", { input: [1, 2, 3] }],
+  ["a field that cannot be translated", 400, "unsupported_parameter", { input: "a", user: "ann" }],
+  ["no texts", 422, "validation_failed", { input: [] }],
+  ["dimensions that are none", 422, "validation_failed", { input: "a", dimensions: 0.5 }],
+  ["a forbidden model", 403, "model_forbidden", { model: "gemini/never", input: "a" }],
+  ["a provider without vectors", 400, "unsupported_parameter", { model: "claude/second", input: "a" }],
+  ["the embedded model", 400, "unsupported_parameter", { model: "builtin/extractive", input: "a" }],
+])("%s is refused before anything is sent", async (_, status, code, body) => {
+  const before = stage.google.requests.length;
+  const answer = await stage.post("/v1/embeddings", { model: MODEL, ...body });
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([status, code]);
+  expect(stage.google.requests.length).toBe(before);
+});
+
+test("a provider that fails is reported in OpenAI's form", async () => {
+  stage.google.script("vectors", { status: 429, headers: { "retry-after": "3" } });
+  const answer = await stage.post("/v1/embeddings", { model: MODEL, input: "a" });
+  stage.google.script("vectors", {});
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([429, "provider_busy"]);
+  expect(answer.headers.get("retry-after")).toBe("3");
+});
