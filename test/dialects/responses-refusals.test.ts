@@ -87,8 +87,3 @@ test("items that have their content with them pass with their ids", async () => 
   expect(response.status).toBe(200);
   expect(JSON.parse(stage.upstream.requests.at(-1)?.bytes.toString() ?? "").input).toEqual(input);
 });
-
-test("a provider that does not speak Responses is refused by its name", async () => {
-  const { response, bytes } = await stage.post(JSON.stringify(asked({ model: "chat/any" })));
-  expect([response.status, JSON.parse(bytes.toString()).error.param]).toEqual([400, "model"]);
-});

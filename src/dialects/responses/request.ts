@@ -104,7 +104,7 @@ export function responsesRequest(
       kept.isNative = false;
       if (!links) return value;
       const input = wholeInput(links, field(value, "input"), providerOf(id));
-      return { ...(value as object), input, previous_response_id: undefined };
+      return { ...(value as object), input };
     },
     readStream: () => new ResponsesStreamReader(),
     answer: requireNotFailed,

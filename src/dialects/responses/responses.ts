@@ -3,12 +3,14 @@ import { field, parsedOrNothing } from "../json.ts";
 import { openAiError } from "../openai-errors.ts";
 import { failureEvents } from "./errors.ts";
 import { responseTextBytes } from "./text-bytes.ts";
+import { RESPONSES_TRANSLATION } from "./translation/translation.ts";
 import { responsesUsage } from "./usage.ts";
 
 /** OpenAI's Responses, except how a request is read: what it refers to is found first. */
 export const RESPONSES: Omit<DialectApi, "read"> = {
   dialect: "responses",
   answersInTokens: true,
+  translation: RESPONSES_TRANSLATION,
   usageOf(answer) {
     const value = parsedOrNothing(answer);
     const textBytes = value === undefined ? undefined : responseTextBytes(field(value, "output"));
