@@ -237,6 +237,13 @@ test("the texts of a response and its request are erased together, by the ledger
   }
 });
 
+test("a response whose text alone was erased is gone as well", async () => {
+  const { id, entries } = await make();
+  await stage.gateway.call("DELETE", `/v1/ledger/${entries[1]?.seq}/payload`);
+  expect((await stage.ask("GET", `/${id}`)).status).toBe(404);
+  expect((await send({ previous_response_id: id })).response.status).toBe(404);
+});
+
 test("an agent deletes its response, but cannot erase the evidence", async () => {
   const { id, entries, item } = await make();
   const { status, body } = await stage.ask("DELETE", `/${id}`);

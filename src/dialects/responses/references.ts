@@ -1,5 +1,5 @@
 import { field } from "../json.ts";
-import { elementsOf, findMembers, type Span } from "../request-bytes.ts";
+import { elementsOf, findMembers, folded, MemberNames, type Span } from "../request-bytes.ts";
 
 /** Items that have all of their content with them, so that their `id` leads to nothing that the provider keeps. */
 const WITH_CONTENT: ReadonlySet<unknown> = new Set([
@@ -15,7 +15,7 @@ const CONTENT_MEMBERS: ReadonlyMap<unknown, string> = new Map([
   ["compaction", "encrypted_content"],
   ["image_generation_call", "result"],
 ]);
-const READ_MEMBERS = ["id", "type", "role", "encrypted_content", "result"];
+const READ_MEMBERS = new MemberNames(["id", "type", "role", "encrypted_content", "result"]);
 
 /**
  * The ids of a request's items that lead to items which the provider keeps. All workspaces share the provider's account, so
@@ -24,14 +24,18 @@ const READ_MEMBERS = ["id", "type", "role", "encrypted_content", "result"];
  * @throws Problem 400 `invalid_json` if an item has a member twice that decides this
  */
 export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: unknown): readonly string[] {
-  if (!span || !Array.isArray(input)) return [];
-  for (const { start, end } of elementsOf(bytes, span)) {
-    if (bytes[start] === LEFT_BRACE) findMembers(bytes.subarray(start, end), READ_MEMBERS);
+  if (!span || !Array.isArray(input) || !input.some(hasId)) return [];
+  for (const [index, { start, end }] of elementsOf(bytes, span).entries()) {
+    if (hasId(input[index])) findMembers(bytes.subarray(start, end), READ_MEMBERS);
   }
   return [...new Set(input.flatMap(referenceOf))];
 }
 
-const LEFT_BRACE = 0x7b;
+/** Whether an item has an id, however it is spelled. Most have none, and are not searched. */
+function hasId(item: unknown): boolean {
+  if (typeof item !== "object" || item === null || Array.isArray(item)) return false;
+  return Object.keys(item).some((name) => name === "id" || (name.length <= 3 && folded(name) === "id"));
+}
 
 function referenceOf(item: unknown): string[] {
   const id = field(item, "id");

@@ -3,7 +3,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import type { Tx } from "../../store/db.ts";
 import type { DialectRequest, KeptAnswer } from "../dialect.ts";
 import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
-import { type Edit, edited, findMembers, type RequestMembers } from "../request-bytes.ts";
+import { type Edit, edited, findMembers, MemberNames, type RequestMembers } from "../request-bytes.ts";
 import { unsupported } from "../translation/unsupported.ts";
 import { referencesIn } from "./references.ts";
 import { wholeInput } from "./stored/conversation.ts";
@@ -12,7 +12,9 @@ import { keepResponse } from "./stored/rows.ts";
 import { providerOf } from "./stored/store.ts";
 import { ResponsesStreamReader } from "./stream.ts";
 
-const MEMBERS = ["model", "stream", "background", "store", "previous_response_id", "conversation", "input"];
+const MEMBERS = new MemberNames([
+  ...["model", "stream", "background", "store", "previous_response_id", "conversation", "input"],
+]);
 
 /** Tools that the provider runs by itself. */
 const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)(?:_preview)?(?:_\d+)*$/;

@@ -5,6 +5,7 @@ import OpenAI from "openai";
 import { until } from "../../support/until.ts";
 import { openTranslationStage, type TranslationStage } from "../chat/translation-support.ts";
 import { block, closing, message, opening, storedText, textEvents } from "../messages-support.ts";
+import { openDialectStage } from "../support.ts";
 
 let stage: TranslationStage;
 beforeAll(async () => {
@@ -273,4 +274,48 @@ test("what Codex sends is understood: tools in a namespace are one name to the m
   const search = { ...request, tools: [...request.tools, { type: "web_search", external_web_access: true }] };
   const refused = await stage.post("/v1/responses", search);
   expect([refused.status, JSON.parse(refused.text).error.param]).toEqual([400, "tools.2.type"]);
+});
+
+test("a server that only speaks Chat Completions answers, whole and streamed, and is given tools and their results", async () => {
+  const compatible = await openDialectStage();
+  try {
+    const { upstream, gateway, clerk } = compatible;
+    const { responses } = new OpenAI({ apiKey: clerk, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
+    const usage = { prompt_tokens: 7, completion_tokens: 3 };
+    upstream.script("first", {
+      toolCalls: CALLS.map((args) => ({ name: "weather", arguments: args })),
+      usage,
+    });
+    const asked = { model: "up/first", input: "The weather?", tools: [TOOL], user: "ada" };
+    const whole = await responses.create(asked);
+    const streamed = await responses.stream(asked).finalResponse();
+    for (const response of [whole, streamed]) {
+      expect(callsIn(response.output).map((call) => JSON.parse(call.arguments))).toEqual(CALLS);
+      expect(response.usage).toMatchObject({ input_tokens: 7, output_tokens: 3 });
+      upstream.script("first", { chunks: ["Good ", "evening"], usage });
+      const input = callsIn(response.output).map(({ call_id }) => ({
+        ...{ type: "function_call_output" as const, call_id, output: "sun" },
+      }));
+      const next = await responses.create({ ...asked, input, previous_response_id: response.id });
+      expect(next.output_text).toBe("Good evening");
+      expect(upstream.requests.at(-1)?.body).toMatchObject({
+        user: "ada",
+        messages: [
+          { role: "user", content: "The weather?" },
+          { role: "assistant", tool_calls: [{ function: { name: "weather" } }, {}] },
+          { role: "tool", content: "sun" },
+          { role: "tool", content: "sun" },
+        ],
+      });
+    }
+    // Without a report, clients get zeros, and the ledger an estimate.
+    upstream.script("first", { chunks: ["Good evening"], usage: null });
+    const { usage: none } = await responses.stream({ model: "up/first", input: "x" }).finalResponse();
+    expect(none).toMatchObject({ input_tokens: 0, output_tokens: 0 });
+    const outcome = (await compatible.entries()).at(-1);
+    expect(outcome).toMatchObject({ outcome: "succeeded", detail: { usage: "estimated" } });
+    expect(outcome?.detail?.output_tokens).toBeGreaterThan(0);
+  } finally {
+    await compatible.stop();
+  }
 });
