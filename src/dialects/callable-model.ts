@@ -33,6 +33,8 @@ export interface CallableModel {
   send(sent: SentRequest): Promise<DialectAnswer>;
   /** Masks the provider's address and credentials in texts of the provider. */
   readonly hide: (text: string) => string;
+  /** Whether the request stays in memory while its answer is streamed: the AI SDK keeps what it has sent. */
+  readonly keepsRequest: boolean;
 }
 
 type NewHead = () => Omit<AnswerHead, "model">;
@@ -105,6 +107,7 @@ async function callableModel(
   return {
     id: model.id,
     hide: model.hide,
+    keepsRequest: false,
     async send({ via, signal, workspaceId }) {
       const made = await embedAll(embedding, { values, dimensions, headers: via, signal });
       const { tokens } = made;
@@ -117,6 +120,7 @@ async function callableModel(
 /** A model whose provider speaks the client's dialect. */
 class PassingModel implements CallableModel {
   readonly id: string;
+  readonly keepsRequest = false;
   readonly hide: (text: string) => string;
   readonly #native: NativeModel;
   readonly #client: ClientRequest;
@@ -154,6 +158,7 @@ interface TranslatedParts {
 /** A model whose provider speaks another dialect. */
 class TranslatedModel implements CallableModel {
   readonly id: string;
+  readonly keepsRequest = true;
   readonly hide: (text: string) => string;
   readonly #language: ReturnType<ClientModel["language"]>;
   readonly #parts: TranslatedParts;

@@ -52,6 +52,8 @@ export interface ClientRequest {
   readonly signal: AbortSignal;
   /** Called with what to do if the request is given up because others need its memory. */
   onRefused(refused: (problem: Problem) => void): void;
+  /** Keeps the memory of the request counted until the returned function is called. */
+  keep(): () => void;
 }
 
 /** An answer for a client. MUST be sent, or its body cancelled. */
@@ -155,14 +157,15 @@ export class ModelCalls {
   ): Promise<AttemptResult> {
     const { modelGateway } = this.#parts;
     const leaveSlot = await modelGateway.enter(model.id, progress.call.caller.workspaceId, progress.wait);
+    const release = model.keepsRequest ? inTurn(leaveSlot, progress.client.keep()) : leaveSlot;
     let isStreaming = false;
     try {
       const attempt = await this.#begin(progress, model.id, policy, number);
-      const result = await this.#send(progress, model, attempt, leaveSlot);
+      const result = await this.#send(progress, model, attempt, release);
       isStreaming = "answer" in result && result.answer.body instanceof ReadableStream;
       return result;
     } finally {
-      if (!isStreaming) leaveSlot();
+      if (!isStreaming) release();
     }
   }
 
@@ -211,7 +214,7 @@ export class ModelCalls {
     progress: CallInProgress,
     model: CallableModel,
     attempt: ModelAttempt,
-    leaveSlot: () => void,
+    release: () => void,
   ): Promise<AttemptResult> {
     const { request, abort } = progress;
     const fail = async (failure: AttemptFailure): Promise<AttemptResult> => {
@@ -230,7 +233,7 @@ export class ModelCalls {
       attempt.wasOpened = true;
       const isStream = request.isStream && EVENT_STREAM.test(answer.headers.get("content-type") ?? "");
       if (!isStream) return { answer: await this.#whole(progress, attempt, answer) };
-      return await this.#stream(progress, attempt, answer, leaveSlot, fail);
+      return await this.#stream(progress, attempt, answer, release, fail);
     } catch (error) {
       attempt.reported = answer?.usage ?? attempt.reported;
       if (!abort.signal.aborted) {
@@ -274,14 +277,14 @@ export class ModelCalls {
     { call, client, request, agent, abort, leave }: CallInProgress,
     attempt: ModelAttempt,
     answer: DialectAnswer,
-    leaveSlot: () => void,
+    release: () => void,
     fail: (failure: AttemptFailure) => Promise<AttemptResult>,
   ): Promise<AttemptResult> {
     const stream = new PassingStream({
       ...{ api: client.api, attempt, answer, abort, requestId: call.requestId, clock: this.#parts.clock },
       reader: request.readStream(),
       interruption: interruptionOf(abort.signal, agent),
-      ended: inTurn(leaveSlot, leave),
+      ended: inTurn(release, leave),
     });
     const failure = await stream.begin();
     if (failure) {
@@ -304,8 +307,10 @@ export function viaHeader({ via }: Call, instance: string): Record<string, strin
 function interruptionOf(signal: AbortSignal, agent: Agent | null) {
   return () => {
     const { reason } = signal;
-    if (!(reason instanceof CallInterruption)) return null;
-    return { problem: interrupted(reason, agent), code: reason.code };
+    if (reason instanceof CallInterruption) return { problem: interrupted(reason, agent), code: reason.code };
+    // Others need the memory that the request takes.
+    const isGivenUp = reason instanceof Problem && reason.code !== "client_closed";
+    return isGivenUp ? { problem: reason, code: reason.code } : null;
   };
 }
 

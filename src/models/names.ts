@@ -6,8 +6,8 @@ export type ModelTarget =
   | { readonly kind: "tier"; readonly tier: number };
 
 export interface ModelNamesConfig {
-  /** Names of the configured providers. */
-  readonly providers: ReadonlyMap<string, unknown>;
+  /** The configured providers, by name. */
+  readonly providers: ReadonlyMap<string, { readonly kind: string }>;
   readonly tiers: ReadonlyMap<number, Tier>;
   readonly prices: ReadonlyMap<string, unknown>;
   readonly aliases: ReadonlyMap<string, string>;
@@ -16,6 +16,11 @@ export interface ModelNamesConfig {
 /** The names that need no configuration: what part of them a provider puts into its URL is up to the provider. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:@+-]*(?:\/[A-Za-z0-9][A-Za-z0-9._:@+-]*)*$/;
 const NAME_LIMIT = 200;
+/**
+ * Other spellings of a model's name, of kinds that put it into their URL. A policy that denies `gemini/gemini-3` would not
+ * deny `gemini/models/gemini-3`.
+ */
+const OTHER_SPELLINGS: Readonly<Record<string, RegExp>> = { google: /^models\/|:/i };
 const TIER = /^tier:([1-9][0-9]{0,8})$/;
 /** The prefix of the models that are part of this program. */
 const EMBEDDED = "builtin/";
@@ -82,8 +87,10 @@ export class ModelNames {
     const slash = name.indexOf("/");
     if (this.#listed.has(name)) return { kind: "model", id: name };
     const isPossible = name.length <= NAME_LIMIT && MODEL_NAME.test(name);
-    if (slash > 0 && isPossible && !name.startsWith(EMBEDDED) && providers.has(name.slice(0, slash))) {
-      return { kind: "model", id: name };
+    const provider = providers.get(name.slice(0, Math.max(0, slash)));
+    if (isPossible && !name.startsWith(EMBEDDED) && provider) {
+      const isOther = OTHER_SPELLINGS[provider.kind]?.test(name.slice(slash + 1)) === true;
+      return isOther ? null : { kind: "model", id: name };
     }
     const number = Number(TIER.exec(name)?.[1]);
     if (tiers.has(number)) return { kind: "tier", tier: number };

@@ -81,6 +81,8 @@ async function modelFactory(
         name,
         baseURL: config.baseUrl ?? "",
         includeUsage: true,
+        // Otherwise a schema for the answer would not be sent.
+        supportsStructuredOutputs: true,
         ...settings,
       });
       return (model) => provider.chatModel(model);

@@ -78,8 +78,8 @@ const CASES: Case[] = [
     "permission_error",
   ],
   [
-    "a provider of another kind",
-    () => ({ body: asked("tier:3") }),
+    "a field that a provider of another kind would not be sent",
+    () => ({ body: asked("tier:3").replace("{", '{"top_k":5,') }),
     400,
     "unsupported_parameter",
     "invalid_request_error",

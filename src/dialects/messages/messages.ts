@@ -3,6 +3,7 @@ import type { DialectApi } from "../dialect.ts";
 import { field, parsedOrNothing } from "../json.ts";
 import { readMessagesRequest } from "./request.ts";
 import { messageTextBytes } from "./text-bytes.ts";
+import { MESSAGES_TRANSLATION } from "./translation/translation.ts";
 import { messagesUsage } from "./usage.ts";
 
 /** Sent unless the client names a version. Without one, Anthropic refuses every request. */
@@ -12,6 +13,7 @@ const DEFAULT_VERSION = "2023-06-01";
 export const MESSAGES: DialectApi = {
   dialect: "messages",
   answersInTokens: true,
+  translation: MESSAGES_TRANSLATION,
   read: readMessagesRequest,
   usageOf(answer) {
     const value = parsedOrNothing(answer);

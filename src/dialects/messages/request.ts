@@ -2,6 +2,7 @@ import { invalidField } from "../../base/errors.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
 import { edited, findMembers } from "../request-bytes.ts";
+import { withoutOwnThoughts } from "./own-thoughts.ts";
 import { MessagesStreamReader } from "./stream.ts";
 
 /** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
@@ -23,7 +24,11 @@ export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectR
       answers: 1,
       mostTokens: countOf(field(value, "max_tokens")),
     },
-    bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }]),
+    bytesFor(name) {
+      const foreign = withoutOwnThoughts(value);
+      if (foreign) return new TextEncoder().encode(JSON.stringify({ ...foreign, model: name }));
+      return edited(bytes, [{ ...named, text: JSON.stringify(name) }]);
+    },
     readStream: () => new MessagesStreamReader(),
   };
 }

@@ -7,7 +7,7 @@ type Options = LanguageModelV4CallOptions;
 /** What a kind of provider cannot be sent. */
 interface Limit {
   readonly option: keyof Options;
-  /** The value that means the same as none. It is left out. */
+  /** The value that means the same as none, as an empty list does. It is left out. */
   readonly neutral?: number;
   /** Whether the AI SDK sends the option with these options. Default: never. */
   isSent?(options: Options): boolean;
@@ -18,11 +18,7 @@ const NOT_SENT = "cannot be sent to this model's provider.";
 
 const TOP_K: Limit = { option: "topK", why: NOT_SENT };
 const SEED: Limit = { option: "seed", why: NOT_SENT };
-const STOP_SEQUENCES: Limit = {
-  option: "stopSequences",
-  isSent: ({ stopSequences }) => stopSequences?.length === 0,
-  why: NOT_SENT,
-};
+const STOP_SEQUENCES: Limit = { option: "stopSequences", why: NOT_SENT };
 const PENALTIES: readonly Limit[] = [
   { option: "presencePenalty", neutral: 0, why: NOT_SENT },
   { option: "frequencyPenalty", neutral: 0, why: NOT_SENT },
@@ -101,8 +97,9 @@ export function limitedOptions(
 ): Options {
   const limited = { ...options };
   for (const { option, neutral, isSent, why } of LIMITS[kind] ?? []) {
-    if (limited[option] === undefined) continue;
-    if (limited[option] === neutral) delete limited[option];
+    const value = limited[option];
+    if (value === undefined) continue;
+    if (value === neutral || (Array.isArray(value) && value.length === 0)) delete limited[option];
     else if (isSent?.(limited) !== true) throw unsupported(paths[option] ?? option, why);
   }
   return limited;

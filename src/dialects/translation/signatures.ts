@@ -14,6 +14,11 @@ const SIGNING = ["signature", "redactedData", "thoughtSignature", "reasoningEncr
 const ITEM = "itemId";
 const ENCRYPTED = "reasoningEncryptedContent";
 
+/** Whether a text is a signature that was packed here. */
+export function isPacked(text: string): boolean {
+  return text.startsWith(PREFIX);
+}
+
 /** Whether a provider has signed a part. */
 export function isSigned(metadata: SharedV4ProviderMetadata | undefined): boolean {
   return metadata !== undefined && Object.keys(signing(metadata)).length > 0;
@@ -54,7 +59,7 @@ export function signedToolCall(packed: string): string | undefined {
 }
 
 function unpacked(packed: string): unknown {
-  if (!packed.startsWith(PREFIX)) return undefined;
+  if (!isPacked(packed)) return undefined;
   return parsedOrNothing(Buffer.from(packed.slice(PREFIX.length), "base64url").toString());
 }
 

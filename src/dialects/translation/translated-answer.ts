@@ -38,7 +38,7 @@ export class TranslatedStream implements DialectAnswer {
   readonly headers = new Headers({ "content-type": "text/event-stream" });
   usage: LanguageModelV4Usage | null = null;
   readonly hide: (text: string) => string;
-  readonly #reader: PartReader;
+  #reader: PartReader | null;
   readonly #parts: AnswerParts;
   readonly #limits = new AnswerLimits();
 
@@ -52,7 +52,7 @@ export class TranslatedStream implements DialectAnswer {
   async read(): Promise<Uint8Array | undefined> {
     const { writer, workspaceId } = this.#parts;
     for (;;) {
-      const { value: part } = await this.#reader.read();
+      const part = (await this.#reader?.read())?.value;
       if (!part) return undefined;
       this.#limits.addPart(part);
       if (part.type === "stream-start") refuseDropped(part.warnings, this.#parts);
@@ -72,7 +72,9 @@ export class TranslatedStream implements DialectAnswer {
 
   end(): void {
     // Nobody reads further, so an error of the connection no longer matters.
-    this.#reader.cancel().catch(() => {});
+    this.#reader?.cancel().catch(() => {});
+    // The SDK's streams hold the request.
+    this.#reader = null;
   }
 }
 

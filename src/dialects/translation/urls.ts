@@ -5,6 +5,8 @@ type SupportedUrls = TranslationTarget["supportedUrls"];
 
 /** Where files of an account at Google have their addresses. All workspaces share the account. */
 const ACCOUNT_FILES = /(?:^|\.)googleapis\.com\.?$/i;
+/** Others, such as `s3:`, are read with the rights of the account as well. */
+const OF_THE_WEB = /^https?:$/;
 
 /**
  * The address of a file, if the provider fetches it by itself. Gatehouse downloads nothing for a client: a server in its
@@ -22,7 +24,8 @@ export function fileUrl(
     ([type, patterns]) => matches(type, mediaType) && patterns.some((pattern) => pattern.test(address)),
   );
   const url = URL.parse(address);
-  if (isFetched && url && !ACCOUNT_FILES.test(url.hostname)) return { type: "url", url };
+  const isOpen = url && OF_THE_WEB.test(url.protocol) && !ACCOUNT_FILES.test(url.hostname);
+  if (isFetched && isOpen) return { type: "url", url };
   throw unsupported(path, "is an address that this model's provider does not fetch: send the file as data.");
 }
 

@@ -1,7 +1,7 @@
 import { invalidField, Problem } from "../../base/errors.ts";
 import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../../base/json-limits.ts";
 import { readBytes } from "./bytes.ts";
-import type { BodyShares } from "./shares.ts";
+import type { BodyShares, OpenBody } from "./shares.ts";
 
 /** Maximum size of a JSON body in bytes (contract, section 3). */
 const BODY_LIMIT = 10 * 1024 * 1024;
@@ -60,6 +60,12 @@ export interface RawBody {
   hold(bytes: number): void;
   /** Gives back the memory that the bytes take from their workspace's share. May be called again. */
   release(): void;
+  /**
+   * Keeps that memory counted beyond `release`, for texts of the request that are still held. As long as that, the bytes
+   * may be given up.
+   * @returns a function that MUST be called once they are not. It may be called again
+   */
+  keep(): () => void;
 }
 
 /**
@@ -76,8 +82,7 @@ export async function readRawJson(
     const value = parseBytes(bytes, members);
     body.complete();
     return {
-      ...{ bytes, value, release: () => body.close() },
-      hold: (more) => body.take(more),
+      ...{ bytes, value, ...countedUse(body) },
       onRefused(refused) {
         body.refused = refused;
       },
@@ -86,6 +91,21 @@ export async function readRawJson(
     body.close();
     throw error;
   }
+}
+
+/** Not made in an async function: there, its functions would hold the bytes. */
+function countedUse(body: OpenBody): Pick<RawBody, "release" | "keep" | "hold"> {
+  let users = 0;
+  const keep = () => {
+    users++;
+    let isDone = false;
+    return () => {
+      if (isDone) return;
+      isDone = true;
+      if (--users === 0) body.close();
+    };
+  };
+  return { release: keep(), keep, hold: (bytes) => body.take(bytes) };
 }
 
 function parseBytes(bytes: Uint8Array, members: number): unknown {

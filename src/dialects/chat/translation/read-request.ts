@@ -121,8 +121,8 @@ function readProviderOptions(request: Members, { kind }: TranslationTarget): Opt
   for (const name of ["safety_identifier", "user"]) {
     const user = optional(request[name], name, textAt);
     if (user === undefined) continue;
-    if (kind !== "anthropic") throw unsupported(name, "cannot be translated for this model's provider.");
-    anthropic.metadata = { userId: shortId(user) };
+    // Other providers are not told who asks.
+    if (kind === "anthropic") anthropic.metadata = { userId: shortId(user) };
   }
   return Object.keys(anthropic).length === 0 ? {} : { providerOptions: { anthropic } };
 }

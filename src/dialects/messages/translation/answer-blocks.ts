@@ -4,6 +4,7 @@ import type {
   LanguageModelV4ToolCall,
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
+import { Problem } from "../../../base/errors.ts";
 import { parsedOrNothing } from "../../json.ts";
 import { isSigned, packSignature } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
@@ -47,6 +48,6 @@ export function citationOf(
 }
 
 /** A part of an answer that the dialect has no form for. */
-export function inexpressible(type: string): Error {
-  return new Error(`The model's answer has a part that a message cannot have: ${type}.`);
+export function inexpressible(type: string): Problem {
+  return new Problem("provider_failed", `The model's answer has a part that a message cannot have: ${type}.`);
 }

@@ -1,3 +1,8 @@
+import { AnswerTooLarge } from "../../../agents/index.ts";
+
+/** The most characters that wait. A whole answer may have as many. */
+const MOST_WAITING = 16 * 1024 * 1024;
+
 /** An object with a type: an event, or a block of a message. */
 export type Typed = Readonly<Record<string, unknown>> & { readonly type: string };
 
@@ -24,6 +29,8 @@ export class BlockQueue {
   readonly #open: StreamedBlock[] = [];
   #text = "";
   #next = 0;
+  /** Characters that have waited. */
+  #waited = 0;
 
   /** The block that was begun last, unless it is closed. */
   get last(): StreamedBlock | undefined {
@@ -69,8 +76,13 @@ export class BlockQueue {
   }
 
   #write(block: StreamedBlock, event: Typed): void {
-    if (block === this.#open[0]) this.#text += eventText(event);
-    else block.waiting += eventText(event);
+    const text = eventText(event);
+    if (block === this.#open[0]) this.#text += text;
+    else {
+      block.waiting += text;
+      this.#waited += text.length;
+      if (this.#waited > MOST_WAITING) throw new AnswerTooLarge("The model's answer has too many bytes.");
+    }
   }
 }
 

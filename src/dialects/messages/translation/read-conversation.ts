@@ -88,6 +88,7 @@ function readUser(
     else if (parts.length > 0) throw invalidAt(at, "a tool_result must come before all other content");
     else results.push(readToolResult(block, at, target, toolNames, loaded));
   }
+  if (results.length + parts.length === 0) throw invalidAt(path, "must not be empty");
   return [
     ...(results.length === 0 ? [] : [{ role: "tool" as const, content: results }]),
     ...(parts.length === 0 ? [] : [{ role: "user" as const, content: parts }]),
