@@ -4,6 +4,7 @@ import type { Tx } from "../../store/db.ts";
 import type { DialectRequest, KeptAnswer } from "../dialect.ts";
 import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers, MemberNames, type RequestMembers } from "../request-bytes.ts";
+import { isPacked } from "../translation/signatures.ts";
 import { unsupported } from "../translation/unsupported.ts";
 import { referencesIn } from "./references.ts";
 import { wholeInput } from "./stored/conversation.ts";
@@ -116,20 +117,49 @@ export function responsesRequest(
 }
 
 function bytesFor(
-  { bytes, value, members: { spans, close } }: ReadResponsesRequest,
+  request: ReadResponsesRequest,
   links: ResponseLinks | null,
   name: string,
   provider: string,
 ): Uint8Array<ArrayBuffer> {
+  const { bytes, value, members } = request;
+  const { spans, close } = members;
   const edits: Edit[] = [{ ...spanOf(spans, "model"), text: JSON.stringify(name) }];
-  if (links && !links.isKnownTo(provider)) {
-    const text = JSON.stringify(wholeInput(links, field(value, "input"), provider));
-    const input = spans.get("input");
-    edits.push(input ? { ...input, text } : { start: close, end: close, text: `,"input":${text}` });
-    const previous = spans.get("previous_response_id");
-    if (previous) edits.push({ ...previous, text: "null" });
+  const isKnown = links === null || links.isKnownTo(provider);
+  const input = nativeInput(value, isKnown ? null : links, provider);
+  if (input) {
+    const text = JSON.stringify(input);
+    const span = spans.get("input");
+    edits.push(span ? { ...span, text } : { start: close, end: close, text: `,"input":${text}` });
   }
+  const previous = spans.get("previous_response_id");
+  if (previous && !isKnown) edits.push({ ...previous, text: "null" });
   return edited(bytes, edits);
+}
+
+/**
+ * The `input` for a provider that speaks Responses; undefined if it passes as it is.
+ * @param links what has to be put in the place of ids; null if there is none
+ */
+function nativeInput(
+  value: unknown,
+  links: ResponseLinks | null,
+  provider: string,
+): readonly unknown[] | undefined {
+  const given = field(value, "input");
+  const input = links ? wholeInput(links, given, provider) : given;
+  if (!Array.isArray(input)) return undefined;
+  const kept = input.filter((item) => !isOwnReasoning(item));
+  return links || kept.length < input.length ? kept : undefined;
+}
+
+/**
+ * Whether Gatehouse has signed this reasoning for a provider of another kind. OpenAI would refuse the request, so a
+ * conversation could not change its model.
+ */
+function isOwnReasoning(item: unknown): boolean {
+  const signature = field(item, "encrypted_content");
+  return field(item, "type") === "reasoning" && typeof signature === "string" && isPacked(signature);
 }
 
 function spanOf(spans: RequestMembers["spans"], name: string) {
