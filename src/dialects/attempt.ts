@@ -217,7 +217,8 @@ export class ModelAttempt {
       return { status: "succeeded", usage: reported ?? UNREPORTED, finishReason: "stop" };
     }
     const { failure } = end;
-    return { status: "failed", failure, error: undefined, ...usage };
+    const read = failure.wasRead ? ({ isBroken: true } as const) : {};
+    return { status: "failed", failure, error: undefined, ...read, ...usage };
   }
 
   #report(end: AttemptEnd, usage: TokenUsage): void {

@@ -7,6 +7,8 @@ import { field, parsedOrNothing } from "./json.ts";
 
 /** Why one attempt failed. */
 export interface AttemptFailure extends ModelFailure {
+  /** The provider had read the request, whether or not anything of its answer was received. */
+  readonly wasRead?: true;
   /** What the client is told if no other model is tried. */
   readonly problem: Problem;
 }
@@ -33,7 +35,12 @@ export class UnfinishedAnswer extends Error {
  * @param hide masks the provider's address and credentials in its message
  */
 export function thrownFailure(error: unknown, hide: (text: string) => string): AttemptFailure {
-  if (error instanceof Problem) return { reason: error.code, retryable: true, problem: error };
+  if (error instanceof Problem) {
+    const { code } = error;
+    const failure = { reason: code, retryable: true, problem: error };
+    // Found in the beginning of an answer: what is found before is refused before there is an attempt.
+    return code === "unsupported_parameter" ? { ...failure, wasRead: true } : failure;
+  }
   if (error instanceof UnfinishedAnswer) return { reason: error.reason, retryable: true, problem: failed() };
   if (UnsupportedFunctionalityError.isInstance(error)) {
     return { reason: "unsupported", retryable: true, problem: notTaken(shown(error.functionality, hide)) };

@@ -113,7 +113,10 @@ const policies = fc.record({
 const failing = fc.constantFrom("ok", "ok", "500", "429", "400");
 const failures = fc.record({ up: failing, gem: failing, cla: failing });
 const asked = fc.constantFrom(...Object.keys(ASKED));
-const paths = fc.constantFrom("/v1/chat/completions", "/v1/messages", "/v1/embeddings");
+const CHAT = "/v1/chat/completions";
+const MESSAGES = "/v1/messages";
+const RESPONSES = "/v1/responses";
+const paths = fc.constantFrom(CHAT, CHAT, MESSAGES, RESPONSES, "/v1/embeddings");
 
 let agents = 0;
 
@@ -132,10 +135,11 @@ test("over policies, aliases, tiers and fallbacks, passed through and translated
         script(kinds, stream);
         const before = seen();
         const isChat = path !== "/v1/embeddings";
-        const body = isChat
-          ? { model, stream, max_tokens: 9, messages: [{ role: "user", content: "hi" }] }
-          : { model, input: "hi" };
-        const { status, body: answer } = await gateway.call("POST", path, {
+        const messages = [{ role: "user", content: "hi" }];
+        const bodies: Record<string, object> = { [RESPONSES]: { model, stream, input: "hi" } };
+        const body =
+          bodies[path] ?? (isChat ? { model, stream, max_tokens: 9, messages } : { model, input: "hi" });
+        const { status, headers } = await gateway.call("POST", path, {
           ...{ body, headers: { "gatehouse-agent": agent } },
         });
         const now = seen();
@@ -146,7 +150,7 @@ test("over policies, aliases, tiers and fallbacks, passed through and translated
         for (const id of now)
           expect({ id, isAllowed: isAllowed(policy, id, target) }).toEqual({ id, isAllowed: true });
         if (target === null)
-          expect([status, answer.error.message]).toEqual([404, expect.stringContaining("no model")]);
+          expect([status, headers.get("gatehouse-code")]).toEqual([404, "model_not_found"]);
         if (status === 403) expect(now).toEqual([]);
         if (isChat && status === 200) expect(now.length).toBeGreaterThan(0);
       },

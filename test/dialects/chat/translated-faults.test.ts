@@ -116,6 +116,19 @@ describe("a provider of another dialect that", () => {
   }
 });
 
+test("OpenAI's client throws for a stream that breaks", async () => {
+  stage.google.script("alone", { parts: [{ text: "one" }], cutAfter: 1 });
+  const stream = await stage.client.chat.completions.create({
+    ...{ model: "gemini/alone", messages: USER, stream: true },
+  });
+  const texts: unknown[] = [];
+  const read = async () => {
+    for await (const { choices } of stream) texts.push(choices[0]?.delta.content);
+  };
+  await expect(read()).rejects.toThrow("failed before the answer was complete");
+  expect(texts).toEqual(["one"]);
+});
+
 test("an error that the model reports within its stream becomes the stream's error event", async () => {
   const error = { type: "error", error: { type: "overloaded_error", message: "boom sk-upstream" } };
   const events = textEvents(["one", "two"], 5, 4).slice(0, 4);
@@ -211,4 +224,8 @@ test("what a model's library would leave out is refused, and no answer is given"
   const { status, text } = await stage.post("/v1/chat/completions", body);
   const { error } = JSON.parse(text);
   expect([status, error.code, error.param]).toEqual([400, "unsupported_parameter", "temperature"]);
+  const outcome = (await stage.lastEntries()).at(-1);
+  expect(outcome).toMatchObject({ outcome: "failed", code: "unsupported_parameter" });
+  // The provider has read it.
+  expect(Number(outcome?.detail?.input_tokens)).toBeGreaterThan(0);
 });
