@@ -1,5 +1,7 @@
 /** Responses that are kept: whose they are, and what becomes of them. */
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { databasePath } from "../../src/store/directory.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway } from "../support/gateway.ts";
 import { ownConnection } from "../support/own-connection.ts";
@@ -313,6 +315,57 @@ test("a row that somebody has changed leads to nobody else's response", async ()
     }
   }
   expect((await stage.ask("GET", `/${id}`)).status).toBe(404);
+});
+
+test("a response whose outcome cannot be written is withheld, and is not kept when it is written late", async () => {
+  const held = Promise.withResolvers<void>();
+  const whole = responseOf([textItem("almost")]);
+  stage.upstream.script("first", { events: eventsOf(whole), gate: held.promise });
+  const request = { model: "up/first", input: "x", stream: true as const };
+  const { data, response } = await stage.client().responses.create(request).withResponse();
+  const file = new Database(databasePath(stage.gateway.dataDir));
+  const types: string[] = [];
+  let isHeld = false;
+  try {
+    for await (const event of data) {
+      types.push(event.type);
+      if (event.type !== "response.output_item.done") continue;
+      file.run("BEGIN IMMEDIATE");
+      isHeld = true;
+      held.resolve();
+    }
+  } catch (error) {
+    expect(error).toMatchObject({ code: "ledger_unavailable" });
+  } finally {
+    if (isHeld) file.run("ROLLBACK");
+    file.close();
+  }
+  expect([isHeld, types.at(-1)]).toEqual([true, "response.output_item.done"]);
+  await until(async () => (await stage.entriesOf(response)).length === 2);
+  expect((await stage.entriesOf(response))[1]).toMatchObject({ outcome: "succeeded" });
+  expect((await stage.ask("GET", `/${whole.id}`)).status).toBe(404);
+});
+
+test("responses are there after a restart, and are continued", async () => {
+  const { path: dataDir, remove } = tempDir();
+  try {
+    const before = await openResponsesStage({ dataDir });
+    const whole = responseOf([textItem("x")]);
+    before.upstream.script("first", { response: whole });
+    await before.post(JSON.stringify({ model: "up/first", input: "x" }));
+    await before.gateway.stop();
+    const after = await startGateway({ dataDir });
+    const token = before.clerk;
+    expect((await after.call("GET", `/v1/responses/${whole.id}`, { token })).body).toEqual(whole);
+    const next = responseOf([textItem("y")]);
+    before.upstream.script("first", { response: next });
+    const body = { model: "up/first", input: "y", previous_response_id: whole.id };
+    expect((await after.call("POST", "/v1/responses", { token, body })).body).toEqual(next);
+    await after.stop();
+    await before.upstream.close();
+  } finally {
+    remove();
+  }
 });
 
 test("a response expires with its payloads", async () => {
