@@ -175,6 +175,29 @@ describe.each(["gemini/first", "claude/second"])("%s", (model) => {
     expect(called.some(({ type }) => type === "error")).toBe(false);
   });
 
+  test("is read by the AI SDK, which names what was said before by its id", async () => {
+    const { responses } = createOpenAI({ apiKey: stage.clerk, baseURL: `${stage.gateway.url}/v1` });
+    const said = (role: "user", text: string) => ({ role, content: [{ type: "text" as const, text }] });
+    greet(model);
+    const first = await responses(model).doGenerate({ prompt: [said("user", "Good morning")] });
+    const content = first.content.flatMap((part) =>
+      part.type === "text" && part.providerMetadata
+        ? [{ type: "text" as const, text: part.text, providerOptions: part.providerMetadata }]
+        : [],
+    );
+    const prompt = [
+      said("user", "Good morning"),
+      { role: "assistant" as const, content },
+      said("user", "And now?"),
+    ];
+    greet(model);
+    await responses(model).doGenerate({ prompt });
+    const { body } = await stage.gateway.call("GET", "/v1/ledger?action=model.call&order=desc&limit=2");
+    const asked = JSON.parse(storedText(stage.gateway.dataDir, body.data[1], "input") ?? "");
+    expect(asked.input[1]).toMatchObject({ type: "item_reference" });
+    expect(sent(model).text).toContain("Good evening");
+  });
+
   test("refuses what cannot be translated, before anything is sent", async () => {
     const before = [stage.google.requests.length, stage.anthropic.requests.length];
     const { status, text } = await stage.post("/v1/responses", { model, input: "x", truncation: "auto" });

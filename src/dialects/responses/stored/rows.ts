@@ -41,7 +41,17 @@ export async function keepResponse(
     `INSERT INTO responses
        (workspace_id, id, agent_id, model, native, request_seq, outcome_seq, bytes, created_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
-    [workspaceId, id, agentId, model, isNative ? 1 : 0, requestSeq, outcome, bytes + output.length, now],
+    [
+      workspaceId,
+      id,
+      agentId,
+      model,
+      isNative ? 1 : 0,
+      requestSeq,
+      outcome,
+      bytes + Buffer.byteLength(output),
+      now,
+    ],
   );
   if (kept === 0) return;
   for (const item of itemIdsOf(response)) {

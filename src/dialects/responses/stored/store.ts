@@ -78,7 +78,7 @@ export class ResponseStore {
     if (field(parsed, "id") !== id) return undefined;
     return {
       ...{ row, provider: providerOf(row.model), request: parsedOrNothing(request), response: parsed },
-      bytes: request.length + response.length,
+      bytes: Buffer.byteLength(request) + Buffer.byteLength(response),
     };
   }
 
