@@ -319,3 +319,15 @@ test("usage that is not reported is 0", () => {
     cache_read_input_tokens: 4,
   });
 });
+
+test("what waits for a block that never ends is bounded", () => {
+  const writer = MESSAGES_TRANSLATION.writer(THINKING, TARGET, HEAD);
+  writer.part({ type: "reasoning-start", id: "r" });
+  expect(writer.part({ type: "reasoning-delta", id: "r", delta: "Hm" })).toContain("thinking_delta");
+  const megabyte = "x".repeat(1024 * 1024);
+  const written: string[] = [];
+  expect(() => {
+    for (let count = 0; count < 17; count++) written.push(writer.part(text(megabyte)));
+  }).toThrow("too many bytes");
+  expect(written.join("")).toBe("");
+});
