@@ -12,6 +12,8 @@ import type { Config } from "./config/config.ts";
 import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
 import type { ModelCalls } from "./dialects/model-calls.ts";
+import type { ResponseCalls } from "./dialects/responses/response-calls.ts";
+import type { StoredResponses } from "./dialects/responses/stored/service.ts";
 import type { TokenCounts } from "./dialects/token-counts.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
@@ -53,6 +55,8 @@ export interface Rooms {
   readonly feed: FeedHub;
   readonly modelGateway: ModelGateway;
   readonly modelCalls: ModelCalls;
+  readonly responseCalls: ResponseCalls;
+  readonly storedResponses: StoredResponses;
   readonly tokenCounts: TokenCounts;
   readonly vault: Vault;
   readonly direct: DirectCallRecords;
@@ -157,7 +161,10 @@ export function openDoors(rooms: Rooms): Doors {
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
     models: { models: modelGateway, agents, clock },
-    dialects: { modelCalls: rooms.modelCalls, tokenCounts: rooms.tokenCounts },
+    dialects: {
+      ...{ modelCalls: rooms.modelCalls, responseCalls: rooms.responseCalls, tokenCounts: rooms.tokenCounts },
+    },
+    responses: { storedResponses: rooms.storedResponses },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },
     approvals: { desk },

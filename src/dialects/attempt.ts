@@ -15,8 +15,8 @@ import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { WorkspaceEstimates } from "../models/expected-cost.ts";
 import { tokenParts } from "../models/token-parts.ts";
-import { type Db, StoreUnavailable } from "../store/db.ts";
-import type { RequestSize } from "./dialect.ts";
+import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
+import type { DialectRequest, RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
 
 /** The most characters of an answer that wait in memory until its outcome can be written. */
@@ -63,6 +63,7 @@ export class ModelAttempt {
   readonly #parts: AttemptParts;
   readonly #countedAs: string;
   readonly #sent: RequestSize;
+  readonly #keep: DialectRequest["keep"];
   readonly #agent: Agent | null;
   readonly #price: Price;
   readonly #owner: string;
@@ -85,6 +86,7 @@ export class ModelAttempt {
       readonly owner: string;
       readonly answersInTokens: boolean;
       readonly sent: RequestSize;
+      readonly keep: DialectRequest["keep"];
     },
   ) {
     this.#parts = parts;
@@ -96,6 +98,7 @@ export class ModelAttempt {
     this.#price = begun.price;
     this.#owner = begun.owner;
     this.#sent = begun.sent;
+    this.#keep = begun.keep;
     this.#answersInTokens = begun.answersInTokens;
     this.#began = parts.clock.monotonic();
   }
@@ -133,7 +136,10 @@ export class ModelAttempt {
     const entry = this.#entryOf(end, usage, durationMs, credits);
     const done = () => budgets.release(this.#owner);
     try {
-      await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry });
+      await settleDirectCall(
+        { ...this.#parts, usage: direct.usage },
+        { ...settled, entry, also: this.#keeping(end) },
+      );
       done();
       return null;
     } catch (error) {
@@ -160,6 +166,17 @@ export class ModelAttempt {
         "The evidence ledger cannot be written, so the answer is withheld.",
       );
     }
+  }
+
+  /** What is written with the outcome, if the client may come back to the answer. */
+  #keeping(end: AttemptEnd): ((tx: Tx, outcome: number) => Promise<void>) | undefined {
+    const keep = this.#keep;
+    if (!keep || end.status !== "succeeded") return undefined;
+    const { model, call } = this;
+    const { workspaceId } = call.caller;
+    const { output } = end;
+    const agentId = this.#agent?.id ?? null;
+    return (tx, outcome) => keep(tx, { workspaceId, agentId, model, outcome, output });
   }
 
   #entryOf(end: AttemptEnd, usage: TokenUsage, durationMs: number, credits: number): EntryDraft {

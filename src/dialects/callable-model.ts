@@ -94,11 +94,12 @@ async function callableModel(
     const { kind, id } = model;
     const provider = id.slice(0, id.indexOf("/"));
     const target = { provider, kind, supportedUrls: clientUrls(await language.supportedUrls) };
-    const read = translation.options(client.value, target);
+    const value = request.valueFor?.(id) ?? client.value;
+    const read = translation.options(value, target);
     const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
     const limited = limitedOptions(fitting, target, translation.paths);
     const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
-    return new TranslatedModel(model, language, { options, translation, target, client, request, head });
+    return new TranslatedModel(model, language, { options, translation, target, value, request, head });
   }
   const embedding = vectors && (await model.embedding());
   if (!vectors || !embedding) throw unsupported("model", "is of a provider that does not speak this API.");
@@ -137,7 +138,7 @@ class PassingModel implements CallableModel {
     const { api, query, headers } = this.#client;
     return this.#native.send({
       suffix: query,
-      body: this.#request.bytesFor(this.#native.name),
+      body: this.#request.bytesFor(this.#native.name, this.id),
       headers: { ...api.passedHeaders(headers), ...via },
       ...{ signal, workspaceId },
     });
@@ -148,7 +149,8 @@ interface TranslatedParts {
   readonly options: LanguageModelV4CallOptions;
   readonly translation: Translation;
   readonly target: TranslationTarget;
-  readonly client: ClientRequest;
+  /** The request as it was translated. */
+  readonly value: unknown;
   readonly request: DialectRequest;
   readonly head: NewHead;
 }
@@ -169,9 +171,9 @@ class TranslatedModel implements CallableModel {
   }
 
   async send({ via, signal, workspaceId }: SentRequest): Promise<DialectAnswer> {
-    const { options, request, client, translation, target, head } = this.#parts;
+    const { options, request, value, translation, target, head } = this.#parts;
     const sent = { ...options, headers: via, abortSignal: signal };
-    const writer = translation.writer(client.value, target, { ...head(), model: this.id });
+    const writer = translation.writer(value, target, { ...head(), model: this.id });
     const { paths } = translation;
     const parts = { writer, workspaceId, paths, hide: this.hide };
     if (request.isStream) return new TranslatedStream((await this.#language.doStream(sent)).stream, parts);

@@ -27,7 +27,7 @@ export async function findRoute(
 ): Promise<ClientRoute> {
   const { modelGateway, agents } = parts;
   const agent = await callingAgent(agents, call, client.headers);
-  const request = client.api.read(client.bytes, client.value);
+  const { request } = client;
   const target = modelGateway.names.resolve(request.model);
   if (!target) throw unknownModel(request.model);
   call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });

@@ -39,7 +39,9 @@ export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> 
 
 /** A client's request for a model. */
 export interface ClientRequest {
-  readonly api: DialectApi;
+  readonly api: Omit<DialectApi, "read">;
+  /** As read. Not part of what a stream keeps. */
+  readonly request: DialectRequest;
   readonly bytes: Uint8Array;
   /** The bytes as parsed. */
   readonly value: unknown;
@@ -199,11 +201,13 @@ export class ModelCalls {
             },
           };
     const intent = await beginCall(call, input, paid, admit);
+    request.begun?.(intent);
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
       countedAs: modelGateway.names.countedAs(model),
       answersInTokens: client.api.answersInTokens,
       sent: size,
+      keep: request.keep,
     });
   }
 

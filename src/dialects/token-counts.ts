@@ -117,7 +117,7 @@ export class TokenCounts {
       const { api } = client;
       const headers = { ...api.passedHeaders(client.headers), ...viaHeader(call, this.#parts.instance) };
       const end = await this.#send(client, open, model, {
-        ...{ body: request.bytesFor(model.native.name), workspaceId, headers },
+        ...{ body: request.bytesFor(model.native.name, model.id), workspaceId, headers },
       });
       await this.#settle(call, intent, began, end);
       if (end.status === "failed") return end.failure;

@@ -43,7 +43,7 @@ test("only the model and the request for usage change", () => {
       const rest = JSON.parse(other) as object;
       const value = { ...rest, messages: list, model: "tier:1", stream };
       const text = JSON.stringify(value);
-      const sent = Buffer.from(read(text).bytesFor(name)).toString();
+      const sent = Buffer.from(read(text).bytesFor(name, `up/${name}`)).toString();
       expect(JSON.parse(sent)).toEqual({
         ...value,
         model: name,
@@ -69,7 +69,7 @@ describe("a request is refused that", () => {
 test("a member inside another one is not looked at", () => {
   const text = '{"a":{"model":"x"},"b":["model"],"model" : "y" , "c":"}"}';
   expect(read(text).model).toBe("y");
-  expect(Buffer.from(read(text).bytesFor("z")).toString()).toBe(text.replace('"y"', '"z"'));
+  expect(Buffer.from(read(text).bytesFor("z", "up/z")).toString()).toBe(text.replace('"y"', '"z"'));
 });
 
 test("edits are made in any order", () => {

@@ -1,6 +1,6 @@
 import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { Db } from "../../store/db.ts";
+import type { Db, Tx } from "../../store/db.ts";
 import { type Payer, type SettleParts, settleCall } from "../settle.ts";
 import type { UsageRecord } from "../usage/record.ts";
 import type { UsageTally } from "../usage/tally.ts";
@@ -20,6 +20,8 @@ export interface EndedDirectCall {
   readonly credits: number;
   /** The fields for the statistics. */
   readonly usage: Omit<UsageRecord, "workspaceId" | "agentId" | "at" | "credits">;
+  /** Called in the transaction of the outcome, with its seq: what is written together with it. */
+  readonly also?: ((tx: Tx, seq: number) => Promise<void>) | undefined;
 }
 
 /**
@@ -28,13 +30,17 @@ export interface EndedDirectCall {
  */
 export async function settleDirectCall(parts: DirectSettleParts, call: EndedDirectCall): Promise<void> {
   const { db, ledger, usage, clock } = parts;
-  const { payer, entry, credits } = call;
+  const { payer, entry, credits, also } = call;
   if (credits === 0) {
-    await ledger.record(payer.workspaceId, entry);
+    if (also) await db.tx(async (tx) => also(tx, await ledger.append(tx, payer.workspaceId, entry)));
+    else await ledger.record(payer.workspaceId, entry);
     usage.note(usageOf(payer, call.usage, clock.now()));
     return;
   }
-  await db.tx((tx) => settleCall(tx, parts, { ...call, entry: { ...entry, credits } }));
+  await db.tx(async (tx) => {
+    const seq = await settleCall(tx, parts, { ...call, entry: { ...entry, credits } });
+    await also?.(tx, seq);
+  });
 }
 
 /** The statistics record of a call that ended at `at`. */

@@ -5,7 +5,8 @@ import { CHAT } from "../../dialects/chat/chat.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
 import { EMBEDDINGS } from "../../dialects/embeddings/embeddings.ts";
 import { MESSAGES } from "../../dialects/messages/messages.ts";
-import type { ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
+import type { ClientRequest, ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
+import type { ResponseCalls, ResponsesClient } from "../../dialects/responses/response-calls.ts";
 import { RESPONSES } from "../../dialects/responses/responses.ts";
 import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
 import type { Call } from "../../gate/call.ts";
@@ -15,8 +16,12 @@ import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts
 
 export interface DialectRouteParts {
   readonly modelCalls: ModelCalls;
+  readonly responseCalls: ResponseCalls;
   readonly tokenCounts: TokenCounts;
 }
+
+/** Calls a model as a dialect's clients ask. */
+type RunCall = (call: Call, client: ResponsesClient) => Promise<ModelAnswer>;
 
 /** Sent by Anthropic's clients. No other part of a query is accepted or passed on. */
 const BETA_QUERY = Type.Object(
@@ -26,19 +31,32 @@ const BETA_QUERY = Type.Object(
 const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
 
 /** Models through the APIs that existing clients know. */
-export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCounts }: DialectRouteParts) {
+export function dialectRoutes(
+  endpoints: EndpointContext,
+  { modelCalls, responseCalls, tokenCounts }: DialectRouteParts,
+) {
   const relayFor =
     ({ caller: { workspaceId }, requestId }: Call, request: Request): Relay =>
     (whole) =>
       endpoints.answers.relay({ workspaceId, requestId, request }, new Blob([whole]).stream());
-  const route = (api: DialectApi, operationId: string, summary: string, query = NO_QUERY) =>
+  const calling =
+    (api: DialectApi): RunCall =>
+    (call, client) =>
+      modelCalls.run(call, requestOf(api, client));
+  const route = (
+    { errorBody }: Pick<DialectApi, "errorBody">,
+    run: RunCall,
+    operationId: string,
+    summary: string,
+    query = NO_QUERY,
+  ) =>
     endpoint(
       endpoints,
       {
         ...{ action: "model.call", operationId, scope: "models:call", summary, tag: "Model calls" },
         counted: "later",
         raw: true,
-        client: clientForm(api.errorBody),
+        client: clientForm(errorBody),
         headers: AGENT_HEADERS,
         query,
         slow: true,
@@ -48,13 +66,14 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
       async ({ call, raw, query: { beta }, request }) => {
         if (!raw) throw new Error("the body was not read");
         const { headers, signal } = request;
-        const client = { api, ...raw, headers, query: queryFor(beta), signal };
-        return reply(await modelCalls.run(call, client), relayFor(call, request));
+        const client = { ...raw, headers, query: queryFor(beta), signal };
+        return reply(await run(call, client), relayFor(call, request));
       },
     );
-  const chat = route(CHAT, "chat_completions", "OpenAI Chat Completions: any model that the caller may use");
+  const chatSummary = "OpenAI Chat Completions: any model that the caller may use";
+  const chat = route(CHAT, calling(CHAT), "chat_completions", chatSummary);
   const messagesSummary = "Anthropic Messages: any model that the caller may use";
-  const messages = route(MESSAGES, "messages", messagesSummary, BETA_QUERY);
+  const messages = route(MESSAGES, calling(MESSAGES), "messages", messagesSummary, BETA_QUERY);
   const count = endpoint(
     endpoints,
     {
@@ -70,18 +89,24 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
     async ({ call, raw, query: { beta }, request }) => {
       if (!raw) throw new Error("the body was not read");
       const { headers, signal } = request;
-      const client = { api: MESSAGES, ...raw, headers, query: queryFor(beta), signal };
+      const client = requestOf(MESSAGES, { ...raw, headers, query: queryFor(beta), signal });
       return countReply(await tokenCounts.run(call, client), relayFor(call, request));
     },
   );
-  const responses = route(RESPONSES, "responses", "OpenAI Responses: any model that the caller may use");
-  const embeddings = route(EMBEDDINGS, "embeddings", "OpenAI Embeddings");
+  const responsesSummary = "OpenAI Responses: any model that the caller may use";
+  const createResponse: RunCall = (call, client) => responseCalls.run(call, client);
+  const responses = route(RESPONSES, createResponse, "responses", responsesSummary);
+  const embeddings = route(EMBEDDINGS, calling(EMBEDDINGS), "embeddings", "OpenAI Embeddings");
   return new Elysia({ prefix: "/v1" })
     .post("/chat/completions", chat.handle, chat.hook)
     .post("/embeddings", embeddings.handle, embeddings.hook)
     .post("/responses", responses.handle, responses.hook)
     .post("/messages", messages.handle, messages.hook)
     .post("/messages/count_tokens", count.handle, count.hook);
+}
+
+function requestOf(api: DialectApi, client: ResponsesClient): ClientRequest {
+  return { ...client, api, request: api.read(client.bytes, client.value) };
 }
 
 function countReply(count: TokenCount, relay: Relay): StreamReply | Reply {

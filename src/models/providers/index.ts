@@ -103,8 +103,8 @@ function makeOrFail(name: string, make: (model: string) => LanguageModelV4): Lan
 }
 
 /**
- * A provider's model that converts texts to vectors; undefined for a kind whose API has none. It bypasses the model gateway,
- * which controls the models that agents get answers from, so it MUST NOT be used to generate text.
+ * A provider's model that converts texts to vectors; undefined for a kind whose API has none. For the vault it bypasses the
+ * model gateway, which controls the models that agents get answers from, so it MUST NOT be used to generate text.
  */
 export async function createEmbeddingModel(
   name: string,

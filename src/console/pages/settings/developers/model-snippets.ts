@@ -24,37 +24,35 @@ export function usableTier(tiers: readonly Tier[], agent: Agent | undefined): st
 export function modelSnippetsOf({ secret, origin, model: known }: ModelSnippetOf): readonly Snippet[] {
   const model = known ?? SOME_MODEL;
   const fill = known === null ? ` Replace ${SOME_MODEL} with a model that the token may use.` : "";
-  const openai = `The model's provider must speak OpenAI's Chat Completions.${fill}`;
-  const anthropic = `The model's provider must speak Anthropic's Messages.${fill}`;
   return [
     {
       id: "openai",
       name: "OpenAI SDK",
-      hint: `Prints a model's answer as it arrives. Needs the package openai. ${openai}`,
+      hint: `Prints a model's answer as it arrives. Needs the package openai.${fill}`,
       text: byOpenAi(`${origin}/v1`, secret, model),
     },
     {
       id: "ai-sdk",
       name: "AI SDK",
-      hint: `Prints a model's answer. Needs the packages ai and @ai-sdk/openai. ${openai}`,
+      hint: `Prints a model's answer. Needs the packages ai and @ai-sdk/openai.${fill}`,
       text: byAiSdk(`${origin}/v1`, secret, model),
     },
     {
       id: "langchain",
       name: "LangChain",
-      hint: `Prints a model's answer. Needs the package @langchain/openai. ${openai}`,
+      hint: `Prints a model's answer. Needs the package @langchain/openai.${fill}`,
       text: byLangChain(`${origin}/v1`, secret, model),
     },
     {
       id: "anthropic",
       name: "Anthropic SDK",
-      hint: `Prints a model's answer. Needs the package @anthropic-ai/sdk. ${anthropic}`,
+      hint: `Prints a model's answer. Needs the package @anthropic-ai/sdk.${fill}`,
       text: byAnthropic(origin, secret, model),
     },
     {
       id: "claude-code",
       name: "Claude Code",
-      hint: `Starts Claude Code with a model. ${anthropic}`,
+      hint: `Starts Claude Code with a model.${fill}`,
       text: byClaudeCode(origin, secret, model),
     },
   ];
