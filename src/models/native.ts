@@ -75,17 +75,18 @@ const LEAST_SECRET = 8;
 export function hideSecrets({
   kind,
   baseUrl,
-  apiKey = "",
-  headers,
+  apiKey,
+  headers = {},
 }: ProviderConfig): (text: string) => string {
   const url = baseUrl ?? VENDOR_URLS[kind];
   if (url === undefined) throw new Error(`a provider of kind ${kind} has no address`);
-  return (text) => withoutSecrets({ url, headers: { ...headers, "": apiKey } }, text);
+  const sent = [...Object.values(headers), ...(apiKey === undefined ? [] : [apiKey])];
+  return (text) => withoutSecrets(url, sent, text);
 }
 
-/** A text of a provider without its URL and the credentials that were sent to it. */
-function withoutSecrets({ url, headers }: Pick<NativeEndpoint, "url" | "headers">, text: string): string {
-  const secrets = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
+/** @param sent the values of the headers that were sent to the provider */
+function withoutSecrets(url: string, sent: readonly string[], text: string): string {
+  const secrets = sent.flatMap((value) => [value, ...value.split(/\s+/)]);
   const hidden = [url, new URL(url).host, ...secrets].filter(({ length }) => length >= LEAST_SECRET);
   return hidden.reduce((masked, each) => masked.replaceAll(each, "[redacted]"), text);
 }
@@ -172,7 +173,7 @@ export class NativeAnswer {
     silence: SilenceTimer,
     inflow: Inflow,
   ) {
-    this.hide = (text) => withoutSecrets(endpoint, text);
+    this.hide = (text) => withoutSecrets(endpoint.url, Object.values(endpoint.headers), text);
     this.#mostBytes = endpoint.mostBytes;
     this.status = status;
     this.headers = headers;
