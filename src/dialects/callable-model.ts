@@ -20,6 +20,8 @@ export interface SentRequest {
   readonly signal: AbortSignal;
   /** In whose turns the answer is read. */
   readonly workspaceId: number;
+  /** Reads the policy again. MUST be awaited before each request to the provider but the first. */
+  renew(): Promise<unknown>;
 }
 
 /** A model that a client's request can be sent to, and that answers in the client's dialect. */
@@ -108,8 +110,8 @@ async function callableModel(
     id: model.id,
     hide: model.hide,
     keepsRequest: false,
-    async send({ via, signal, workspaceId }) {
-      const made = await embedAll(embedding, { values, dimensions, headers: via, signal });
+    async send({ via, signal, workspaceId, renew }) {
+      const made = await embedAll(embedding, { values, dimensions, headers: via, signal, renew });
       const { tokens } = made;
       const { hide } = model;
       return new VectorAnswer(vectors.answer(client.value, made, model.id), { tokens, hide, workspaceId });

@@ -161,7 +161,7 @@ export class ModelCalls {
     let isStreaming = false;
     try {
       const attempt = await this.#begin(progress, model.id, policy, number);
-      const result = await this.#send(progress, model, attempt, release);
+      const result = await this.#send(progress, model, attempt, release, policy);
       isStreaming = "answer" in result && result.answer.body instanceof ReadableStream;
       return result;
     } finally {
@@ -216,6 +216,7 @@ export class ModelCalls {
     model: CallableModel,
     attempt: ModelAttempt,
     release: () => void,
+    policy: CallPolicy,
   ): Promise<AttemptResult> {
     const { request, abort } = progress;
     const fail = async (failure: AttemptFailure): Promise<AttemptResult> => {
@@ -229,6 +230,7 @@ export class ModelCalls {
         via: viaHeader(progress.call, this.#parts.instance),
         signal: abort.signal,
         workspaceId: progress.call.caller.workspaceId,
+        renew: () => policy.admit(),
       });
       if (answer.status !== 200) return await fail(await refusedFailure(answer));
       attempt.wasOpened = true;

@@ -82,16 +82,16 @@ const LEAST_SECRET = 8;
 
 /** Masks a provider's address and its credentials in a text of that provider. */
 export function hideSecrets(config: ProviderConfig): (text: string) => string {
-  const { apiKey, accessKeyId, secretAccessKey, sessionToken, credentials, headers } = config;
+  const { apiKey, accessKeyId, secretAccessKey, sessionToken, credentials, headers = {} } = config;
   const secrets = [apiKey, accessKeyId, secretAccessKey, sessionToken, credentials];
-  const sent = secrets.flatMap((secret, index) => (secret === undefined ? [] : [[String(index), secret]]));
+  const sent = [...Object.values(headers), ...secrets.filter((secret) => secret !== undefined)];
   const url = baseUrlOf(config);
-  return (text) => withoutSecrets({ url, headers: { ...headers, ...Object.fromEntries(sent) } }, text);
+  return (text) => withoutSecrets(url, sent, text);
 }
 
-/** A text of a provider without its URL and the credentials that were sent to it. */
-function withoutSecrets({ url, headers }: Pick<NativeEndpoint, "url" | "headers">, text: string): string {
-  const secrets = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
+/** @param sent the values of the headers that were sent to the provider */
+function withoutSecrets(url: string, sent: readonly string[], text: string): string {
+  const secrets = sent.flatMap((value) => [value, ...value.split(/\s+/)]);
   const hidden = [url, new URL(url).host, ...secrets].filter(({ length }) => length >= LEAST_SECRET);
   return hidden.reduce((masked, each) => masked.replaceAll(each, "[redacted]"), text);
 }
@@ -183,7 +183,7 @@ export class NativeAnswer {
     silence: SilenceTimer,
     inflow: Inflow,
   ) {
-    this.hide = (text) => withoutSecrets(endpoint, text);
+    this.hide = (text) => withoutSecrets(endpoint.url, Object.values(endpoint.headers), text);
     this.#mostBytes = endpoint.mostBytes;
     this.status = status;
     this.headers = headers;
