@@ -117,3 +117,14 @@ test("what the store refused to erase of a chain is erased by the next start", a
   await again.stop();
   stage = { ...stage, stop: () => stage.upstream.close() };
 });
+
+test("a task that was sent the document with an earlier task's messages is found, though that task was erased", async () => {
+  const { id } = await quagga();
+  const [first, second, third] = await chain(id);
+  const [intent] = (await ledger(stage.gateway)).filter((each) => each.task === first?.id);
+  await stage.gateway.call("DELETE", `/v1/ledger/${intent?.seq}/payload`);
+  expect(leftovers(stage.gateway.dataDir, { SECOND, THIRD })).not.toEqual([]);
+  await remove(stage.gateway, id, "?payloads=true");
+  expect(leftovers(stage.gateway.dataDir, { MARK, FIRST, SECOND, THIRD })).toEqual([]);
+  expect([(await read(second?.id)).output, (await read(third?.id)).output]).toEqual([null, null]);
+});

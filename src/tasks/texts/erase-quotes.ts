@@ -230,7 +230,6 @@ export class QuotedPayloads {
     await note.addQuoting([...found.keys()].filter((task) => task !== "" && !extent.whole.has(task)));
     for (const [task, quotes] of found) {
       if (this.#stopped) return;
-      if (quotes.first === null && quotes.others.length === 0) continue;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
       await this.#erasePayloads(erasure, task, quotes);
     }

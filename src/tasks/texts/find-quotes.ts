@@ -1,6 +1,7 @@
 import { endOfSlice } from "../../ledger/erase.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
+import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { entryField } from "../../ledger/reading/query.ts";
 import type { Db } from "../../store/db.ts";
 
@@ -17,8 +18,8 @@ export interface Extent {
 /** What is to be erased of one task, or of calls without a task. */
 export interface QuotedTexts {
   /**
-   * The first output that contains the document. It is erased last, so that a crash leaves something to find. Null if the
-   * task's messages name the document, which they continue to do, or if the task is known to quote it.
+   * The first output that contains the document. It is erased last, so that a crash leaves something to find. Null if an
+   * entry shows that the task was sent the document, or if the task is known to quote it.
    */
   readonly first: ErasedPayload | null;
   /** Intent of the call that returned it. */
@@ -29,20 +30,17 @@ export interface QuotedTexts {
 
 interface QuotingTaskRow extends ErasedPayload {
   readonly holds: number;
-  /** Whether it is the input of a task whose messages name the document. */
-  readonly names: number | null;
   readonly task: string | null;
   readonly tool: string | null;
   readonly ref: number | null;
   readonly action: string | null;
 }
 
-const [TASK, TOOL, REF, ACTION, DOCUMENTS] = [
+const [TASK, TOOL, REF, ACTION] = [
   entryField("l.bytes", "task"),
   entryField("l.bytes", "tool"),
   entryField("l.bytes", "ref"),
   entryField("l.bytes", "action"),
-  entryField("l.bytes", "$.detail.documents"),
 ];
 
 /**
@@ -60,30 +58,55 @@ export async function findQuotes(
   const inputs = new Map<number, ErasedPayload>();
   // The outcome of a call that began before the deletion may come after it.
   const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
+  const readers = await readersOf(lists, { workspaceId, document }, from, { before, tasks });
   for (let after = from; !isStopped(); ) {
     const to = await endOfSlice(db, workspaceId, after, last);
     if (to === null) break;
     const rows = await db.all<QuotingTaskRow>(
       `SELECT p.seq, p.kind, p.kind = 'output' AND instr(p.body, $4) > 0 AS holds,
-         instr(' ' || ${DOCUMENTS} || ' ', $5) > 0 AS names,
          ${TASK} AS task, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action
        FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
        WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
-      [workspaceId, after, to, document, ` ${document} `],
+      [workspaceId, after, to, document],
     );
     await requireSigned(lists, workspaceId, rows);
     for (const row of rows) {
       const end = row.task === null ? undefined : tasks.get(row.task);
       const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
       if (!isMeant) continue;
-      const isInput = row.action === "task.dispatch" && row.kind === "input";
-      if (isInput ? row.names : row.task !== null && whole.has(row.task)) begin(found, row.task ?? "");
-      if (!isInput) collect(found, inputs, row);
+      // What a task was asked names the document at most.
+      const isAsked = row.action === "task.dispatch" && row.kind === "input";
+      if (row.task !== null && !isAsked && (whole.has(row.task) || readers.has(row.task))) {
+        begin(found, row.task);
+      }
+      collect(found, inputs, row);
     }
     after = to;
     await new Promise((resolve) => setImmediate(resolve));
   }
   return found;
+}
+
+/** The tasks whose models were sent the document as a part of a message, of their own or of a task that they continue. */
+async function readersOf(
+  lists: LedgerLists,
+  { workspaceId, document }: { readonly workspaceId: number; readonly document: string },
+  from: number,
+  { before, tasks }: Omit<Extent, "whole">,
+): Promise<ReadonlySet<string>> {
+  const readers = new Set<string>();
+  const last = Math.max(before - 1, ...tasks.values());
+  if (last <= from) return readers;
+  const span = { first: from + 1, last, order: "asc" } as const;
+  for await (const entries of lists.read(workspaceId, { action: "vault.read" }, span)) {
+    for (const { seq, bytes } of entries) {
+      if (!bytes.includes(document)) continue;
+      const { task, detail } = parsedEntry(bytes);
+      if (task === undefined || detail?.document !== document) continue;
+      if (seq <= (tasks.get(task) ?? before - 1)) readers.add(task);
+    }
+  }
+  return readers;
 }
 
 function begin(found: Map<string, QuotedTexts>, task: string): void {
