@@ -263,7 +263,8 @@ export class QuotedPayloads {
     // If only the answer contains the document, its quoting parts are unknown, so all of it is erased.
     const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
     await eraseEvents(db, task, {
-      prompt: false,
+      // Of a client's own call, the prompt is its arguments.
+      prompt: erased.has(task.dispatchSeq),
       argumentsOf: new Set([...calls, ...asked]),
       output: { afterCall: call?.id ?? null },
     });

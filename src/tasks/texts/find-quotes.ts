@@ -31,13 +31,15 @@ export interface QuotedTexts {
 interface QuotingTaskRow extends ErasedPayload {
   readonly holds: number;
   readonly task: string | null;
+  readonly call: string | null;
   readonly tool: string | null;
   readonly ref: number | null;
   readonly action: string | null;
 }
 
-const [TASK, TOOL, REF, ACTION] = [
+const [TASK, CALL, TOOL, REF, ACTION] = [
   entryField("l.bytes", "task"),
+  entryField("l.bytes", "$.detail.call"),
   entryField("l.bytes", "tool"),
   entryField("l.bytes", "ref"),
   entryField("l.bytes", "action"),
@@ -55,7 +57,7 @@ export async function findQuotes(
   isStopped: () => boolean,
 ): Promise<ReadonlyMap<string, QuotedTexts>> {
   const found = new Map<string, QuotedTexts>();
-  const inputs = new Map<number, ErasedPayload>();
+  const inputs = new Map<number, WriteInput>();
   // The outcome of a call that began before the deletion may come after it.
   const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
   const readers = await readersOf(lists, { workspaceId, document }, from, { before, tasks });
@@ -64,7 +66,7 @@ export async function findQuotes(
     if (to === null) break;
     const rows = await db.all<QuotingTaskRow>(
       `SELECT p.seq, p.kind, p.kind = 'output' AND instr(p.body, $4) > 0 AS holds,
-         ${TASK} AS task, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action
+         ${TASK} AS task, ${CALL} AS call, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action
        FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
        WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
       [workspaceId, after, to, document],
@@ -113,25 +115,46 @@ function begin(found: Map<string, QuotedTexts>, task: string): void {
   if (!found.has(task)) found.set(task, { first: null, intentSeq: 0, others: [] });
 }
 
+/** Arguments of `vault.write` as they were asked for, presented or sent. */
+interface WriteInput extends ErasedPayload {
+  readonly task: string | null;
+  /** Null in the dispatch of a task that is a client's own call. */
+  readonly call: string | null;
+}
+
 /** Rows MUST be passed in order. `inputs` are the arguments of calls whose results have not been read yet. */
 function collect(
   found: Map<string, QuotedTexts>,
-  inputs: Map<number, ErasedPayload>,
+  inputs: Map<number, WriteInput>,
   row: QuotingTaskRow,
 ): void {
-  const { seq, kind, holds, task, tool, ref } = row;
+  const { seq, kind, holds, task, call, tool, ref } = row;
   const key = { seq, kind };
   const isWrite = tool === "vault.write";
-  if (isWrite && kind === "input") inputs.set(seq, key);
+  if (isWrite && kind === "input") inputs.set(seq, { ...key, task, call });
   const quotes = found.get(task ?? "");
   if (quotes && (task !== null || holds)) quotes.others.push(key);
-  const input = isWrite && holds ? inputs.get(ref ?? seq) : undefined;
+  const written = isWrite && holds ? inputsOf(inputs, inputs.get(ref ?? seq)) : [];
   if (quotes) {
-    if (input && !quotes.others.some((other) => other.seq === input.seq && other.kind === "input")) {
-      quotes.others.push(input);
+    for (const input of written) {
+      const isThere = quotes.others.some((other) => other.seq === input.seq && other.kind === "input");
+      if (!isThere) quotes.others.push(input);
     }
   } else if (holds) {
-    found.set(task ?? "", { first: key, intentSeq: ref ?? seq, others: input ? [input] : [] });
+    found.set(task ?? "", { first: key, intentSeq: ref ?? seq, others: [...written] });
   }
   if (kind === "output") inputs.delete(ref ?? seq);
+}
+
+/** The arguments that were sent, and the same as they were asked for and presented to people before. */
+function inputsOf(
+  inputs: ReadonlyMap<number, WriteInput>,
+  sent: WriteInput | undefined,
+): readonly ErasedPayload[] {
+  if (!sent) return [];
+  const { task, call } = sent;
+  const same = [...inputs.values()].filter(
+    (each) => each === sent || (task !== null && each.task === task && (each.call ?? call) === call),
+  );
+  return same.map(({ seq, kind }) => ({ seq, kind }));
 }
