@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { createProviders } from "../../src/models/providers.ts";
+import { createProviders } from "../../src/models/providers/index.ts";
 
 test("of the models that clients name, a thousand are kept", async () => {
   const up = { kind: "openai-compatible", baseUrl: "http://127.0.0.1:1/v1", timeoutMs: 1_000 } as const;
