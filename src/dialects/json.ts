@@ -1,5 +1,12 @@
 import { endOfQuoted, parseJson } from "../base/json-limits.ts";
 
+/** A JSON object. */
+export type Members = Record<string, unknown>;
+
+export function isMembers(value: unknown): value is Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** A member of a JSON value; undefined if it is no object, or has none of this name. */
 export function field(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;

@@ -113,7 +113,14 @@ function secretsIn(value: string): string[] {
 
 function secretsOfUrl(url: string): string[] {
   const { host, hostname, password } = new URL(url);
-  return [url, host, hostname, password, decodeURIComponent(password)];
+  return [url, host, hostname, password, unescaped(password)];
+}
+
+/** `%` in a password need not begin an escape. */
+function unescaped(password: string): string {
+  return password.replace(/(?:%[0-9a-f]{2})+/gi, (codes) =>
+    Buffer.from(codes.replaceAll("%", ""), "hex").toString(),
+  );
 }
 
 /** The key of a service account, and its lines: a message may show one of them. */

@@ -244,6 +244,10 @@ describe("what a client shows of a response is in its evidence:", () => {
     ],
     ["a part that another replaces", typed({ type: "response.output_text.done", ...at, text: HIDDEN })],
     ["an unknown event", typed({ type: "response.later_kind", text: HIDDEN })],
+    [
+      "a delta whose place is no number",
+      typed({ type: "response.output_text.delta", output_index: { toString: 1 }, delta: HIDDEN }),
+    ],
     ["between two events that are JSON only together", `data: {"x":[0\n\n${part(HIDDEN)}data: 0]},{},{}\n\n`],
   ])("%s", async (_, events) => {
     parts = [created + added, events, completed];
@@ -256,14 +260,13 @@ describe("what a client shows of a response is in its evidence:", () => {
 describe("no end of an answer reaches a client before its outcome:", () => {
   const whole = start() + block() + text("All of it.") + finish;
   const deep = (name: string, type = name) => event(name, `{"type":"${type}","x":${DEEP}}`);
-  const escaped = (name: string, data: string) => event(name, data);
   test.each([
     ["message_stop, nested deeply", "messages", whole + deep("message_stop")],
     ["message_stop, only in its data, nested deeply", "messages", whole + deep("ping", "message_stop")],
     [
       "message_stop, with an escaped letter",
       "messages",
-      whole + escaped("content_block_stop", '{"type":"m\\u0065ssage\\u005fstop"}'),
+      whole + event("content_block_stop", '{"type":"m\\u0065ssage\\u005fstop"}'),
     ],
     ["message_stop, only by its name", "messages", whole + event("message_stop", { type: "ping" })],
     ["message_stop, behind a byte order mark", "messages", `${whole}: x\n\uFEFF${stop}`],
@@ -278,10 +281,7 @@ describe("no end of an answer reaches a client before its outcome:", () => {
     [
       "response.completed, with an escaped letter",
       "responses",
-      created +
-        added +
-        part("x") +
-        escaped("ping", '{"type":"respons\\u0065\\u002ecompleted","response":{}}'),
+      created + added + part("x") + event("ping", '{"type":"respons\\u0065\\u002ecompleted","response":{}}'),
     ],
     [
       "response.completed, only by its name",

@@ -1,8 +1,6 @@
-import { parsedWithoutLoss, textBytesOf } from "../json.ts";
+import { isMembers, type Members, parsedWithoutLoss, textBytesOf } from "../json.ts";
 import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 import { messageTextBytes } from "./text-bytes.ts";
-
-type Members = Record<string, unknown>;
 
 /** The parts of a block that arrive in pieces, by the type of the delta that brings them. */
 const IN_PARTS: ReadonlyMap<unknown, string> = new Map([
@@ -159,8 +157,4 @@ class MergedBlock {
 
 function membersOf(value: unknown): Members {
   return isMembers(value) ? value : {};
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

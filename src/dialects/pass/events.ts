@@ -97,6 +97,13 @@ export function* eventBatches(events: Buffer): Generator<readonly ServerEvent[]>
 }
 
 const ESCAPE = "\\u00";
+/** The hexadecimal digits with which the codes of letters and `_` begin, and those of `.`. */
+const FOUR = 0x34;
+const SEVEN = 0x37;
+const TWO = 0x32;
+const E = 0x65;
+/** The bit in which a small letter differs from a capital one. */
+const SMALL = 0x20;
 
 /**
  * Whether JSON in these bytes writes a letter, `_` or `.` as an escape, which no honest provider does: a word that is
@@ -104,8 +111,8 @@ const ESCAPE = "\\u00";
  */
 export function hidesWords(events: Buffer): boolean {
   for (let at = events.indexOf(ESCAPE); at >= 0; at = events.indexOf(ESCAPE, at + 1)) {
-    const digits = events.toString("latin1", at + ESCAPE.length, at + ESCAPE.length + 2);
-    if (/^(?:[4-7].|2e)/i.test(digits)) return true;
+    const [high = 0, low = 0] = events.subarray(at + ESCAPE.length, at + ESCAPE.length + 2);
+    if ((high >= FOUR && high <= SEVEN) || (high === TWO && (low | SMALL) === E)) return true;
   }
   return false;
 }

@@ -1,7 +1,5 @@
-import { field } from "../json.ts";
+import { field, isMembers, type Members } from "../json.ts";
 import { responseTextBytes } from "./text-bytes.ts";
-
-type Members = Record<string, unknown>;
 
 /** The most items of an output, and parts of an item, that are put together. */
 const MOST_ITEMS = 1_024;
@@ -105,8 +103,4 @@ function partOf(
   if (!isMembers(part)) return undefined;
   parts[index] = part;
   return part;
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,5 @@
+import type { Members } from "../json.ts";
+
 /** Members that no client shows. Some of them change from one event to the next. */
 const NOT_SHOWN: ReadonlySet<string> = new Set([
   ...["type", "object", "status", "role", "service_tier", "obfuscation"],
@@ -13,15 +15,18 @@ export class SentTexts {
   /** Texts that come in parts, by their place. */
   readonly #parts = new Map<string, string>();
 
-  add(event: object): void {
-    const { type, delta, ...members }: Record<string, unknown> = { ...event };
-    if (typeof delta !== "string") addTexts(event, this.#texts, NOT_SHOWN);
-    else {
-      const { output_index, content_index, summary_index } = members;
-      const place = JSON.stringify([type, output_index, content_index, summary_index]);
-      this.#parts.set(place, (this.#parts.get(place) ?? "") + delta);
-      addTexts(members, this.#texts, NOT_SHOWN);
+  add(event: Members): void {
+    for (const name in event) {
+      const value = event[name];
+      if (name === "delta" && typeof value === "string") this.#addPart(event, value);
+      else if (!NOT_SHOWN.has(name)) addTexts(value, this.#texts, NOT_SHOWN);
     }
+  }
+
+  #addPart(event: Members, delta: string): void {
+    const { type, output_index, content_index, summary_index } = event;
+    const place = [type, output_index, content_index, summary_index].map(placeName).join(" ");
+    this.#parts.set(place, (this.#parts.get(place) ?? "") + delta);
   }
 
   /** Whether a value contains all of them. */
@@ -33,7 +38,14 @@ export class SentTexts {
   }
 }
 
+/** Text of what is no object: a provider's may have a `toString` of its own. */
+function placeName(value: unknown): string {
+  return typeof value === "object" ? "" : String(value);
+}
+
 function addTexts(root: unknown, texts: Set<string>, except?: ReadonlySet<string>): void {
+  if (typeof root === "string") texts.add(root);
+  if (typeof root !== "object" || root === null) return;
   const waiting: unknown[] = [root];
   while (waiting.length > 0) {
     const value = waiting.pop();

@@ -1,7 +1,7 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { Problem } from "../../base/errors.ts";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
-import { field, parsedOrNothing } from "../json.ts";
+import { field, isMembers, parsedOrNothing } from "../json.ts";
 import { hidesWords, readEvent } from "../pass/events.ts";
 import { EventNames, readEvents } from "../pass/read-events.ts";
 import { failureEvents } from "./errors.ts";
@@ -64,7 +64,7 @@ export class ResponsesStreamReader implements StreamReader {
       response.add(value);
       // The error that has ended the stream has not reached the client.
       const isError = type === ERROR || type === FAILED || field(value, "error");
-      if (typeof value === "object" && value !== null && !isError) sent.add(value);
+      if (isMembers(value) && !isError) sent.add(value);
     });
     const output = field(this.#final, "output");
     // Unless it broke off, or its last event leaves the output out.
