@@ -318,6 +318,14 @@ describe("no end of an answer reaches a client before its outcome:", () => {
     expect(JSON.parse(await evidence()).choices[0].message.content).toStartWith("é");
   });
 
+  test("the error of a broken stream is no evidence: it has not reached the client", async () => {
+    const error = event("error", { error: { message: HIDDEN } });
+    parts = [chunk({ content: "x" }), WAIT.replace("wait", "x"), error];
+    await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true });
+    expect(await evidence()).not.toContain(HIDDEN);
+    expect((await lastEntry()).outcome).toBe("failed");
+  });
+
   test("an answer that lacks a choice is cut", async () => {
     parts = [chunk({ content: "whole" }) + ended];
     const body = await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true, n: 2 });

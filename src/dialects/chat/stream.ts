@@ -63,11 +63,12 @@ export class ChatStreamReader implements StreamReader {
     let areClear = true;
     await readEvents(events, pause, (event, chunk) => {
       const { name, data, isPlain } = event;
+      // The error that has ended the stream has not reached the client.
+      if (name === ERROR_NAME || field(chunk, "error")) return;
       if (!isPlain || (name !== null && name !== MESSAGE)) areClear = false;
       if (data === "" || data.trim() === DONE) return;
       if (chunk === undefined) completion.addUnread(data);
-      // The error that has ended the stream has not reached the client.
-      else if (!field(chunk, "error")) completion.add(chunk);
+      else completion.add(chunk);
     });
     const { isExact, isWhole, textBytes } = completion;
     return { text: isExact && areClear ? JSON.stringify(completion) : events.toString(), isWhole, textBytes };

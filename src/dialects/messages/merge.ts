@@ -52,8 +52,7 @@ export class MergedMessage {
       this.#leaveOutAll(members);
     } else if (type === "content_block_stop") this.#leaveOutAll({ ...members, index: null });
     else if (type === "ping") this.#leaveOutAll(members);
-    // The error that has ended the stream has not reached the client.
-    else if (type !== "error") this.#leaveOut(members);
+    else this.#leaveOut(members);
   }
 
   /** Adds what cannot be read. A client may read more than we do, such as deeper JSON. */

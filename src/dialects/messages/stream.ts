@@ -44,9 +44,12 @@ export class MessagesStreamReader implements StreamReader {
     const message = new MergedMessage();
     const names = new EventNames();
     await readEvents(events, pause, (event, value) => {
-      if (event.data === "" && event.name === null && event.isPlain) return;
-      names.add(event, field(value, "type"));
-      if (value === undefined) message.addUnread(event.data);
+      const { name, data, isPlain } = event;
+      const type = field(value, "type");
+      // The error that has ended the stream has not reached the client.
+      if ((data === "" && name === null && isPlain) || name === ERROR || type === ERROR) return;
+      names.add(event, type);
+      if (value === undefined) message.addUnread(data);
       else message.add(value);
     });
     const { isExact, isWhole, textBytes } = message;

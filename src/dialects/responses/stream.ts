@@ -58,7 +58,8 @@ export class ResponsesStreamReader implements StreamReader {
     const sent = new SentTexts();
     const names = new EventNames();
     await readEvents(events, pause, (event, value) => {
-      if (event.data === "" && event.name === null && event.isPlain) return;
+      const { name, data, isPlain } = event;
+      if ((data === "" && name === null && isPlain) || name === ERROR) return;
       const type = field(value, "type");
       names.add(event, type);
       response.add(value);
