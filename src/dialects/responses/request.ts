@@ -6,7 +6,10 @@ import { unsupported } from "../translation/unsupported.ts";
 import { referencesIn } from "./references.ts";
 import { ResponsesStreamReader } from "./stream.ts";
 
-const MEMBERS = ["model", "stream", "background", "store", "previous_response_id", "conversation", "input"];
+const MEMBERS = [
+  ...["model", "stream", "background", "store", "previous_response_id", "conversation", "input"],
+  "max_output_tokens",
+];
 
 /** Tools that the provider runs by itself. */
 const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)(?:_preview)?(?:_\d+)*$/;
