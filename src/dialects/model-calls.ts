@@ -228,6 +228,8 @@ export class ModelCalls {
       if (!isStream) return { answer: await this.#whole(progress, attempt, answer) };
       return await this.#stream(progress, attempt, answer, leaveSlot, fail);
     } catch (error) {
+      // What failed may be our own limits, and an answer that nobody ends keeps its connection.
+      answer?.end();
       attempt.reported = answer?.usage ?? attempt.reported;
       if (!abort.signal.aborted) {
         if (error instanceof Problem && error.code === "ledger_unavailable") throw error;
