@@ -50,6 +50,8 @@ export interface ClientRequest {
   readonly signal: AbortSignal;
   /** Called with what to do if the request is given up because others need its memory. */
   onRefused(refused: (problem: Problem) => void): void;
+  /** Keeps the request's memory reserved until the returned function is called. */
+  hold(): () => void;
 }
 
 /** An answer for a client. MUST be sent, or its body cancelled. */
@@ -75,8 +77,7 @@ interface CallInProgress {
   readonly abort: AbortController;
   /** Aborts when the call must not begin any more; includes `abort`. */
   readonly wait: AbortSignal;
-  /** Gives back what the call holds. May be called again. */
-  leave(): void;
+  readonly place: HeldPlace;
 }
 
 type AttemptResult = { readonly answer: ModelAnswer } | { readonly failure: AttemptFailure };
@@ -113,8 +114,7 @@ export class ModelCalls {
     const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
     const { abort, wait } = open;
     const place = new HeldPlace(open);
-    const { leave } = place;
-    const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
+    const progress: CallInProgress = { call, client, request, agent, abort, wait, place };
     try {
       place.release = await scheduler.enter(
         { workspaceId, agentId: agent?.id ?? null, id: ids("call") },
@@ -122,7 +122,7 @@ export class ModelCalls {
       );
       return await this.#tryEach(progress, first, route, policy);
     } catch (error) {
-      leave();
+      place.leave();
       throw open.refusal(error);
     }
   }
@@ -245,7 +245,7 @@ export class ModelCalls {
 
   /** @throws Problem 503 `ledger_unavailable` */
   async #whole(
-    { client, request, leave }: CallInProgress,
+    { client, request, place }: CallInProgress,
     attempt: ModelAttempt,
     answer: DialectAnswer,
   ): Promise<ModelAnswer> {
@@ -263,13 +263,13 @@ export class ModelCalls {
     const body = request.answer?.(received) ?? received;
     const withheld = await attempt.settle({ status: "succeeded", output: request.evidence?.(text) ?? text });
     if (withheld) throw withheld;
-    leave();
+    place.leave();
     const { model, intent } = attempt;
     return { contentType: "application/json", model, intent, body };
   }
 
   async #stream(
-    { call, client, request, agent, abort, leave }: CallInProgress,
+    { call, client, request, agent, abort, place }: CallInProgress,
     attempt: ModelAttempt,
     answer: DialectAnswer,
     leaveSlot: () => void,
@@ -279,13 +279,15 @@ export class ModelCalls {
       ...{ api: client.api, attempt, answer, abort, requestId: call.requestId, clock: this.#parts.clock },
       reader: request.readStream(),
       interruption: interruptionOf(abort.signal, agent),
-      ended: inTurn(leaveSlot, leave),
+      ended: inTurn(leaveSlot, place.leave),
     });
     const failure = await stream.begin();
     if (failure) {
       answer.end();
       return fail(failure);
     }
+    // Until an answer has ended, `fetch` keeps the body that was sent for it.
+    place.body = client.hold();
     const { model, intent } = attempt;
     return { answer: { contentType: "text/event-stream", model, intent, body: stream.body() } };
   }
@@ -302,8 +304,12 @@ export function viaHeader({ via }: Call, instance: string): Record<string, strin
 function interruptionOf(signal: AbortSignal, agent: Agent | null) {
   return () => {
     const { reason } = signal;
-    if (!(reason instanceof CallInterruption)) return null;
-    return { problem: interrupted(reason, agent), code: reason.code };
+    if (reason instanceof CallInterruption) {
+      return { problem: interrupted(reason, agent), code: reason.code };
+    }
+    // Others need the memory of the call's request.
+    const isGivenUp = reason instanceof Problem && reason.code !== "client_closed";
+    return isGivenUp ? { problem: reason, code: reason.code } : null;
   };
 }
 
@@ -317,6 +323,8 @@ function inTurn(first: () => void, second: () => void): () => void {
 /** The place of a call among the concurrent ones. */
 class HeldPlace {
   release: () => void = () => {};
+  /** Releases the memory of the request, if the call still holds it. */
+  body: () => void = () => {};
   readonly #open: ClientCall;
 
   constructor(open: ClientCall) {
@@ -326,6 +334,7 @@ class HeldPlace {
   /** Gives back what the call holds. May be called again. */
   readonly leave = (): void => {
     this.release();
+    this.body();
     this.#open.leave();
   };
 }

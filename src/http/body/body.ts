@@ -1,7 +1,7 @@
 import { invalidField, Problem } from "../../base/errors.ts";
 import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../../base/json-limits.ts";
 import { readBytes } from "./bytes.ts";
-import type { BodyShares } from "./shares.ts";
+import type { BodyShares, OpenBody } from "./shares.ts";
 
 /** Maximum size of a JSON body in bytes (contract, section 3). */
 const BODY_LIMIT = 10 * 1024 * 1024;
@@ -46,15 +46,22 @@ export async function readJson(
   }
 }
 
-/** A JSON body that is still needed byte for byte. MUST be released. */
+/** A JSON body that is still needed byte for byte. MUST be released, or held and let go of. */
 export interface RawBody {
   readonly bytes: Uint8Array;
   /** The bytes as parsed. */
   readonly value: unknown;
   /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
-  /** Releases the memory that the bytes take from their workspace's share. Can be called repeatedly. */
+  /**
+   * Releases the memory that the bytes take from their workspace's share, unless it is held. Can be called repeatedly.
+   */
   release(): void;
+  /**
+   * Keeps that memory past `release`, for what goes on once the call's handler has returned.
+   * @returns the function that releases it. Can be called repeatedly
+   */
+  hold(): () => void;
 }
 
 /**
@@ -70,16 +77,30 @@ export async function readRawJson(
     const bytes = await readBytes(request, limit, body);
     const value = parseBytes(bytes, members);
     body.complete();
-    return {
-      ...{ bytes, value, release: () => body.close() },
-      onRefused(refused) {
-        body.refused = refused;
-      },
-    };
+    return rawBody(body, bytes, value);
   } catch (error) {
     body.close();
     throw error;
   }
+}
+
+/** Its functions are not made in an async function: there, they would keep the bytes and the value. */
+function rawBody(body: OpenBody, bytes: Uint8Array, value: unknown): RawBody {
+  let isHeld = false;
+  const close = () => body.close();
+  return {
+    ...{ bytes, value },
+    onRefused(refused) {
+      body.refused = refused;
+    },
+    release() {
+      if (!isHeld) close();
+    },
+    hold() {
+      isHeld = true;
+      return close;
+    },
+  };
 }
 
 function parseBytes(bytes: Uint8Array, members: number): unknown {
