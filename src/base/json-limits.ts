@@ -109,7 +109,7 @@ export function outlineJson(text: string): string {
 }
 
 /** The position of the quote that ends a string, or the end of the text if there is none. */
-function endOfQuoted(text: string, start: number): number {
+export function endOfQuoted(text: string, start: number): number {
   for (let at = start; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) return at;

@@ -111,6 +111,22 @@ test("what a provider says is wrong is shown without its address and our key", a
   expect(shown).not.toContain(host);
 });
 
+describe("what a provider says is wrong is shown without our key and its host", () => {
+  const KEY = "sk-upstream";
+  test.each([
+    ["in base64", Buffer.from(KEY).toString("base64")],
+    ["in hexadecimal", Buffer.from(KEY).toString("hex")],
+    ["without the port", "127.0.0.1"],
+  ])("%s", async (_, form) => {
+    stage.upstream.script("alone", {
+      status: 400,
+      error: { type: "invalid_request_error", message: `<${form}>` },
+    });
+    const { bytes } = await stage.post(ask("claude/alone", false));
+    expect(JSON.parse(bytes.toString()).error.message).not.toContain(form);
+  });
+});
+
 test("an error before the answer has begun, also after status 200, leads to the next model of the tier", async () => {
   const whole = message([{ type: "text", text: "second" }], { input_tokens: 5, output_tokens: 1 });
   const error = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };

@@ -25,13 +25,14 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
   }
   const isStream = stream === true;
   const wantsUsage = field(options, "include_usage") === true;
+  const answers = answersOf(field(value, "n") ?? 1);
   return {
     model,
     isStream,
     size: {
       bytes: bytes.length,
       textBytes: textBytesOf(value),
-      answers: answersOf(field(value, "n") ?? 1),
+      answers,
       mostTokens: countOf(field(value, "max_completion_tokens")) || countOf(field(value, "max_tokens")),
     },
     bytesFor(name) {
@@ -46,7 +47,7 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
       }
       return edited(bytes, edits);
     },
-    readStream: () => new ChatStreamReader(wantsUsage),
+    readStream: () => new ChatStreamReader(wantsUsage, answers),
   };
 }
 

@@ -59,14 +59,15 @@ export async function createProviders(
 ): Promise<ReadonlyMap<string, Provider>> {
   const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
   for (const [name, config] of configured) {
+    const hide = hideSecrets(config);
     const models = await modelsOf(name, config, clock, cappedFetch(config.kind, clock));
     providers.set(name, {
       kind: config.kind,
       timeoutMs: config.timeoutMs,
       model: remember((model) => makeOrFail(model, models.language)),
       embeddingModel: remember((model) => createEmbeddingModel(name, config, model, clock)),
-      native: (dialect) => nativeEndpoint(config, dialect),
-      hide: hideSecrets(config),
+      native: (dialect) => nativeEndpoint(config, dialect, hide),
+      hide,
     });
   }
   return providers;

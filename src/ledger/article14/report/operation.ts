@@ -1,4 +1,5 @@
-import { type CallTally, readModelKey } from "../figures/calls.ts";
+import type { CallsByName, CallTally } from "../figures/call-tally.ts";
+import { readModelKey } from "../figures/calls.ts";
 import type { Overseers } from "../figures/overseers.ts";
 import type { ReportEntryFields } from "../format/entry.ts";
 import { place, type ReportFacts } from "./facts.ts";
@@ -9,6 +10,7 @@ import { brief, count, counted, credits, moment } from "./words.ts";
 const NUMBER = { kind: "number" } as const;
 const TIME = { kind: "time" } as const;
 const PAST_CAP = "more";
+const NOT_CALLED = "not called";
 
 /** What agents did, the models and tools they used, and changes to their settings. */
 export function operationSection(facts: ReportFacts): Html {
@@ -50,7 +52,8 @@ ${table({
   caption: "Models and tiers",
   columns: [{ name: "Model" }, { name: "Tier", ...NUMBER }, ...CALL_COLUMNS, ...MODEL_COLUMNS],
   rows: withOthers(calls.models, (key, tally) => {
-    const { model, tier } = key === PAST_CAP ? { model: "further models", tier: null } : readModelKey(key);
+    const summed = { [PAST_CAP]: "further models", [NOT_CALLED]: "refused under other names" }[key];
+    const { model, tier } = summed === undefined ? readModelKey(key) : { model: summed, tier: null };
     const answered = tally.succeeded + tally.failed + tally.cancelled;
     return [
       brief(model || "–", 60),
@@ -68,7 +71,7 @@ ${table({
   caption: "Tools",
   columns: [{ name: "Tool" }, ...CALL_COLUMNS],
   rows: withOthers(calls.tools, (name, tally) => [
-    name === PAST_CAP ? "further tools" : brief(name, 80),
+    { [PAST_CAP]: "further tools", [NOT_CALLED]: "refused under other names" }[name] ?? brief(name, 80),
     ...callCells(tally),
   ]),
   empty: `No tool call was recorded ${where}.`,
@@ -107,12 +110,11 @@ function callCells({ sent, succeeded, failed, cancelled, refused }: CallTally): 
   return [sent, succeeded, failed, cancelled, refused].map(count);
 }
 
-function withOthers(
-  tallies: ReportFacts["figures"]["calls"]["tools"],
-  row: (name: string, tally: CallTally) => HtmlPart[],
-): HtmlPart[][] {
-  const rows = tallies.sorted(({ sent, refused }) => sent + refused).map(([name, tally]) => row(name, tally));
-  return tallies.others === null ? rows : [...rows, row(PAST_CAP, tallies.others)];
+function withOthers(calls: CallsByName, row: (name: string, tally: CallTally) => HtmlPart[]): HtmlPart[][] {
+  const rows = calls.sorted().map(([name, tally]) => row(name, tally));
+  if (calls.others) rows.push(row(PAST_CAP, calls.others));
+  if (calls.notCalled) rows.push(row(NOT_CALLED, calls.notCalled));
+  return rows;
 }
 
 const SETTINGS = 12;
