@@ -39,6 +39,19 @@ export function toMicros(credits: number): number | undefined {
   return micros / MICROS_PER_CREDIT === credits ? micros : undefined;
 }
 
+/**
+ * Sums stop at the greatest amount, as costs do: a sum beyond it could be neither written to the ledger nor read from
+ * the store as an integer.
+ */
+export function cappedMicros(micros: number): number {
+  return Math.min(micros, Number.MAX_SAFE_INTEGER);
+}
+
+/** SQL for the sum of two amounts, each of which is at most the greatest one. */
+export function cappedSum(one: string, other: string): string {
+  return `CASE WHEN ${one} + ${other} > ${GREATEST} THEN ${GREATEST} ELSE ${one} + ${other} END`;
+}
+
 /** Converts micro-credits to the decimal number of credits that the API shows. */
 export function toCredits(micros: number): number {
   return micros / MICROS_PER_CREDIT;

@@ -10,7 +10,7 @@ import type { Signal } from "../base/signal.ts";
 import type { Budgets } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
-import { lateDraft, settleDirectCall } from "../gate/direct/settle-direct.ts";
+import { lateSettling, settleDirectCall, withoutOutput } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { WorkspaceEstimates } from "../models/expected-cost.ts";
@@ -134,13 +134,12 @@ export class ModelAttempt {
       usage: { kind: "model", name, outcome: end.status, inputTokens, outputTokens, durationMs },
     } as const;
     const entry = this.#entryOf(end, usage, durationMs, credits);
-    const done = () => budgets.release(this.#owner);
     try {
       await settleDirectCall(
         { ...this.#parts, usage: direct.usage },
         { ...settled, entry, also: this.#keeping(end) },
       );
-      done();
+      budgets.release(this.#owner);
       return null;
     } catch (error) {
       log.error("a model's answer is withheld, because its outcome cannot be recorded", {
@@ -149,17 +148,14 @@ export class ModelAttempt {
         error,
       });
       if (error instanceof StoreUnavailable) {
-        const { output: whole, ...draft } = entry;
         // Parts of a stream have reached the client. Longer texts would fill the memory while the disk is full.
-        const output = (whole?.length ?? 0) <= LATE_OUTPUT_LIMIT ? whole : undefined;
-        direct.late.keep({
-          intent,
-          write: async () => {
-            const late = { ...lateDraft(draft, clock.monotonic() - this.#began - durationMs), output };
-            await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry: late });
-            done();
-          },
+        const isShort = (entry.output?.length ?? 0) <= LATE_OUTPUT_LIMIT;
+        const late = { ...settled, entry: isShort ? entry : withoutOutput(entry) };
+        const write = lateSettling({ ...this.#parts, usage: direct.usage }, late, {
+          owner: this.#owner,
+          since: this.#began + durationMs,
         });
+        direct.late.keep({ intent, write });
       }
       return new Problem(
         "ledger_unavailable",

@@ -35,8 +35,6 @@ export interface CallableModel {
   send(sent: SentRequest): Promise<DialectAnswer>;
   /** Masks the provider's address and credentials in texts of the provider. */
   readonly hide: (text: string) => string;
-  /** Whether the request stays in memory while its answer is streamed: the AI SDK keeps what it has sent. */
-  readonly keepsRequest: boolean;
 }
 
 type NewHead = () => Omit<AnswerHead, "model">;
@@ -109,7 +107,6 @@ async function callableModel(
   return {
     id: model.id,
     hide: model.hide,
-    keepsRequest: false,
     async send({ via, signal, workspaceId, renew }) {
       const made = await embedAll(embedding, { values, dimensions, headers: via, signal, renew });
       const { tokens } = made;
@@ -122,7 +119,6 @@ async function callableModel(
 /** A model whose provider speaks the client's dialect. */
 class PassingModel implements CallableModel {
   readonly id: string;
-  readonly keepsRequest = false;
   readonly hide: (text: string) => string;
   readonly #native: NativeModel;
   readonly #client: ClientRequest;
@@ -160,7 +156,6 @@ interface TranslatedParts {
 /** A model whose provider speaks another dialect. */
 class TranslatedModel implements CallableModel {
   readonly id: string;
-  readonly keepsRequest = true;
   readonly hide: (text: string) => string;
   readonly #language: ReturnType<ClientModel["language"]>;
   readonly #parts: TranslatedParts;

@@ -157,7 +157,9 @@ export class ModelCalls {
   ): Promise<AttemptResult> {
     const { modelGateway } = this.#parts;
     const leaveSlot = await modelGateway.enter(model.id, progress.call.caller.workspaceId, progress.wait);
-    const release = model.keepsRequest ? inTurn(leaveSlot, progress.client.keep()) : leaveSlot;
+    const { client, request } = progress;
+    // Until a stream has ended, `fetch` and the AI SDK keep the request that they have sent.
+    const release = request.isStream ? inTurn(leaveSlot, client.keep()) : leaveSlot;
     let isStreaming = false;
     try {
       const attempt = await this.#begin(progress, model.id, policy, number);
@@ -238,6 +240,8 @@ export class ModelCalls {
       if (!isStream) return { answer: await this.#whole(progress, attempt, answer) };
       return await this.#stream(progress, attempt, answer, release, fail);
     } catch (error) {
+      // What failed may be our own limits, and an answer that nobody ends keeps its connection.
+      answer?.end();
       attempt.reported = answer?.usage ?? attempt.reported;
       if (!abort.signal.aborted) {
         if (error instanceof Problem && error.code === "ledger_unavailable") throw error;

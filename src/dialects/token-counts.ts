@@ -7,7 +7,7 @@ import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
-import { lateDraft } from "../gate/direct/settle-direct.ts";
+import { lateDraft, withoutOutput } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ClientModel, ModelGateway, NativeModel } from "../models/gateway.ts";
@@ -160,8 +160,10 @@ export class TokenCounts {
     } catch (error) {
       log.error("a count of tokens is withheld, because its outcome cannot be recorded", { intent, error });
       if (error instanceof StoreUnavailable) {
-        const write = () => ledger.record(workspaceId, lateDraft(entry, clock.monotonic() - ended));
-        direct.late.keep({ intent, write: async () => void (await write()) });
+        direct.late.keep({
+          intent,
+          write: lateRecord({ ledger, clock, workspaceId }, withoutOutput(entry), ended),
+        });
       }
       throw new Problem(
         "ledger_unavailable",
@@ -169,6 +171,19 @@ export class TokenCounts {
       );
     }
   }
+}
+
+/** Not made where a count ends: a function that is made in an async one keeps all of its variables. */
+function lateRecord(
+  {
+    ledger,
+    clock,
+    workspaceId,
+  }: Pick<TokenCountsParts, "ledger" | "clock"> & { readonly workspaceId: number },
+  draft: EntryDraft,
+  since: number,
+): () => Promise<void> {
+  return async () => void (await ledger.record(workspaceId, lateDraft(draft, clock.monotonic() - since)));
 }
 
 function outcomeOf(call: Call, intent: number, durationMs: number, end: CountEnd): EntryDraft {

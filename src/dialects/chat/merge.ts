@@ -1,4 +1,5 @@
 import { field, textBytesOf } from "../json.ts";
+import { KeptMembers } from "../pass/kept-members.ts";
 import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 
 /** The most choices, and tool calls of a choice, that are put together. */
@@ -37,8 +38,9 @@ interface Choice {
 export class MergedCompletion {
   readonly #answers: number;
   readonly #choices = new Map<number, Choice>();
-  readonly #head = new MergedMembers();
-  #usage = new MergedMembers();
+  readonly #kept = new KeptMembers();
+  readonly #head = new MergedMembers(this.#kept);
+  readonly #usage = new MergedMembers(this.#kept);
   /** Bytes of the texts that could not be put together. */
   #otherBytes = 0;
   #isExact = true;
@@ -115,7 +117,8 @@ export class MergedCompletion {
 
   #addChoice(part: unknown): void {
     const delta = field(part, "delta") ?? {};
-    const choice = typeof part === "object" ? itemOf(this.#choices, field(part, "index"), newChoice) : null;
+    const make = (index: number) => newChoice(index, this.#kept);
+    const choice = typeof part === "object" ? itemOf(this.#choices, field(part, "index"), make) : null;
     if (!choice || typeof part !== "object" || part === null || typeof delta !== "object") {
       this.#leaveOut(part);
       return;
@@ -141,7 +144,7 @@ export class MergedCompletion {
   #addField(choice: Choice, name: string, value: unknown): boolean {
     if (name === "tool_calls") {
       if (!Array.isArray(value)) return false;
-      for (const part of value) if (!addToolCall(choice, part)) this.#leaveOut(part);
+      for (const part of value) if (!addToolCall(choice, part, this.#kept)) this.#leaveOut(part);
       return true;
     }
     if (typeof value !== "string") return false;
@@ -156,15 +159,16 @@ export class MergedCompletion {
   }
 }
 
-function newChoice(index: number): Choice {
-  return { index, texts: new Map(), toolCalls: new Map(), members: new MergedMembers(), finishReason: null };
+function newChoice(index: number, kept: KeptMembers): Choice {
+  const members = new MergedMembers(kept);
+  return { index, texts: new Map(), toolCalls: new Map(), members, finishReason: null };
 }
 
 /** @returns whether it is a part of a tool call that has been kept whole */
-function addToolCall({ toolCalls }: Choice, part: unknown): boolean {
+function addToolCall({ toolCalls }: Choice, part: unknown, kept: KeptMembers): boolean {
   if (typeof part !== "object" || part === null) return false;
   const call = itemOf(toolCalls, field(part, "index"), () => ({
-    ...{ members: new MergedMembers(), called: new Map() },
+    ...{ members: new MergedMembers(kept), called: new Map() },
   }));
   if (!call) return false;
   let isKept = true;

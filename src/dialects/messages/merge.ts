@@ -1,4 +1,5 @@
-import { isMembers, type Members, parsedWithoutLoss, textBytesOf } from "../json.ts";
+import { isMembers, type Members, textBytesOf } from "../json.ts";
+import { KeptMembers } from "../pass/kept-members.ts";
 import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 import { messageTextBytes } from "./text-bytes.ts";
 
@@ -14,8 +15,9 @@ const MOST_BLOCKS = 1_024;
 
 /** A message, put together from the events of its stream with all their fields, known or not. */
 export class MergedMessage {
-  readonly #members = new MergedMembers();
-  readonly #usage = new MergedMembers();
+  readonly #kept = new KeptMembers();
+  readonly #members = new MergedMembers(this.#kept);
+  readonly #usage = new MergedMembers(this.#kept);
   readonly #blocks = new Map<unknown, MergedBlock>();
   /** Bytes of the texts that could not be put together. */
   #otherBytes = 0;
@@ -80,8 +82,9 @@ export class MergedMessage {
 
   #beginBlock({ index, content_block: block, ...rest }: Members): void {
     // Clients append a block, whatever its number.
-    if (index !== this.#blocks.size || index >= MOST_BLOCKS || !isMembers(block)) this.#leaveOut(block);
-    else this.#blocks.set(index, new MergedBlock(block));
+    const isNext = index === this.#blocks.size && index < MOST_BLOCKS;
+    if (!isNext || !isMembers(block) || !this.#kept.take(block)) this.#leaveOut(block);
+    else this.#blocks.set(index, new MergedBlock(block, this.#kept));
     this.#leaveOutAll(rest);
   }
 
@@ -113,10 +116,14 @@ export class MergedMessage {
 /** A block of a message's content. */
 class MergedBlock {
   readonly #block: Members;
+  readonly #kept: KeptMembers;
   #input = "";
+  /** The value of the input, once it has been read, and the text it was read from. */
+  #parsed: { readonly text: string; readonly value: unknown } = { text: "", value: undefined };
 
-  constructor(block: Members) {
+  constructor(block: Members, kept: KeptMembers) {
     this.#block = block;
+    this.#kept = kept;
   }
 
   /** @returns whether all of the delta is known and kept */
@@ -135,6 +142,7 @@ class MergedBlock {
     }
     if (type === "citations_delta") {
       const { citation, ...rest } = delta;
+      if (!this.#kept.take(citation)) return false;
       if (Array.isArray(block.citations)) block.citations.push(citation);
       else if (isEmpty(block.citations)) block.citations = [citation];
       else return false;
@@ -143,14 +151,18 @@ class MergedBlock {
     if (type !== "signature_delta") return false;
     const { signature, ...rest } = delta;
     if (!isEmpty(block.signature) && block.signature !== signature) return false;
+    if (block.signature !== signature && !this.#kept.take(signature)) return false;
     block.signature = signature;
     return Object.values(rest).every(isEmpty);
   }
 
   value(): object {
     if (this.#input === "") return this.#block;
-    // What is not JSON, because the model wrote it wrong or was cut short, is kept as text.
-    return { ...this.#block, input: parsedWithoutLoss(this.#input) ?? this.#input };
+    if (this.#parsed.text !== this.#input) {
+      this.#parsed = { text: this.#input, value: this.#kept.parsed(this.#input) };
+    }
+    // What is not JSON, because the model wrote it wrong or was cut short, is kept as text, and so is what is too wide.
+    return { ...this.#block, input: this.#parsed.value ?? this.#input };
   }
 }
 

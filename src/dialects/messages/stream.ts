@@ -2,6 +2,7 @@ import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
 import { field, parsedOrNothing } from "../json.ts";
 import { hidesWords, readEvent } from "../pass/events.ts";
+import { isEmpty } from "../pass/merged-members.ts";
 import { EventNames, readEvents } from "../pass/read-events.ts";
 import { MergedMessage } from "./merge.ts";
 import { addUsage, messagesUsage } from "./usage.ts";
@@ -15,8 +16,12 @@ const LAST = "message_stop";
 export class MessagesStreamReader implements StreamReader {
   readonly #reported: Record<string, unknown> = Object.create(null);
   #usage: LanguageModelV4Usage | null = null;
+  /** Something was reported since the usage was counted. */
+  #isUncounted = false;
 
   get usage(): LanguageModelV4Usage | null {
+    if (this.#isUncounted) this.#usage = messagesUsage(this.#reported);
+    this.#isUncounted = false;
     return this.#usage;
   }
 
@@ -67,8 +72,8 @@ export class MessagesStreamReader implements StreamReader {
   }
 
   #note(usage: unknown): void {
-    if (typeof usage !== "object" || usage === null) return;
+    if (typeof usage !== "object" || usage === null || isEmpty(usage)) return;
     addUsage(this.#reported, usage);
-    this.#usage = messagesUsage(this.#reported);
+    this.#isUncounted = true;
   }
 }

@@ -1,3 +1,5 @@
+import type { KeptMembers } from "./kept-members.ts";
+
 /** The most members that are put together. */
 const MOST_MEMBERS = 128;
 
@@ -7,6 +9,13 @@ const MOST_MEMBERS = 128;
  */
 export class MergedMembers {
   readonly #members = new Map<string, unknown>();
+  readonly #kept: KeptMembers;
+  /** The texts of values that others have replaced or tried to: each value of a stream is written only once for them. */
+  readonly #texts = new Map<string, string>();
+
+  constructor(kept: KeptMembers) {
+    this.#kept = kept;
+  }
 
   get size(): number {
     return this.#members.size;
@@ -16,7 +25,9 @@ export class MergedMembers {
   add(name: string, value: unknown): boolean {
     const before = this.#members.get(name);
     if (!isEmpty(before)) return isEmpty(value) || this.#replace(name, before, value);
-    if (!this.#members.has(name) && this.#members.size >= MOST_MEMBERS) return false;
+    const isNew = !this.#members.has(name);
+    if (isNew && (this.#members.size >= MOST_MEMBERS || !this.#kept.take(null))) return false;
+    if (!isEmpty(value) && !this.#kept.take(value)) return false;
     this.#members.set(name, value);
     return true;
   }
@@ -34,7 +45,10 @@ export class MergedMembers {
 
   #replace(name: string, before: unknown, value: unknown): boolean {
     if (before === value) return true;
-    if (textsOf(before) !== textsOf(value)) return false;
+    if (typeof before === "string" || typeof value === "string") return false;
+    const texts = this.#texts.get(name) ?? textsOf(before);
+    this.#texts.set(name, texts);
+    if (texts !== textsOf(value)) return false;
     this.#members.set(name, value);
     return true;
   }

@@ -1,4 +1,5 @@
 import { field, isMembers, type Members } from "../json.ts";
+import { KeptMembers } from "../pass/kept-members.ts";
 import { responseTextBytes } from "./text-bytes.ts";
 
 /** The most items of an output, and parts of an item, that are put together. */
@@ -31,11 +32,12 @@ const DELTAS: ReadonlyMap<unknown, DeltaPlace> = new Map<string, DeltaPlace>([
  */
 export class MergedResponse {
   #response: Members = {};
+  readonly #kept = new KeptMembers();
   readonly #items = new Map<number, Members>();
   #sequence = -1;
   #isKnown = true;
 
-  /** False if an event could not be read, or was a delta of an unknown kind. */
+  /** False if an event could not be read or kept, or was a delta of an unknown kind. */
   get isKnown(): boolean {
     return this.#isKnown;
   }
@@ -76,7 +78,9 @@ export class MergedResponse {
 
   #setItem({ output_index: index, item }: Members): void {
     if (typeof index !== "number" || !isMembers(item)) return;
-    if (this.#items.has(index) || this.#items.size < MOST_ITEMS) this.#items.set(index, item);
+    if (!this.#items.has(index) && this.#items.size >= MOST_ITEMS) return;
+    if (this.#kept.take(item)) this.#items.set(index, item);
+    else this.#isKnown = false;
   }
 
   #addDelta(event: Members, { member, parts }: DeltaPlace): void {

@@ -15,6 +15,7 @@ import { ResponsesStreamReader } from "./stream.ts";
 
 const MEMBERS = new MemberNames([
   ...["model", "stream", "background", "store", "previous_response_id", "conversation", "input"],
+  "max_output_tokens",
 ]);
 
 /** Tools that the provider runs by itself. */

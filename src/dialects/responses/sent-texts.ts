@@ -6,6 +6,9 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
   ...["id", "item_id", "response_id", "call_id", "encrypted_content"],
 ]);
 
+/** The most texts that are looked for at the end. */
+const MOST_TEXTS = 50_000;
+
 /**
  * The texts that the events of a response have brought. Most come three times: in deltas, when their part is done, and
  * in the last event. A provider decides whether these are the same.
@@ -16,6 +19,7 @@ export class SentTexts {
   readonly #parts = new Map<string, string>();
 
   add(event: Members): void {
+    if (this.#texts.size + this.#parts.size > MOST_TEXTS) return;
     for (const name in event) {
       const value = event[name];
       if (name === "delta" && typeof value === "string") this.#addPart(event, value);
@@ -29,8 +33,9 @@ export class SentTexts {
     this.#parts.set(place, (this.#parts.get(place) ?? "") + delta);
   }
 
-  /** Whether a value contains all of them. */
+  /** Whether a value contains all of them. False also if they are too many. */
   areIn(value: unknown): boolean {
+    if (this.#texts.size + this.#parts.size > MOST_TEXTS) return false;
     const kept = new Set<string>();
     addTexts(value, kept);
     const sent = [...this.#texts, ...this.#parts.values()];

@@ -1,6 +1,8 @@
+import type { Clock } from "../../base/clock.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Db, Tx } from "../../store/db.ts";
+import type { Budgets } from "../budget.ts";
 import { type Payer, type SettleParts, settleCall } from "../settle.ts";
 import type { UsageRecord } from "../usage/record.ts";
 import type { UsageTally } from "../usage/tally.ts";
@@ -52,7 +54,37 @@ export function usageOf(
   return { ...usage, workspaceId, agentId: agent?.id ?? null, at };
 }
 
-/** The outcome as it is written late. Its text is omitted: nobody has received it, and it may be long. */
-export function lateDraft({ output: _, ...draft }: EntryDraft, lateMs: number): EntryDraft {
+/** What the late writing of an outcome needs besides `settleDirectCall`. */
+export interface LateParts extends DirectSettleParts {
+  readonly budgets: Pick<Budgets, "charge" | "release">;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+}
+
+/** An outcome without its text: if nobody has received it, it is omitted, since it may be long. */
+export function withoutOutput({ output: _, ...draft }: EntryDraft): EntryDraft {
+  return draft;
+}
+
+/** The outcome as it is written late. */
+export function lateDraft(draft: EntryDraft, lateMs: number): EntryDraft {
   return { ...draft, detail: { ...draft.detail, late_ms: Math.max(0, Math.round(lateMs)) } };
+}
+
+/**
+ * The late writing of an outcome, with the release of what its call has reserved. MUST be made here and not where a call
+ * ends: a function that is made in an async one keeps all of its variables, the answer among them.
+ * @param call its entry is kept in memory, with its text if it has one
+ * @param owner of the reservation
+ * @param since when the call ended, by the monotonic clock
+ */
+export function lateSettling(
+  parts: LateParts,
+  call: EndedDirectCall,
+  { owner, since }: { readonly owner: string; readonly since: number },
+): () => Promise<void> {
+  const { clock, budgets } = parts;
+  return async () => {
+    await settleDirectCall(parts, { ...call, entry: lateDraft(call.entry, clock.monotonic() - since) });
+    budgets.release(owner);
+  };
 }

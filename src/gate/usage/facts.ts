@@ -1,3 +1,4 @@
+import { cappedMicros } from "../../base/credits.ts";
 import { NOT_MEASURED } from "./latency.ts";
 import type { UsageCount, UsageKind } from "./record.ts";
 
@@ -30,7 +31,7 @@ export function noUsage(): UsageFacts {
 
 export function addUsage(facts: UsageFacts, row: UsageCount): void {
   const { kind, name, outcome, bucket, count, credits } = row;
-  facts.credits += credits;
+  facts.credits = cappedMicros(facts.credits + credits);
   facts.inputTokens += row.inputTokens;
   facts.outputTokens += row.outputTokens;
   addTo(facts.outcomes, `${kind}.${outcome}`, count);
@@ -41,7 +42,7 @@ export function addUsage(facts: UsageFacts, row: UsageCount): void {
 
 /** Adds `more` to `facts`. */
 export function mergeUsage(facts: UsageFacts, more: UsageFacts): void {
-  facts.credits += more.credits;
+  facts.credits = cappedMicros(facts.credits + more.credits);
   facts.inputTokens += more.inputTokens;
   facts.outputTokens += more.outputTokens;
   for (const group of ["outcomes", "models", "tools"] as const) {

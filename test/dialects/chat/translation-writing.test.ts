@@ -262,7 +262,7 @@ test("a streamed answer says what the whole one says", async () => {
       const unsigned = { ...answer, calls: answer.calls.map((call) => ({ ...call, signed: false })) };
       const { choices, usage } = whole(contentOf(unsigned), answer.calls.length > 0 ? "tool-calls" : "stop");
       const { message, finish_reason } = choices[0];
-      const read = await new ChatStreamReader(true).answerOf(Buffer.from(events), () => undefined);
+      const read = await new ChatStreamReader(true, 1).answerOf(Buffer.from(events), () => undefined);
       const merged = JSON.parse(read.text);
       expect(read.isWhole).toBe(true);
       expect(merged.choices[0].finish_reason).toBe(finish_reason);
