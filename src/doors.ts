@@ -35,6 +35,7 @@ import type { CreateFixtures } from "./mcp/fixtures.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import type { ModelGateway } from "./models/gateway.ts";
 import type { Db } from "./store/db.ts";
+import { endAgentsWork, endWorkspacesWork } from "./tasks/ending/end-work.ts";
 import type { OpenTasks } from "./tasks/open.ts";
 import type { Schedules } from "./tasks/schedules/schedules.ts";
 import type { Vault } from "./vault/vault.ts";
@@ -132,6 +133,7 @@ export function openDoors(rooms: Rooms): Doors {
     fixtures: mcpFixtures?.({ gate, clock }) ?? null,
   }));
 
+  const work = { tasks, running: direct.running };
   const operatorSecret = createSecret(random);
   const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
@@ -147,10 +149,7 @@ export function openDoors(rooms: Rooms): Doors {
     agents: {
       ...{ agents, budgets, tokens, clock },
       tierNumbers: () => modelGateway.tiers.numbers(),
-      async endWork(workspaceId, agent) {
-        direct.running.stopAgent(workspaceId, agent.id);
-        await tasks.stopAgent(workspaceId, agent);
-      },
+      endWork: (workspaceId, agent) => endAgentsWork(work, workspaceId, agent),
       endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
     },
     tasks: { tasks, clock, streams, callers },
@@ -192,10 +191,7 @@ export function openDoors(rooms: Rooms): Doors {
       }),
       limitsChanged: () => tasks.limitsChanged(),
       clock,
-      async endWork(workspaceId) {
-        direct.running.stopWorkspace(workspaceId);
-        await tasks.stopWorkspace(workspaceId);
-      },
+      endWork: (workspaceId) => endWorkspacesWork(work, workspaceId),
       endsWritten: (workspaceId) => tasks.endsWritten(workspaceId, null),
     },
     system: {

@@ -27,7 +27,7 @@ import { ApiReaders } from "./openapi/reading/readers.ts";
 import type { OpenApiParts } from "./openapi/source.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
 import { ownAddress } from "./outbound/own-address.ts";
-import { ProgramRules } from "./programs.ts";
+import { ProgramRules } from "./program-rules.ts";
 import { ToolRegistry } from "./registry.ts";
 import { seal, open as unseal } from "./secrets/seal.ts";
 import { secretsOf } from "./secrets/secrets-of.ts";

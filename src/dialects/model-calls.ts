@@ -1,7 +1,7 @@
 import type { Agent, Agents } from "../access/agents.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import { ByteBlocks } from "../base/byte-blocks.ts";
-import { FREE } from "../base/credits.ts";
+import { FREE } from "../base/call-cost.ts";
 import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
