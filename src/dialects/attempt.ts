@@ -14,6 +14,7 @@ import { lateDraft, settleDirectCall } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { WorkspaceEstimates } from "../models/expected-cost.ts";
+import type { Dialect } from "../models/native.ts";
 import { tokenParts } from "../models/token-parts.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import type { RequestSize } from "./dialect.ts";
@@ -29,6 +30,20 @@ export interface EndedModelCall {
   readonly status: "succeeded" | "failed" | "cancelled";
   readonly durationMs: number;
   readonly credits: number;
+  readonly dialect: Dialect;
+  /** Null: no part of the answer has arrived. */
+  readonly firstTokenMs: number | null;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+/** A model call whose outcome is on disk. */
+export interface RecordedModelCall extends Pick<EndedModelCall, "dialect" | "model" | "status"> {
+  readonly workspaceId: number;
+  /** The agent that the client acts as. */
+  readonly agent: { readonly id: number; readonly name: string } | null;
+  /** The seq of its intent. */
+  readonly intent: number;
 }
 
 export interface AttemptParts {
@@ -40,6 +55,7 @@ export interface AttemptParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly ended: Signal<EndedModelCall>;
+  readonly recorded: Signal<RecordedModelCall>;
 }
 
 /** How an attempt ended. */
@@ -62,6 +78,7 @@ export class ModelAttempt {
   receivedBytes = 0;
   readonly #parts: AttemptParts;
   readonly #countedAs: string;
+  readonly #dialect: Dialect;
   readonly #sent: RequestSize;
   readonly #agent: Agent | null;
   readonly #price: Price;
@@ -78,6 +95,7 @@ export class ModelAttempt {
       readonly model: string;
       /** Its name in metrics and statistics. */
       readonly countedAs: string;
+      readonly dialect: Dialect;
       readonly intent: number;
       readonly agent: Agent | null;
       readonly price: Price;
@@ -91,6 +109,7 @@ export class ModelAttempt {
     this.call = begun.call;
     this.model = begun.model;
     this.#countedAs = begun.countedAs;
+    this.#dialect = begun.dialect;
     this.intent = begun.intent;
     this.#agent = begun.agent;
     this.#price = begun.price;
@@ -115,7 +134,7 @@ export class ModelAttempt {
   }
 
   async #settle(end: AttemptEnd): Promise<Problem | null> {
-    const { direct, budgets, clock, log, ended } = this.#parts;
+    const { direct, budgets, clock, log, ended, recorded } = this.#parts;
     const { call, model, intent } = this;
     const { workspaceId } = call.caller;
     const durationMs = clock.monotonic() - this.#began;
@@ -123,15 +142,21 @@ export class ModelAttempt {
     const credits = cost(this.#price, usage);
     this.#report(end, usage);
     const name = this.#countedAs;
-    ended.emit({ model: name, status: end.status, durationMs, credits });
     const { inputTokens, outputTokens } = usage;
+    const { status } = end;
+    const client = { dialect: this.#dialect, firstTokenMs: this.#firstTokenMs };
+    ended.emit({ ...{ model: name, status, durationMs, credits, inputTokens, outputTokens }, ...client });
     const settled = {
       payer: { workspaceId, agent: this.#agent },
       credits,
-      usage: { kind: "model", name, outcome: end.status, inputTokens, outputTokens, durationMs },
+      usage: { kind: "model", name, outcome: status, inputTokens, outputTokens, durationMs, client },
     } as const;
     const entry = this.#entryOf(end, usage, durationMs, credits);
-    const done = () => budgets.release(this.#owner);
+    const done = () => {
+      budgets.release(this.#owner);
+      const agent = this.#agent;
+      recorded.emit({ workspaceId, agent, model, status, intent, dialect: this.#dialect });
+    };
     try {
       await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry });
       done();

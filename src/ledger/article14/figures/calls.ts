@@ -6,6 +6,8 @@ import type { Timeline } from "./timeline.ts";
 const MODELS = 100;
 const TOOLS = 100;
 const AGENTS = 100;
+/** There are four. Anything else was written by somebody else. */
+const DIALECTS = 12;
 
 /** Calls of one model or tool. `credits` are micro-credits. */
 export interface CallTally {
@@ -27,6 +29,8 @@ export interface CallTally {
 interface AgentTally {
   tasks: number;
   modelCalls: number;
+  /** Those of them that clients have made themselves, outside of tasks. */
+  clientCalls: number;
   toolCalls: number;
   /** Refused by policy. */
   refused: number;
@@ -56,10 +60,21 @@ export class Calls {
   readonly agents = new CappedTally<AgentTally>(AGENTS, () => ({
     tasks: 0,
     modelCalls: 0,
+    clientCalls: 0,
     toolCalls: 0,
     refused: 0,
     decisions: 0,
   }));
+  /** Model calls of clients, outside of tasks, by the API they use: a part of `models`. */
+  readonly clients = new CappedTally<CallTally>(DIALECTS, noCalls);
+  readonly allClients = noCalls();
+  /** Intents of `allClients` that name no agent. */
+  clientsWithoutAgent = 0;
+  /** Prompts of clients of which the tokens were counted, by model: they are no model calls. */
+  readonly counts = new CappedTally<CallTally>(MODELS, noCalls);
+  readonly allCounts = noCalls();
+  /** Those that Gatehouse estimated: nothing was sent. */
+  estimatedCounts = 0;
   /** Refused requests that name an agent, which may never have existed. */
   readonly #namedAlone = new CappedTally<{ refused: number }>(AGENTS, () => ({ refused: 0 }));
   readonly allModels = noCalls();
@@ -84,6 +99,11 @@ export class Calls {
         timeline.count("model calls", Date.parse(entry.ts));
         if (agent) agent.modelCalls += 1;
       }
+      if (entry.task === undefined) this.#countClient(entry, agent);
+    } else if (action === "model.count") {
+      countCall(this.allCounts, entry);
+      countCall(this.counts.of(entry.model ?? ""), entry);
+      if (phase === "single" && entry.outcome === "succeeded") this.estimatedCounts += 1;
     } else if (action === "tool.call") {
       countCall(this.allTools, entry);
       countCall(this.tools.of(entry.tool ?? "a tool that does not exist"), entry);
@@ -108,6 +128,15 @@ export class Calls {
     return this.#namedAlone.sorted(() => 0).filter(([name]) => !this.agents.has(name)).length;
   }
 
+  #countClient(entry: ReportEntryFields, agent: AgentTally | undefined): void {
+    const { dialect } = entry.detail ?? {};
+    countCall(this.allClients, entry);
+    countCall(this.clients.of(typeof dialect === "string" ? dialect : ""), entry);
+    if (entry.phase !== "intent") return;
+    if (agent) agent.clientCalls += 1;
+    if (entry.agent === undefined) this.clientsWithoutAgent += 1;
+  }
+
   #countTask({ phase, outcome }: ReportEntryFields): void {
     if (phase === "intent") this.tasks.dispatched += 1;
     else if (outcome === "denied") this.tasks.refused += 1;
@@ -126,6 +155,8 @@ export function readModelKey(key: string): { readonly model: string; readonly ti
 }
 
 function countCall(tally: CallTally, { phase, outcome, credits, detail = {} }: ReportEntryFields): void {
+  // Answered here: nothing was sent.
+  if (phase === "single" && outcome === "succeeded") return;
   if (phase === "intent") {
     tally.sent += 1;
     if (numberOf(detail.attempt) > 1) tally.fallbacks += 1;
