@@ -159,7 +159,7 @@ export function openDoors(rooms: Rooms): Doors {
     models: { models: modelGateway, agents, clock },
     dialects: { modelCalls: rooms.modelCalls, tokenCounts: rooms.tokenCounts },
     vault: { vault, agents, clock, quoted },
-    payloads: { eraser },
+    payloads: { db, lists: ledgers.lists, agents, eraser },
     approvals: { desk },
     connectors: {
       connectors: tools.connectors,
