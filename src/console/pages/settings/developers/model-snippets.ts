@@ -24,38 +24,42 @@ export function usableTier(tiers: readonly Tier[], agent: Agent | undefined): st
 export function modelSnippetsOf({ secret, origin, model: known }: ModelSnippetOf): readonly Snippet[] {
   const model = known ?? SOME_MODEL;
   const fill = known === null ? ` Replace ${SOME_MODEL} with a model that the token may use.` : "";
-  const openai = `The model's provider must speak OpenAI's Chat Completions.${fill}`;
-  const anthropic = `The model's provider must speak Anthropic's Messages.${fill}`;
   return [
     {
       id: "openai",
       name: "OpenAI SDK",
-      hint: `Prints a model's answer as it arrives. Needs the package openai. ${openai}`,
+      hint: `Prints a model's answer as it arrives. Needs the package openai.${fill}`,
       text: byOpenAi(`${origin}/v1`, secret, model),
     },
     {
       id: "ai-sdk",
       name: "AI SDK",
-      hint: `Prints a model's answer. Needs the packages ai and @ai-sdk/openai. ${openai}`,
+      hint: `Prints a model's answer. Needs the packages ai and @ai-sdk/openai.${fill}`,
       text: byAiSdk(`${origin}/v1`, secret, model),
     },
     {
       id: "langchain",
       name: "LangChain",
-      hint: `Prints a model's answer. Needs the package @langchain/openai. ${openai}`,
+      hint: `Prints a model's answer. Needs the package @langchain/openai.${fill}`,
       text: byLangChain(`${origin}/v1`, secret, model),
     },
     {
       id: "anthropic",
       name: "Anthropic SDK",
-      hint: `Prints a model's answer. Needs the package @anthropic-ai/sdk. ${anthropic}`,
+      hint: `Prints a model's answer. Needs the package @anthropic-ai/sdk.${fill}`,
       text: byAnthropic(origin, secret, model),
     },
     {
       id: "claude-code",
       name: "Claude Code",
-      hint: `Starts Claude Code with a model. ${anthropic}`,
+      hint: `Starts Claude Code with a model, without changing its configuration.${fill}`,
       text: byClaudeCode(origin, secret, model),
+    },
+    {
+      id: "codex",
+      name: "Codex",
+      hint: `Starts Codex with a model, without changing its configuration. The model's provider must speak OpenAI's Responses.${fill}`,
+      text: byCodex(`${origin}/v1`, secret, model),
     },
   ];
 }
@@ -131,5 +135,16 @@ function byClaudeCode(url: string, secret: string, model: string): string {
     `ANTHROPIC_BASE_URL='${url}' \\`,
     `  ANTHROPIC_AUTH_TOKEN='${secret}' \\`,
     `  claude --model '${model}'`,
+  ].join("\n");
+}
+
+/** The provider is a table of Codex's configuration, in TOML. Codex reads the key from the variable that it names. */
+function byCodex(url: string, secret: string, model: string): string {
+  const provider = `{name="Gatehouse",base_url="${url}",env_key="GATEHOUSE_TOKEN",wire_api="responses"}`;
+  return [
+    `GATEHOUSE_TOKEN='${secret}' \\`,
+    `  codex -c model_provider=gatehouse \\`,
+    `  -c 'model_providers.gatehouse=${provider}' \\`,
+    `  --model '${model}'`,
   ].join("\n");
 }
