@@ -165,7 +165,7 @@ export function openDoors(rooms: Rooms): Doors {
     },
     responses: { storedResponses: rooms.storedResponses },
     vault: { vault, agents, clock, quoted },
-    payloads: { eraser },
+    payloads: { db, lists: ledgers.lists, agents, eraser },
     approvals: { desk },
     connectors: {
       connectors: tools.connectors,

@@ -49,6 +49,8 @@ const ELSEWHERE = [
   ["docs/schedules-and-webhooks.md", "curl -sN", "test/docs.test.ts"],
   ["docs/connectors.md", "gatehouse connector add", "test/cli/mcp/docs.test.ts"],
   ["docs/connectors.md", "gatehouse token create", "test/cli/mcp/docs.test.ts"],
+  ["docs/models.md", "ANTHROPIC_BASE_URL=", "test/clients/pasted.test.ts"],
+  ["docs/models.md", "codex -c", "test/clients/pasted.test.ts"],
   ["docs/framework.md", "(cd gatehouse", "test/agents/guide.test.ts"],
 ] as const;
 
@@ -230,16 +232,6 @@ test("every line for a shell works, pasted one after another", async () => {
 
   const others = [...printed].filter(([path]) => path !== "docs/security-model.md");
   expect(errorsIn(others.flatMap(([, outputs]) => outputs))).toEqual([]);
-});
-
-test("the program of docs/models.md with OpenAI's client works as it is written", async () => {
-  const [program = ""] = blocks("docs/models.md", "ts").filter((block) => block.includes('from "openai"'));
-  writeFileSync(join(folder, "chat.ts"), program.replaceAll(ADDRESS, url));
-  const { code, printed, problems } = await shell(
-    `export GATEHOUSE_TOKEN=$(gatehouse token create --name program --agent writer)\n'${process.execPath}' chat.ts`,
-  );
-  expect([code, printed, problems]).toEqual([0, "Good evening", expect.any(String)]);
-  expect(upstream.requests.at(-1)).toMatchObject({ model: "gpt-5-mini" });
 });
 
 test("docs/schedules-and-webhooks.md shows how to listen to a workspace", async () => {

@@ -14,6 +14,7 @@ import { lateSettling, settleDirectCall, withoutOutput } from "../gate/direct/se
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { WorkspaceEstimates } from "../models/expected-cost.ts";
+import type { Dialect } from "../models/native.ts";
 import { tokenParts } from "../models/token-parts.ts";
 import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { DialectRequest, RequestSize } from "./dialect.ts";
@@ -29,6 +30,20 @@ export interface EndedModelCall {
   readonly status: "succeeded" | "failed" | "cancelled";
   readonly durationMs: number;
   readonly credits: number;
+  readonly dialect: Dialect;
+  /** Null: no part of the answer has arrived. */
+  readonly firstTokenMs: number | null;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+/** A model call whose outcome is on disk. */
+export interface RecordedModelCall extends Pick<EndedModelCall, "dialect" | "model" | "status"> {
+  readonly workspaceId: number;
+  /** The agent that the client acts as. */
+  readonly agent: { readonly id: number; readonly name: string } | null;
+  /** The seq of its intent. */
+  readonly intent: number;
 }
 
 export interface AttemptParts {
@@ -40,6 +55,7 @@ export interface AttemptParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly ended: Signal<EndedModelCall>;
+  readonly recorded: Signal<RecordedModelCall>;
 }
 
 /** How an attempt ended. */
@@ -62,6 +78,7 @@ export class ModelAttempt {
   receivedBytes = 0;
   readonly #parts: AttemptParts;
   readonly #countedAs: string;
+  readonly #dialect: Dialect;
   readonly #sent: RequestSize;
   readonly #keep: DialectRequest["keep"];
   readonly #agent: Agent | null;
@@ -79,6 +96,7 @@ export class ModelAttempt {
       readonly model: string;
       /** Its name in metrics and statistics. */
       readonly countedAs: string;
+      readonly dialect: Dialect;
       readonly intent: number;
       readonly agent: Agent | null;
       readonly price: Price;
@@ -93,6 +111,7 @@ export class ModelAttempt {
     this.call = begun.call;
     this.model = begun.model;
     this.#countedAs = begun.countedAs;
+    this.#dialect = begun.dialect;
     this.intent = begun.intent;
     this.#agent = begun.agent;
     this.#price = begun.price;
@@ -126,20 +145,24 @@ export class ModelAttempt {
     const credits = cost(this.#price, usage);
     this.#report(end, usage);
     const name = this.#countedAs;
-    ended.emit({ model: name, status: end.status, durationMs, credits });
     const { inputTokens, outputTokens } = usage;
+    const { status } = end;
+    const client = { dialect: this.#dialect, firstTokenMs: this.#firstTokenMs };
+    ended.emit({ ...{ model: name, status, durationMs, credits, inputTokens, outputTokens }, ...client });
     const settled = {
       payer: { workspaceId, agent: this.#agent },
       credits,
-      usage: { kind: "model", name, outcome: end.status, inputTokens, outputTokens, durationMs },
+      usage: { kind: "model", name, outcome: status, inputTokens, outputTokens, durationMs, client },
     } as const;
     const entry = this.#entryOf(end, usage, durationMs, credits);
+    const announce = this.#announcing(status);
     try {
       await settleDirectCall(
         { ...this.#parts, usage: direct.usage },
         { ...settled, entry, also: this.#keeping(end) },
       );
       budgets.release(this.#owner);
+      announce();
       return null;
     } catch (error) {
       log.error("a model's answer is withheld, because its outcome cannot be recorded", {
@@ -154,6 +177,7 @@ export class ModelAttempt {
         const write = lateSettling({ ...this.#parts, usage: direct.usage }, late, {
           owner: this.#owner,
           since: this.#began + durationMs,
+          done: announce,
         });
         direct.late.keep({ intent, write });
       }
@@ -162,6 +186,15 @@ export class ModelAttempt {
         "The evidence ledger cannot be written, so the answer is withheld.",
       );
     }
+  }
+
+  /** Emits that the outcome is on disk. Not made in an async function: there, it would keep all variables. */
+  #announcing(status: EndedModelCall["status"]): () => void {
+    const { recorded } = this.#parts;
+    const { workspaceId } = this.call.caller;
+    const { model, intent } = this;
+    const call = { workspaceId, agent: this.#agent, model, status, intent, dialect: this.#dialect };
+    return () => recorded.emit(call);
   }
 
   /** What is written with the outcome, if the client may come back to the answer. */

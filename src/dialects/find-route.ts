@@ -26,6 +26,8 @@ export async function findRoute(
   client: ClientRequest,
 ): Promise<ClientRoute> {
   const { modelGateway, agents } = parts;
+  const { dialect } = client.api;
+  call.about({ detail: { dialect } });
   const agent = await callingAgent(agents, call, client.headers);
   const { request } = client;
   const target = modelGateway.names.resolve(request.model);
@@ -33,7 +35,6 @@ export async function findRoute(
   call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });
   const { workspaceId } = call.caller;
   const policy = new CallPolicy(parts, workspaceId, agent);
-  const { dialect } = client.api;
   const models = modelGateway.openForClient({ dialect, workspaceId, policy: policy.read }, target);
   return { agent, request, policy, models };
 }

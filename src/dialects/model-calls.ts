@@ -11,12 +11,14 @@ import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
 import { interrupted } from "../gate/direct/refusals.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
+import { outcomeOf } from "../gate/gate.ts";
 import type { Admit } from "../ledger/ledger.ts";
 import { expectedCost } from "../models/expected-cost.ts";
 import type { ModelGateway } from "../models/gateway.ts";
+import type { Dialect } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
 import type { Scheduler } from "../tasks/queue/scheduler.ts";
-import { type AttemptParts, type EndedModelCall, ModelAttempt } from "./attempt.ts";
+import { type AttemptParts, type EndedModelCall, ModelAttempt, type RecordedModelCall } from "./attempt.ts";
 import type { CallPolicy } from "./call-policy.ts";
 import { type CallableModel, CallableModels } from "./callable-model.ts";
 import { ClientCall } from "./client-call.ts";
@@ -26,7 +28,7 @@ import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.t
 import { findRoute } from "./find-route.ts";
 import { PassingStream } from "./passing-stream.ts";
 
-export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> {
+export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "recorded" | "direct"> {
   readonly agents: Agents;
   readonly workspaces: Pick<Workspaces, "isStopped">;
   readonly modelGateway: ModelGateway;
@@ -35,6 +37,13 @@ export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "direct"> 
   readonly ids: Ids;
   /** This Gatehouse's id, which its requests carry. */
   readonly instance: string;
+}
+
+/** A call that ended before anything was sent, for example because it was refused. */
+interface UnsentModelCall {
+  readonly dialect: Dialect;
+  /** As in its entry. */
+  readonly outcome: "denied" | "failed" | "cancelled";
 }
 
 /** A client's request for a model. */
@@ -92,12 +101,16 @@ type AttemptResult = { readonly answer: ModelAnswer } | { readonly failure: Atte
 export class ModelCalls {
   /** Emits each request to a model that has ended. */
   readonly ended = new Signal<EndedModelCall>();
+  /** Emits each request to a model whose outcome is on disk. */
+  readonly recorded = new Signal<RecordedModelCall>();
+  /** Emits each call that ended before anything was sent. */
+  readonly unsent = new Signal<UnsentModelCall>();
   readonly #parts: ModelCallsParts;
   readonly #attemptParts: AttemptParts;
 
   constructor(parts: ModelCallsParts) {
     this.#parts = parts;
-    this.#attemptParts = { ...parts, ended: this.ended };
+    this.#attemptParts = { ...parts, ended: this.ended, recorded: this.recorded };
   }
 
   /**
@@ -106,6 +119,19 @@ export class ModelCalls {
    * @throws Problem; nothing was sent, or the outcome of what was sent is on disk
    */
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
+    try {
+      return await this.#run(call, client);
+    } catch (error) {
+      // Without an entry there was no intent, and no attempt.
+      if (call.ledgerSeq === null) {
+        const outcome = error instanceof Problem ? outcomeOf(error) : "failed";
+        this.unsent.emit({ dialect: client.api.dialect, outcome });
+      }
+      throw error;
+    }
+  }
+
+  async #run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
     const { direct, scheduler, ids, clock } = this.#parts;
     const { workspaceId } = call.caller;
     const { agent, request, policy, models } = await findRoute(this.#parts, call, client);
@@ -207,6 +233,7 @@ export class ModelCalls {
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
       countedAs: modelGateway.names.countedAs(model),
+      dialect: client.api.dialect,
       answersInTokens: client.api.answersInTokens,
       sent: size,
       keep: request.keep,

@@ -1,13 +1,15 @@
+import type { Agent } from "../access/agents.ts";
 import { estimateTokens } from "../agents/model/usage.ts";
 import { ByteBlocks } from "../base/byte-blocks.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { Signal } from "../base/signal.ts";
 import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
-import { lateDraft, withoutOutput } from "../gate/direct/settle-direct.ts";
+import { lateDraft, usageOf, withoutOutput } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ClientModel, ModelGateway, NativeModel } from "../models/gateway.ts";
@@ -22,7 +24,7 @@ import { type ClientRequest, exhausted, type ModelAnswer, viaHeader } from "./mo
 
 export interface TokenCountsParts extends CallPolicyParts {
   readonly modelGateway: ModelGateway;
-  readonly direct: Pick<DirectCallRecords, "running" | "late">;
+  readonly direct: Pick<DirectCallRecords, "running" | "usage" | "late">;
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly log: Log;
@@ -55,6 +57,8 @@ const PATH = "/count_tokens";
  * same policy counts, and intent and outcome are recorded. Nothing is charged.
  */
 export class TokenCounts {
+  /** Emits each request to a provider that has ended. */
+  readonly ended = new Signal<{ readonly status: CountEnd["status"] }>();
   readonly #parts: TokenCountsParts;
 
   constructor(parts: TokenCountsParts) {
@@ -100,7 +104,7 @@ export class TokenCounts {
   async #try(
     call: Call,
     client: ClientRequest,
-    { request, policy }: CountingRoute,
+    { request, policy, agent }: CountingRoute,
     open: ClientCall,
     model: CountingModel,
     attempt: number,
@@ -119,7 +123,7 @@ export class TokenCounts {
       const end = await this.#send(client, open, model, {
         ...{ body: request.bytesFor(model.native.name, model.id), workspaceId, headers },
       });
-      await this.#settle(call, intent, began, end);
+      await this.#settle(call, agent, intent, began, end);
       if (end.status === "failed") return end.failure;
       if (end.status === "cancelled") throw end.error;
       return { contentType: "application/json", model: model.id, intent, body: end.output };
@@ -149,21 +153,41 @@ export class TokenCounts {
     }
   }
 
+  /** Records an outcome and counts it. Not made in an async function: it may be kept until the disk has room. */
+  #recording(
+    payer: { readonly workspaceId: number; readonly agent: Agent | null },
+    end: { readonly outcome: CountEnd["status"]; readonly durationMs: number },
+  ): (draft: EntryDraft) => Promise<void> {
+    const { ledger, clock, direct } = this.#parts;
+    return async (draft) => {
+      await ledger.record(payer.workspaceId, draft);
+      direct.usage.note(usageOf(payer, { kind: "count", name: "messages", ...end }, clock.now()));
+    };
+  }
+
   /** @throws Problem 503 `ledger_unavailable` if the outcome cannot be recorded: the answer is withheld */
-  async #settle(call: Call, intent: number, began: number, end: CountEnd): Promise<void> {
-    const { ledger, clock, log, direct } = this.#parts;
+  async #settle(
+    call: Call,
+    agent: Agent | null,
+    intent: number,
+    began: number,
+    end: CountEnd,
+  ): Promise<void> {
+    const { clock, log, direct } = this.#parts;
     const { workspaceId } = call.caller;
     const ended = clock.monotonic();
-    const entry = outcomeOf(call, intent, Math.round(ended - began), end);
+    const durationMs = ended - began;
+    const entry = outcomeOf(call, intent, Math.round(durationMs), end);
+    const { status: outcome } = end;
+    this.ended.emit({ status: outcome });
+    const record = this.#recording({ workspaceId, agent }, { outcome, durationMs });
     try {
-      await ledger.record(workspaceId, entry);
+      await record(entry);
     } catch (error) {
       log.error("a count of tokens is withheld, because its outcome cannot be recorded", { intent, error });
       if (error instanceof StoreUnavailable) {
-        direct.late.keep({
-          intent,
-          write: lateRecord({ ledger, clock, workspaceId }, withoutOutput(entry), ended),
-        });
+        const late = lateRecord({ clock, record }, withoutOutput(entry), ended);
+        direct.late.keep({ intent, write: late });
       }
       throw new Problem(
         "ledger_unavailable",
@@ -175,15 +199,11 @@ export class TokenCounts {
 
 /** Not made where a count ends: a function that is made in an async one keeps all of its variables. */
 function lateRecord(
-  {
-    ledger,
-    clock,
-    workspaceId,
-  }: Pick<TokenCountsParts, "ledger" | "clock"> & { readonly workspaceId: number },
+  { clock, record }: Pick<TokenCountsParts, "clock"> & { record(draft: EntryDraft): Promise<void> },
   draft: EntryDraft,
   since: number,
 ): () => Promise<void> {
-  return async () => void (await ledger.record(workspaceId, lateDraft(draft, clock.monotonic() - since)));
+  return () => record(lateDraft(draft, clock.monotonic() - since));
 }
 
 function outcomeOf(call: Call, intent: number, durationMs: number, end: CountEnd): EntryDraft {

@@ -84,6 +84,15 @@ export interface FeedEvents {
     /** 80 or 100. */
     readonly percent: number;
   };
+  /** A client's model call, outside of tasks, has ended: the latest one of its agent. */
+  readonly "model.called": {
+    readonly agent: string | null;
+    /** The seq of its intent. */
+    readonly intent: number;
+    readonly model: string;
+    readonly dialect: string;
+    readonly status: "succeeded" | "failed" | "cancelled";
+  };
   readonly "ledger.grown": { readonly size: number };
 }
 
@@ -102,6 +111,7 @@ export const FEED_SCOPES: Readonly<Record<FeedEventName, NamedScope | null>> = {
   usage: null,
   "limit.exceeded": "settings:write",
   "budget.spent": "settings:write",
+  "model.called": "ledger:read",
   "ledger.grown": "ledger:read",
 };
 

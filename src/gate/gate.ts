@@ -347,7 +347,7 @@ function rateLimited(limit: RequestLimit, options: Pick<ProblemOptions, "isRecor
 }
 
 /** The outcome recorded for a call that was not carried out. A client that disconnected was not denied anything. */
-function outcomeOf({ code, status }: Problem): "cancelled" | "failed" | "denied" {
+export function outcomeOf({ code, status }: Problem): "cancelled" | "failed" | "denied" {
   if (code === "client_closed") return "cancelled";
   return status >= 500 ? "failed" : "denied";
 }

@@ -3,6 +3,7 @@ import { toCredits } from "../base/credits.ts";
 import type { ConnectorCall } from "../connectors/live.ts";
 import type { OpenedConnectors } from "../connectors/open.ts";
 import type { ModelCalls } from "../dialects/model-calls.ts";
+import type { TokenCounts } from "../dialects/token-counts.ts";
 import type { FeedHub } from "../feed/hub.ts";
 import { openFeed } from "../feed/open.ts";
 import type { Budgets } from "../gate/budget.ts";
@@ -30,7 +31,7 @@ export function openSubscriptions(
   { db }: Store,
   { workspaces, ledgers, announcements }: Evidence,
   { agents, tokens, sessions, notices, budgets, gate }: GateParts,
-  { vault, tools, openedTasks, modelCalls }: Work,
+  { vault, tools, openedTasks, modelCalls, tokenCounts }: Work,
   metrics: Metrics,
 ) {
   const { connectors } = tools;
@@ -47,7 +48,16 @@ export function openSubscriptions(
       requests_per_minute: workspaces.get(workspaceId).limits.requestsPerMinute,
     }),
   });
-  const sources = { workspaces, notices, budgets, vault, connectors, modelCalls, tasks: signals };
+  const sources = {
+    workspaces,
+    notices,
+    budgets,
+    vault,
+    connectors,
+    modelCalls,
+    tokenCounts,
+    tasks: signals,
+  };
   subscribeFeed(feed, sources);
   subscribeMetrics(metrics, sources);
   subscribeWebhook(announcements, sources);
@@ -64,13 +74,14 @@ interface Sources {
   readonly budgets: Budgets;
   readonly vault: Vault;
   readonly connectors: OpenedConnectors["connectors"];
-  readonly modelCalls: Pick<ModelCalls, "ended">;
+  readonly modelCalls: Pick<ModelCalls, "ended" | "recorded" | "unsent">;
+  readonly tokenCounts: Pick<TokenCounts, "ended">;
   readonly tasks: TaskSignals;
 }
 
 /** Publishes changes to the readers of a workspace's feed. */
 function subscribeFeed(feed: FeedHub, sources: Sources): void {
-  const { notices, budgets, vault, connectors, tasks } = sources;
+  const { notices, budgets, vault, connectors, tasks, modelCalls } = sources;
   notices.announced.listen(({ workspace: { id, limits }, limit }) => {
     const { enforcement } = limits;
     feed.publish(id, { name: "limit.exceeded", key: limit, data: { limit, enforcement } });
@@ -81,6 +92,12 @@ function subscribeFeed(feed: FeedHub, sources: Sources): void {
   });
   vault.changed.listen(({ workspaceId, ...data }) => {
     feed.publish(workspaceId, { name: "document.changed", key: data.id, path: data.scope, data });
+  });
+  modelCalls.recorded.listen(({ workspaceId, agent, intent, model, status, dialect }) => {
+    const data = { agent: agent?.name ?? null, intent, model, status, dialect };
+    // One event for each agent: a busy client's calls replace each other.
+    const key = String(agent?.id ?? "");
+    feed.publish(workspaceId, { name: "model.called", key, agent: agent?.id ?? null, data });
   });
   connectors.changed.listen(({ workspaceId, name }) => feed.touch(workspaceId, "connector", name));
   tasks.changed.listen(({ workspaceId, task }) => feed.touch(workspaceId, "task", task));
@@ -93,7 +110,7 @@ const CONNECTOR_OUTCOMES: readonly ConnectorCall["outcome"][] = ["succeeded", "f
 
 /** A connector's series end with it: otherwise each name that was ever used would be kept. */
 function subscribeMetrics(metrics: Metrics, sources: Sources): void {
-  const { workspaces, notices, budgets, connectors, tasks, modelCalls } = sources;
+  const { workspaces, notices, budgets, connectors, tasks, modelCalls, tokenCounts } = sources;
   notices.counted.listen(({ workspace: { name: workspace }, limit }) => {
     metrics.limitExceeded.inc({ workspace, limit });
   });
@@ -115,12 +132,20 @@ function subscribeMetrics(metrics: Metrics, sources: Sources): void {
     metrics.connectorSeconds.remove({ workspace, connector });
   });
   for (const calls of [tasks.modelCalled, modelCalls.ended]) {
-    calls.listen(({ model, status, durationMs, credits }) => {
+    calls.listen(({ model, status, durationMs, credits, inputTokens, outputTokens }) => {
       metrics.modelCalls.inc({ model, status });
       metrics.modelSeconds.observe({ model }, durationMs / 1000);
       if (credits > 0) metrics.credits.inc({ model }, toCredits(credits));
+      if (inputTokens > 0) metrics.tokens.inc({ model, kind: "input" }, inputTokens);
+      if (outputTokens > 0) metrics.tokens.inc({ model, kind: "output" }, outputTokens);
     });
   }
+  modelCalls.ended.listen(({ dialect, model, status, firstTokenMs }) => {
+    metrics.clientCalls.inc({ dialect, outcome: status });
+    if (firstTokenMs !== null) metrics.firstTokenSeconds.observe({ model }, firstTokenMs / 1000);
+  });
+  modelCalls.unsent.listen(({ dialect, outcome }) => metrics.clientCalls.inc({ dialect, outcome }));
+  tokenCounts.ended.listen(({ status }) => metrics.tokenCounts.inc({ outcome: status }));
   tasks.toolCalled.listen(({ status }) => metrics.toolCalls.inc({ status }));
   tasks.ended.listen(({ status, durationMs }) => {
     metrics.tasksFinished.inc({ status });

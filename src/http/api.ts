@@ -12,6 +12,7 @@ import type { ConnectorView } from "./connector-view.ts";
 import type { DecisionBody, OverrideBody, viewApproval } from "./routes/approvals.ts";
 import type { ModelView } from "./routes/model-catalog.ts";
 import type { viewTier } from "./routes/models.ts";
+import type { viewPayloads } from "./routes/payload.ts";
 import type { viewSession, viewSignedIn } from "./routes/sessions.ts";
 import type { TokenCreate, TokenRotate, viewIssued, viewToken } from "./routes/tokens.ts";
 import type { ToolCallRequest, viewAskedCall, viewToolAnswer } from "./routes/tools.ts";
@@ -97,6 +98,7 @@ export interface LedgerQuery extends PageQuery {
   readonly actor?: string;
   readonly action?: string;
   readonly task?: string;
+  readonly outside_tasks?: boolean;
   readonly tier?: number;
   readonly date?: string;
   readonly from?: string;
@@ -177,6 +179,7 @@ export interface Api {
     query: { from: number; to?: number };
     answer: { from: number; to: number; consistency: string[]; checkpoint: string };
   };
+  "GET /v1/ledger/:seq/payload": { answer: ReturnType<typeof viewPayloads> };
   "DELETE /v1/ledger/:seq/payload": { answer: undefined };
 
   "GET /v1/usage": { query: Partial<Static<typeof UsageQuery>>; answer: UsageReport };

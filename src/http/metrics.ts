@@ -48,6 +48,31 @@ export function createMetrics() {
       buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
       registers,
     }),
+    tokens: new Counter({
+      name: "gatehouse_tokens_total",
+      help: "Tokens by model and kind (input, output), reported or estimated",
+      labelNames: ["model", "kind"],
+      registers,
+    }),
+    clientCalls: new Counter({
+      name: "gatehouse_client_model_calls_total",
+      help: "Model calls of clients outside of tasks, by dialect and outcome; denied if nothing was sent",
+      labelNames: ["dialect", "outcome"],
+      registers,
+    }),
+    firstTokenSeconds: new Histogram({
+      name: "gatehouse_first_token_seconds",
+      help: "Time until the first part of an answer to a client's model call",
+      labelNames: ["model"],
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+      registers,
+    }),
+    tokenCounts: new Counter({
+      name: "gatehouse_token_counts_total",
+      help: "Clients' requests to providers to count tokens, by outcome",
+      labelNames: ["outcome"],
+      registers,
+    }),
     credits: new Counter({
       name: "gatehouse_credits_total",
       help: "Credits consumed by model",

@@ -1,5 +1,5 @@
 import type { RandomSource } from "../base/ids.ts";
-import type { SqlValue, Tx } from "../store/db.ts";
+import type { Sql, SqlValue, Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
 import type { PayloadKind } from "./proof/erasure.ts";
 
@@ -40,6 +40,28 @@ export interface Payload {
   readonly text: string;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
+}
+
+/** The beginning of a kept text. */
+export interface PayloadExcerpt {
+  readonly kind: PayloadKind;
+  readonly text: string;
+  /** The length of the whole text. */
+  readonly characters: number;
+}
+
+/** The kept texts of an entry, each cut after `most` characters. An erased text is absent. */
+export function readPayloads(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  seq: number,
+  most: number,
+): Promise<PayloadExcerpt[]> {
+  return sql.all<PayloadExcerpt>(
+    `SELECT kind, substr(body, 1, $3) AS text, length(body) AS characters FROM payloads
+     WHERE workspace_id = $1 AND seq = $2`,
+    [workspaceId, seq, most],
+  );
 }
 
 /** Rows per statement if there are many texts. */

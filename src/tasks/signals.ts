@@ -16,6 +16,8 @@ export class TaskSignals {
     readonly status: "succeeded" | "failed" | "cancelled";
     readonly durationMs: number;
     readonly credits: number;
+    readonly inputTokens: number;
+    readonly outputTokens: number;
   }>();
   readonly toolCalled = new Signal<{ readonly status: string }>();
   readonly ended = new Signal<{ readonly status: string; readonly durationMs: number }>();

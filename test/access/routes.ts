@@ -122,6 +122,8 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "GET", path: "/v1/ledger/checkpoint", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/ledger/key", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/ledger/consistency?from=1", scope: "ledger:read", status: 200 },
+  // Entry 1 is not a client's model call.
+  { method: "GET", path: "/v1/ledger/1/payload", scope: "tasks:read", status: 404 },
   { method: "DELETE", path: "/v1/ledger/:dispatch/payload", scope: "settings:write", status: 204 },
   { method: "GET", path: "/v1/usage", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/tokens", scope: "tokens:write", status: 200 },

@@ -1,6 +1,6 @@
 /**
  * A scripted provider that speaks the APIs of OpenAI and Anthropic on a real port. It asks for a tool of the client once, and
- * then answers with what the tool returned.
+ * then answers with what the tool returned. Without tools, nothing was returned.
  */
 
 export interface ToolProvider {
@@ -47,7 +47,7 @@ export function startToolProvider(script: ToolScript): ToolProvider {
       const api = APIS[pathname];
       if (!api) return Response.json({ error: { message: `no script for ${pathname}` } }, { status: 404 });
       const body: Body = JSON.parse(await request.text());
-      const result = api.resultOf(body);
+      const result = Array.isArray(body.tools) ? api.resultOf(body) : "nothing";
       const turn: Turn = {
         isStream: body.stream === true,
         model: String(body.model),

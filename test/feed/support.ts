@@ -147,6 +147,10 @@ export function eventOf(name: FeedEventName, audience: Pick<FeedEvent, "agent" |
       return { name, ...given, data: { status: "active" } };
     case "connector.changed":
       return { name, ...given, data: { name: "c", status: "ready" } };
+    case "model.called": {
+      const data = { agent: "a", intent: 1, model: "p/m", dialect: "messages", status: "failed" } as const;
+      return { name, ...given, data };
+    }
     case "token.changed":
       return { name, ...given, data: {} };
     case "document.changed":

@@ -30,6 +30,7 @@ const NAMES: readonly FeedEventName[] = [
   "usage",
   "limit.exceeded",
   "budget.spent",
+  "model.called",
   "ledger.grown",
 ];
 

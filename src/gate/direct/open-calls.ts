@@ -11,6 +11,7 @@ import type { Budgets, Claim } from "../budget.ts";
 import type { Call } from "../call.ts";
 import type { LedgerHistories } from "../ledger-histories.ts";
 import { type EndedCall, settleCall } from "../settle.ts";
+import { recordUsage } from "../usage/record.ts";
 
 /** A call that costs something. */
 export interface PaidCall {
@@ -98,17 +99,24 @@ async function reportLostCall(
   const isModel = action === "model.call";
   const cost = isModel ? detail?.reserved : detail?.price;
   const credits = typeof cost === "number" ? cost : undefined;
+  const dialect = typeof detail?.dialect === "string" ? detail.dialect : undefined;
+  const client = dialect === undefined ? undefined : { dialect, firstTokenMs: null };
   const usage: EndedCall["usage"] = isModel
-    ? { kind: "model", name: model ?? "", outcome: "failed", durationMs: null }
+    ? { kind: "model", name: model ?? "", outcome: "failed", durationMs: null, client }
     : { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null };
   await db.tx(async (tx) => {
     const entry: EntryDraft = {
       ...{ phase: "outcome", ref, action, outcome: "failed" },
       code: action === "tool.call" ? "unknown" : "interrupted",
       ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
+      ...(dialect === undefined ? {} : { detail: { dialect } }),
     };
-    if (action === "model.count") return void (await ledger.append(tx, workspaceId, entry));
     const payer = { workspaceId, agent: await agentAt(tx, workspaceId, agent, Date.parse(ts)) };
+    if (action === "model.count") {
+      await ledger.append(tx, workspaceId, entry);
+      const counted = { kind: "count", name: dialect ?? "", outcome: "failed", durationMs: null } as const;
+      return recordUsage(tx, { ...payer, ...counted, agentId: payer.agent?.id ?? null, at: clock.now() });
+    }
     await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
   });
 }

@@ -76,15 +76,17 @@ export function lateDraft(draft: EntryDraft, lateMs: number): EntryDraft {
  * @param call its entry is kept in memory, with its text if it has one
  * @param owner of the reservation
  * @param since when the call ended, by the monotonic clock
+ * @param done called once it is written
  */
 export function lateSettling(
   parts: LateParts,
   call: EndedDirectCall,
-  { owner, since }: { readonly owner: string; readonly since: number },
+  { owner, since, done }: { readonly owner: string; readonly since: number; done?(): void },
 ): () => Promise<void> {
   const { clock, budgets } = parts;
   return async () => {
     await settleDirectCall(parts, { ...call, entry: lateDraft(call.entry, clock.monotonic() - since) });
     budgets.release(owner);
+    done?.();
   };
 }

@@ -2,15 +2,19 @@ import { cappedSum } from "../../base/credits.ts";
 import type { Tx } from "../../store/db.ts";
 import { latencyClass } from "./latency.ts";
 
-export type UsageKind = "task" | "model" | "tool";
+/**
+ * `client`: a model call that a client has made itself, outside of tasks, in addition to its row as `model`. `count`: a
+ * client's request to a provider to count tokens.
+ */
+export type UsageKind = "task" | "model" | "tool" | "client" | "count";
 
-/** The result of a task, a model call or a tool call. */
+/** The result of a task, a model call, a tool call or a count of tokens. */
 export interface UsageRecord {
   readonly workspaceId: number;
   /** Null: the caller acts as no agent. */
   readonly agentId: number | null;
   readonly kind: UsageKind;
-  /** The model or tool as configured or listed; `UNKNOWN_TOOL`; empty for a task. */
+  /** The model or tool as configured or listed; `UNKNOWN_TOOL`; the dialect of a count; empty for a task. */
   readonly name: string;
   /** `succeeded` or `failed`; for tasks and models also `cancelled`, for tools also `denied` and `unknown`. */
   readonly outcome: string;
@@ -22,6 +26,14 @@ export interface UsageRecord {
   readonly credits?: number;
   readonly inputTokens?: number;
   readonly outputTokens?: number;
+  /** Of a model call that a client has made itself. */
+  readonly client?: ClientUsage | undefined;
+}
+
+export interface ClientUsage {
+  readonly dialect: string;
+  /** From sending the request until the first part of the answer has arrived. Null: nothing has. */
+  readonly firstTokenMs: number | null;
 }
 
 /**
@@ -53,8 +65,15 @@ export function slotOf(at: number, width: number): number {
   return Math.floor(at / width) * width;
 }
 
-/** The row that a call adds, with its key and amounts. */
-export function countOf(usage: UsageRecord): UsageCount {
+/** The rows that a call adds, with their keys and amounts. */
+export function countsOf({ client, ...usage }: UsageRecord): UsageCount[] {
+  const count = countOf(usage);
+  if (!client) return [count];
+  const { dialect, firstTokenMs } = client;
+  return [count, countOf({ ...usage, kind: "client", name: dialect, durationMs: firstTokenMs })];
+}
+
+function countOf(usage: UsageRecord): UsageCount {
   const isMeasured = usage.outcome === "succeeded" || usage.outcome === "failed";
   return {
     slot: slotOf(usage.at, FIVE_MINUTES_MS),
@@ -70,9 +89,9 @@ export function countOf(usage: UsageRecord): UsageCount {
   };
 }
 
-/** Adds a finished call or task to the statistics, in the transaction of its entry: one statement, one row. */
-export function recordUsage(tx: Tx, usage: UsageRecord): Promise<void> {
-  return addCount(tx, usage.workspaceId, countOf(usage));
+/** Adds a finished call or task to the statistics, in the transaction of its entry: one statement for each row. */
+export async function recordUsage(tx: Tx, usage: UsageRecord): Promise<void> {
+  for (const row of countsOf(usage)) await addCount(tx, usage.workspaceId, row);
 }
 
 const ADD = `INSERT INTO usage_counts (workspace_id, slot, agent_id, kind, name, outcome, bucket, count, credits, input_tokens,

@@ -1,6 +1,6 @@
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../store/db.ts";
-import { addCount, countOf, type UsageCount, type UsageRecord } from "./record.ts";
+import { addCount, countsOf, type UsageCount, type UsageRecord } from "./record.ts";
 
 /** The most rows kept in memory: far more than the tools called in five seconds, by however many agents. */
 const ROW_LIMIT = 10_000;
@@ -35,7 +35,7 @@ export class UsageTally {
    * a warning is logged.
    */
   note(usage: UsageRecord): void {
-    this.#add(usage.workspaceId, countOf(usage));
+    for (const row of countsOf(usage)) this.#add(usage.workspaceId, row);
   }
 
   /** Writes the counts. @throws StoreUnavailable; unwritten counts are kept for the next time */

@@ -34,7 +34,7 @@ export interface LedgerExportParts {
 /** Which entries a request asks for. */
 export interface LedgerSelection {
   /** The caller's conditions, with the requested day as `from` and `to`. */
-  readonly asked: Pick<EntryFilter, "agent" | "actor" | "action" | "tier" | "from" | "to">;
+  readonly asked: Pick<EntryFilter, "agent" | "actor" | "action" | "tier" | "outsideTasks" | "from" | "to">;
   /** `asked`, narrowed to what the caller may see. */
   readonly filter: Omit<EntryFilter, "oversight">;
   /** Everything that the caller may see; `filter` matches nothing else. */
@@ -277,7 +277,7 @@ async function* whileAllowed(
 }
 
 /** A bundle covers a whole span, in ledger order. */
-function refusePage({ asked: { from, to }, task, order, limit, after }: LedgerSelection): void {
+function refusePage({ asked: { from, to, outsideTasks }, task, order, limit, after }: LedgerSelection): void {
   if (from !== undefined && to !== undefined && from >= to) {
     throw invalidField(
       "/to",
@@ -290,6 +290,7 @@ function refusePage({ asked: { from, to }, task, order, limit, after }: LedgerSe
       "/task",
       "is not supported in an Article 14 export: filter by the task's agent instead",
     );
+  if (outsideTasks) throw invalidField("/outside_tasks", "is not supported in an Article 14 export");
   if (order === "desc") throw invalidField("/order", "must be asc in an Article 14 export");
   if (limit !== undefined)
     throw invalidField("/limit", "is not supported in an Article 14 export, which is always complete");
@@ -317,7 +318,7 @@ export function detailOf(
   { asked, own, date, task, order, limit, after }: Omit<LedgerSelection, "filter">,
   size?: number,
 ): Detail {
-  const { actor, action, tier, from, to } = asked;
+  const { actor, action, tier, outsideTasks, from, to } = asked;
   // An agent's token can read the entries that name it, which must not reveal another agent's name.
   const agent = own ? own.agent : asked.agent;
   const filters = {
@@ -326,6 +327,7 @@ export function detailOf(
     action: action && redact(action),
     tier,
     task: task && redact(task),
+    outside_tasks: outsideTasks && 1,
     date,
     from,
     to,

@@ -26,6 +26,13 @@ const EntriesQuery = Type.Object(
     actor: text("Entries of this actor, such as `token:tok_…` or `user:ada`."),
     action: text("Entries of this action, such as `task.dispatch`."),
     task: text("Entries that name this task, even long after its end. Not supported for `article14`."),
+    outside_tasks: Type.Optional(
+      Type.Boolean({
+        description:
+          "`true`: only entries that name no task. With `action=model.call`: clients' own model calls. Not supported for " +
+          "`article14`.",
+      }),
+    ),
     tier: Type.Optional(Type.Integer({ minimum: 1 })),
     date: Type.Optional(Type.String({ pattern: "^\\d{4}-\\d{2}-\\d{2}$", description: "A UTC day." })),
     from: Type.Optional(Time),
@@ -73,7 +80,9 @@ export function ledgerRoutes(endpoints: EndpointContext, parts: LedgerRouteParts
       const cursor = decodeCursor(query.cursor, isSeq);
       const after = cursor === undefined ? undefined : Number(cursor);
       const chosen = chooseFormat(query.format, request.headers.get("accept"));
-      const asked = { agent: query.agent, actor, action, tier, ...timeRange(date, query.from, query.to) };
+      const outsideTasks = query.outside_tasks === true ? (true as const) : undefined;
+      const times = timeRange(date, query.from, query.to);
+      const asked = { agent: query.agent, actor, action, tier, outsideTasks, ...times };
       const isOutside = own !== null && !overlaps(own, asked);
       const named = task === undefined ? undefined : await namedTask(db, call.caller, task);
       const filter = {

@@ -1,15 +1,30 @@
 import { Elysia } from "elysia";
+import type { Agents } from "../../access/agents.ts";
 import { Problem } from "../../base/errors.ts";
+import { type PayloadExcerpt, readPayloads } from "../../ledger/payload.ts";
+import type { PayloadKind } from "../../ledger/proof/erasure.ts";
+import type { LedgerLists } from "../../ledger/reading/lists.ts";
+import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import type { Db } from "../../store/db.ts";
 import type { PayloadEraser } from "../../tasks/texts/erase.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger/entry.ts";
+import { ownEntries, seesEntry } from "../ledger/own-entries.ts";
+
+/** The most characters of a text in a response. Requests may have 10 MiB, and answers more. */
+const EXCERPT = 262_144;
+/** Actions of clients' own calls. The texts of tasks are read with their task, and those of tool calls by nobody. */
+const CLIENT_ACTIONS: ReadonlySet<string | undefined> = new Set(["model.call", "model.count"]);
 
 export interface PayloadRouteParts {
+  readonly db: Db;
+  readonly lists: Pick<LedgerLists, "entry">;
+  readonly agents: Pick<Agents, "byId">;
   readonly eraser: PayloadEraser;
 }
 
 /** Prompts, outputs and arguments, which are stored apart from the entries that prove them. */
-export function payloadRoutes(endpoints: EndpointContext, { eraser }: PayloadRouteParts) {
+export function payloadRoutes(endpoints: EndpointContext, { db, lists, agents, eraser }: PayloadRouteParts) {
   const erase = endpoint(
     endpoints,
     {
@@ -34,5 +49,41 @@ export function payloadRoutes(endpoints: EndpointContext, { eraser }: PayloadRou
     },
   );
 
-  return new Elysia({ prefix: "/v1/ledger" }).delete("/:seq/payload", erase.handle, erase.hook);
+  const read = endpoint(
+    endpoints,
+    {
+      action: "payload.read",
+      scope: "tasks:read",
+      summary:
+        "Read the prompt or the answer of a client's model call, up to 262,144 characters of each. The intent has the prompt, " +
+        "the outcome the answer; null if it has none, or it was erased",
+      tag: "Ledger",
+      status: 200,
+    },
+    async ({ call, params: { seq = "" } }) => {
+      const { workspaceId } = call.caller;
+      const own = await ownEntries(agents, call.caller);
+      const entry = isSeq(seq) ? await lists.entry(workspaceId, Number(seq)) : undefined;
+      const { action, task, agent } = entry ? parsedEntry(entry.bytes) : {};
+      const isClients = task === undefined && CLIENT_ACTIONS.has(action);
+      if (!entry || !isClients || !seesEntry(own, entry)) {
+        throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)} of a client's model call.`);
+      }
+      call.about({ detail: { target_seq: entry.seq }, ...(agent === undefined ? {} : { agent }) });
+      const texts = await readPayloads(db, workspaceId, entry.seq, EXCERPT);
+      return { status: 200, body: viewPayloads(entry.seq, texts) };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/ledger" })
+    .get("/:seq/payload", read.handle, read.hook)
+    .delete("/:seq/payload", erase.handle, erase.hook);
+}
+
+export function viewPayloads(seq: number, texts: readonly PayloadExcerpt[]) {
+  const of = (kind: PayloadKind) => {
+    const found = texts.find((text) => text.kind === kind);
+    return found === undefined ? null : { text: found.text, characters: found.characters };
+  };
+  return { seq, input: of("input"), output: of("output") };
 }

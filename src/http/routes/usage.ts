@@ -172,6 +172,21 @@ export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked
       failed: each.map(({ models }) => models.failed),
       cancelled: each.map(({ models }) => models.cancelled),
     },
+    /** The part of `models`, `credits` and `tokens` that clients have called themselves, outside of tasks. */
+    client_calls: {
+      calls: each.map(({ client_calls: clients }) => clients.calls),
+      failed: each.map(({ client_calls: clients }) => clients.failed),
+      cancelled: each.map(({ client_calls: clients }) => clients.cancelled),
+      credits: each.map(({ client_calls: clients }) => clients.credits),
+      input_tokens: each.map(({ client_calls: clients }) => clients.input_tokens),
+      output_tokens: each.map(({ client_calls: clients }) => clients.output_tokens),
+    },
+    /** Clients' requests to providers to count tokens. They are free, and not part of `models`. */
+    token_counts: {
+      requests: each.map(({ token_counts: counts }) => counts.requests),
+      failed: each.map(({ token_counts: counts }) => counts.failed),
+      cancelled: each.map(({ token_counts: counts }) => counts.cancelled),
+    },
     tools: {
       calls: each.map(({ tools }) => tools.calls),
       failed: each.map(({ tools }) => tools.failed),
@@ -192,6 +207,8 @@ export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked
       task: percentiles(slots, "task"),
       model: percentiles(slots, "model"),
       tool: percentiles(slots, "tool"),
+      /** Of clients' model calls: until the first part of the answer. */
+      first_token: percentiles(slots, "client"),
     },
     totals: {
       ...viewFacts(total),
@@ -199,14 +216,17 @@ export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked
         task: percentilesOf(total, "task"),
         model: percentilesOf(total, "model"),
         tool: percentilesOf(total, "tool"),
+        first_token: percentilesOf(total, "client"),
       },
     },
   };
 }
 
-function viewFacts({ outcomes, credits, inputTokens, outputTokens }: UsageFacts) {
+function viewFacts({ outcomes, credits, inputTokens, outputTokens, clients }: UsageFacts) {
   const count = (outcome: string) => outcomes.get(outcome) ?? 0;
   const models = { failed: count("model.failed"), cancelled: count("model.cancelled") };
+  const called = { failed: count("client.failed"), cancelled: count("client.cancelled") };
+  const counted = { failed: count("count.failed"), cancelled: count("count.cancelled") };
   const tools = {
     failed: count("tool.failed"),
     denied: count("tool.denied"),
@@ -219,6 +239,17 @@ function viewFacts({ outcomes, credits, inputTokens, outputTokens }: UsageFacts)
       cancelled: count("task.cancelled"),
     },
     models: { calls: count("model.succeeded") + models.failed + models.cancelled, ...models },
+    client_calls: {
+      calls: count("client.succeeded") + called.failed + called.cancelled,
+      ...called,
+      credits: toCredits(clients.credits),
+      input_tokens: clients.inputTokens,
+      output_tokens: clients.outputTokens,
+    },
+    token_counts: {
+      requests: count("count.succeeded") + counted.failed + counted.cancelled,
+      ...counted,
+    },
     tools: { calls: count("tool.succeeded") + tools.failed + tools.denied + tools.unknown, ...tools },
     credits: toCredits(credits),
     tokens: { input: inputTokens, output: outputTokens },

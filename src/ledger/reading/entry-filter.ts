@@ -24,13 +24,15 @@ export function entryTest(filter: EvidenceFilter): EntryTest {
     const value = typeof given === "string" ? given.toWellFormed() : given;
     return value === undefined ? [] : [{ field, value, text: `"${field}":${JSON.stringify(value)}` }];
   });
-  const { agentSince } = filter;
-  if (wanted.length === 0 && !filter.oversight && agentSince === undefined) return () => true;
+  const { agentSince, outsideTasks } = filter;
+  const isAny = wanted.length === 0 && !filter.oversight && !outsideTasks;
+  if (isAny && agentSince === undefined) return () => true;
   return ({ bytes }) => {
     if (!wanted.every(({ text }) => bytes.includes(text))) return false;
     if (filter.oversight && !bytes.includes('"oversight":')) return false;
     const entry = parsedEntry(bytes);
     if (filter.oversight && entry.oversight === undefined) return false;
+    if (outsideTasks && entry.task !== undefined) return false;
     if (agentSince !== undefined && !isAboutAgentSince(entry, agentSince)) return false;
     return wanted.every(({ field, value }) => entry[field] === value);
   };

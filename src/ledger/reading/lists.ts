@@ -191,8 +191,8 @@ class ListReading {
     const isUp = order === "asc";
     const matches = entryTest({ ...filter, task: filter.task?.id });
     const ways = waysOf(filter);
-    // A task's entries are found by its agent, so only a few of the entries read will match.
-    const atOnce = filter.task ? Math.max(most, AT_ONCE) : most;
+    // The index does not know tasks, so only a few of the entries read may match.
+    const atOnce = filter.task || filter.outsideTasks ? Math.max(most, AT_ONCE) : most;
     for (let at = isUp ? first : last; at >= first && at <= last; ) {
       const span = isUp ? { first: at, last, order } : { first, last: at, order };
       const look = (await this.#load(blockOf(at)))

@@ -18,6 +18,8 @@ export interface EntryFilter {
   readonly to?: string | undefined;
   /** Only entries that name this task. Null means a task that does not exist, so nothing matches. */
   readonly task?: NamedTask | null | undefined;
+  /** Only entries that name no task. */
+  readonly outsideTasks?: true | undefined;
   /** Only entries that involved a person. */
   readonly oversight?: true | undefined;
 }

@@ -115,7 +115,7 @@ export class ModelEvidence {
     }
     const credits = cost(modelGateway.price(model), usage);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
-    signals.modelCalled.emit({ model, status, durationMs, credits });
+    signals.modelCalled.emit({ model, status, durationMs, credits, inputTokens, outputTokens });
     this.#learn(call, isMeasured);
     try {
       await db.tx((tx) => this.#writeOutcome(tx, ref, call, charge));

@@ -4,6 +4,7 @@ import { Code } from "../../parts/code.tsx";
 import { Card, Facts } from "../../parts/page.tsx";
 import { countText, creditsText, Time } from "../../parts/text.tsx";
 import { useWorkspaceStatus } from "../../state/usage.ts";
+import { RecentCalls } from "../calls/recent-calls.tsx";
 import { Chips } from "./chips.tsx";
 import { PolicySection } from "./policy-section.tsx";
 import { RecentTasks } from "./recent-tasks.tsx";
@@ -33,6 +34,9 @@ export function AgentOverview({ agent }: { readonly agent: Agent }): JSX.Element
         />
       </Card>
       <RecentTasks agent={agent.name} />
+      <div class="agent-whole">
+        <RecentCalls agent={agent.name} />
+      </div>
       <div class="agent-whole">
         <Card title="Tiers and models">
           <Facts

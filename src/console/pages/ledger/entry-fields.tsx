@@ -5,6 +5,7 @@ import { Status } from "../../parts/badge.tsx";
 import { Facts } from "../../parts/page.tsx";
 import { countText, creditsText, durationText, Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
+import { isClientCall, modelCallFacts } from "../calls/client-calls.ts";
 import { channelWords, OPTIONAL_FIELDS, phaseWords } from "./entry-words.ts";
 
 type FieldRow = readonly [string, ComponentChildren] | null;
@@ -16,6 +17,12 @@ export function EntryFields({ entry }: { readonly entry: LedgerEntry }): JSX.Ele
   return (
     <>
       <Facts of={[...what(entry), ...aboutWhat(entry), ...hashes(entry)]} />
+      {isClientCall(entry) && (
+        <>
+          <h3>{entry.action === "model.call" ? "Model call by a client" : "Count of tokens for a client"}</h3>
+          <Facts of={callRows(entry)} />
+        </>
+      )}
       {entry.oversight !== null && (
         <>
           <h3>Decision by a person</h3>
@@ -89,6 +96,26 @@ function aboutWhat({ agent, tier, model, task, tool, credits }: LedgerEntry): Fi
             <span class="number">{creditsText(credits / 1_000_000)}</span>
           </Hinted>,
         ],
+  ];
+}
+
+function callRows(entry: LedgerEntry): FieldRow[] {
+  const facts = modelCallFacts(entry);
+  const { api, attempt, inputTokens, outputTokens, isEstimated, firstTokenMs, durationMs, countedTokens } =
+    facts;
+  const number = (name: string, value: number | null): FieldRow =>
+    value === null ? null : [name, <span class="number">{countText(value)}</span>];
+  const time = (name: string, ms: number | null): FieldRow =>
+    ms === null ? null : [name, <span class="number">{durationText(ms)}</span>];
+  return [
+    ["API", api ?? "Not recorded"],
+    number("Attempt", attempt),
+    number("Input tokens", inputTokens),
+    number("Output tokens", outputTokens),
+    isEstimated ? ["Usage", "Estimated: the provider reported none that could be true"] : null,
+    number("Counted tokens", countedTokens),
+    time("First token", firstTokenMs),
+    time("Duration", durationMs),
   ];
 }
 

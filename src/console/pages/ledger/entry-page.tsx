@@ -7,6 +7,7 @@ import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { countText } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import { type Loaded, useData } from "../../state/use-data.ts";
+import { CallTexts } from "./call-texts.tsx";
 import type { EntryAnswer } from "./check-entry.ts";
 import { EntryFields } from "./entry-fields.tsx";
 import { EntryPair } from "./entry-pair.tsx";
@@ -78,6 +79,7 @@ function Sections({
         </Card>
         <div class="stack">
           <EntryPair entry={data} />
+          <CallTexts entry={data} />
           {data.detail !== null && (
             <Card title="Detail">
               <Json label="Detail of the entry" value={data.detail} />

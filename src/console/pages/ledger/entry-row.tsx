@@ -2,7 +2,8 @@ import type { JSX } from "preact";
 import type { LedgerEntry } from "../../../http/api.ts";
 import { Actor } from "../../parts/actor.tsx";
 import { Status } from "../../parts/badge.tsx";
-import { countText, creditsText, shortId, Time } from "../../parts/text.tsx";
+import { countText, creditsText, durationText, shortId, Time } from "../../parts/text.tsx";
+import { isClientCall, modelCallFacts } from "../calls/client-calls.ts";
 
 /** Column headings. Hidden from screen readers, which hear each cell's label instead. */
 export function EntryHead(): JSX.Element {
@@ -69,12 +70,25 @@ function whoOf({ actor, oversight }: LedgerEntry): string {
   return `${oversight.person}${oversight.role === undefined ? "" : `, ${oversight.role}`} (${actor})`;
 }
 
-function aboutOf({ agent, tool, model, tier, task }: LedgerEntry): string[] {
+function aboutOf(entry: LedgerEntry): string[] {
+  const { agent, tool, model, tier, task } = entry;
   return [
     agent ?? "",
     tool ?? "",
     model ?? "",
     tier === null ? "" : `tier ${tier}`,
     task === null ? "" : shortId(task),
+    ...(isClientCall(entry) ? callParts(entry) : []),
   ].filter((part) => part !== "");
+}
+
+function callParts(entry: LedgerEntry): string[] {
+  const { api, attempt, inputTokens, outputTokens, firstTokenMs, countedTokens } = modelCallFacts(entry);
+  return [
+    api ?? "",
+    attempt === null || attempt === 1 ? "" : `attempt ${attempt}`,
+    inputTokens === null ? "" : `${countText(inputTokens)} in, ${countText(outputTokens ?? 0)} out`,
+    firstTokenMs === null ? "" : `first token ${durationText(firstTokenMs)}`,
+    countedTokens === null ? "" : `${countText(countedTokens)} tokens counted`,
+  ];
 }

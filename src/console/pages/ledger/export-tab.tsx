@@ -1,9 +1,16 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { addressOf } from "../../api/client.ts";
-import { TextField } from "../../parts/field.tsx";
+import { Check, TextField } from "../../parts/field.tsx";
 import { Card } from "../../parts/page.tsx";
-import { FILTER_FIELDS, isFiltered, type LedgerFilter, NO_FILTER, queryOf } from "./filters.ts";
+import {
+  FILTER_FIELDS,
+  isFiltered,
+  type LedgerFilter,
+  NO_FILTER,
+  queryOf,
+  withClientCalls,
+} from "./filters.ts";
 import { zoneName } from "./local-time.ts";
 import { TimeField } from "./period-fields.tsx";
 
@@ -41,6 +48,11 @@ export function ExportTab({ filter }: { readonly filter: LedgerFilter }): JSX.El
             />
           ))}
         </div>
+        <Check
+          label="Model calls outside tasks"
+          checked={chosen.outside_tasks === "true" && chosen.action === "model.call"}
+          change={(isOn) => setChosen((before) => withClientCalls(before, isOn))}
+        />
         <p class="muted small">
           {isFiltered(chosen)
             ? "Only entries that match all of these."
@@ -76,7 +88,7 @@ function Article14({
   readonly chosen: LedgerFilter;
   readonly isWrong: boolean;
 }): JSX.Element {
-  const { task, ...rest } = chosen;
+  const { task, outside_tasks: outside, ...rest } = chosen;
   return (
     <Card title="Article 14 bundle">
       <p>
@@ -102,10 +114,13 @@ function Article14({
         </li>
       </ul>
       {task !== "" && <p class="muted">A bundle cannot be limited to one task, so this filter is ignored.</p>}
+      {outside !== "" && (
+        <p class="muted">A bundle cannot leave out tasks’ calls, so this filter is ignored.</p>
+      )}
       <Download
         title="Article 14 bundle"
         format="article14"
-        filter={{ ...rest, task: "" }}
+        filter={{ ...rest, task: "", outside_tasks: "" }}
         isWrong={isWrong}
       />
     </Card>

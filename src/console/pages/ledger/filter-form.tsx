@@ -1,8 +1,15 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ApiProblem } from "../../api/problem.ts";
-import { TextField } from "../../parts/field.tsx";
-import { FILTER_FIELDS, type FilterField, isFiltered, type LedgerFilter, NO_FILTER } from "./filters.ts";
+import { Check, TextField } from "../../parts/field.tsx";
+import {
+  FILTER_FIELDS,
+  type FilterField,
+  isFiltered,
+  type LedgerFilter,
+  NO_FILTER,
+  withClientCalls,
+} from "./filters.ts";
 import { zoneName } from "./local-time.ts";
 import { TimeField } from "./period-fields.tsx";
 
@@ -55,6 +62,14 @@ export function FilterForm({
           const list = offered[field];
           return <TextField key={field} {...common} {...(list ? { list } : {})} />;
         })}
+        <div class="ledger-filters-end">
+          <Check
+            label="Model calls outside tasks"
+            hint="Those that clients make themselves, through the APIs of OpenAI and Anthropic."
+            checked={draft.outside_tasks === "true" && draft.action === "model.call"}
+            change={(isOn) => setDraft((before) => withClientCalls(before, isOn))}
+          />
+        </div>
         <div class="row ledger-filters-end">
           <button type="submit" class="button-main">
             Apply

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import type { LedgerEntry, LedgerQuery } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
 import { type ApiProblem, asProblem } from "../../api/problem.ts";
+import { isClientCall } from "../calls/client-calls.ts";
 
 /** The outcome of an intent, or the intent of an outcome. */
 export interface EntryPair {
@@ -73,5 +74,6 @@ function laterOfItsKind({ action, agent, task, ts }: LedgerEntry): LedgerQuery {
     order: "asc",
     ...(agent === null ? {} : { agent }),
     ...(task === null ? {} : { task }),
+    ...(isClientCall({ action, task }) ? { outside_tasks: true } : {}),
   };
 }

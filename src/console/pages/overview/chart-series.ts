@@ -44,6 +44,16 @@ export function errorSeries({ tasks, models, tools }: UsageReport): ChartSeries[
   ];
 }
 
+/** Model calls that clients have made themselves. */
+export function clientSeries({ client_calls: { calls, failed, cancelled } }: UsageReport): ChartSeries[] {
+  const succeeded = calls.map((all, slot) => all - (failed[slot] ?? 0) - (cancelled[slot] ?? 0));
+  return [
+    { name: "Succeeded", values: succeeded, tone: "good" },
+    { name: "Failed", values: failed, tone: "bad" },
+    { name: "Cancelled", values: cancelled, tone: "plain" },
+  ];
+}
+
 export function toolSeries({ tools }: UsageReport): ChartSeries[] {
   const { calls, failed, denied, unknown } = tools;
   const succeeded = calls.map(

@@ -4,7 +4,15 @@ import { Chart, type ChartSeries } from "../../parts/chart.tsx";
 import { bars, type ChartStyle, LINES } from "../../parts/chart-plot.ts";
 import { Card } from "../../parts/page.tsx";
 import { countText, creditsText, durationText, plural } from "../../parts/text.tsx";
-import { creditSeries, errorSeries, latencySeries, sumOf, taskSeries, toolSeries } from "./chart-series.ts";
+import {
+  clientSeries,
+  creditSeries,
+  errorSeries,
+  latencySeries,
+  sumOf,
+  taskSeries,
+  toolSeries,
+} from "./chart-series.ts";
 
 const AMOUNTS = bars({ isWhole: false });
 const COUNTS = bars({ isWhole: true });
@@ -20,9 +28,10 @@ export function Charts({ report }: { readonly report: UsageReport }): JSX.Elemen
   };
   const counts = { look: COUNTS, format: countText, whole: (one: ChartSeries) => countText(sumOf(one)) };
   const latency = { look: LINES, format: durationText };
-  const { task, model, tool } = totals.latency_ms;
+  const { task, model, tool, first_token: firstToken } = totals.latency_ms;
   const taskTimes = latencySeries(report.latency_ms.task);
   const modelTimes = latencySeries(report.latency_ms.model);
+  const firstTokenTimes = latencySeries(report.latency_ms.first_token);
   const toolTimes = latencySeries(report.latency_ms.tool);
   return (
     <div class="charts">
@@ -62,6 +71,19 @@ export function Charts({ report }: { readonly report: UsageReport }): JSX.Elemen
         sum={spanText(model)}
         series={modelTimes}
         whole={(one) => timeText(one.name === "p50" ? model.p50 : model.p95)}
+        {...{ report, ...latency }}
+      />
+      <Drawn
+        title="Model calls by clients"
+        sum={countText(totals.client_calls.calls)}
+        series={clientSeries(report)}
+        {...{ report, ...counts }}
+      />
+      <Drawn
+        title="First token for clients"
+        sum={spanText(firstToken)}
+        series={firstTokenTimes}
+        whole={(one) => timeText(one.name === "p50" ? firstToken.p50 : firstToken.p95)}
         {...{ report, ...latency }}
       />
       <Drawn

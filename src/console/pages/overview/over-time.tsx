@@ -5,6 +5,7 @@ import { type ApiProblem, offline } from "../../api/problem.ts";
 import { Tabs } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { Time } from "../../parts/text.tsx";
+import { ClientFigures } from "./client-figures.tsx";
 import { RANGES, type RangeName } from "./ranges.ts";
 import type { UsageReading } from "./use-usage-report.ts";
 
@@ -34,9 +35,15 @@ export function OverTime({
       <Tabs label="Range" of={TABS} current={`/console?range=${range}`} />
       <ProblemNote problem={problem} retry={load} />
       <ProblemNote problem={usage.problem} retry={usage.reload} />
+      {report && hasClientCalls(report) && <ClientFigures report={report} />}
       {report && Charts ? <Charts report={report} /> : !problem && !usage.problem && <Loading />}
     </section>
   );
+}
+
+/** Clients may call models, or only count tokens. */
+export function hasClientCalls({ totals }: UsageReport): boolean {
+  return totals.client_calls.calls + totals.token_counts.requests > 0;
 }
 
 function useCharts(): {

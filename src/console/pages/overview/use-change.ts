@@ -17,6 +17,7 @@ export function useChange(changed: () => void): void {
       feed.listen("task.changed", ({ status }) => {
         if (FINAL.includes(status)) changed();
       }),
+      feed.listen("model.called", changed),
       feed.listen("ledger.grown", ({ size }) => {
         if (seen.current !== null && size < seen.current + OTHERS_ENTRIES) return;
         if (seen.current !== null) changed();

@@ -82,6 +82,8 @@ export function countCall(
   tally: CallTally,
   { phase, outcome, credits, detail = {} }: ReportEntryFields,
 ): void {
+  // Answered here: nothing was sent.
+  if (phase === "single" && outcome === "succeeded") return;
   if (phase === "intent") {
     tally.sent += 1;
     if (numberOf(detail.attempt) > 1) tally.fallbacks += 1;

@@ -5,10 +5,13 @@ import { refusalOf, showsAgent } from "./refusals.ts";
 import type { Timeline } from "./timeline.ts";
 
 const AGENTS = 100;
+/** There are four. Anything else was written by somebody else. */
 
 interface AgentTally {
   tasks: number;
   modelCalls: number;
+  /** Those of them that clients have made themselves, outside of tasks. */
+  clientCalls: number;
   toolCalls: number;
   /** Refused by policy. */
   refused: number;
@@ -23,10 +26,21 @@ export class Calls {
   readonly agents = new CappedTally<AgentTally>(AGENTS, () => ({
     tasks: 0,
     modelCalls: 0,
+    clientCalls: 0,
     toolCalls: 0,
     refused: 0,
     decisions: 0,
   }));
+  /** Model calls of clients, outside of tasks, by the API they use: a part of `models`. */
+  readonly clients = new CallsByName();
+  readonly allClients = noCalls();
+  /** Intents of `allClients` that name no agent. */
+  clientsWithoutAgent = 0;
+  /** Prompts of clients of which the tokens were counted, by model: they are no model calls. */
+  readonly counts = new CallsByName();
+  readonly allCounts = noCalls();
+  /** Those that Gatehouse estimated: nothing was sent. */
+  estimatedCounts = 0;
   /** Refused requests that name an agent, which may never have existed. */
   readonly #namedAlone = new CappedTally<{ refused: number }>(AGENTS, () => ({ refused: 0 }));
   readonly allModels = noCalls();
@@ -51,6 +65,11 @@ export class Calls {
         timeline.count("model calls", Date.parse(entry.ts));
         if (agent) agent.modelCalls += 1;
       }
+      if (entry.task === undefined) this.#countClient(entry, agent);
+    } else if (action === "model.count") {
+      countCall(this.allCounts, entry);
+      this.counts.add(entry.model ?? "", entry);
+      if (phase === "single" && entry.outcome === "succeeded") this.estimatedCounts += 1;
     } else if (action === "tool.call") {
       countCall(this.allTools, entry);
       this.tools.add(entry.tool ?? "a tool that does not exist", entry);
@@ -73,6 +92,15 @@ export class Calls {
   /** Number of names that occur only in refused or failed requests, up to the cap. */
   get unknownAgents(): number {
     return this.#namedAlone.sorted(() => 0).filter(([name]) => !this.agents.has(name)).length;
+  }
+
+  #countClient(entry: ReportEntryFields, agent: AgentTally | undefined): void {
+    const { dialect } = entry.detail ?? {};
+    countCall(this.allClients, entry);
+    this.clients.add(typeof dialect === "string" ? dialect : "", entry);
+    if (entry.phase !== "intent") return;
+    if (agent) agent.clientCalls += 1;
+    if (entry.agent === undefined) this.clientsWithoutAgent += 1;
   }
 
   #countTask({ phase, outcome }: ReportEntryFields): void {

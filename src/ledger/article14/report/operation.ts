@@ -25,6 +25,7 @@ ${table({
     { name: "Agent" },
     { name: "Tasks", ...NUMBER },
     { name: "Model calls", ...NUMBER },
+    { name: "of which by clients", ...NUMBER },
     { name: "Tool calls", ...NUMBER },
     { name: "Refused by policy", ...NUMBER },
     { name: "Decisions about it", ...NUMBER },
@@ -33,6 +34,7 @@ ${table({
     name,
     count(tally.tasks),
     count(tally.modelCalls),
+    count(tally.clientCalls),
     count(tally.toolCalls),
     count(calls.refusedOf(name)),
     count(tally.decisions),
@@ -54,19 +56,11 @@ ${table({
   rows: withOthers(calls.models, (key, tally) => {
     const summed = { [PAST_CAP]: "further models", [NOT_CALLED]: "refused under other names" }[key];
     const { model, tier } = summed === undefined ? readModelKey(key) : { model: summed, tier: null };
-    const answered = tally.succeeded + tally.failed + tally.cancelled;
-    return [
-      brief(model || "–", 60),
-      tier ?? "–",
-      ...callCells(tally),
-      count(tally.fallbacks),
-      `${count(tally.inputTokens)} / ${count(tally.outputTokens)}`,
-      answered === 0 ? "–" : `${count(Math.round(tally.milliseconds / answered))} ms`,
-      credits(tally.credits),
-    ];
+    return [brief(model || "–", 60), tier ?? "–", ...callCells(tally), ...modelCells(tally)];
   }),
   empty: `No model call was recorded ${where}.`,
 })}
+${clientTables(facts)}
 ${table({
   caption: "Tools",
   columns: [{ name: "Tool" }, ...CALL_COLUMNS],
@@ -92,6 +86,51 @@ ${table({
 </section>`;
 }
 
+/** The APIs that clients use, as their vendors call them. */
+const API_NAMES: Readonly<Record<string, string>> = {
+  chat_completions: "OpenAI Chat Completions",
+  responses: "OpenAI Responses",
+  messages: "Anthropic Messages",
+  embeddings: "OpenAI Embeddings",
+};
+
+/** What clients, such as applications, have models do themselves: without a task, but under the same rules. */
+function clientTables(facts: ReportFacts): Html {
+  const { calls } = facts.figures;
+  const where = place(facts);
+  const { clientsWithoutAgent, estimatedCounts } = calls;
+  return html`<p>Model calls by clients are made by a program itself, with a token, and not by a task. They are subject to the same policy, budgets and stops, and are included in the tables above.</p>
+${table({
+  caption: "Model calls by clients",
+  columns: [{ name: "API" }, ...CALL_COLUMNS, ...MODEL_COLUMNS],
+  rows: withOthers(calls.clients, (key, tally) => [
+    { "": "not recorded", [PAST_CAP]: "further APIs", [NOT_CALLED]: "refused" }[key] ??
+      API_NAMES[key] ??
+      brief(key, 60),
+    ...callCells(tally),
+    ...modelCells(tally),
+  ]),
+  empty: `No model call by a client was recorded ${where}.`,
+  note:
+    clientsWithoutAgent === 0
+      ? undefined
+      : `${count(clientsWithoutAgent)} sent with tokens that act as no agent.`,
+})}
+${table({
+  caption: "Prompts sent to count their tokens",
+  columns: [{ name: "Model" }, ...CALL_COLUMNS],
+  rows: withOthers(calls.counts, (key, tally) => [
+    { [PAST_CAP]: "further models", [NOT_CALLED]: "refused under other names" }[key] ?? brief(key || "–", 60),
+    ...callCells(tally),
+  ]),
+  empty: `No prompt was sent only to count its tokens ${where}.`,
+  note:
+    estimatedCounts === 0
+      ? undefined
+      : `${counted(estimatedCounts, "further count")} estimated by the gateway: nothing was sent.`,
+})}`;
+}
+
 const CALL_COLUMNS = [
   { name: "Sent", ...NUMBER },
   { name: "Succeeded", ...NUMBER },
@@ -108,6 +147,16 @@ const MODEL_COLUMNS = [
 
 function callCells({ sent, succeeded, failed, cancelled, refused }: CallTally): string[] {
   return [sent, succeeded, failed, cancelled, refused].map(count);
+}
+
+function modelCells(tally: CallTally): string[] {
+  const answered = tally.succeeded + tally.failed + tally.cancelled;
+  return [
+    count(tally.fallbacks),
+    `${count(tally.inputTokens)} / ${count(tally.outputTokens)}`,
+    answered === 0 ? "–" : `${count(Math.round(tally.milliseconds / answered))} ms`,
+    credits(tally.credits),
+  ];
 }
 
 function withOthers(calls: CallsByName, row: (name: string, tally: CallTally) => HtmlPart[]): HtmlPart[][] {

@@ -39,6 +39,8 @@ export function summary({ figures, overseers }: ReportFacts): Html {
         ]),
     tile(calls.tasks.dispatched, "task dispatched", "tasks dispatched"),
     tile(calls.allModels.sent, "model call"),
+    tile(calls.allClients.sent, "of them made by a client", "of them made by clients"),
+    tile(calls.allCounts.sent, "prompt sent to count its tokens", "prompts sent to count their tokens"),
     tile(calls.allTools.sent, "tool call"),
     tile(events.counts.refused, "call refused by policy", "calls refused by policy"),
     tile(events.counts.failed, "call failed", "calls failed"),

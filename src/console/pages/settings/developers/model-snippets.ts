@@ -52,8 +52,14 @@ export function modelSnippetsOf({ secret, origin, model: known }: ModelSnippetOf
     {
       id: "claude-code",
       name: "Claude Code",
-      hint: `Starts Claude Code with a model.${fill}`,
+      hint: `Starts Claude Code with a model, without changing its configuration.${fill}`,
       text: byClaudeCode(origin, secret, model),
+    },
+    {
+      id: "codex",
+      name: "Codex",
+      hint: `Starts Codex with a model, without changing its configuration. The model's provider must speak OpenAI's Responses.${fill}`,
+      text: byCodex(`${origin}/v1`, secret, model),
     },
   ];
 }
@@ -129,5 +135,16 @@ function byClaudeCode(url: string, secret: string, model: string): string {
     `ANTHROPIC_BASE_URL='${url}' \\`,
     `  ANTHROPIC_AUTH_TOKEN='${secret}' \\`,
     `  claude --model '${model}'`,
+  ].join("\n");
+}
+
+/** The provider is a table of Codex's configuration, in TOML. Codex reads the key from the variable that it names. */
+function byCodex(url: string, secret: string, model: string): string {
+  const provider = `{name="Gatehouse",base_url="${url}",env_key="GATEHOUSE_TOKEN",wire_api="responses"}`;
+  return [
+    `GATEHOUSE_TOKEN='${secret}' \\`,
+    `  codex -c model_provider=gatehouse \\`,
+    `  -c 'model_providers.gatehouse=${provider}' \\`,
+    `  --model '${model}'`,
   ].join("\n");
 }
