@@ -77,11 +77,14 @@ describe("a provider that", () => {
     ],
   ];
   test.each(MIDDLE)("%s in the middle of a stream", async (_, behaviour, reason) => {
-    stage.upstream.script("alone", behaviour);
+    // An error that came together with the first events would fail the call before its answer has begun.
+    const { promise: gate, resolve: begun } = Promise.withResolvers<void>();
+    stage.upstream.script("alone", { ...behaviour, gate });
     const { data, response } = await stage
       .client()
       .messages.create({ model: "claude/alone", max_tokens: 10, messages: USER, stream: true })
       .withResponse();
+    begun();
     const read = async () => {
       for await (const event of data) expect(event.type).not.toBe("message_stop");
     };

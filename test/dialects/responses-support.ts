@@ -21,7 +21,12 @@ export interface ResponsesStage {
   /** A request of which the bytes are given. */
   post(
     body: string | Uint8Array,
-    options?: { readonly token?: string; readonly headers?: Record<string, string> },
+    options?: {
+      readonly token?: string;
+      readonly headers?: Record<string, string>;
+      /** Called when the head of the answer has arrived. */
+      begun?(): void;
+    },
   ): Promise<{ response: Response; bytes: Buffer }>;
   /** The entries of a request, oldest first. */
   entriesOf(response: Pick<Response, "headers">, action?: string): Promise<LedgerRow[]>;
@@ -58,12 +63,13 @@ export async function openResponsesStage({
   return {
     ...{ upstream, gateway, clerk },
     client: (apiKey = clerk) => new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries: 0 }),
-    async post(body, { token = clerk, headers = {} } = {}) {
+    async post(body, { token = clerk, headers = {}, begun } = {}) {
       const response = await fetch(`${gateway.url}/v1/responses`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${token}`, ...headers },
         body,
       });
+      begun?.();
       return { response, bytes: Buffer.from(await response.arrayBuffer()) };
     },
     ask: (method, path, token = clerk, headers = {}) =>
