@@ -104,6 +104,9 @@ async function callableModel(
   const embedding = vectors && (await model.embedding());
   if (!vectors || !embedding) throw unsupported("model", "is of a provider that does not speak this API.");
   const { values, dimensions } = vectors.options(client.value);
+  if (dimensions !== undefined && model.kind === "bedrock") {
+    throw unsupported("dimensions", "cannot be sent to this model's provider.");
+  }
   return {
     id: model.id,
     hide: model.hide,

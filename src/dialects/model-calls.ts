@@ -137,6 +137,7 @@ export class ModelCalls {
     const { agent, request, policy, models } = await findRoute(this.#parts, call, client);
     const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
     const route = new CallableModels(models, { client, request, head });
+    policy.refuseEnded();
     const first = await route.first();
     if (!request.isStream) await call.count();
     policy.refuseEnded();

@@ -69,7 +69,8 @@ export class TokenCounts {
   async run(call: Call, client: ClientRequest): Promise<TokenCount> {
     const route = await findRoute(this.#parts, call, client);
     route.policy.refuseEnded();
-    const counting = route.models.filter(isNative);
+    // The prompt goes to nobody who would not be called first.
+    const counting = route.models[0] && isNative(route.models[0]) ? route.models.filter(isNative) : [];
     if (counting.length === 0) return { estimated: estimateTokens(route.request.size.textBytes) };
     const { workspaceId } = call.caller;
     const { agent } = route;

@@ -24,6 +24,8 @@ const NAME_LIMIT = 200;
 const OTHER_SPELLINGS: Readonly<Record<string, RegExp>> = {
   google: /^models\/|:/i,
   vertex: /^models\/|:/i,
+  // An ARN may name any model, and prompts and profiles of the account that all workspaces share.
+  bedrock: /^arn:/i,
 };
 const TIER = /^tier:([1-9][0-9]{0,8})$/;
 const OTHER_MODELS = "(other)";

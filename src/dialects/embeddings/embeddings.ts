@@ -1,6 +1,6 @@
 import { invalidField } from "../../base/errors.ts";
 import type { DialectApi, DialectRequest } from "../dialect.ts";
-import { field, textBytesOf } from "../json.ts";
+import { field } from "../json.ts";
 import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
 import { edited, findMembers } from "../request-bytes.ts";
 import { EMBEDDINGS_TRANSLATION } from "./translation.ts";
@@ -18,6 +18,14 @@ export const EMBEDDINGS: DialectApi = {
   errorEvent: openAiErrorEvent,
 };
 
+/** Bytes of the texts to convert. All of them are texts, however much they look like data: none is a file. */
+function inputBytesOf(input: unknown): number {
+  if (typeof input === "string") return Buffer.byteLength(input);
+  if (!Array.isArray(input)) return 0;
+  // A token that a client has made itself takes at least one byte.
+  return input.reduce((sum: number, each) => sum + (typeof each === "number" ? 1 : inputBytesOf(each)), 0);
+}
+
 /** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
 function readEmbeddingsRequest(bytes: Uint8Array, value: unknown): DialectRequest {
   const { spans } = findMembers(bytes, ["model", "encoding_format"]);
@@ -32,7 +40,7 @@ function readEmbeddingsRequest(bytes: Uint8Array, value: unknown): DialectReques
   return {
     model,
     isStream: false,
-    size: { bytes: bytes.length, textBytes: textBytesOf(value), answers: 1, mostTokens: 0 },
+    size: { bytes: bytes.length, textBytes: inputBytesOf(field(value, "input")), answers: 1, mostTokens: 0 },
     bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }]),
     readStream: () => {
       throw new Error("embeddings are never streamed");

@@ -22,11 +22,18 @@ export function textAt(value: unknown, path: string): string {
   throw invalidAt(path, "must be a text");
 }
 
-const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+export function booleanAt(value: unknown, path: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw invalidAt(path, "must be true or false");
+}
+
+/** Without a hyphen, so not `file-…`: the AI SDK takes that for the id of a file in the account that all workspaces share. */
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 export function base64At(value: unknown, path: string): string {
-  if (typeof value === "string" && BASE64.test(value)) return value;
-  throw invalidAt(path, "must be base64");
+  const text = textAt(value, path);
+  if (BASE64.test(text)) return text;
+  throw invalidAt(path, "must be in base64");
 }
 
 export function numberAt(value: unknown, path: string): number {

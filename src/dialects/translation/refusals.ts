@@ -32,14 +32,15 @@ const OPENAI: readonly Limit[] = [
   { option: "temperature", neutral: 1, isSent: () => true, why: NOT_SENT },
   { option: "topP", neutral: 1, isSent: () => true, why: NOT_SENT },
 ];
+const WITH_SCHEMA: Limit = {
+  option: "responseFormat",
+  isSent: ({ responseFormat }) => responseFormat?.type !== "json" || responseFormat.schema !== undefined,
+  why: "needs a schema for this model's provider.",
+};
 const ANTHROPIC: readonly Limit[] = [
   SEED,
   ...PENALTIES,
-  {
-    option: "responseFormat",
-    isSent: ({ responseFormat }) => responseFormat?.type !== "json" || responseFormat.schema !== undefined,
-    why: "needs a schema for this model's provider.",
-  },
+  WITH_SCHEMA,
   {
     option: "temperature",
     isSent: ({ temperature = 1 }) => temperature >= 0 && temperature <= 1,
@@ -73,7 +74,7 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   openai: OPENAI,
   azure: OPENAI,
   anthropic: ANTHROPIC,
-  bedrock: [SEED, ...PENALTIES],
+  bedrock: [SEED, ...PENALTIES, ...ANTHROPIC.slice(ANTHROPIC.indexOf(WITH_SCHEMA))],
   builtin: [
     STOP_SEQUENCES,
     {

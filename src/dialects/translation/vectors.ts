@@ -4,6 +4,7 @@ import { takeTurn } from "../../base/inflow.ts";
 import { inOrder } from "../../models/embed/vectors.ts";
 import type { DialectAnswer } from "../dialect-answer.ts";
 import { UnfinishedAnswer } from "../failures.ts";
+import { tokenCount } from "../json.ts";
 
 /** The most texts in a request if the provider does not say. */
 const UNKNOWN_TEXTS = 64;
@@ -52,7 +53,8 @@ export async function embedAll(
     for (const vector of made) numbers += vector.length;
     if (numbers > MOST_NUMBERS) throw new AnswerTooLarge("The model's vectors have too many numbers.");
     vectors.push(...made);
-    tokens = tokens === null || answer.usage === undefined ? null : tokens + answer.usage.tokens;
+    const counted = tokenCount(answer.usage?.tokens);
+    tokens = tokens === null || counted === undefined ? null : tokens + counted;
   }
   return { vectors, tokens };
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import {
+  booleanAt,
   listAt,
   type Members,
   numberAt,
@@ -112,7 +113,7 @@ function readShape(request: Members): Options {
 /** Options that only some kinds of providers have. */
 function readProviderOptions(request: Members, { kind }: TranslationTarget): Options {
   const anthropic: JSONObject = {};
-  if (request.parallel_tool_calls === false) {
+  if (optional(request.parallel_tool_calls, "parallel_tool_calls", booleanAt) === false) {
     if (kind !== "anthropic") {
       throw unsupported("parallel_tool_calls", "cannot be turned off for this model's provider.");
     }

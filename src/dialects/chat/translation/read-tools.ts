@@ -4,7 +4,7 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4ToolChoice,
 } from "@ai-sdk/provider";
-import { listAt, objectAt, optional, textAt } from "../../translation/fields.ts";
+import { booleanAt, listAt, objectAt, optional, textAt } from "../../translation/fields.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 
 const TOOL = new Set(["type", "function"]);
@@ -30,7 +30,7 @@ export function readTools(value: unknown, path: string): LanguageModelV4Function
       // Without parameters, a tool takes none.
       inputSchema: schema ? { ...schema } : { type: "object", properties: {} },
       ...(description === undefined ? {} : { description }),
-      ...(called.strict === true ? { strict: true } : {}),
+      ...(optional(called.strict, `${at}.function.strict`, booleanAt) === true ? { strict: true } : {}),
     };
   });
 }

@@ -2,8 +2,6 @@ import { invalidAt, listAt, type Members, optional, textAt } from "../../transla
 
 /* More readers of a request's values. All throw Problem 422 `validation_failed`. */
 
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
-
 /** A member of an object at `path`; undefined if it is missing or null. */
 export function memberAt<Value>(
   members: Members,
@@ -20,20 +18,8 @@ export function countAt(value: unknown, path: string): number {
   throw invalidAt(path, "must be a whole number above 0");
 }
 
-export function booleanAt(value: unknown, path: string): boolean {
-  if (typeof value === "boolean") return value;
-  throw invalidAt(path, "must be true or false");
-}
-
 export function textsAt(value: unknown, path: string): string[] {
   return listAt(value, path).map((item, index) => textAt(item, `${path}[${index}]`));
-}
-
-/** A file. The AI SDK takes some other texts for the ids of files in the provider's account, which all workspaces share. */
-export function base64At(value: unknown, path: string): string {
-  const text = textAt(value, path);
-  if (BASE64.test(text)) return text;
-  throw invalidAt(path, "must be in base64");
 }
 
 /** An object without the members that are undefined. */

@@ -1,9 +1,17 @@
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider";
-import { invalidAt, listAt, type Members, objectAt, textAt } from "../../translation/fields.ts";
+import {
+  base64At,
+  booleanAt,
+  invalidAt,
+  listAt,
+  type Members,
+  objectAt,
+  textAt,
+} from "../../translation/fields.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { fileUrl, imageTypeOf } from "../../translation/urls.ts";
-import { base64At, booleanAt, memberAt } from "./members.ts";
+import { memberAt } from "./members.ts";
 
 export type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 
@@ -44,7 +52,7 @@ function readImage(block: Members, path: string, target: TranslationTarget): Lan
   refuseUnknown(block, IMAGE, path);
   const at = `${path}.source`;
   const source = objectAt(block.source, at);
-  if (source.type === "base64") return readEncoded(source, at, /^image\/[a-z.+-]+$/, "an image's");
+  if (source.type === "base64") return readEncoded(source, at, /^image\/[a-z.+-]+$/, "the type of an image");
   if (source.type === "url") {
     return readAddress(source, at, imageTypeOf(textAt(source.url, `${at}.url`)), target);
   }
@@ -72,7 +80,7 @@ function readDocumentSource(block: Members, path: string, target: TranslationTar
   const source = objectAt(block.source, at);
   switch (source.type) {
     case "base64":
-      return [readEncoded(source, at, /^application\/pdf$/, "application/pdf:")];
+      return [readEncoded(source, at, /^application\/pdf$/, "application/pdf")];
     case "text":
       refuseUnknown(source, ENCODED_SOURCE, at);
       return [{ type: "text", text: textAt(source.data, `${at}.data`) }];
@@ -96,7 +104,7 @@ function readEncoded(
 ): LanguageModelV4FilePart {
   refuseUnknown(source, ENCODED_SOURCE, path);
   const mediaType = textAt(source.media_type, `${path}.media_type`);
-  if (!types.test(mediaType)) throw invalidAt(`${path}.media_type`, `must be ${expected} type`);
+  if (!types.test(mediaType)) throw invalidAt(`${path}.media_type`, `must be ${expected}`);
   const data = base64At(source.data, `${path}.data`);
   return { type: "file", mediaType, data: { type: "data", data } };
 }

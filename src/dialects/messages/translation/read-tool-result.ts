@@ -1,8 +1,8 @@
 import type { LanguageModelV4ToolResultOutput, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
-import { invalidAt, type Members, textAt } from "../../translation/fields.ts";
+import { booleanAt, invalidAt, type Members, textAt } from "../../translation/fields.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
-import { booleanAt, memberAt } from "./members.ts";
+import { memberAt } from "./members.ts";
 import { readBlocks, readUserParts, type UserPart } from "./read-blocks.ts";
 
 const RESULT: ReadonlySet<string> = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);

@@ -1,7 +1,7 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4ToolChoice } from "@ai-sdk/provider";
-import { invalidAt, listAt, type Members, objectAt, textAt } from "../../translation/fields.ts";
+import { booleanAt, invalidAt, listAt, type Members, objectAt, textAt } from "../../translation/fields.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
-import { booleanAt, defined, memberAt } from "./members.ts";
+import { defined, memberAt } from "./members.ts";
 
 const TOOL: ReadonlySet<string> = new Set([
   ...["type", "name", "description", "input_schema", "strict", "defer_loading", "allowed_callers"],

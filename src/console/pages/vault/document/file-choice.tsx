@@ -26,7 +26,7 @@ export function FileChoice({
         {[false, true].map((value) => (
           <label key={String(value)} class="row">
             <input type="radio" name={name} checked={isFile === value} onChange={() => choose(value)} />
-            {value ? "From a file" : "Text"}
+            {value ? "From a file" : "Typed text"}
           </label>
         ))}
       </div>
