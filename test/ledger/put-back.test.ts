@@ -19,7 +19,7 @@ import { OperatorError } from "../../src/base/errors.ts";
 import { NODE_HEAD as NODE_HEAD_MIGRATION } from "../../src/store/sqlite/migrations/016-node-head.ts";
 import { versionOf } from "../../src/store/sqlite/migrations/index.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { WITHOUT_TASK_MESSAGES } from "../support/older-schema.ts";
+import { WITHOUT_CLIENTS_CALLS } from "../support/older-schema.ts";
 import { run, tempDir } from "../support/process.ts";
 import { allFindings, inShort, verify } from "./verify/scene.ts";
 import { Vandal } from "./verify/vandal.ts";
@@ -216,7 +216,7 @@ describe("a directory whose heads were signed one by one, by an earlier version,
     const vandal = new Vandal({ dataDir, path, remove: () => {} });
     vandal.signSingly(vandal.stolenKey());
     vandal.run("DROP TABLE ledger_node_heads");
-    for (const statement of WITHOUT_TASK_MESSAGES) vandal.run(statement);
+    for (const statement of WITHOUT_CLIENTS_CALLS) vandal.run(statement);
     vandal.run(`PRAGMA user_version = ${versionOf(NODE_HEAD_MIGRATION) - 1}`);
     vandal.close();
     const file = join(dataDir, "ledger.key");

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
 import { encodeEntry } from "../../src/ledger/entry.ts";
 import { startGateway } from "../support/gateway.ts";
-import { WITHOUT_TASK_MESSAGES } from "../support/older-schema.ts";
+import { WITHOUT_CLIENTS_CALLS } from "../support/older-schema.ts";
 import { run } from "../support/process.ts";
 import { BEFORE_HEADS, draft } from "./support.ts";
 import { STRANGER } from "./verify/attack.ts";
@@ -112,7 +112,7 @@ describe("a start refuses", () => {
         v.run("ALTER TABLE approvals DROP COLUMN definition_hash");
         v.run("ALTER TABLE approvals DROP COLUMN first_seq");
         v.run("ALTER TABLE schedules DROP COLUMN agent_id");
-        for (const statement of WITHOUT_TASK_MESSAGES) v.run(statement);
+        for (const statement of WITHOUT_CLIENTS_CALLS) v.run(statement);
         v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
       },
       /the signed head of the ledgers is missing, although the key|cannot be opened|differs from the one that Gatehouse created/,

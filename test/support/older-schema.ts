@@ -4,3 +4,10 @@ export const WITHOUT_TASK_MESSAGES: readonly string[] = [
   "ALTER TABLE tasks DROP COLUMN input_form",
   "ALTER TABLE tasks DROP COLUMN continues",
 ];
+
+/** Undoes everything since clients call models. */
+export const WITHOUT_CLIENTS_CALLS: readonly string[] = [
+  ...WITHOUT_TASK_MESSAGES,
+  "DROP TABLE response_items",
+  "DROP TABLE responses",
+];
