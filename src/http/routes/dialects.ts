@@ -11,6 +11,14 @@ import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
 import type { Call } from "../../gate/call.ts";
 import type { Reply } from "../answer/answer.ts";
 import { clientForm } from "../answer/client-errors.ts";
+import {
+  CHAT_BODIES,
+  COUNT_BODIES,
+  type DialectBodies,
+  EMBEDDINGS_BODIES,
+  MESSAGES_BODIES,
+  RESPONSES_BODIES,
+} from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
 
 export interface DialectRouteParts {
@@ -31,18 +39,25 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
     ({ caller: { workspaceId }, requestId }: Call, request: Request): Relay =>
     (whole) =>
       endpoints.answers.relay({ workspaceId, requestId, request }, new Blob([whole]).stream());
-  const route = (api: DialectApi, operationId: string, summary: string, query = NO_QUERY) =>
+  const formOf = ({ dialect, errorBody }: DialectApi) =>
+    clientForm(dialect === "messages" ? "AnthropicError" : "OpenAiError", errorBody);
+  const route = (
+    api: DialectApi,
+    { operationId, ...described }: { operationId: string; summary: string; dialect: DialectBodies },
+    query = NO_QUERY,
+  ) =>
     endpoint(
       endpoints,
       {
-        ...{ action: "model.call", operationId, scope: "models:call", summary, tag: "Model calls" },
+        ...{ action: "model.call", operationId, scope: "models:call", tag: "Model calls" },
+        ...described,
         counted: "later",
         raw: true,
-        client: clientForm(api.errorBody),
+        client: formOf(api),
         headers: AGENT_HEADERS,
         query,
         slow: true,
-        streams: "The dialect's own events.",
+        ...(api === EMBEDDINGS ? {} : { streams: "The dialect's own events, with `stream: true`." }),
         status: 200,
       },
       async ({ call, raw, query: { beta }, request }) => {
@@ -52,16 +67,28 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
         return reply(await modelCalls.run(call, client), relayFor(call, request));
       },
     );
-  const chat = route(CHAT, "chat_completions", "OpenAI Chat Completions: any model that the caller may use");
-  const messagesSummary = "Anthropic Messages: any model that the caller may use";
-  const messages = route(MESSAGES, "messages", messagesSummary, BETA_QUERY);
+  const chat = route(CHAT, {
+    operationId: "chat_completions",
+    summary: "OpenAI Chat Completions: any model that the caller may use",
+    dialect: CHAT_BODIES,
+  });
+  const messages = route(
+    MESSAGES,
+    {
+      operationId: "messages",
+      summary: "Anthropic Messages: any model that the caller may use",
+      dialect: MESSAGES_BODIES,
+    },
+    BETA_QUERY,
+  );
   const count = endpoint(
     endpoints,
     {
       ...{ action: "model.count", scope: "models:call", tag: "Model calls" },
       summary: "Count the tokens of a request in Anthropic's form; free",
       raw: true,
-      client: clientForm(MESSAGES.errorBody),
+      client: formOf(MESSAGES),
+      dialect: COUNT_BODIES,
       headers: AGENT_HEADERS,
       query: BETA_QUERY,
       slow: true,
@@ -74,8 +101,16 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
       return countReply(await tokenCounts.run(call, client), relayFor(call, request));
     },
   );
-  const responses = route(RESPONSES, "responses", "OpenAI Responses: any model that the caller may use");
-  const embeddings = route(EMBEDDINGS, "embeddings", "OpenAI Embeddings");
+  const responses = route(RESPONSES, {
+    operationId: "responses",
+    summary: "OpenAI Responses: any model that the caller may use",
+    dialect: RESPONSES_BODIES,
+  });
+  const embeddings = route(EMBEDDINGS, {
+    operationId: "embeddings",
+    summary: "OpenAI Embeddings",
+    dialect: EMBEDDINGS_BODIES,
+  });
   return new Elysia({ prefix: "/v1" })
     .post("/chat/completions", chat.handle, chat.hook)
     .post("/embeddings", embeddings.handle, embeddings.hook)

@@ -141,7 +141,8 @@ test("the overview counts them: how many, failed, credits, tokens and the first 
 
 for (const width of [390, 1_440]) {
   test(`${width} pixels wide: axe finds nothing, and nothing overflows`, async () => {
-    const { data } = (await stage.gateway.call("GET", "/v1/ledger?action=model.call&outside_tasks=true")).body;
+    const { data } = (await stage.gateway.call("GET", "/v1/ledger?action=model.call&outside_tasks=true"))
+      .body;
     const { page } = await stage.open("", { width });
     await page.getByRole("figure", { name: "First token for clients", exact: true }).waitFor();
     expect(await axe(page)).toEqual([]);
