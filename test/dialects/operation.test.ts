@@ -89,6 +89,10 @@ test("statistics count them as model calls, and show which part clients and coun
   const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0);
   expect(sum(slots.client_calls.calls)).toBe(4);
   expect(sum(slots.token_counts.requests)).toBe(1);
+  // Nobody's credits are counted twice.
+  for (const breakdown of [slots.credits.by_agent, slots.credits.by_model]) {
+    expect(breakdown.top.map(({ credits }: { credits: number }) => credits)).toEqual([0.04]);
+  }
   const own = (await stage.gateway.call("GET", "/v1/usage?agent=clerk")).body;
   expect(own.totals.client_calls).toMatchObject({ calls: 1, input_tokens: 10 });
 });
