@@ -12,6 +12,8 @@ import type { Config } from "./config/config.ts";
 import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
 import type { ModelCalls } from "./dialects/model-calls.ts";
+import type { ResponseCalls } from "./dialects/responses/response-calls.ts";
+import type { StoredResponses } from "./dialects/responses/stored/service.ts";
 import type { TokenCounts } from "./dialects/token-counts.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
@@ -33,6 +35,7 @@ import type { CreateFixtures } from "./mcp/fixtures.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import type { ModelGateway } from "./models/gateway.ts";
 import type { Db } from "./store/db.ts";
+import { endAgentsWork, endWorkspacesWork } from "./tasks/ending/end-work.ts";
 import type { OpenTasks } from "./tasks/open.ts";
 import type { Schedules } from "./tasks/schedules/schedules.ts";
 import type { Vault } from "./vault/vault.ts";
@@ -53,6 +56,8 @@ export interface Rooms {
   readonly feed: FeedHub;
   readonly modelGateway: ModelGateway;
   readonly modelCalls: ModelCalls;
+  readonly responseCalls: ResponseCalls;
+  readonly storedResponses: StoredResponses;
   readonly tokenCounts: TokenCounts;
   readonly vault: Vault;
   readonly direct: DirectCallRecords;
@@ -128,6 +133,7 @@ export function openDoors(rooms: Rooms): Doors {
     fixtures: mcpFixtures?.({ gate, clock }) ?? null,
   }));
 
+  const work = { tasks, running: direct.running };
   const operatorSecret = createSecret(random);
   const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
@@ -143,10 +149,7 @@ export function openDoors(rooms: Rooms): Doors {
     agents: {
       ...{ agents, budgets, tokens, clock },
       tierNumbers: () => modelGateway.tiers.numbers(),
-      async endWork(workspaceId, agent) {
-        direct.running.stopAgent(workspaceId, agent.id);
-        await tasks.stopAgent(workspaceId, agent);
-      },
+      endWork: (workspaceId, agent) => endAgentsWork(work, workspaceId, agent),
       endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
     },
     tasks: { tasks, clock, streams, callers },
@@ -157,7 +160,10 @@ export function openDoors(rooms: Rooms): Doors {
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
     models: { models: modelGateway, agents, clock },
-    dialects: { modelCalls: rooms.modelCalls, tokenCounts: rooms.tokenCounts },
+    dialects: {
+      ...{ modelCalls: rooms.modelCalls, responseCalls: rooms.responseCalls, tokenCounts: rooms.tokenCounts },
+    },
+    responses: { storedResponses: rooms.storedResponses },
     vault: { vault, agents, clock, quoted },
     payloads: { db, lists: ledgers.lists, agents, eraser },
     approvals: { desk },
@@ -185,10 +191,7 @@ export function openDoors(rooms: Rooms): Doors {
       }),
       limitsChanged: () => tasks.limitsChanged(),
       clock,
-      async endWork(workspaceId) {
-        direct.running.stopWorkspace(workspaceId);
-        await tasks.stopWorkspace(workspaceId);
-      },
+      endWork: (workspaceId) => endWorkspacesWork(work, workspaceId),
       endsWritten: (workspaceId) => tasks.endsWritten(workspaceId, null),
     },
     system: {

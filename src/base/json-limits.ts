@@ -31,6 +31,8 @@ export interface JsonLimits {
    * limit.
    */
   readonly strings?: number;
+  /** The most arrays and objects. For the same JSON. Default: no separate limit. */
+  readonly containers?: number;
 }
 
 /** The limit that JSON exceeds. */
@@ -52,7 +54,7 @@ const AS_BRACKET = 0xffdf;
 
 const ENCODER = new TextEncoder();
 
-/** JSON from outside has too many levels, members or strings. */
+/** JSON from outside has too many levels, members, strings or containers. */
 export class JsonTooLarge extends Error {
   override readonly name = "JsonTooLarge";
   readonly excess: JsonExcess;
@@ -66,17 +68,22 @@ export class JsonTooLarge extends Error {
 /** The limit as text: `JSON may have 100 levels`. */
 function describeLimit(
   excess: JsonExcess,
-  { levels = MAX_NESTING, members = MAX_MEMBERS, strings = members }: JsonLimits = {},
+  { levels = MAX_NESTING, members = MAX_MEMBERS, strings = members, containers = members }: JsonLimits = {},
 ): string {
-  return `JSON may have ${{ levels, members, strings }[excess]} ${excess}`;
+  return `JSON may have ${{ levels, members, strings, containers }[excess]} ${excess}`;
 }
 
 /** The first limit that JSON exceeds, given as text or UTF-8. Null if it exceeds none. */
 export function findExcess(json: string | Uint8Array, limits: JsonLimits = {}): JsonExcess | null {
-  // Each level, member and string takes at least one character.
+  // Each level, member, string and container takes at least one character.
   if (
     json.length <=
-    Math.min(limits.levels ?? MAX_NESTING, limits.members ?? MAX_MEMBERS, limits.strings ?? Infinity)
+    Math.min(
+      limits.levels ?? MAX_NESTING,
+      limits.members ?? MAX_MEMBERS,
+      limits.strings ?? Infinity,
+      limits.containers ?? Infinity,
+    )
   )
     return null;
   return new JsonMeter(limits).add(typeof json === "string" ? ENCODER.encode(json) : json);
@@ -109,7 +116,7 @@ export function outlineJson(text: string): string {
 }
 
 /** The position of the quote that ends a string, or the end of the text if there is none. */
-function endOfQuoted(text: string, start: number): number {
+export function endOfQuoted(text: string, start: number): number {
   for (let at = start; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) return at;
@@ -126,10 +133,12 @@ export class JsonMeter {
   readonly #levels: number;
   readonly #members: number;
   readonly #strings: number;
+  readonly #containers: number;
   #depth = 0;
   /** Commas and opening brackets, one of which precedes each member, plus the extra count of integer names. */
   #memberCount = 0;
   #stringCount = 0;
+  #containerCount = 0;
   #isInString = false;
   /** Whether the last string may be an integer: it begins with a digit, or with an escape that may encode one. */
   #isInteger = false;
@@ -138,10 +147,16 @@ export class JsonMeter {
   /** The previous part ended inside a string, right after a backslash. */
   #isEscaped = false;
 
-  constructor({ levels = MAX_NESTING, members = MAX_MEMBERS, strings = Infinity }: JsonLimits = {}) {
+  constructor({
+    levels = MAX_NESTING,
+    members = MAX_MEMBERS,
+    strings = Infinity,
+    containers = Infinity,
+  }: JsonLimits = {}) {
     this.#levels = levels;
     this.#members = members;
     this.#strings = strings;
+    this.#containers = containers;
   }
 
   /** Measures the next bytes. @returns the limit that the JSON exceeds, or null */
@@ -170,6 +185,7 @@ export class JsonMeter {
         if (bracket === LEFT_BRACKET) {
           if (++depth > this.#levels) return "levels";
           if (++members > this.#members) return "members";
+          if (++this.#containerCount > this.#containers) return "containers";
         } else if (bracket === RIGHT_BRACKET && depth > 0) depth--;
       }
     }
@@ -191,6 +207,7 @@ export class JsonMeter {
     this.#depth = 0;
     this.#memberCount = 0;
     this.#stringCount = 0;
+    this.#containerCount = 0;
   }
 
   /** @param at the position of a string's first character, or the end of the part */

@@ -1,6 +1,7 @@
 import { dirname, resolve } from "node:path";
 import type { Static, TSchema } from "typebox";
-import { type Price, toMicros } from "../base/credits.ts";
+import type { Price } from "../base/call-cost.ts";
+import { toMicros } from "../base/credits.ts";
 import { trimEndOf } from "../base/trim-end.ts";
 import type { Config, ProviderConfig, ResolvedValue, Tier } from "./config.ts";
 import { parseListen } from "./listen.ts";

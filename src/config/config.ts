@@ -1,4 +1,4 @@
-import type { Price } from "../base/credits.ts";
+import type { Price } from "../base/call-cost.ts";
 import type { Listen } from "./listen.ts";
 import { listenUrl } from "./listen.ts";
 

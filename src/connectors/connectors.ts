@@ -17,7 +17,7 @@ import {
 } from "./definition/rows.ts";
 import { StoredDefinition, specText } from "./definition/stored.ts";
 import { type ConnectorCall, type ListingResult, LiveConnector } from "./live.ts";
-import { programOf } from "./programs.ts";
+import { programOf } from "./program-rules.ts";
 import { connectorTaken, unknownConnector } from "./refusals.ts";
 import { ConnectorError } from "./source.ts";
 import { areSameTools } from "./tools/kept-tool.ts";

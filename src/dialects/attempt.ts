@@ -2,22 +2,22 @@ import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { Agent } from "../access/agents.ts";
 import { type EndedRequest, usageOf } from "../agents/model/response-end.ts";
 import type { TokenUsage } from "../agents/model/usage.ts";
+import { cost, type Price } from "../base/call-cost.ts";
 import type { Clock } from "../base/clock.ts";
-import { cost, type Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Signal } from "../base/signal.ts";
 import type { Budgets } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
-import { lateDraft, settleDirectCall } from "../gate/direct/settle-direct.ts";
+import { lateSettling, settleDirectCall, withoutOutput } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { WorkspaceEstimates } from "../models/expected-cost.ts";
 import type { Dialect } from "../models/native.ts";
 import { tokenParts } from "../models/token-parts.ts";
-import { type Db, StoreUnavailable } from "../store/db.ts";
-import type { RequestSize } from "./dialect.ts";
+import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
+import type { DialectRequest, RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
 
 /** The most characters of an answer that wait in memory until its outcome can be written. */
@@ -80,6 +80,7 @@ export class ModelAttempt {
   readonly #countedAs: string;
   readonly #dialect: Dialect;
   readonly #sent: RequestSize;
+  readonly #keep: DialectRequest["keep"];
   readonly #agent: Agent | null;
   readonly #price: Price;
   readonly #owner: string;
@@ -103,6 +104,7 @@ export class ModelAttempt {
       readonly owner: string;
       readonly answersInTokens: boolean;
       readonly sent: RequestSize;
+      readonly keep: DialectRequest["keep"];
     },
   ) {
     this.#parts = parts;
@@ -115,6 +117,7 @@ export class ModelAttempt {
     this.#price = begun.price;
     this.#owner = begun.owner;
     this.#sent = begun.sent;
+    this.#keep = begun.keep;
     this.#answersInTokens = begun.answersInTokens;
     this.#began = parts.clock.monotonic();
   }
@@ -134,7 +137,7 @@ export class ModelAttempt {
   }
 
   async #settle(end: AttemptEnd): Promise<Problem | null> {
-    const { direct, budgets, clock, log, ended, recorded } = this.#parts;
+    const { direct, budgets, clock, log, ended } = this.#parts;
     const { call, model, intent } = this;
     const { workspaceId } = call.caller;
     const durationMs = clock.monotonic() - this.#began;
@@ -152,14 +155,14 @@ export class ModelAttempt {
       usage: { kind: "model", name, outcome: status, inputTokens, outputTokens, durationMs, client },
     } as const;
     const entry = this.#entryOf(end, usage, durationMs, credits);
-    const done = () => {
-      budgets.release(this.#owner);
-      const agent = this.#agent;
-      recorded.emit({ workspaceId, agent, model, status, intent, dialect: this.#dialect });
-    };
+    const announce = this.#announcing(status);
     try {
-      await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry });
-      done();
+      await settleDirectCall(
+        { ...this.#parts, usage: direct.usage },
+        { ...settled, entry, also: this.#keeping(end) },
+      );
+      budgets.release(this.#owner);
+      announce();
       return null;
     } catch (error) {
       log.error("a model's answer is withheld, because its outcome cannot be recorded", {
@@ -168,23 +171,41 @@ export class ModelAttempt {
         error,
       });
       if (error instanceof StoreUnavailable) {
-        const { output: whole, ...draft } = entry;
         // Parts of a stream have reached the client. Longer texts would fill the memory while the disk is full.
-        const output = (whole?.length ?? 0) <= LATE_OUTPUT_LIMIT ? whole : undefined;
-        direct.late.keep({
-          intent,
-          write: async () => {
-            const late = { ...lateDraft(draft, clock.monotonic() - this.#began - durationMs), output };
-            await settleDirectCall({ ...this.#parts, usage: direct.usage }, { ...settled, entry: late });
-            done();
-          },
+        const isShort = (entry.output?.length ?? 0) <= LATE_OUTPUT_LIMIT;
+        const late = { ...settled, entry: isShort ? entry : withoutOutput(entry) };
+        const write = lateSettling({ ...this.#parts, usage: direct.usage }, late, {
+          owner: this.#owner,
+          since: this.#began + durationMs,
+          done: announce,
         });
+        direct.late.keep({ intent, write });
       }
       return new Problem(
         "ledger_unavailable",
         "The evidence ledger cannot be written, so the answer is withheld.",
       );
     }
+  }
+
+  /** Emits that the outcome is on disk. Not made in an async function: there, it would keep all variables. */
+  #announcing(status: EndedModelCall["status"]): () => void {
+    const { recorded } = this.#parts;
+    const { workspaceId } = this.call.caller;
+    const { model, intent } = this;
+    const call = { workspaceId, agent: this.#agent, model, status, intent, dialect: this.#dialect };
+    return () => recorded.emit(call);
+  }
+
+  /** What is written with the outcome, if the client may come back to the answer. */
+  #keeping(end: AttemptEnd): ((tx: Tx, outcome: number) => Promise<void>) | undefined {
+    const keep = this.#keep;
+    if (!keep || end.status !== "succeeded") return undefined;
+    const { model, call } = this;
+    const { workspaceId } = call.caller;
+    const { output } = end;
+    const agentId = this.#agent?.id ?? null;
+    return (tx, outcome) => keep(tx, { workspaceId, agentId, model, outcome, output });
   }
 
   #entryOf(end: AttemptEnd, usage: TokenUsage, durationMs: number, credits: number): EntryDraft {

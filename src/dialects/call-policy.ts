@@ -34,10 +34,11 @@ export class CallPolicy {
   }
 
   /**
-   * Checks in the transaction of an intent that the call may still be made, with the agent as it is now.
+   * Checks that the call may still be made, with the agent as it is now: in the transaction of an intent, and between
+   * the requests of a call that makes several.
    * @throws Problem 404 `agent_not_found`, 409 `agent_stopped`, 503 `draining`
    */
-  async admit(tx: Tx): Promise<Agent | null> {
+  async admit(tx?: Tx): Promise<Agent | null> {
     const before = this.#agent;
     const agent = before && ((await this.#parts.agents.byId(this.#workspaceId, before.id, tx)) ?? null);
     if (before && !agent) throw agentRemoved();

@@ -20,6 +20,8 @@ export interface SentRequest {
   readonly signal: AbortSignal;
   /** In whose turns the answer is read. */
   readonly workspaceId: number;
+  /** Reads the policy again. MUST be awaited before each request to the provider but the first. */
+  renew(): Promise<unknown>;
 }
 
 /** A model that a client's request can be sent to, and that answers in the client's dialect. */
@@ -33,8 +35,6 @@ export interface CallableModel {
   send(sent: SentRequest): Promise<DialectAnswer>;
   /** Masks the provider's address and credentials in texts of the provider. */
   readonly hide: (text: string) => string;
-  /** Whether the request stays in memory while its answer is streamed: the AI SDK keeps what it has sent. */
-  readonly keepsRequest: boolean;
 }
 
 type NewHead = () => Omit<AnswerHead, "model">;
@@ -94,11 +94,12 @@ async function callableModel(
     const { kind, id } = model;
     const provider = id.slice(0, id.indexOf("/"));
     const target = { provider, kind, supportedUrls: clientUrls(await language.supportedUrls) };
-    const read = translation.options(client.value, target);
+    const value = request.valueFor?.(id) ?? client.value;
+    const read = translation.options(value, target);
     const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
     const limited = limitedOptions(fitting, target, translation.paths);
     const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
-    return new TranslatedModel(model, language, { options, translation, target, client, request, head });
+    return new TranslatedModel(model, language, { options, translation, target, value, request, head });
   }
   const embedding = vectors && (await model.embedding());
   if (!vectors || !embedding) throw unsupported("model", "is of a provider that does not speak this API.");
@@ -106,9 +107,8 @@ async function callableModel(
   return {
     id: model.id,
     hide: model.hide,
-    keepsRequest: false,
-    async send({ via, signal, workspaceId }) {
-      const made = await embedAll(embedding, { values, dimensions, headers: via, signal });
+    async send({ via, signal, workspaceId, renew }) {
+      const made = await embedAll(embedding, { values, dimensions, headers: via, signal, renew });
       const { tokens } = made;
       const { hide } = model;
       return new VectorAnswer(vectors.answer(client.value, made, model.id), { tokens, hide, workspaceId });
@@ -119,7 +119,6 @@ async function callableModel(
 /** A model whose provider speaks the client's dialect. */
 class PassingModel implements CallableModel {
   readonly id: string;
-  readonly keepsRequest = false;
   readonly hide: (text: string) => string;
   readonly #native: NativeModel;
   readonly #client: ClientRequest;
@@ -137,7 +136,7 @@ class PassingModel implements CallableModel {
     const { api, query, headers } = this.#client;
     return this.#native.send({
       suffix: query,
-      body: this.#request.bytesFor(this.#native.name),
+      body: this.#request.bytesFor(this.#native.name, this.id),
       headers: { ...api.passedHeaders(headers), ...via },
       ...{ signal, workspaceId },
     });
@@ -148,7 +147,8 @@ interface TranslatedParts {
   readonly options: LanguageModelV4CallOptions;
   readonly translation: Translation;
   readonly target: TranslationTarget;
-  readonly client: ClientRequest;
+  /** The request as it was translated. */
+  readonly value: unknown;
   readonly request: DialectRequest;
   readonly head: NewHead;
 }
@@ -156,7 +156,6 @@ interface TranslatedParts {
 /** A model whose provider speaks another dialect. */
 class TranslatedModel implements CallableModel {
   readonly id: string;
-  readonly keepsRequest = true;
   readonly hide: (text: string) => string;
   readonly #language: ReturnType<ClientModel["language"]>;
   readonly #parts: TranslatedParts;
@@ -169,9 +168,9 @@ class TranslatedModel implements CallableModel {
   }
 
   async send({ via, signal, workspaceId }: SentRequest): Promise<DialectAnswer> {
-    const { options, request, client, translation, target, head } = this.#parts;
+    const { options, request, value, translation, target, head } = this.#parts;
     const sent = { ...options, headers: via, abortSignal: signal };
-    const writer = translation.writer(client.value, target, { ...head(), model: this.id });
+    const writer = translation.writer(value, target, { ...head(), model: this.id });
     const { paths } = translation;
     const parts = { writer, workspaceId, paths, hide: this.hide };
     if (request.isStream) return new TranslatedStream((await this.#language.doStream(sent)).stream, parts);

@@ -2,6 +2,7 @@ import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { Problem } from "../base/errors.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Dialect } from "../models/native.ts";
+import type { Tx } from "../store/db.ts";
 import type { Translation, VectorTranslation } from "./translation/translation.ts";
 
 /** What the cost of a request is estimated from. */
@@ -22,8 +23,11 @@ export interface DialectRequest {
   readonly isStream: boolean;
   /** What its cost is estimated from. */
   readonly size: RequestSize;
-  /** The same bytes for the provider, with the model's own name and what metering needs. */
-  bytesFor(model: string): Uint8Array<ArrayBuffer>;
+  /**
+   * The same bytes for the provider, with the model's own name and what metering needs.
+   * @param id the model as the configuration names it
+   */
+  bytesFor(model: string, id: string): Uint8Array<ArrayBuffer>;
   /** Reads the events of a streamed answer. */
   readStream(): StreamReader;
   /** A whole answer as the client has asked for it. Default: as received. */
@@ -32,6 +36,26 @@ export interface DialectRequest {
   evidence?(answer: string): string;
   /** What its entries say about it besides its attempts. */
   readonly detail?: Detail;
+  /**
+   * The request as it is translated for a model. Default: as parsed.
+   * @param id the model as the configuration names it
+   */
+  valueFor?(id: string): unknown;
+  /** Called with the seq of each attempt's intent. The first is the one with the request's text. */
+  begun?(intent: number): void;
+  /** Writes what the client may come back to, in the transaction of the outcome. */
+  readonly keep?: ((tx: Tx, answer: KeptAnswer) => Promise<void>) | undefined;
+}
+
+/** An answer that a client may come back to. */
+export interface KeptAnswer {
+  readonly workspaceId: number;
+  readonly agentId: number | null;
+  /** The model that has answered. */
+  readonly model: string;
+  /** The seq of the outcome, whose text the answer is. */
+  readonly outcome: number;
+  readonly output: string;
 }
 
 /** What to do with an event of a streamed answer. */

@@ -29,7 +29,7 @@ export async function findRoute(
   const { dialect } = client.api;
   call.about({ detail: { dialect } });
   const agent = await callingAgent(agents, call, client.headers);
-  const request = client.api.read(client.bytes, client.value);
+  const { request } = client;
   const target = modelGateway.names.resolve(request.model);
   if (!target) throw unknownModel(request.model);
   call.about(target.kind === "tier" ? { tier: target.tier } : { model: target.id });

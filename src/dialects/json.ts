@@ -1,9 +1,10 @@
-import { parseJson } from "../base/json-limits.ts";
+import { endOfQuoted, parseJson } from "../base/json-limits.ts";
 
-/** All values at once, which takes a third of the time, unless one of them cannot be read. */
-export function parsedAll(texts: readonly string[]): readonly unknown[] {
-  const all = parsedOrNothing(`[${texts.join(",")}]`);
-  return Array.isArray(all) && all.length === texts.length ? all : texts.map(parsedOrNothing);
+/** A JSON object. */
+export type Members = Record<string, unknown>;
+
+export function isMembers(value: unknown): value is Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A member of a JSON value; undefined if it is no object, or has none of this name. */
@@ -47,6 +48,24 @@ export function parsedOrNothing(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * As `parsedOrNothing`. Undefined also if a name occurs twice in an object: the value would lack the first, which a client
+ * that reads the text while it arrives may have shown.
+ */
+export function parsedWithoutLoss(text: string): unknown {
+  const value = parsedOrNothing(text);
+  return value === undefined || namesIn(JSON.stringify(value)) === namesIn(text) ? value : undefined;
+}
+
+function namesIn(json: string): number {
+  let names = 0;
+  for (let at = 0; at < json.length; at++) {
+    if (json[at] === '"') at = endOfQuoted(json, at + 1);
+    else if (json[at] === ":") names++;
+  }
+  return names;
 }
 
 /** A number of tokens; undefined if it is none. */

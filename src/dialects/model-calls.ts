@@ -1,7 +1,7 @@
 import type { Agent, Agents } from "../access/agents.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import { ByteBlocks } from "../base/byte-blocks.ts";
-import { FREE } from "../base/credits.ts";
+import { FREE } from "../base/call-cost.ts";
 import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
@@ -48,7 +48,9 @@ interface UnsentModelCall {
 
 /** A client's request for a model. */
 export interface ClientRequest {
-  readonly api: DialectApi;
+  readonly api: Omit<DialectApi, "read">;
+  /** As read. Not part of what a stream keeps. */
+  readonly request: DialectRequest;
   readonly bytes: Uint8Array;
   /** The bytes as parsed. */
   readonly value: unknown;
@@ -181,11 +183,13 @@ export class ModelCalls {
   ): Promise<AttemptResult> {
     const { modelGateway } = this.#parts;
     const leaveSlot = await modelGateway.enter(model.id, progress.call.caller.workspaceId, progress.wait);
-    const release = model.keepsRequest ? inTurn(leaveSlot, progress.client.keep()) : leaveSlot;
+    const { client, request } = progress;
+    // Until a stream has ended, `fetch` and the AI SDK keep the request that they have sent.
+    const release = request.isStream ? inTurn(leaveSlot, client.keep()) : leaveSlot;
     let isStreaming = false;
     try {
       const attempt = await this.#begin(progress, model.id, policy, number);
-      const result = await this.#send(progress, model, attempt, release);
+      const result = await this.#send(progress, model, attempt, release, policy);
       isStreaming = "answer" in result && result.answer.body instanceof ReadableStream;
       return result;
     } finally {
@@ -225,12 +229,14 @@ export class ModelCalls {
             },
           };
     const intent = await beginCall(call, input, paid, admit);
+    request.begun?.(intent);
     return new ModelAttempt(this.#attemptParts, {
       ...{ call, model, intent, agent, price, owner },
       countedAs: modelGateway.names.countedAs(model),
       dialect: client.api.dialect,
       answersInTokens: client.api.answersInTokens,
       sent: size,
+      keep: request.keep,
     });
   }
 
@@ -239,6 +245,7 @@ export class ModelCalls {
     model: CallableModel,
     attempt: ModelAttempt,
     release: () => void,
+    policy: CallPolicy,
   ): Promise<AttemptResult> {
     const { request, abort } = progress;
     const fail = async (failure: AttemptFailure): Promise<AttemptResult> => {
@@ -252,6 +259,7 @@ export class ModelCalls {
         via: viaHeader(progress.call, this.#parts.instance),
         signal: abort.signal,
         workspaceId: progress.call.caller.workspaceId,
+        renew: () => policy.admit(),
       });
       if (answer.status !== 200) return await fail(await refusedFailure(answer));
       attempt.wasOpened = true;
@@ -259,6 +267,8 @@ export class ModelCalls {
       if (!isStream) return { answer: await this.#whole(progress, attempt, answer) };
       return await this.#stream(progress, attempt, answer, release, fail);
     } catch (error) {
+      // What failed may be our own limits, and an answer that nobody ends keeps its connection.
+      answer?.end();
       attempt.reported = answer?.usage ?? attempt.reported;
       if (!abort.signal.aborted) {
         if (error instanceof Problem && error.code === "ledger_unavailable") throw error;

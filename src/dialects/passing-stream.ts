@@ -16,7 +16,7 @@ const MOST_EVENT_BYTES = 4 * 1024 * 1024;
 const STALL_MS = 60_000;
 
 export interface PassingStreamParts {
-  readonly api: DialectApi;
+  readonly api: Pick<DialectApi, "errorEvent">;
   readonly attempt: ModelAttempt;
   readonly answer: DialectAnswer;
   readonly reader: StreamReader;

@@ -31,9 +31,9 @@ const LEFT_BRACKET = 0x5b;
  *   JSON.parse takes the last of two, but a provider may take the first, or one that is spelled `Model`, and the policy
  *   would have been asked about another model
  */
-export function findMembers(bytes: Uint8Array, names: readonly string[]): RequestMembers {
+export function findMembers(bytes: Uint8Array, names: readonly string[] | MemberNames): RequestMembers {
   const spans = new Map<string, Span>();
-  const wanted = new Map(names.map((name) => [folded(name), name]));
+  const wanted = names instanceof MemberNames ? names.byFolded : new MemberNames(names).byFolded;
   let at = bytes.indexOf(LEFT_BRACE) + 1;
   if (at === 0 || !isBlank(bytes, 0, at - 1)) throw invalid("The body is not a JSON object.");
   for (;;) {
@@ -67,8 +67,17 @@ export function elementsOf(bytes: Uint8Array, { start, end }: Span): readonly Sp
   return elements;
 }
 
+/** Names of members that are looked for in many objects. */
+export class MemberNames {
+  readonly byFolded: ReadonlyMap<string, string>;
+
+  constructor(names: readonly string[]) {
+    this.byFolded = new Map(names.map((name) => [folded(name), name]));
+  }
+}
+
 /** Case does not matter to some servers, and two characters outside of ASCII count as `s` and `k` then. */
-function folded(name: string): string {
+export function folded(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 

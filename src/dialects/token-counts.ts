@@ -9,7 +9,7 @@ import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
-import { lateDraft, usageOf } from "../gate/direct/settle-direct.ts";
+import { lateDraft, usageOf, withoutOutput } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ClientModel, ModelGateway, NativeModel } from "../models/gateway.ts";
@@ -121,7 +121,7 @@ export class TokenCounts {
       const { api } = client;
       const headers = { ...api.passedHeaders(client.headers), ...viaHeader(call, this.#parts.instance) };
       const end = await this.#send(client, open, model, {
-        ...{ body: request.bytesFor(model.native.name), workspaceId, headers },
+        ...{ body: request.bytesFor(model.native.name, model.id), workspaceId, headers },
       });
       await this.#settle(call, agent, intent, began, end);
       if (end.status === "failed") return end.failure;
@@ -153,6 +153,18 @@ export class TokenCounts {
     }
   }
 
+  /** Records an outcome and counts it. Not made in an async function: it may be kept until the disk has room. */
+  #recording(
+    payer: { readonly workspaceId: number; readonly agent: Agent | null },
+    end: { readonly outcome: CountEnd["status"]; readonly durationMs: number },
+  ): (draft: EntryDraft) => Promise<void> {
+    const { ledger, clock, direct } = this.#parts;
+    return async (draft) => {
+      await ledger.record(payer.workspaceId, draft);
+      direct.usage.note(usageOf(payer, { kind: "count", name: "messages", ...end }, clock.now()));
+    };
+  }
+
   /** @throws Problem 503 `ledger_unavailable` if the outcome cannot be recorded: the answer is withheld */
   async #settle(
     call: Call,
@@ -161,24 +173,21 @@ export class TokenCounts {
     began: number,
     end: CountEnd,
   ): Promise<void> {
-    const { ledger, clock, log, direct } = this.#parts;
+    const { clock, log, direct } = this.#parts;
     const { workspaceId } = call.caller;
     const ended = clock.monotonic();
     const durationMs = ended - began;
     const entry = outcomeOf(call, intent, Math.round(durationMs), end);
     const { status: outcome } = end;
     this.ended.emit({ status: outcome });
-    const record = async (draft: EntryDraft) => {
-      await ledger.record(workspaceId, draft);
-      const counted = { kind: "count", name: "messages", outcome, durationMs } as const;
-      direct.usage.note(usageOf({ workspaceId, agent }, counted, clock.now()));
-    };
+    const record = this.#recording({ workspaceId, agent }, { outcome, durationMs });
     try {
       await record(entry);
     } catch (error) {
       log.error("a count of tokens is withheld, because its outcome cannot be recorded", { intent, error });
       if (error instanceof StoreUnavailable) {
-        direct.late.keep({ intent, write: () => record(lateDraft(entry, clock.monotonic() - ended)) });
+        const late = lateRecord({ clock, record }, withoutOutput(entry), ended);
+        direct.late.keep({ intent, write: late });
       }
       throw new Problem(
         "ledger_unavailable",
@@ -186,6 +195,15 @@ export class TokenCounts {
       );
     }
   }
+}
+
+/** Not made where a count ends: a function that is made in an async one keeps all of its variables. */
+function lateRecord(
+  { clock, record }: Pick<TokenCountsParts, "clock"> & { record(draft: EntryDraft): Promise<void> },
+  draft: EntryDraft,
+  since: number,
+): () => Promise<void> {
+  return () => record(lateDraft(draft, clock.monotonic() - since));
 }
 
 function outcomeOf(call: Call, intent: number, durationMs: number, end: CountEnd): EntryDraft {

@@ -1,4 +1,5 @@
 import { timestamp } from "../base/clock.ts";
+import { cappedMicros, cappedSum } from "../base/credits.ts";
 import type { Sql, Tx } from "../store/db.ts";
 
 /** Replaces an agent's id for callers that act as no agent. Agents' ids begin at 1. */
@@ -25,7 +26,7 @@ export async function recordSpending(
 ): Promise<DaySpent> {
   const row = await tx.get<DaySpent>(
     `INSERT INTO spending (workspace_id, agent_id, day, credits) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (workspace_id, day, agent_id) DO UPDATE SET credits = spending.credits + excluded.credits
+     ON CONFLICT (workspace_id, day, agent_id) DO UPDATE SET credits = ${cappedSum("spending.credits", "excluded.credits")}
      RETURNING credits AS spent,
        (SELECT credits_per_day FROM agents WHERE agents.workspace_id = $1 AND agents.id = $2 AND archived_at IS NULL) AS "limit"`,
     [workspaceId, agentId ?? NO_AGENT, dayOf(now), micros],
@@ -45,7 +46,7 @@ export async function spentToday(
     "SELECT credits FROM spending WHERE workspace_id = $1 AND agent_id = $2 AND day = $3",
     [workspaceId, agentId, dayOf(now)],
   );
-  return row?.credits ?? 0;
+  return cappedMicros(row?.credits ?? 0);
 }
 
 /** Micro-credits that a workspace has spent this month (UTC). */
@@ -56,10 +57,11 @@ export async function spentThisMonth(
 ): Promise<number> {
   const month = timestamp(now).slice(0, MONTH_CHARACTERS);
   const row = await sql.get<{ credits: number }>(
-    "SELECT COALESCE(SUM(credits), 0) AS credits FROM spending WHERE workspace_id = $1 AND day >= $2 AND day < $3",
+    // As floating-point numbers, which are exact up to the greatest amount: a sum of integers fails if it is too large.
+    "SELECT COALESCE(SUM(credits * 1.0), 0) AS credits FROM spending WHERE workspace_id = $1 AND day >= $2 AND day < $3",
     [workspaceId, `${month}-00`, `${month}-99`],
   );
-  return row?.credits ?? 0;
+  return cappedMicros(row?.credits ?? 0);
 }
 
 function dayOf(now: number): string {

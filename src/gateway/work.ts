@@ -1,6 +1,9 @@
 import type { Config } from "../config/config.ts";
 import { openConnectors } from "../connectors/open.ts";
 import { ModelCalls } from "../dialects/model-calls.ts";
+import { ResponseCalls } from "../dialects/responses/response-calls.ts";
+import { StoredResponses } from "../dialects/responses/stored/service.ts";
+import { ResponseStore } from "../dialects/responses/stored/store.ts";
 import { TokenCounts } from "../dialects/token-counts.ts";
 import { openDirectCalls } from "../gate/direct/open.ts";
 import type { ConnectionPlan } from "../http/connections/plan.ts";
@@ -81,6 +84,11 @@ export async function openWork(
   const tokenCounts = new TokenCounts({
     ...{ ledger, workspaces, agents, modelGateway, direct, clock, log, instance },
   });
+  const responses = new ResponseStore({ db, lists });
+  const responseCalls = new ResponseCalls({ modelCalls, modelGateway, agents, clock, store: responses });
+  const storedResponses = new StoredResponses({
+    ...{ agents, clock, store: responses, eraser: openedTasks.eraser },
+  });
   tools.calls.askThrough(openedTasks.calls);
   const { schedules, runs } = openSchedules({
     ...{ db, ledger, gate, tokens, workspaces, agents, modelGateway, tasks, forgetting, clock, ids, log },
@@ -89,6 +97,8 @@ export async function openWork(
   return {
     modelGateway,
     modelCalls,
+    responseCalls,
+    storedResponses,
     tokenCounts,
     forgetting,
     embedding,

@@ -24,6 +24,7 @@ import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./rou
 import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
 import { type PayloadRouteParts, payloadRoutes } from "./routes/payload.ts";
+import { type ResponseRouteParts, responseRoutes } from "./routes/responses.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
 import { type SessionRouteParts, sessionRoutes } from "./routes/sessions.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
@@ -52,6 +53,7 @@ export interface AppParts {
   readonly approvals: Pick<ApprovalRouteParts, "desk">;
   readonly models: ModelRouteParts;
   readonly dialects: DialectRouteParts;
+  readonly responses: ResponseRouteParts;
   readonly vault: VaultRouteParts;
   readonly connectors: ConnectorRouteParts;
   readonly tools: ToolRouteParts;
@@ -90,6 +92,7 @@ export function createApp(parts: AppParts) {
     .use(consoleLinkRoutes(endpoints, parts.consoleLinks))
     .use(modelRoutes(endpoints, parts.models))
     .use(dialectRoutes(endpoints, parts.dialects))
+    .use(responseRoutes(endpoints, parts.responses))
     .use(vaultRoutes(endpoints, parts.vault))
     .use(connectorRoutes(endpoints, parts.connectors))
     .use(toolRoutes(endpoints, parts.tools))

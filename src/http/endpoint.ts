@@ -49,7 +49,7 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties>
   /** Never refused because of the request limit. */
   readonly urgent?: true;
   readonly body?: Body;
-  /** Reads the body as JSON whose bytes the handler needs too, until it has returned. */
+  /** Reads the body as JSON whose bytes the handler needs too, until it has returned or lets go of them. */
   readonly raw?: true;
   /** Its clients are existing programs: they may send their secret as `x-api-key`, and get errors in this form. */
   readonly client?: ClientForm;

@@ -1,7 +1,7 @@
 import type { DocumentDecoration } from "elysia";
 import type { TObject, TSchema } from "typebox";
 import type { NamedScope } from "../access/scopes.ts";
-import type { DialectBodies } from "./docs/dialect-bodies.ts";
+import type { DialectAnswerBody, DialectBodies } from "./docs/dialect-bodies.ts";
 import type { ErrorForm } from "./docs/error-forms.ts";
 
 export interface DescribedOperation {
@@ -34,7 +34,7 @@ export interface DescribedOperation {
   /** Its clients are existing programs: they may send their secret as `x-api-key`, and get errors in this form. */
   readonly client?: { readonly errors: ErrorForm };
   /** The bodies of an API that its clients know. Only described: requests are read by the dialect. */
-  readonly dialect?: DialectBodies;
+  readonly dialect?: DialectBodies | DialectAnswerBody;
 }
 
 const TASK_EVENTS = "The task's events as they happen; the last one is `task.finished`.";
@@ -42,7 +42,7 @@ const TASK_EVENTS = "The task's events as they happen; the last one is `task.fin
 /** An operation of the OpenAPI 3.1 document. TypeBox schemas are JSON Schema and are used unchanged. */
 export function operationDetail(operation: DescribedOperation): DocumentDecoration {
   const { query, client, dialect } = operation;
-  const body = operation.body ?? dialect?.request;
+  const body = operation.body ?? (dialect && "request" in dialect ? dialect.request : undefined);
   const errors = client?.errors ?? "Problem";
   return {
     summary: operation.summary,
@@ -102,7 +102,7 @@ const ANSWER_HEADERS = {
 };
 
 /** A whole answer of a dialect, and its stream if it has one. */
-function answerOf({ answer }: DialectBodies, streams: DescribedOperation["streams"]) {
+function answerOf(dialect: DialectBodies | DialectAnswerBody, streams: DescribedOperation["streams"]) {
   const text = { type: "string" as const };
   const headers = Object.entries(ANSWER_HEADERS).map(([name, description]) => [
     name,
@@ -110,9 +110,9 @@ function answerOf({ answer }: DialectBodies, streams: DescribedOperation["stream
   ]);
   return {
     description: "The answer, as the dialect's clients read it.",
-    headers: Object.fromEntries(headers),
+    ...("request" in dialect ? { headers: Object.fromEntries(headers) } : {}),
     content: {
-      "application/json": { schema: answer },
+      "application/json": { schema: dialect.answer },
       ...(streams ? eventsOf(streams).content : {}),
     },
   };

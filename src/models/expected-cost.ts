@@ -1,4 +1,4 @@
-import { cost, dearest, isFree, type Price } from "../base/credits.ts";
+import { cost, dearest, isFree, type Price } from "../base/call-cost.ts";
 
 /**
  * For a model without an answer so far. More than most answers, so that the first calls of a busy start reserve

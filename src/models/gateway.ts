@@ -1,7 +1,7 @@
 import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import { allowsModel, allowsTier, type TierPolicy } from "../access/tier-policy.ts";
+import type { Price } from "../base/call-cost.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import type { Config, ProviderKind } from "../config/config.ts";
 import { FairSlots } from "../limits/fair-slots.ts";

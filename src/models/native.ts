@@ -2,6 +2,7 @@ import { AnswerTooLarge } from "../agents/index.ts";
 import type { BodyShare } from "../base/capped-body.ts";
 import type { Clock } from "../base/clock.ts";
 import { Inflow } from "../base/inflow.ts";
+import { createMask } from "../base/masking/mask.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderConfig, ProviderKind } from "../config/config.ts";
@@ -20,6 +21,8 @@ export interface NativeEndpoint {
   readonly headers: Readonly<Record<string, string>>;
   /** The most bytes of an answer. */
   readonly mostBytes: number;
+  /** Masks the provider's address and credentials. */
+  readonly hide: (text: string) => string;
 }
 
 const PATHS: Readonly<Record<Dialect, string>> = {
@@ -58,8 +61,15 @@ const MOST_BYTES: Readonly<Record<Dialect, number>> = {
   embeddings: 64 * MIB,
 };
 
-/** Null if the provider does not speak the dialect. */
-export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): NativeEndpoint | null {
+/**
+ * Null if the provider does not speak the dialect.
+ * @param hide as `hideSecrets` makes it
+ */
+export function nativeEndpoint(
+  config: ProviderConfig,
+  dialect: Dialect,
+  hide: NativeEndpoint["hide"],
+): NativeEndpoint | null {
   const { kind, apiKey, headers = {} } = config;
   if (!SPOKEN[kind].includes(dialect)) return null;
   const header = KEY_HEADERS[kind];
@@ -74,26 +84,51 @@ export function nativeEndpoint(config: ProviderConfig, dialect: Dialect): Native
     query: queryOf(config),
     headers: { ...credentials, ...lowerCased(headers) },
     mostBytes: MOST_BYTES[dialect],
+    hide,
   };
 }
 
 /** Shorter values of headers are no secrets, and may be words. */
 const LEAST_SECRET = 8;
 
-/** Masks a provider's address and its credentials in a text of that provider. */
+/** Masks a provider's address and its credentials in a text of that provider, in every form of `formsOf`. */
 export function hideSecrets(config: ProviderConfig): (text: string) => string {
-  const { apiKey, accessKeyId, secretAccessKey, sessionToken, credentials, headers } = config;
-  const secrets = [apiKey, accessKeyId, secretAccessKey, sessionToken, credentials];
-  const sent = secrets.flatMap((secret, index) => (secret === undefined ? [] : [[String(index), secret]]));
-  const url = baseUrlOf(config);
-  return (text) => withoutSecrets({ url, headers: { ...headers, ...Object.fromEntries(sent) } }, text);
+  const { apiKey, accessKeyId, secretAccessKey, sessionToken, credentials = "", headers = {} } = config;
+  const secrets = [
+    ...[apiKey ?? "", accessKeyId ?? "", secretAccessKey ?? "", sessionToken ?? ""],
+    ...[credentials, ...privateKeysIn(credentials)],
+    ...Object.values(headers).flatMap(secretsIn),
+    ...secretsOfUrl(baseUrlOf(config)),
+  ];
+  const { text } = createMask([...new Set(secrets)].filter(({ length }) => length >= LEAST_SECRET));
+  return (given) => text(given);
 }
 
-/** A text of a provider without its URL and the credentials that were sent to it. */
-function withoutSecrets({ url, headers }: Pick<NativeEndpoint, "url" | "headers">, text: string): string {
-  const secrets = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
-  const hidden = [url, new URL(url).host, ...secrets].filter(({ length }) => length >= LEAST_SECRET);
-  return hidden.reduce((masked, each) => masked.replaceAll(each, "[redacted]"), text);
+/** A header's value, its parts, and what `Basic` encodes. */
+function secretsIn(value: string): string[] {
+  const [, encoded] = /^basic\s+(\S+)/i.exec(value) ?? [];
+  const decoded = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString();
+  return [value, ...value.split(/\s+/), decoded, decoded.slice(decoded.indexOf(":") + 1)];
+}
+
+function secretsOfUrl(url: string): string[] {
+  const { host, hostname, password } = new URL(url);
+  return [url, host, hostname, password, unescaped(password)];
+}
+
+/** `%` in a password need not begin an escape. */
+function unescaped(password: string): string {
+  return password.replace(/(?:%[0-9a-f]{2})+/gi, (codes) =>
+    Buffer.from(codes.replaceAll("%", ""), "hex").toString(),
+  );
+}
+
+/** The key of a service account, and its lines: a message may show one of them. */
+function privateKeysIn(credentials: string): string[] {
+  const [, escaped] = /"private_key"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(credentials) ?? [];
+  if (escaped === undefined) return [];
+  const key = String(JSON.parse(escaped));
+  return [key, ...key.split("\n").filter((line) => !line.startsWith("-----"))];
 }
 
 function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
@@ -183,7 +218,7 @@ export class NativeAnswer {
     silence: SilenceTimer,
     inflow: Inflow,
   ) {
-    this.hide = (text) => withoutSecrets(endpoint, text);
+    this.hide = endpoint.hide;
     this.#mostBytes = endpoint.mostBytes;
     this.status = status;
     this.headers = headers;

@@ -1,4 +1,4 @@
-import type { TokenCounts } from "../base/credits.ts";
+import type { TokenCounts } from "../base/call-cost.ts";
 
 /** The tokens of a call with a price of their own, as the `detail` of its entry names them. Those that are 0 are left out. */
 export function tokenParts({

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { cost, dearest, isFree, toCredits, toMicros } from "../../src/base/credits.ts";
+import { cost, dearest, isFree } from "../../src/base/call-cost.ts";
+import { toCredits, toMicros } from "../../src/base/credits.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 

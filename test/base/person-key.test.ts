@@ -18,6 +18,11 @@ const SPELLINGS = [
   ["a tag", "Ann Lee\u{e0041}"],
   ["a filler", "Ann\u3164 Lee"],
   ["a grapheme joiner", "A\u034fnn Lee"],
+  ["a blank Braille pattern for the space", "Ann\u2800Lee"],
+  ["a blank Braille pattern at the end", "Ann Lee\u2800"],
+  ["a musical note without a head", "Ann\u{1d159} Lee"],
+  ["a Khitan filler", "An\u{16fe4}n Lee"],
+  ["a placeholder for an object", "Ann Lee\ufffc"],
 ] as const;
 
 test.each(SPELLINGS)("a name is the same with other %s", (_, spelling) => {

@@ -1,5 +1,6 @@
 /** Calls outside of tasks are checked again when they begin, and wait for their budget. */
 import { beforeEach, describe, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
 import type { ToolAnswer } from "../../src/connectors/source.ts";
 import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
 import type { Tx } from "../../src/store/db.ts";
@@ -199,7 +200,7 @@ describe("a call that costs something", () => {
       await until(() => budgets.reservations === 0);
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(bench.entries().at(-1)?.detail).toEqual({ duration_ms: expect.any(Number), late_ms: 4_000 });
-      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
+      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets, log: silentLog }, 1);
       await direct.stop();
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(charged()).toEqual({ credits: 5 });
@@ -209,7 +210,7 @@ describe("a call that costs something", () => {
       await direct.stop();
       allow();
       bench.clock.advance(10_000);
-      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
+      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets, log: silentLog }, 1);
       expect(outcomes()).toEqual([["failed", "unknown", 5]]);
       expect(charged()).toEqual({ credits: 5 });
     });

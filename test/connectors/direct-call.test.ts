@@ -1,5 +1,6 @@
 /** Calls outside of tasks that end early: how they are answered, and what the ledger records. */
 import { describe, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
 import { gate } from "../tasks/support.ts";
@@ -27,7 +28,7 @@ test("a call whose outcome cannot be written is not reported as done, and the ne
   });
   await expect(call("up.echo")).rejects.toMatchObject({ status: 503, code: "ledger_unavailable" });
   bench.file.run("DROP TRIGGER full");
-  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
+  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets, log: silentLog }, 1);
   expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
 });
 

@@ -89,11 +89,35 @@ test("the list of models takes the same keys, and reports errors in the form tha
   expect(isMatch(content["application/problem+json"].schema, body)).toBe(true);
 });
 
+test("responses that are kept are read, listed and deleted in OpenAI's form", async () => {
+  const text = { type: "message", role: "assistant", content: [{ type: "output_text", text: "Hello" }] };
+  const kept = { id: "resp_kept", object: "response", created_at: 1, status: "completed", output: [text] };
+  openai.script("kept", {
+    response: { ...kept, model: "kept", usage: { input_tokens: 3, output_tokens: 2 } },
+  });
+  const made = await stage.gateway.call("POST", "/v1/responses", {
+    body: { model: "openai/kept", input: "Good morning" },
+  });
+  expect(made.status).toBe(200);
+  for (const [method, path] of [
+    ["GET", "/v1/responses/{id}"],
+    ["GET", "/v1/responses/{id}/input_items"],
+    ["DELETE", "/v1/responses/{id}"],
+  ] as const) {
+    const { security, responses } = document.paths[path][method.toLowerCase()];
+    expect(security).toContainEqual({ api_key: [] });
+    expect(responses.default).toEqual({ $ref: "#/components/responses/OpenAiError" });
+    const { body, status } = await stage.gateway.call(method, path.replace("{id}", made.body.id));
+    expect(status).toBe(200);
+    expect(isMatch(responses[200].content["application/json"].schema, body)).toBe(true);
+  }
+});
+
 test("all other operations report problems", () => {
   for (const [path, item] of Object.entries<Record<string, { responses: { default: object } }>>(
     document.paths,
   )) {
-    if (CASES.some(([known]) => known === path) || path.startsWith("/v1/models")) continue;
+    if (CASES.some(([known]) => known === path) || /^\/v1\/(?:models|responses)/.test(path)) continue;
     for (const { responses } of Object.values(item)) {
       expect([path, responses.default]).toEqual([path, { $ref: "#/components/responses/Problem" }]);
     }

@@ -1,5 +1,6 @@
 /** Embeddings of a provider that does not speak OpenAI's dialect, with OpenAI's own client. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { until } from "../support/until.ts";
 import { openTranslationStage, type TranslationStage } from "./chat/translation-support.ts";
 
 let stage: TranslationStage;
@@ -70,4 +71,22 @@ test("a provider that fails is reported in OpenAI's form", async () => {
   stage.google.script("vectors", {});
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([429, "provider_busy"]);
   expect(answer.headers.get("retry-after")).toBe("3");
+});
+
+test("a policy that changes between two batches keeps the later ones from the provider", async () => {
+  const gate = Promise.withResolvers<void>();
+  stage.google.script("vectors", { gate: gate.promise });
+  const before = stage.google.requests.length;
+  const input = Array.from({ length: 150 }, () => "text");
+  const answer = stage.post("/v1/embeddings", { model: MODEL, input });
+  await until(() => stage.google.requests.length > before);
+  const read = (await stage.gateway.call("GET", "/v1/agents/clerk")).body.tier_policy;
+  const forbidden = { ...read, models: { allow: ["*"], deny: ["gemini/*"] } };
+  await stage.gateway.call("PATCH", "/v1/agents/clerk", { body: { tier_policy: forbidden } });
+  gate.resolve();
+  const { status, text } = await answer;
+  await stage.gateway.call("PATCH", "/v1/agents/clerk", { body: { tier_policy: read } });
+  expect([status, JSON.parse(text).error.code]).toEqual([403, "model_forbidden"]);
+  expect(stage.google.requests.length).toBe(before + 1);
+  expect((await stage.lastEntries()).at(-1)).toMatchObject({ outcome: "failed", code: "model_forbidden" });
 });

@@ -1,6 +1,7 @@
 /** OpenAI's Embeddings, passed through, with OpenAI's own client. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
+import { inFormat } from "../../src/dialects/embeddings/vectors.ts";
 import { type DialectStage, openDialectStage } from "./support.ts";
 
 const VECTORS = [
@@ -98,4 +99,35 @@ test("a provider that fails is reported in OpenAI's form", async () => {
   const answer = await stage.gateway.call("POST", "/v1/embeddings", { body: { model: "vec/m", input: "a" } });
   status = 200;
   expect([answer.status, answer.body.error.code]).toEqual([502, "provider_failed"]);
+});
+
+describe("an answer in another format than was asked for, of 16 MB,", () => {
+  const parts = (first: string, unit: string) =>
+    `{"data":[{"embedding":${first}},${unit.repeat(Math.floor(16_000_000 / unit.length))}${unit.slice(0, -1)}]}`;
+  const WIDE: [name: string, asked: "float" | "base64", answer: () => string][] = [
+    ["numbers", "base64", () => parts("[0]", "0,")],
+    ["empty lists", "base64", () => parts("[0]", "[],")],
+    ["empty objects", "base64", () => parts("[0]", "{},")],
+    ["empty texts", "base64", () => parts("[0]", '"",')],
+    ["empty objects, with vectors as texts", "float", () => parts('"AAAA"', "{},")],
+    ["vectors as one text", "float", () => `{"data":[{"embedding":"${"A".repeat(16_000_000)}"}]}`],
+    ["a number for each vector", "base64", () => parts("[0]", "0.12345678901234567890,")],
+  ];
+  test.each(WIDE)("is refused if it is full of %s", (_, asked, answer) => {
+    const received = Buffer.from(answer());
+    expect(() => inFormat(received, asked)).toThrow();
+  });
+
+  test("is converted if it has 500 vectors of 1,536 numbers", () => {
+    const vector = Array.from({ length: 1_536 }, (_, at) => Math.fround(at / 1_537));
+    const data = Array.from({ length: 500 }, (_, index) => ({
+      object: "embedding",
+      index,
+      embedding: vector,
+    }));
+    const received = Buffer.from(JSON.stringify({ object: "list", data, usage: { prompt_tokens: 1 } }));
+    const converted = inFormat(received, "base64");
+    expect(JSON.parse(converted.toString()).data).toHaveLength(500);
+    expect(JSON.parse(inFormat(converted, "float").toString())).toEqual(JSON.parse(received.toString()));
+  });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { dataOf, EventSplitter, eventsIn } from "../../src/dialects/pass/events.ts";
+import { EventSplitter, eventsIn, readEvent } from "../../src/dialects/pass/events.ts";
 
 const event = fc
   .tuple(
@@ -28,7 +28,7 @@ test("events come out as they came in, wherever the stream is cut", () => {
       }
       expect(found.join("") + splitter.end().toString()).toBe(bytes.toString());
       // A stream that is cut between CR and LF has the LF at the start of the next event.
-      expect(found.map((each) => dataOf(Buffer.from(each)))).toEqual(events.map(({ data }) => data));
+      expect(found.map((each) => readEvent(Buffer.from(each)).data)).toEqual(events.map(({ data }) => data));
     }),
   );
 });

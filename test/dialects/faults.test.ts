@@ -101,6 +101,20 @@ describe("a provider that", () => {
   });
 });
 
+test.each<[string, () => Buffer]>([
+  [
+    "with an event that is too large",
+    () => Buffer.concat([Buffer.from("data: "), Buffer.alloc(4_400_000, "a")]),
+  ],
+  ["with an error", () => Buffer.from('data: {"error":{"message":"boom"}}\n\n')],
+])("a stream that begins %s and then falls silent is ended at once", async (_, first) => {
+  stage.upstream.script("alone", { rawBytes: [first()], delayMs: 3_600_000 });
+  const { status, text } = await ask("up/alone", true);
+  expect([status, JSON.parse(text).error.code]).toEqual([502, "provider_failed"]);
+  await until(() => stage.upstream.requests.at(-1)?.aborted === true);
+  expect((await lastEntries()).at(-1)).toMatchObject({ phase: "outcome", outcome: "failed" });
+});
+
 test("a request that the provider refuses is not tried with another model", async () => {
   stage.upstream.script("first", { status: 400 });
   stage.upstream.script("second", { chunks: ["never"] });

@@ -66,6 +66,46 @@ tiers: { 1: { models: [up/slow] } }
       expect(credits).toBeGreaterThan(0);
     }
   });
+
+  test("starts again, whatever they cost together, and a budget can be set then", async () => {
+    const upstream = startFakeModel();
+    upstream.script("cheap", { chunks: ["one"] });
+    upstream.script("dear", { chunks: ["one ", "two "], hangAfter: 1 });
+    const config = join(directory.path, "gatehouse.yaml");
+    writeFileSync(
+      config,
+      `
+providers: { up: { kind: openai-compatible, base_url: ${upstream.url} } }
+models: { up/cheap: { input: 1, output: 1 }, up/dear: { input: 9007199254, output: 9007199254 } }
+tiers: { 1: { models: [up/dear] } }
+`,
+    );
+    const options = { cwd: directory.path, env: { GATEHOUSE_ADMIN_TOKEN: ADMIN } };
+    const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
+    const budget = (url: string, credits: number) =>
+      fetch(`${url}/v1/workspace`, {
+        ...{ method: "PATCH", headers },
+        body: JSON.stringify({ budget: { credits_per_month: credits } }),
+      });
+    let server = await serve(["--config", config], options);
+    const cheap = await fetch(`${server.url}/v1/chat/completions`, { headers, ...ask("up/cheap", false) });
+    expect(cheap.status).toBe(200);
+    for (const _ of [1, 2]) {
+      const answer = await fetch(`${server.url}/v1/chat/completions`, { headers, ...ask("up/dear", true) });
+      await answer.body?.getReader().read();
+    }
+    expect((await budget(server.url, 1_000)).status).toBe(200);
+    await server.end("SIGKILL");
+    await upstream.close();
+    server = await serve(["--config", config], options);
+    expect((await budget(server.url, 2_000)).status).toBe(200);
+    const answer = await fetch(`${server.url}/v1/workspace`, { headers });
+    const { usage } = (await answer.json()) as { usage: { credits_this_month: number } };
+    expect(usage.credits_this_month).toBe(Number.MAX_SAFE_INTEGER / 1_000_000);
+    await server.end("SIGTERM");
+    const { entries } = readFile(databasePath(join(directory.path, "gatehouse-data")));
+    expect(unsettled(entries)).toEqual([]);
+  });
 });
 
 describe("in one gateway", () => {

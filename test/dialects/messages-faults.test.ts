@@ -77,11 +77,14 @@ describe("a provider that", () => {
     ],
   ];
   test.each(MIDDLE)("%s in the middle of a stream", async (_, behaviour, reason) => {
-    stage.upstream.script("alone", behaviour);
+    // An error that came together with the first events would fail the call before its answer has begun.
+    const { promise: gate, resolve: begun } = Promise.withResolvers<void>();
+    stage.upstream.script("alone", { ...behaviour, gate });
     const { data, response } = await stage
       .client()
       .messages.create({ model: "claude/alone", max_tokens: 10, messages: USER, stream: true })
       .withResponse();
+    begun();
     const read = async () => {
       for await (const event of data) expect(event.type).not.toBe("message_stop");
     };
@@ -111,6 +114,22 @@ test("what a provider says is wrong is shown without its address and our key", a
   expect(shown).toContain("x-api-key [redacted] is not valid at [redacted]");
   expect(shown).not.toContain("sk-upstream");
   expect(shown).not.toContain(host);
+});
+
+describe("what a provider says is wrong is shown without our key and its host", () => {
+  const KEY = "sk-upstream";
+  test.each([
+    ["in base64", Buffer.from(KEY).toString("base64")],
+    ["in hexadecimal", Buffer.from(KEY).toString("hex")],
+    ["without the port", "127.0.0.1"],
+  ])("%s", async (_, form) => {
+    stage.upstream.script("alone", {
+      status: 400,
+      error: { type: "invalid_request_error", message: `<${form}>` },
+    });
+    const { bytes } = await stage.post(ask("claude/alone", false));
+    expect(JSON.parse(bytes.toString()).error.message).not.toContain(form);
+  });
 });
 
 test("an error before the answer has begun, also after status 200, leads to the next model of the tier", async () => {

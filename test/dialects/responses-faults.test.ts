@@ -80,8 +80,10 @@ describe("a provider that", () => {
     ],
   ];
   test.each(MIDDLE)("%s in the middle of a stream", async (_, behaviour, reason) => {
-    stage.upstream.script("alone", behaviour);
-    const { response, bytes } = await stage.post(ask("up/alone", true));
+    // An error that came together with the first events would fail the call before its answer has begun.
+    const { promise: gate, resolve: begun } = Promise.withResolvers<void>();
+    stage.upstream.script("alone", { ...behaviour, gate });
+    const { response, bytes } = await stage.post(ask("up/alone", true), { begun });
     const text = bytes.toString();
     const [error, failed] = text
       .trimEnd()

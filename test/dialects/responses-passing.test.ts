@@ -1,6 +1,7 @@
 /** What passes through Responses is byte-identical. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
+import { packSignature } from "../../src/dialects/translation/signatures.ts";
 import { sse } from "../support/fake-messages.ts";
 import {
   eventsOf,
@@ -80,6 +81,18 @@ test("events with unknown fields and of unknown types pass, and are kept if the 
     }),
     { numRuns: 30 },
   );
+});
+
+test("reasoning that Gatehouse has signed for another kind of provider is taken out, and nothing else", async () => {
+  stage.upstream.script("any", { response: responseOf([textItem("x")]) });
+  const signed = packSignature({ kind: "google" }, { google: { thoughtSignature: "s" } });
+  const reasoning = (encrypted: string) => ({
+    ...{ type: "reasoning", id: "rs_1", summary: [], encrypted_content: encrypted },
+  });
+  const input = [{ role: "user", content: "hi" }, reasoning(signed), reasoning("sealed by OpenAI")];
+  await stage.post(JSON.stringify({ unknown: 1, model: "up/any", store: false, input }));
+  const sent = JSON.parse(stage.upstream.requests.at(-1)?.bytes.toString() ?? "");
+  expect(sent).toEqual({ unknown: 1, model: "any", store: false, input: [input[0], input[2]] });
 });
 
 test("no header of the client passes on", async () => {

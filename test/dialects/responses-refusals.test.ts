@@ -50,6 +50,16 @@ const FOREIGN: [name: string, item: object | string, status: number, code: strin
   ["a reference without a type, but null", { id: "msg_1", type: null, role: null }, 404, "not_found"],
   ["reasoning that only has an id", { type: "reasoning", id: "rs_1", summary: [] }, 404, "not_found"],
   ["an image that only has an id", { type: "image_generation_call", id: "ig_1" }, 404, "not_found"],
+  ["a message without content", { type: "message", id: "msg_1", role: "assistant" }, 404, "not_found"],
+  ["a message with no parts", { id: "msg_1", role: "assistant", content: [] }, 404, "not_found"],
+  ["a search in files without its results", { type: "file_search_call", id: "fs_1" }, 404, "not_found"],
+  ["the type of every object", { type: "constructor", id: "x_1" }, 404, "not_found"],
+  [
+    "a message with its content twice",
+    '{"type":"message","id":"msg_1","role":"user","content":null,"content":"x"}',
+    400,
+    "invalid_json",
+  ],
   ["an item of an unknown type", { type: "novelty", id: "nv_1" }, 404, "not_found"],
   [
     "a reference that is also a message",
@@ -86,9 +96,4 @@ test("items that have their content with them pass with their ids", async () => 
   const { response } = await stage.post(JSON.stringify(asked({ input })));
   expect(response.status).toBe(200);
   expect(JSON.parse(stage.upstream.requests.at(-1)?.bytes.toString() ?? "").input).toEqual(input);
-});
-
-test("a provider that does not speak Responses is refused by its name", async () => {
-  const { response, bytes } = await stage.post(JSON.stringify(asked({ model: "chat/any" })));
-  expect([response.status, JSON.parse(bytes.toString()).error.param]).toEqual([400, "model"]);
 });

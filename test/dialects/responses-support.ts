@@ -1,12 +1,19 @@
 import OpenAI from "openai";
 import { type FakeResponses, startFakeResponses } from "../support/fake-responses.ts";
-import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { startGateway, type TestGateway, type TestGatewayOptions } from "../support/gateway.ts";
 import { storedText } from "./messages-support.ts";
 import type { LedgerRow } from "./support.ts";
 
 export interface ResponsesStage {
   readonly upstream: FakeResponses;
   readonly gateway: TestGateway;
+  /** A call of a path below `/v1/responses`. */
+  ask(
+    method: string,
+    path: string,
+    token?: string,
+    headers?: Record<string, string>,
+  ): Promise<Awaited<ReturnType<TestGateway["call"]>>>;
   /** A token of the agent `clerk`, which may use tier 1 and no model `up/never*`. */
   readonly clerk: string;
   /** OpenAI's own client. */
@@ -14,7 +21,12 @@ export interface ResponsesStage {
   /** A request of which the bytes are given. */
   post(
     body: string | Uint8Array,
-    options?: { readonly token?: string; readonly headers?: Record<string, string> },
+    options?: {
+      readonly token?: string;
+      readonly headers?: Record<string, string>;
+      /** Called when the head of the answer has arrived. */
+      begun?(): void;
+    },
   ): Promise<{ response: Response; bytes: Buffer }>;
   /** The entries of a request, oldest first. */
   entriesOf(response: Pick<Response, "headers">, action?: string): Promise<LedgerRow[]>;
@@ -38,9 +50,12 @@ drain_seconds: 1
 `;
 
 /** A gateway in front of a scripted upstream that speaks Responses. */
-export async function openResponsesStage({ timeoutMs = 60_000 } = {}): Promise<ResponsesStage> {
+export async function openResponsesStage({
+  timeoutMs = 60_000,
+  ...options
+}: { timeoutMs?: number } & TestGatewayOptions = {}): Promise<ResponsesStage> {
   const upstream = startFakeResponses("sk-upstream");
-  const gateway = await startGateway({ yaml: YAML(upstream.url, timeoutMs) });
+  const gateway = await startGateway({ yaml: YAML(upstream.url, timeoutMs), ...options });
   await gateway.agent("clerk", {
     tier_policy: { tiers: [1, 3], models: { allow: ["*"], deny: ["up/never*"] } },
   });
@@ -48,14 +63,17 @@ export async function openResponsesStage({ timeoutMs = 60_000 } = {}): Promise<R
   return {
     ...{ upstream, gateway, clerk },
     client: (apiKey = clerk) => new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries: 0 }),
-    async post(body, { token = clerk, headers = {} } = {}) {
+    async post(body, { token = clerk, headers = {}, begun } = {}) {
       const response = await fetch(`${gateway.url}/v1/responses`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${token}`, ...headers },
         body,
       });
+      begun?.();
       return { response, bytes: Buffer.from(await response.arrayBuffer()) };
     },
+    ask: (method, path, token = clerk, headers = {}) =>
+      gateway.call(method, `/v1/responses${path}`, { token, headers }),
     async entriesOf({ headers }, action = "model.call") {
       const { body } = await gateway.call("GET", `/v1/ledger?action=${action}&limit=200&order=desc`);
       const id = headers.get("gatehouse-request-id");

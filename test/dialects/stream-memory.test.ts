@@ -26,7 +26,8 @@ const upstream = Bun.spawn(
 beforeAll(async () => {
   const port = await firstLine(upstream.stdout);
   stage = await openDialectStage({
-    providers: `  held: { kind: openai-compatible, base_url: "http://127.0.0.1:${port}/v1" }`,
+    providers: `  held: { kind: openai-compatible, base_url: "http://127.0.0.1:${port}/v1" }
+  native: { kind: openai, base_url: "http://127.0.0.1:${port}/v1", api_key: sk-x }`,
   });
 });
 afterAll(async () => {
@@ -39,13 +40,16 @@ function heldBytes(): number {
   return heapStats().extraMemorySize;
 }
 
-test("ten streams with requests of 5 MB keep none of them", async () => {
+test.each([
+  ["chat/completions", { model: "held/x", messages: [] }],
+  ["responses", { model: "native/x", input: [] }],
+])("ten streams of %s with requests of 5 MB keep none of them", async (path, asked) => {
   const before = heldBytes();
   const client = Bun.spawn(
     [
       process.execPath,
       "-e",
-      `const body = JSON.stringify({ model: "held/x", stream: true, messages: [], padding: "x".repeat(${REQUEST_BYTES}) });
+      `const body = JSON.stringify({ ...${JSON.stringify(asked)}, stream: true, padding: "x".repeat(${REQUEST_BYTES}) });
        const readers = [];
        for (let n = 0; n < ${STREAMS}; n++) {
          const headers = { authorization: "Bearer " + process.env.KEY, "content-type": "application/json" };
@@ -58,7 +62,7 @@ test("ten streams with requests of 5 MB keep none of them", async () => {
        setInterval(() => readers.length, 1_000);`,
     ],
     {
-      env: { URL: `${stage.gateway.url}/v1/chat/completions`, KEY: stage.gateway.admin },
+      env: { URL: `${stage.gateway.url}/v1/${path}`, KEY: stage.gateway.admin },
       stdio: ["ignore", "pipe", "inherit"],
     },
   );

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
 import { type BudgetCrossing, Budgets, type Claim } from "../../src/gate/budget.ts";
+import { recordSpending, spentThisMonth } from "../../src/gate/spending.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 
 const NEVER = new AbortController().signal;
@@ -124,4 +125,27 @@ test("a threshold is crossed when the sum passes it: not before, not twice, and 
   await spend(0);
   await spend(100);
   expect(crossings).toHaveLength(1);
+});
+
+test("a charge beyond the greatest amount is counted as the greatest amount", async () => {
+  await spend(7);
+  await setMonth(10);
+  for (const agent of [null, { id: 1, name: "clerk" }]) {
+    await bench.db.tx((tx) => budgets.charge(tx, { workspaceId: WORKSPACE, agent }, Number.MAX_SAFE_INTEGER));
+    await spend(Number.MAX_SAFE_INTEGER);
+  }
+  expect(crossings.map(({ spent }) => Number.isSafeInteger(spent))).not.toContain(false);
+  const months = await spentThisMonth(bench.db, WORKSPACE, bench.clock.now());
+  expect(months).toBe(Number.MAX_SAFE_INTEGER);
+  expect(codeOf(await admit(claim("a", 1)).catch((error: unknown) => error))).toBe("credits_exhausted");
+});
+
+test("the spending of a month is summed however many agents have spent the greatest amount", async () => {
+  const now = bench.clock.now();
+  await bench.db.tx(async (tx) => {
+    for (let id = 1; id <= 1_100; id++) {
+      await recordSpending(tx, WORKSPACE, id, now, Number.MAX_SAFE_INTEGER);
+    }
+  });
+  expect(await spentThisMonth(bench.db, WORKSPACE, now)).toBe(Number.MAX_SAFE_INTEGER);
 });

@@ -115,7 +115,8 @@ const failures = fc.record({ up: failing, gem: failing, cla: failing });
 const asked = fc.constantFrom(...Object.keys(ASKED));
 const CHAT = "/v1/chat/completions";
 const MESSAGES = "/v1/messages";
-const paths = fc.constantFrom(CHAT, CHAT, MESSAGES, "/v1/embeddings");
+const RESPONSES = "/v1/responses";
+const paths = fc.constantFrom(CHAT, CHAT, MESSAGES, RESPONSES, "/v1/embeddings");
 
 let agents = 0;
 
@@ -133,10 +134,11 @@ test("over policies, aliases, tiers and fallbacks, passed through and translated
         await gateway.agent(agent, { tier_policy: tiers === null ? { models } : policy });
         script(kinds, stream);
         const before = seen();
-        const isChat = path === CHAT || path === MESSAGES;
-        const body = isChat
-          ? { model, stream, max_tokens: 9, messages: [{ role: "user", content: "hi" }] }
-          : { model, input: "hi" };
+        const isChat = path !== "/v1/embeddings";
+        const messages = [{ role: "user", content: "hi" }];
+        const bodies: Record<string, object> = { [RESPONSES]: { model, stream, input: "hi" } };
+        const body =
+          bodies[path] ?? (isChat ? { model, stream, max_tokens: 9, messages } : { model, input: "hi" });
         const { status, headers } = await gateway.call("POST", path, {
           ...{ body, headers: { "gatehouse-agent": agent } },
         });

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { calcPrice, findProvider, type ModelInfo } from "@pydantic/genai-prices";
 import { LIST_PATH, listText, packagedProviders, packagedSource } from "../../scripts/lib/prices.ts";
-import { type Price, toMicros } from "../../src/base/credits.ts";
+import type { Price } from "../../src/base/call-cost.ts";
+import { toMicros } from "../../src/base/credits.ts";
 import type { ProviderKind } from "../../src/config/config.ts";
 import { openPriceBook, type PriceConfig } from "../../src/models/prices/price-book.ts";
 import { PriceList } from "../../src/models/prices/price-list.ts";

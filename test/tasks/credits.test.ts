@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { cost } from "../../src/base/credits.ts";
+import { cost } from "../../src/base/call-cost.ts";
 import { dispatch, ended, held, ledger, run, type Stage, startStage, until } from "./support.ts";
 
 let stage: Stage;

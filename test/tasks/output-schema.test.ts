@@ -57,7 +57,10 @@ test("a valid answer is the output, and its value output_json", async () => {
     usage: { steps: 1 },
   });
   const [request] = stage.upstream.requests;
-  expect(request?.body.response_format).toEqual({ type: "json_object" });
+  expect(request?.body.response_format).toMatchObject({
+    type: "json_schema",
+    json_schema: { schema, strict: false },
+  });
   expect(JSON.stringify(request?.body.messages[0])).toContain("celsius");
   const events = await allEvents(await openEvents(stage.gateway, task.id));
   expect(events.at(-1)?.data).toEqual(task);

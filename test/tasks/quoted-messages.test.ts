@@ -117,3 +117,33 @@ test("what the store refused to erase of a chain is erased by the next start", a
   await again.stop();
   stage = { ...stage, stop: () => stage.upstream.close() };
 });
+
+test("a task that was sent the document with an earlier task's messages is found, though that task was erased", async () => {
+  const { id } = await quagga();
+  const [first, second, third] = await chain(id);
+  const [intent] = (await ledger(stage.gateway)).filter((each) => each.task === first?.id);
+  await stage.gateway.call("DELETE", `/v1/ledger/${intent?.seq}/payload`);
+  expect(leftovers(stage.gateway.dataDir, { SECOND, THIRD })).not.toEqual([]);
+  await remove(stage.gateway, id, "?payloads=true");
+  expect(leftovers(stage.gateway.dataDir, { MARK, FIRST, SECOND, THIRD })).toEqual([]);
+  expect([(await read(second?.id)).output, (await read(third?.id)).output]).toEqual([null, null]);
+});
+
+test("a document that a client wrote itself, with a person's approval, is gone from the arguments that were asked for", async () => {
+  const { gateway } = stage;
+  await gateway.agent("writer", { approvals: ["vault.write"] });
+  const token = await gateway.token({ agent: "writer" });
+  const body = { arguments: { title: "Crates", text: MARK } };
+  const called = await gateway.call("POST", "/v1/tools/vault.write/call", { token, body });
+  expect(called.status).toBe(202);
+  const { task } = called.body;
+  await until(async () => (await gateway.call("GET", "/v1/approvals")).body.data.length === 1);
+  const [approval] = (await gateway.call("GET", "/v1/approvals")).body.data;
+  await gateway.call("POST", `/v1/tasks/${task}/approvals/${approval.call_id}`, {
+    body: { decision: "approve", reason: "fine" },
+  });
+  await ended(gateway, task);
+  const id = (await gateway.call("GET", "/v1/vault/documents")).body.data[0].id;
+  await remove(gateway, id, "?payloads=true");
+  expect(leftovers(gateway.dataDir, { MARK })).toEqual([]);
+});

@@ -59,7 +59,11 @@ export interface ProviderRequest<Data> {
 }
 
 /** OpenAI's strict mode refuses many valid schemas. Without it, the schema guides the model. */
-const NOT_STRICT = { openai: { strictJsonSchema: false }, azure: { strictJsonSchema: false } } as const;
+const NOT_STRICT = {
+  openai: { strictJsonSchema: false },
+  azure: { strictJsonSchema: false },
+  openaiCompatible: { strictJsonSchema: false },
+} as const;
 
 /**
  * Converts a conversation and the tools on offer for providers. Returns new objects for every call, because a provider

@@ -11,7 +11,7 @@ import type { LateOutcomes } from "../../gate/direct/late-outcomes.ts";
 import { beginCall, type PaidCall } from "../../gate/direct/open-calls.ts";
 import { agentRemoved, draining, interrupted, refuseStopped } from "../../gate/direct/refusals.ts";
 import { CallInterruption, type RunningCalls } from "../../gate/direct/running-calls.ts";
-import { lateDraft, settleDirectCall, usageOf } from "../../gate/direct/settle-direct.ts";
+import { lateSettling, settleDirectCall, usageOf, withoutOutput } from "../../gate/direct/settle-direct.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import { UNKNOWN_TOOL } from "../../gate/usage/record.ts";
 import type { UsageTally } from "../../gate/usage/tally.ts";
@@ -223,14 +223,9 @@ export class DirectCalls {
         // Until it is charged it stays reserved, so that others cannot spend it.
         isOwed = isSent;
         if (!(cause instanceof StoreUnavailable)) throw cause;
-        late.keep({
-          intent,
-          write: async () => {
-            const entry = lateDraft(draft, clock.monotonic() - began - durationMs);
-            await settleDirectCall(this.#parts, { ...ended, entry });
-            budgets.release(callId);
-          },
-        });
+        const unread = { ...ended, entry: withoutOutput(draft) };
+        const write = lateSettling(this.#parts, unread, { owner: callId, since: began + durationMs });
+        late.keep({ intent, write });
         // The caller MUST NOT assume that nothing happened and repeat it.
         const detail =
           "The call was made, but its outcome cannot be recorded. Do not repeat it without checking its effect.";

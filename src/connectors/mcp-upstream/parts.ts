@@ -2,8 +2,8 @@ import type { Clock } from "../../base/clock.ts";
 import type { RandomSource } from "../../base/ids.ts";
 import type { Inflow } from "../../base/inflow.ts";
 import type { Log } from "../../base/log.ts";
+import type { Mask } from "../../base/masking/mask.ts";
 import type { OutboundFetch } from "../outbound/fetch.ts";
-import type { Mask } from "../secrets/mask.ts";
 import type { ProgramUsers } from "./stdio/program-users.ts";
 
 /** Dependencies of an upstream MCP server's source. */

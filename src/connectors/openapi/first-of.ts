@@ -1,4 +1,4 @@
-import type { Mask } from "../secrets/mask.ts";
+import type { Mask } from "../../base/masking/mask.ts";
 
 /**
  * The first characters of a document's text, masked: an API may write the credentials of the request into its

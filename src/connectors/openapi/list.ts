@@ -1,4 +1,4 @@
-import type { Mask } from "../secrets/mask.ts";
+import type { Mask } from "../../base/masking/mask.ts";
 import type { ToolDescription } from "../source.ts";
 import type { ApiDocument } from "./document.ts";
 import { DocumentFault, DocumentTooLarge } from "./fault.ts";

@@ -1,10 +1,10 @@
 import type { JsonObject } from "../../agents/index.ts";
 import type { Clock } from "../../base/clock.ts";
+import type { Mask } from "../../base/masking/mask.ts";
 import type { Via } from "../../base/via.ts";
 import type { OpenApiDefinition } from "../definition/definition.ts";
 import { asConnectorError } from "../outbound/errors.ts";
 import type { OutboundFetch, OutboundInit } from "../outbound/fetch.ts";
-import type { Mask } from "../secrets/mask.ts";
 import { ConnectorError, type ToolAnswer, type ToolSource } from "../source.ts";
 import { bindingOf, type KeptTool } from "../tools/kept-tool.ts";
 import { answerOf } from "./answer/answer.ts";

@@ -1,34 +1,54 @@
-import { field } from "../json.ts";
+import { field, textBytesOf } from "../json.ts";
+import { KeptMembers } from "../pass/kept-members.ts";
+import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 
 /** The most choices, and tool calls of a choice, that are put together. */
 const MOST_ITEMS = 128;
 /** The texts of a delta that arrive in parts. */
 const TEXTS = ["content", "reasoning_content", "reasoning", "refusal"] as const;
 const DELTA_FIELDS: ReadonlySet<string> = new Set([...TEXTS, "role", "tool_calls"]);
+/** What a tool call calls, and its texts, which arrive in parts. */
+const CALLED: ReadonlyMap<string, readonly string[]> = new Map([
+  ["function", ["name", "arguments"]],
+  ["custom", ["name", "input"]],
+]);
+const OBJECTS: ReadonlySet<unknown> = new Set(["", "chat.completion.chunk", "chat.completion"]);
+
+type Texts = Map<string, string>;
 
 interface ToolCall {
-  readonly index: number;
-  id: string | undefined;
-  name: string;
-  arguments: string;
+  /** All but its index and its texts. */
+  readonly members: MergedMembers;
+  readonly called: Map<string, Texts>;
 }
 
 interface Choice {
   readonly index: number;
-  readonly texts: Map<string, string>;
+  readonly texts: Texts;
   readonly toolCalls: Map<number, ToolCall>;
+  /** What is not known. */
+  readonly members: MergedMembers;
   finishReason: string | null;
 }
 
 /**
  * A chat completion, put together from the chunks of its stream: all that a client shows. A provider decides what
- * stands in a chunk, so only fields of a known kind are taken; `isExact` says whether that was everything.
+ * stands in a chunk, so only what can be put together without loss is; `isExact` says whether that was everything.
  */
 export class MergedCompletion {
+  readonly #answers: number;
   readonly #choices = new Map<number, Choice>();
-  #head: { readonly id?: string; readonly model?: string } = {};
-  #usage: object | null = null;
+  readonly #kept = new KeptMembers();
+  readonly #head = new MergedMembers(this.#kept);
+  readonly #usage = new MergedMembers(this.#kept);
+  /** Bytes of the texts that could not be put together. */
+  #otherBytes = 0;
   #isExact = true;
+
+  /** @param answers how many the client has asked for */
+  constructor(answers = 1) {
+    this.#answers = answers;
+  }
 
   /** False if a chunk had something else for the client to read: the chunks themselves are then the evidence. */
   get isExact(): boolean {
@@ -38,34 +58,43 @@ export class MergedCompletion {
   /** Whether each choice has ended. */
   get isWhole(): boolean {
     const choices = [...this.#choices.values()];
-    return choices.length > 0 && choices.every(({ finishReason }) => finishReason !== null);
+    return choices.length >= this.#answers && choices.every(({ finishReason }) => finishReason !== null);
   }
 
   /** Bytes of the texts that the model has written. */
   get textBytes(): number {
-    let bytes = 0;
+    let bytes = this.#otherBytes;
     for (const { texts, toolCalls } of this.#choices.values()) {
-      for (const text of texts.values()) bytes += Buffer.byteLength(text);
-      for (const { name, arguments: input } of toolCalls.values()) bytes += Buffer.byteLength(name + input);
+      const calls = [...toolCalls.values()].flatMap(({ called }) => [...called.values()]);
+      for (const all of [texts, ...calls]) for (const text of all.values()) bytes += Buffer.byteLength(text);
     }
     return bytes;
   }
 
-  /** @param chunk undefined if it could not be read */
   add(chunk: unknown): void {
     const choices = field(chunk, "choices") ?? [];
-    if (typeof chunk !== "object" || chunk === null || !Array.isArray(choices)) {
-      this.#isExact = false;
+    if (typeof chunk !== "object" || chunk === null || Array.isArray(chunk) || !Array.isArray(choices)) {
+      this.#leaveOut(chunk);
       return;
     }
-    const [id, model, usage] = ["id", "model", "usage"].map((name) => field(chunk, name));
-    if (typeof id === "string" && typeof model === "string") this.#head = { id, model };
-    if (typeof usage === "object" && usage !== null) this.#usage = usage;
+    for (const [name, value] of Object.entries(chunk)) {
+      // Padding of OpenAI's, of random length.
+      if (name === "choices" || name === "obfuscation") continue;
+      if (name === "usage" && typeof value === "object") this.#addUsage(value);
+      else if (name === "object" ? !OBJECTS.has(value) : !this.#head.add(name, value)) this.#isExact = false;
+    }
     for (const part of choices) this.#addChoice(part);
   }
 
+  /** Adds what cannot be read. A client may read more than we do, such as deeper JSON. */
+  addUnread(data: string): void {
+    this.#isExact = false;
+    this.#otherBytes += Buffer.byteLength(data);
+  }
+
   toJSON(): object {
-    const choices = [...this.#choices.values()].map(({ index, texts, toolCalls, finishReason }) => ({
+    const choices = [...this.#choices.values()].map(({ index, texts, toolCalls, members, finishReason }) => ({
+      ...members.toJSON(),
       index,
       message: {
         role: "assistant",
@@ -75,57 +104,104 @@ export class MergedCompletion {
       finish_reason: finishReason,
     }));
     return {
-      ...this.#head,
+      ...this.#head.toJSON(),
       object: "chat.completion",
       choices,
-      ...(this.#usage === null ? {} : { usage: this.#usage }),
+      ...(this.#usage.size === 0 ? {} : { usage: this.#usage.toJSON() }),
     };
   }
 
+  #addUsage(usage: object | null): void {
+    if (usage !== null && !this.#usage.addAll(usage)) this.#isExact = false;
+  }
+
   #addChoice(part: unknown): void {
-    const choice = itemOf(this.#choices, field(part, "index"), (index) => ({
-      ...{ index, texts: new Map(), toolCalls: new Map(), finishReason: null },
-    }));
     const delta = field(part, "delta") ?? {};
-    if (!choice || typeof delta !== "object") {
-      this.#isExact = false;
+    const make = (index: number) => newChoice(index, this.#kept);
+    const choice = typeof part === "object" ? itemOf(this.#choices, field(part, "index"), make) : null;
+    if (!choice || typeof part !== "object" || part === null || typeof delta !== "object") {
+      this.#leaveOut(part);
       return;
     }
-    const reason = field(part, "finish_reason");
-    if (typeof reason === "string") choice.finishReason = reason;
+    for (const [name, value] of Object.entries(part)) {
+      if (name === "index" || name === "delta") continue;
+      if (name === "finish_reason") this.#finish(choice, value);
+      else if (name === "message" || !choice.members.add(name, value)) this.#leaveOut(value);
+    }
     for (const [name, value] of Object.entries(delta)) {
       if (value === null || (DELTA_FIELDS.has(name) && this.#addField(choice, name, value))) continue;
-      this.#isExact = false;
+      this.#leaveOut(value);
     }
+  }
+
+  #finish(choice: Choice, reason: unknown): void {
+    if (isEmpty(reason)) return;
+    if (typeof reason !== "string" || (choice.finishReason ?? reason) !== reason) this.#isExact = false;
+    else choice.finishReason = reason;
   }
 
   /** @returns whether it is of the kind that its name promises */
   #addField(choice: Choice, name: string, value: unknown): boolean {
     if (name === "tool_calls") {
-      return Array.isArray(value) && value.every((part) => addToolCall(choice, part));
+      if (!Array.isArray(value)) return false;
+      for (const part of value) if (!addToolCall(choice, part, this.#kept)) this.#leaveOut(part);
+      return true;
     }
     if (typeof value !== "string") return false;
-    if (name !== "role") choice.texts.set(name, (choice.texts.get(name) ?? "") + value);
+    if (name === "role") return value === "" || value === "assistant";
+    choice.texts.set(name, (choice.texts.get(name) ?? "") + value);
     return true;
+  }
+
+  #leaveOut(value: unknown): void {
+    this.#isExact = false;
+    this.#otherBytes += textBytesOf(value);
   }
 }
 
-/** @returns whether it is a part of a tool call */
-function addToolCall({ toolCalls }: Choice, part: unknown): boolean {
-  const call = itemOf(toolCalls, field(part, "index"), (index) => ({
-    ...{ index, id: undefined, name: "", arguments: "" },
-  }));
-  const called = field(part, "function") ?? {};
-  const [id, name, input] = [field(part, "id"), field(called, "name"), field(called, "arguments")];
-  if (!call || ![id, name, input].every((value) => value == null || typeof value === "string")) return false;
-  if (typeof id === "string") call.id = id;
-  if (typeof name === "string") call.name += name;
-  if (typeof input === "string") call.arguments += input;
-  return true;
+function newChoice(index: number, kept: KeptMembers): Choice {
+  const members = new MergedMembers(kept);
+  return { index, texts: new Map(), toolCalls: new Map(), members, finishReason: null };
 }
 
-function viewToolCall({ id, name, arguments: input }: ToolCall): object {
-  return { id, type: "function", function: { name, arguments: input } };
+/** @returns whether it is a part of a tool call that has been kept whole */
+function addToolCall({ toolCalls }: Choice, part: unknown, kept: KeptMembers): boolean {
+  if (typeof part !== "object" || part === null) return false;
+  const call = itemOf(toolCalls, field(part, "index"), () => ({
+    ...{ members: new MergedMembers(kept), called: new Map() },
+  }));
+  if (!call) return false;
+  let isKept = true;
+  for (const [name, value] of Object.entries(part)) {
+    if (name === "index" || value === null) continue;
+    const texts = CALLED.get(name);
+    if (!(texts ? addTexts(call, name, texts, value) : call.members.add(name, value))) isKept = false;
+  }
+  return isKept;
+}
+
+/** Adds to the texts of what a tool call calls. @returns whether there is nothing else */
+function addTexts({ called }: ToolCall, kind: string, names: readonly string[], parts: unknown): boolean {
+  if (typeof parts !== "object" || parts === null) return false;
+  const texts: Texts = called.get(kind) ?? new Map(names.map((name) => [name, ""]));
+  called.set(kind, texts);
+  let isKept = true;
+  for (const [name, value] of Object.entries(parts)) {
+    const before = texts.get(name);
+    if (value === null) continue;
+    if (before === undefined || typeof value !== "string") isKept = false;
+    else texts.set(name, before + value);
+  }
+  return isKept;
+}
+
+function viewToolCall({ members, called }: ToolCall): object {
+  const kinds = [...called].map(([kind, texts]) => [kind, Object.fromEntries(texts)]);
+  return {
+    type: called.has("custom") ? "custom" : "function",
+    ...members.toJSON(),
+    ...Object.fromEntries(kinds),
+  };
 }
 
 /** The item with this index, made if it is new. Undefined if there is no such index, or too many items. */

@@ -4,9 +4,14 @@ import { countOf, field, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers } from "../request-bytes.ts";
 import { ChatStreamReader } from "./stream.ts";
 
+/** The most answers to one prompt that OpenAI gives. Each of them is reserved from the budgets. */
+const MOST_ANSWERS = 128;
+/** Members that are changed, or that decide what is reserved. */
+const MEMBERS = ["model", "stream", "stream_options", "n", "max_completion_tokens", "max_tokens"];
+
 /** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
 export function readChatRequest(bytes: Uint8Array, value: unknown): DialectRequest {
-  const { spans, close } = findMembers(bytes, ["model", "stream", "stream_options"]);
+  const { spans, close } = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
   const stream = field(value, "stream");
   const options = field(value, "stream_options");
@@ -20,13 +25,14 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
   }
   const isStream = stream === true;
   const wantsUsage = field(options, "include_usage") === true;
+  const answers = answersOf(field(value, "n") ?? 1);
   return {
     model,
     isStream,
     size: {
       bytes: bytes.length,
       textBytes: textBytesOf(value),
-      answers: countOf(field(value, "n")) || 1,
+      answers,
       mostTokens: countOf(field(value, "max_completion_tokens")) || countOf(field(value, "max_tokens")),
     },
     bytesFor(name) {
@@ -41,6 +47,15 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
       }
       return edited(bytes, edits);
     },
-    readStream: () => new ChatStreamReader(wantsUsage),
+    readStream: () => new ChatStreamReader(wantsUsage, answers),
   };
+}
+
+/** @throws Problem 422 `validation_failed` */
+function answersOf(n: unknown): number {
+  const answers = countOf(n);
+  if (answers === 0 || answers > MOST_ANSWERS) {
+    throw invalidField("/n", `must be a whole number from 1 to ${MOST_ANSWERS}`);
+  }
+  return answers;
 }

@@ -1,12 +1,18 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
-import { field, parsedAll, parsedOrNothing } from "../json.ts";
-import { BATCH_CHARACTERS, dataBatches, dataOf } from "../pass/events.ts";
+import { field, parsedOrNothing } from "../json.ts";
+import { hidesWords, readEvent } from "../pass/events.ts";
+import { readEvents } from "../pass/read-events.ts";
 import { MergedCompletion } from "./merge.ts";
 import { chatUsage } from "./usage.ts";
 
 const USAGE = '"usage"';
 const ERROR = '"error"';
+/** Chunks have no names: one that has is looked at. */
+const NAMED = "event:";
+/** The name of an event that has none. */
+const MESSAGE = "message";
+const ERROR_NAME = "error";
 const DONE = "[DONE]";
 const LEFT_BRACE = 0x7b;
 const COLON = 0x3a;
@@ -14,11 +20,16 @@ const COLON = 0x3a;
 /** Reads the chunks of a streamed chat completion. */
 export class ChatStreamReader implements StreamReader {
   readonly #wantsUsage: boolean;
+  readonly #answers: number;
   #usage: LanguageModelV4Usage | null = null;
 
-  /** @param wantsUsage whether the client asked for the chunk with the usage */
-  constructor(wantsUsage: boolean) {
+  /**
+   * @param wantsUsage whether the client asked for the chunk with the usage
+   * @param answers how many the client asked for
+   */
+  constructor(wantsUsage: boolean, answers: number) {
     this.#wantsUsage = wantsUsage;
+    this.#answers = answers;
   }
 
   get usage(): LanguageModelV4Usage | null {
@@ -27,14 +38,18 @@ export class ChatStreamReader implements StreamReader {
 
   /** Most chunks pass unread: parsing each of them took four times as long as searching it. */
   matters(events: Buffer): boolean {
-    return events.includes(DONE) || events.includes(ERROR) || hasUsage(events);
+    const mayEnd = events.includes(DONE) || events.includes(ERROR) || events.includes(NAMED);
+    return mayEnd || hasUsage(events) || hidesWords(events);
   }
 
-  read(event: Buffer): EventFate {
-    const data = dataOf(event);
-    if (isDone(data)) return "end";
+  read(received: Buffer): EventFate {
+    const event = readEvent(received);
+    const { name, data, isPlain } = event;
+    if (isPlain && data === "" && name !== ERROR_NAME) return "pass";
+    if (isPlain && isDone(data)) return "end";
     const chunk = parsedOrNothing(data);
-    if (field(chunk, "error")) return "error";
+    // A client may find the end in what we cannot read.
+    if (!isPlain || chunk === undefined || name === ERROR_NAME || field(chunk, "error")) return "error";
     const usage = chatUsage(field(chunk, "usage"));
     if (!usage) return "pass";
     this.#usage = usage;
@@ -44,15 +59,19 @@ export class ChatStreamReader implements StreamReader {
   }
 
   async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
-    const completion = new MergedCompletion();
-    for (const batch of dataBatches(events)) {
-      const chunks = batch.filter((data) => data !== "" && !isDone(data));
-      for (const chunk of parsedAll(chunks)) completion.add(chunk);
-      const wait = pause(BATCH_CHARACTERS);
-      if (wait) await wait;
-    }
+    const completion = new MergedCompletion(this.#answers);
+    let areClear = true;
+    await readEvents(events, pause, (event, chunk) => {
+      const { name, data, isPlain } = event;
+      // The error that has ended the stream has not reached the client.
+      if (name === ERROR_NAME || field(chunk, "error")) return;
+      if (!isPlain || (name !== null && name !== MESSAGE)) areClear = false;
+      if (data === "" || data.trim() === DONE) return;
+      if (chunk === undefined) completion.addUnread(data);
+      else completion.add(chunk);
+    });
     const { isExact, isWhole, textBytes } = completion;
-    return { text: isExact ? JSON.stringify(completion) : events.toString(), isWhole, textBytes };
+    return { text: isExact && areClear ? JSON.stringify(completion) : events.toString(), isWhole, textBytes };
   }
 }
 
@@ -66,6 +85,7 @@ function hasUsage(events: Buffer): boolean {
   return false;
 }
 
+/** Some clients look only at the start. */
 function isDone(data: string): boolean {
-  return data.trim() === DONE;
+  return data.trimStart().startsWith(DONE);
 }

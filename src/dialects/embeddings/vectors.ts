@@ -11,9 +11,15 @@ const USAGE = '"usage"';
 /** Bytes at either end of an answer in which everything but its vectors stands. */
 const ENDS = 4_096;
 const FLOAT_BYTES = 4;
-/** The most bytes that are converted, which takes about 0.2 s, and the most texts in them. */
+/** The most bytes that are converted. */
 const MOST_CONVERTED = 16 * 1024 * 1024;
-const MOST_STRINGS = 50_000;
+/** The most numbers in them, in either format. Converting that many takes about 0.2 s. */
+const MOST_NUMBERS = 1_000_000;
+/** The most texts, lists and objects in them. A vector has four, and two. */
+const MOST_PARTS = 50_000;
+const LIMITS = { members: MOST_NUMBERS, strings: MOST_PARTS, containers: MOST_PARTS };
+/** Base64 has four characters for three bytes. */
+const NUMBERS_PER_CHARACTER = 3 / 4 / FLOAT_BYTES;
 const FIRST_LIST = /"embedding"\s*:\s*\[/;
 const FIRST_TEXT = /"embedding"\s*:\s*"/;
 
@@ -45,16 +51,26 @@ export function inFormat(received: Buffer<ArrayBuffer>, format: VectorFormat): B
   const isOther = format === "base64" ? FIRST_LIST.test(head) : FIRST_TEXT.test(head);
   if (!isOther) return received;
   if (received.length > MOST_CONVERTED) {
-    throw new AnswerTooLarge(
-      "The model's vectors came in another format than was asked for, and are too many.",
-    );
+    throw tooMany();
   }
-  const answer = parseJson(received.toString(), { members: received.length, strings: MOST_STRINGS });
+  const answer = parseJson(received.toString(), LIMITS);
   const data = field(answer, "data");
   if (!Array.isArray(data)) return received;
+  let characters = 0;
+  for (const each of data) {
+    const vector = field(each, "embedding");
+    if (typeof vector === "string") characters += vector.length;
+  }
+  if (data.length > MOST_PARTS || characters * NUMBERS_PER_CHARACTER > MOST_NUMBERS) throw tooMany();
   const convert = format === "base64" ? toBase64 : toNumbers;
   const converted = data.map((each: object) => ({ ...each, embedding: convert(field(each, "embedding")) }));
   return Buffer.from(JSON.stringify({ ...(answer as object), data: converted }));
+}
+
+function tooMany(): AnswerTooLarge {
+  return new AnswerTooLarge(
+    "The model's vectors came in another format than was asked for, and are too many.",
+  );
 }
 
 export function toBase64(vector: unknown): unknown {

@@ -1,8 +1,7 @@
-import { field, parsedOrNothing } from "../json.ts";
+import { isMembers, type Members, textBytesOf } from "../json.ts";
+import { KeptMembers } from "../pass/kept-members.ts";
+import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 import { messageTextBytes } from "./text-bytes.ts";
-import { addUsage } from "./usage.ts";
-
-type Members = Record<string, unknown>;
 
 /** The parts of a block that arrive in pieces, by the type of the delta that brings them. */
 const IN_PARTS: ReadonlyMap<unknown, string> = new Map([
@@ -16,8 +15,13 @@ const MOST_BLOCKS = 1_024;
 
 /** A message, put together from the events of its stream with all their fields, known or not. */
 export class MergedMessage {
-  #message: Members = {};
-  #blocks = new Map<unknown, MergedBlock>();
+  readonly #kept = new KeptMembers();
+  readonly #members = new MergedMembers(this.#kept);
+  readonly #usage = new MergedMembers(this.#kept);
+  readonly #blocks = new Map<unknown, MergedBlock>();
+  /** Bytes of the texts that could not be put together. */
+  #otherBytes = 0;
+  #hasBegun = false;
   #isWhole = false;
   #isExact = true;
 
@@ -33,34 +37,75 @@ export class MergedMessage {
 
   add(event: unknown): void {
     if (!isMembers(event)) {
-      this.#isExact = false;
+      this.#leaveOut(event);
       return;
     }
-    const { type, index } = event;
-    if (type === "message_start") {
-      if (this.#blocks.size > 0) this.#isExact = false;
-      this.#message = membersOf(event.message);
-      this.#blocks = new Map();
-    } else if (type === "content_block_start") {
-      if (this.#blocks.has(index) || this.#blocks.size >= MOST_BLOCKS) this.#isExact = false;
-      else this.#blocks.set(index, new MergedBlock(membersOf(event.content_block)));
-    } else if (type === "content_block_delta") {
-      if (!this.#blocks.get(index)?.add(membersOf(event.delta))) this.#isExact = false;
-    } else if (type === "message_delta") {
-      const { type: _, delta, usage, ...rest } = event;
-      if (!isMembers(this.#message.usage)) this.#message.usage = {};
-      addUsage(membersOf(this.#message.usage), usage);
-      Object.assign(this.#message, rest, membersOf(delta));
-    } else if (type === "message_stop") this.#isWhole = true;
+    const { type, ...members } = event;
+    if (type === "message_start") this.#begin(members);
+    else if (type === "content_block_start") this.#beginBlock(members);
+    else if (type === "content_block_delta") this.#addDelta(members);
+    else if (type === "message_delta") {
+      const { delta, ...rest } = members;
+      this.#addMembers(rest);
+      this.#addMembers(membersOf(delta));
+      if (!isMembers(delta)) this.#leaveOut(delta);
+    } else if (type === "message_stop") {
+      this.#isWhole = true;
+      this.#leaveOutAll(members);
+    } else if (type === "content_block_stop") this.#leaveOutAll({ ...members, index: null });
+    else if (type === "ping") this.#leaveOutAll(members);
+    else this.#leaveOut(members);
+  }
+
+  /** Adds what cannot be read. A client may read more than we do, such as deeper JSON. */
+  addUnread(data: string): void {
+    this.#isExact = false;
+    this.#otherBytes += Buffer.byteLength(data);
   }
 
   /** Bytes of the texts in it. */
   get textBytes(): number {
-    return messageTextBytes(this.#content());
+    return messageTextBytes(this.#content()) + this.#otherBytes;
   }
 
   toJSON(): object {
-    return { ...this.#message, content: this.#content() };
+    const usage = this.#usage.size === 0 ? {} : { usage: this.#usage.toJSON() };
+    return { ...this.#members.toJSON(), ...usage, content: this.#content() };
+  }
+
+  #begin({ message, ...rest }: Members): void {
+    if (this.#hasBegun || !isMembers(message)) this.#isExact = false;
+    this.#hasBegun = true;
+    this.#addMembers(membersOf(message));
+    this.#leaveOutAll(rest);
+  }
+
+  #beginBlock({ index, content_block: block, ...rest }: Members): void {
+    // Clients append a block, whatever its number.
+    const isNext = index === this.#blocks.size && index < MOST_BLOCKS;
+    if (!isNext || !isMembers(block) || !this.#kept.take(block)) this.#leaveOut(block);
+    else this.#blocks.set(index, new MergedBlock(block, this.#kept));
+    this.#leaveOutAll(rest);
+  }
+
+  #addDelta({ index, delta, ...rest }: Members): void {
+    if (!this.#blocks.get(index)?.add(membersOf(delta))) this.#leaveOut({ ...membersOf(delta), type: null });
+    this.#leaveOutAll(rest);
+  }
+
+  #addMembers({ content, usage, ...members }: Members): void {
+    this.#leaveOutAll({ content });
+    const isKept = usage === undefined || usage === null || (isMembers(usage) && this.#usage.addAll(usage));
+    if (!this.#members.addAll(members) || !isKept) this.#isExact = false;
+  }
+
+  #leaveOutAll(members: Members): void {
+    for (const value of Object.values(members)) if (!isEmpty(value)) this.#leaveOut(value);
+  }
+
+  #leaveOut(value: unknown): void {
+    this.#isExact = false;
+    this.#otherBytes += textBytesOf(value);
   }
 
   #content(): object[] {
@@ -71,41 +116,56 @@ export class MergedMessage {
 /** A block of a message's content. */
 class MergedBlock {
   readonly #block: Members;
+  readonly #kept: KeptMembers;
   #input = "";
+  /** The value of the input, once it has been read, and the text it was read from. */
+  #parsed: { readonly text: string; readonly value: unknown } = { text: "", value: undefined };
 
-  constructor(block: Members) {
+  constructor(block: Members, kept: KeptMembers) {
     this.#block = block;
+    this.#kept = kept;
   }
 
-  /** @returns whether the delta is of a kind that is known */
-  add(delta: Members): boolean {
-    const { type } = delta;
+  /** @returns whether all of the delta is known and kept */
+  add({ type, ...delta }: Members): boolean {
     const name = IN_PARTS.get(type);
     const block = this.#block;
     if (name !== undefined) {
-      const part = field(delta, name);
+      const { [name]: part, ...rest } = delta;
+      const target = name === "partial_json" ? "input" : name;
+      const before = block[target];
       if (typeof part !== "string") return false;
       if (name === "partial_json") this.#input += part;
-      else block[name] = (typeof block[name] === "string" ? block[name] : "") + part;
-    } else if (type === "citations_delta") {
-      if (Array.isArray(block.citations)) block.citations.push(delta.citation);
-      else block.citations = [delta.citation];
-    } else if (type === "signature_delta") block.signature = delta.signature;
-    else return false;
-    return true;
+      else block[target] = (typeof before === "string" ? before : "") + part;
+      const wasKept = (typeof before === "string" && target === name) || isEmpty(before);
+      return wasKept && Object.values(rest).every(isEmpty);
+    }
+    if (type === "citations_delta") {
+      const { citation, ...rest } = delta;
+      if (!this.#kept.take(citation)) return false;
+      if (Array.isArray(block.citations)) block.citations.push(citation);
+      else if (isEmpty(block.citations)) block.citations = [citation];
+      else return false;
+      return Object.values(rest).every(isEmpty);
+    }
+    if (type !== "signature_delta") return false;
+    const { signature, ...rest } = delta;
+    if (!isEmpty(block.signature) && block.signature !== signature) return false;
+    if (block.signature !== signature && !this.#kept.take(signature)) return false;
+    block.signature = signature;
+    return Object.values(rest).every(isEmpty);
   }
 
   value(): object {
     if (this.#input === "") return this.#block;
-    // What is not JSON, because the model wrote it wrong or was cut short, is kept as text.
-    return { ...this.#block, input: parsedOrNothing(this.#input) ?? this.#input };
+    if (this.#parsed.text !== this.#input) {
+      this.#parsed = { text: this.#input, value: this.#kept.parsed(this.#input) };
+    }
+    // What is not JSON, because the model wrote it wrong or was cut short, is kept as text, and so is what is too wide.
+    return { ...this.#block, input: this.#parsed.value ?? this.#input };
   }
 }
 
 function membersOf(value: unknown): Members {
   return isMembers(value) ? value : {};
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

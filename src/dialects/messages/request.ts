@@ -7,7 +7,7 @@ import { MessagesStreamReader } from "./stream.ts";
 
 /** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
 export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectRequest {
-  const { spans } = findMembers(bytes, ["model", "stream"]);
+  const { spans } = findMembers(bytes, ["model", "stream", "max_tokens"]);
   const model = field(value, "model");
   const stream = field(value, "stream");
   const named = spans.get("model");

@@ -1,34 +1,45 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
-import { field, parsedAll, parsedOrNothing } from "../json.ts";
-import { BATCH_CHARACTERS, dataBatches, dataOf } from "../pass/events.ts";
+import { field, parsedOrNothing } from "../json.ts";
+import { hidesWords, readEvent } from "../pass/events.ts";
+import { isEmpty } from "../pass/merged-members.ts";
+import { EventNames, readEvents } from "../pass/read-events.ts";
 import { MergedMessage } from "./merge.ts";
 import { addUsage, messagesUsage } from "./usage.ts";
 
 /** Part of the names of the events with usage, and of the last one. */
 const OF_MESSAGE = "message_";
 const ERROR = "error";
-/** Some clients decide by the event's name, others by the `type` in its data. */
-const NAMED_ERROR = /^event: ?error$/m;
+const LAST = "message_stop";
 
 /** Reads the events of a streamed message. */
 export class MessagesStreamReader implements StreamReader {
   readonly #reported: Record<string, unknown> = Object.create(null);
   #usage: LanguageModelV4Usage | null = null;
+  /** Something was reported since the usage was counted. */
+  #isUncounted = false;
 
   get usage(): LanguageModelV4Usage | null {
+    if (this.#isUncounted) this.#usage = messagesUsage(this.#reported);
+    this.#isUncounted = false;
     return this.#usage;
   }
 
   matters(events: Buffer): boolean {
-    return events.includes(OF_MESSAGE) || events.includes(ERROR);
+    return events.includes(OF_MESSAGE) || events.includes(ERROR) || hidesWords(events);
   }
 
+  /** Some clients decide by the event's name, others by the `type` in its data. */
   read(event: Buffer): EventFate {
-    const data = parsedOrNothing(dataOf(event));
+    const { name, data: text, isPlain } = readEvent(event);
+    const data = parsedOrNothing(text);
     const type = field(data, "type");
-    if (type === "error" || NAMED_ERROR.test(event.toString())) return "error";
-    if (type === "message_stop") return "end";
+    if (type === ERROR || name === ERROR) return ERROR;
+    if (isPlain && text === "" && name !== LAST) return "pass";
+    // Some clients may find the end where others, or we, do not.
+    const isUnclear = name !== null && name !== type && (name === LAST || type === LAST);
+    if (!isPlain || data === undefined || isUnclear) return ERROR;
+    if (type === LAST) return "end";
     if (type === "message_start") this.#begins(field(field(data, "message"), "usage"));
     else if (type === "message_delta") this.#note(field(data, "usage"));
     return "pass";
@@ -36,13 +47,19 @@ export class MessagesStreamReader implements StreamReader {
 
   async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
     const message = new MergedMessage();
-    for (const batch of dataBatches(events)) {
-      for (const event of parsedAll(batch.filter((data) => data !== ""))) message.add(event);
-      const wait = pause(BATCH_CHARACTERS);
-      if (wait) await wait;
-    }
+    const names = new EventNames();
+    await readEvents(events, pause, (event, value) => {
+      const { name, data, isPlain } = event;
+      const type = field(value, "type");
+      // The error that has ended the stream has not reached the client.
+      if ((data === "" && name === null && isPlain) || name === ERROR || type === ERROR) return;
+      names.add(event, type);
+      if (value === undefined) message.addUnread(data);
+      else message.add(value);
+    });
     const { isExact, isWhole, textBytes } = message;
-    return { text: isExact ? JSON.stringify(message) : events.toString(), isWhole, textBytes };
+    const text = isExact && names.areClear ? JSON.stringify(message) : events.toString();
+    return { text, isWhole, textBytes };
   }
 
   /**
@@ -55,8 +72,8 @@ export class MessagesStreamReader implements StreamReader {
   }
 
   #note(usage: unknown): void {
-    if (typeof usage !== "object" || usage === null) return;
+    if (typeof usage !== "object" || usage === null || isEmpty(usage)) return;
     addUsage(this.#reported, usage);
-    this.#usage = messagesUsage(this.#reported);
+    this.#isUncounted = true;
   }
 }

@@ -17,11 +17,24 @@ export function messagesUsage(usage: unknown): LanguageModelV4Usage | null {
   };
 }
 
+/** The most names of counts that are kept of a message. */
+const MOST_NAMES = 128;
+
 /** Adds a later report to an earlier one. Counts are cumulative: each that is present replaces the one before. */
 export function addUsage(before: Record<string, unknown>, usage: unknown): void {
   if (typeof usage !== "object" || usage === null) return;
-  for (const [name, value] of Object.entries(usage)) if (value !== null) before[name] = value;
+  let names = Object.keys(before).length;
+  for (const [name, value] of Object.entries(usage)) {
+    if (value === null) continue;
+    const isNew = !(name in before);
+    if (isNew && names >= MOST_NAMES) continue;
+    if (isNew) names++;
+    before[name] = value;
+  }
 }
+
+/** The most requests that a message takes. They are counted again with each event that has a count. */
+const MOST_ITERATIONS = 128;
 
 interface Counts {
   readonly input: number | undefined;
@@ -35,6 +48,7 @@ interface Counts {
 function countsOf(usage: object): Counts {
   const given = field(usage, "iterations");
   const iterations: readonly unknown[] = Array.isArray(given) ? given : [];
+  if (iterations.length > MOST_ITERATIONS) return { input: undefined, output: undefined };
   const isFallback = iterations.some((each) => field(each, "type") === "fallback_message");
   const own = iterations.filter((each) => OWN.has(field(each, "type")));
   if (isFallback || own.length === 0) return countsIn(usage);

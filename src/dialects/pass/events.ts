@@ -57,26 +57,36 @@ export function* eventsIn(bytes: Buffer): Generator<Buffer> {
   }
 }
 
-/** The data of an event: its `data` lines. */
-export function dataOf(event: Buffer): string {
-  return dataOfText(textOf(event).replace(/\n+$/, ""));
+/** An event of a stream. */
+export interface ServerEvent {
+  /** Null if it has none. */
+  readonly name: string | null;
+  /** Its `data` lines. */
+  readonly data: string;
+  /** False if it has a line of another form than the standard's: clients differ in how they read it. */
+  readonly isPlain: boolean;
+}
+
+/** Reads one event. */
+export function readEvent(event: Buffer): ServerEvent {
+  return eventOf(textOf(event).replace(/\n+$/, ""));
 }
 
 /** Characters of the events that are put together without a pause. */
 export const BATCH_CHARACTERS = 64 * 1024;
 
 /**
- * The data of all events, in batches. For many events this takes a fraction of the time that `dataOf` takes for each:
- * 25 µs instead of 700 µs for 200.
+ * All events, in batches. For many events this takes a fraction of the time that `readEvent` takes for each: 25 µs
+ * instead of 700 µs for 200.
  */
-export function* dataBatches(events: Buffer): Generator<readonly string[]> {
+export function* eventBatches(events: Buffer): Generator<readonly ServerEvent[]> {
   const text = textOf(events);
-  let batch: string[] = [];
+  let batch: ServerEvent[] = [];
   let batchStart = 0;
   for (let from = 0; from < text.length; ) {
     const blank = text.indexOf("\n\n", from);
     const end = blank < 0 ? text.length : blank;
-    if (end > from) batch.push(dataOfText(text.slice(from, end)));
+    if (end > from) batch.push(eventOf(text.slice(from, end)));
     from = end + 2;
     if (from - batchStart < BATCH_CHARACTERS) continue;
     yield batch;
@@ -84,6 +94,27 @@ export function* dataBatches(events: Buffer): Generator<readonly string[]> {
     batchStart = from;
   }
   yield batch;
+}
+
+const ESCAPE = "\\u00";
+/** The hexadecimal digits with which the codes of letters and `_` begin, and those of `.`. */
+const FOUR = 0x34;
+const SEVEN = 0x37;
+const TWO = 0x32;
+const E = 0x65;
+/** The bit in which a small letter differs from a capital one. */
+const SMALL = 0x20;
+
+/**
+ * Whether JSON in these bytes writes a letter, `_` or `.` as an escape, which no honest provider does: a word that is
+ * searched for could hide in it.
+ */
+export function hidesWords(events: Buffer): boolean {
+  for (let at = events.indexOf(ESCAPE); at >= 0; at = events.indexOf(ESCAPE, at + 1)) {
+    const [high = 0, low = 0] = events.subarray(at + ESCAPE.length, at + ESCAPE.length + 2);
+    if ((high >= FOUR && high <= SEVEN) || (high === TWO && (low | SMALL) === E)) return true;
+  }
+  return false;
 }
 
 /** The bytes with LF for each CR and CR LF. On bytes, since replacing millions of them in a text takes a second. */
@@ -105,21 +136,27 @@ function textOf(bytes: Buffer): string {
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 
-function dataOfText(event: string): string {
-  // Nearly every event is one line of data.
-  if (event.startsWith("data:") && !event.includes("\n")) return dataOfLine(event);
-  const data: string[] = [];
-  for (let from = 0; from < event.length; ) {
-    const line = event.indexOf("\n", from);
-    const end = line < 0 ? event.length : line;
-    if (event.startsWith("data:", from)) data.push(dataOfLine(event.slice(from, end)));
-    from = end + 1;
+/** Lines without data: none, a comment, and what a client would use to connect again. */
+const WITHOUT_DATA = /^(?:(?:id|retry)?:[\x20-\x7e]*)?$/;
+
+function eventOf(event: string): ServerEvent {
+  // Nearly every event of a chat completion is one line of data.
+  if (event.startsWith("data:") && !event.includes("\n")) {
+    return { name: null, data: fieldValue(event, "data:"), isPlain: true };
   }
-  return data.join("\n");
+  let name: string | null = null;
+  let isPlain = true;
+  const data: string[] = [];
+  for (const line of event.split("\n")) {
+    if (line.startsWith("data:")) data.push(fieldValue(line, "data:"));
+    else if (line.startsWith("event:") && name === null) name = fieldValue(line, "event:");
+    else if (!WITHOUT_DATA.test(line)) isPlain = false;
+  }
+  return { name, data: data.join("\n"), isPlain };
 }
 
-function dataOfLine(line: string): string {
-  return line.slice(line[5] === " " ? 6 : 5);
+function fieldValue(line: string, field: string): string {
+  return line.slice(line[field.length] === " " ? field.length + 1 : field.length);
 }
 
 /** The position after the last blank line; 0 if there is none. */

@@ -1,7 +1,6 @@
-import { field } from "../json.ts";
+import { field, isMembers, type Members } from "../json.ts";
+import { KeptMembers } from "../pass/kept-members.ts";
 import { responseTextBytes } from "./text-bytes.ts";
-
-type Members = Record<string, unknown>;
 
 /** The most items of an output, and parts of an item, that are put together. */
 const MOST_ITEMS = 1_024;
@@ -27,16 +26,20 @@ const DELTAS: ReadonlyMap<unknown, DeltaPlace> = new Map<string, DeltaPlace>([
   ["response.code_interpreter_call_code.delta", { member: "code" }],
 ]);
 
-/** A response, put together from the events of a stream that has not reached its end. */
+/**
+ * A response, put together from the events of a stream that has not reached its end. What it lacks of them `SentTexts`
+ * finds.
+ */
 export class MergedResponse {
   #response: Members = {};
+  readonly #kept = new KeptMembers();
   readonly #items = new Map<number, Members>();
   #sequence = -1;
-  #isExact = true;
+  #isKnown = true;
 
-  /** False if an event had something else for the client to read: the events themselves are then the evidence. */
-  get isExact(): boolean {
-    return this.#isExact;
+  /** False if an event could not be read or kept, or was a delta of an unknown kind. */
+  get isKnown(): boolean {
+    return this.#isKnown;
   }
 
   /** The highest `sequence_number`; -1 if there was none. */
@@ -56,41 +59,38 @@ export class MergedResponse {
   /** @param event undefined if it could not be read */
   add(event: unknown): void {
     if (!isMembers(event)) {
-      this.#isExact = false;
+      this.#isKnown = false;
       return;
     }
     const { type, sequence_number: sequence } = event;
     if (typeof sequence === "number") this.#sequence = Math.max(this.#sequence, sequence);
     if (isMembers(event.response)) this.#response = event.response;
     const place = DELTAS.get(type);
-    if (place) {
-      if (!this.#addDelta(event, place)) this.#isExact = false;
-    } else if (type === "response.output_item.added" || type === "response.output_item.done") {
-      if (!this.#setItem(event)) this.#isExact = false;
-    } else if (typeof type === "string" && type.endsWith(".delta")) this.#isExact = false;
+    if (place) this.#addDelta(event, place);
+    else if (type === "response.output_item.added" || type === "response.output_item.done")
+      this.#setItem(event);
+    else if (typeof type === "string" && type.endsWith(".delta")) this.#isKnown = false;
   }
 
   toJSON(): object {
     return { ...this.#response, output: this.output };
   }
 
-  #setItem({ output_index: index, item }: Members): boolean {
-    if (typeof index !== "number" || !isMembers(item)) return false;
-    if (!this.#items.has(index) && this.#items.size >= MOST_ITEMS) return false;
-    this.#items.set(index, item);
-    return true;
+  #setItem({ output_index: index, item }: Members): void {
+    if (typeof index !== "number" || !isMembers(item)) return;
+    if (!this.#items.has(index) && this.#items.size >= MOST_ITEMS) return;
+    if (this.#kept.take(item)) this.#items.set(index, item);
+    else this.#isKnown = false;
   }
 
-  /** @returns whether it belongs to an item that is known */
-  #addDelta(event: Members, { member, parts }: DeltaPlace): boolean {
+  #addDelta(event: Members, { member, parts }: DeltaPlace): void {
     const { output_index: index, delta } = event;
     const item = typeof index === "number" ? this.#items.get(index) : undefined;
-    if (!item || typeof delta !== "string") return false;
+    if (!item || typeof delta !== "string") return;
     const part = parts ? partOf(item, parts, event[parts.index]) : item;
-    if (!part) return false;
+    if (!part) return;
     const before = field(part, member);
     part[member] = (typeof before === "string" ? before : "") + delta;
-    return true;
   }
 }
 
@@ -107,8 +107,4 @@ function partOf(
   if (!isMembers(part)) return undefined;
   parts[index] = part;
   return part;
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

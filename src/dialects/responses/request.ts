@@ -1,47 +1,172 @@
+import type { Clock } from "../../base/clock.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
-import type { DialectRequest } from "../dialect.ts";
+import type { Tx } from "../../store/db.ts";
+import type { DialectRequest, KeptAnswer } from "../dialect.ts";
 import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
-import { edited, findMembers } from "../request-bytes.ts";
+import { type Edit, edited, findMembers, MemberNames, type RequestMembers } from "../request-bytes.ts";
+import { isPacked } from "../translation/signatures.ts";
 import { unsupported } from "../translation/unsupported.ts";
 import { referencesIn } from "./references.ts";
+import { wholeInput } from "./stored/conversation.ts";
+import type { ResponseLinks } from "./stored/links.ts";
+import { keepResponse } from "./stored/rows.ts";
+import { providerOf } from "./stored/store.ts";
 import { ResponsesStreamReader } from "./stream.ts";
 
-const MEMBERS = ["model", "stream", "background", "store", "previous_response_id", "conversation", "input"];
+const MEMBERS = new MemberNames([
+  ...["model", "stream", "background", "store", "previous_response_id", "conversation", "input"],
+  "max_output_tokens",
+]);
 
 /** Tools that the provider runs by itself. */
 const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)(?:_preview)?(?:_\d+)*$/;
 const MOST_HOSTED = 16;
 
-/** @throws Problem 400 `invalid_json`, `unsupported_parameter`, 404 `not_found`, 422 `validation_failed` */
-export function readResponsesRequest(bytes: Uint8Array, value: unknown): DialectRequest {
-  const { spans } = findMembers(bytes, MEMBERS);
+/** A client's request for a response, before it is known what it refers to. */
+export interface ReadResponsesRequest {
+  readonly bytes: Uint8Array;
+  readonly value: unknown;
+  readonly members: RequestMembers;
+  readonly model: string;
+  readonly isStream: boolean;
+  /** Whether the client may come back to the response. */
+  readonly isKept: boolean;
+  /** The id of the response that it continues. */
+  readonly previous: string | null;
+  /** The ids of items that it refers to. */
+  readonly references: readonly string[];
+}
+
+/** @throws Problem 400 `invalid_json`, `unsupported_parameter`, 422 `validation_failed` */
+export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadResponsesRequest {
+  const members = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
-  const named = spans.get("model");
-  if (typeof model !== "string" || !named) throw invalidField("/model", "must be the name of a model");
+  if (typeof model !== "string") throw invalidField("/model", "must be the name of a model");
   const isStream = flagOf(value, "stream") ?? false;
   if (flagOf(value, "background")) throw unsupported("background", "is not supported.");
-  flagOf(value, "store");
+  const isKept = flagOf(value, "store") ?? true;
   if ((field(value, "conversation") ?? null) !== null) {
     throw unsupported("conversation", "is not supported: continue with previous_response_id.");
   }
   const previous = field(value, "previous_response_id") ?? null;
-  if (previous !== null) throw unknownResponse("/previous_response_id", String(previous));
-  const [reference] = referencesIn(bytes, spans.get("input"), field(value, "input"));
-  if (reference !== undefined) throw unknownResponse("/input", reference);
+  if (previous !== null && typeof previous !== "string") {
+    throw invalidField("/previous_response_id", "must be the id of a response");
+  }
+  const references = referencesIn(bytes, members.spans.get("input"), field(value, "input"));
+  return { bytes, value, members, model, isStream, isKept, previous, references };
+}
+
+/** What is written of a response that is kept. Holds nothing of the request: a stream may take long. */
+class KeptResponse {
+  readonly #bytes: number;
+  readonly #clock: Clock;
+  #requestSeq: number | null = null;
+  isNative = false;
+
+  constructor(bytes: number, clock: Clock) {
+    this.#bytes = bytes;
+    this.#clock = clock;
+  }
+
+  /** The first attempt's intent has the request. */
+  begun(intent: number): void {
+    this.#requestSeq ??= intent;
+  }
+
+  readonly keep = async (tx: Tx, answer: KeptAnswer): Promise<void> => {
+    if (this.#requestSeq === null) throw new Error("an answer without an intent was kept");
+    const { isNative } = this;
+    const requestSeq = this.#requestSeq;
+    await keepResponse(tx, answer, { requestSeq, isNative, bytes: this.#bytes, now: this.#clock.now() });
+  };
+}
+
+/** @param links null if it refers to nothing */
+export function responsesRequest(
+  request: ReadResponsesRequest,
+  links: ResponseLinks | null,
+  clock: Clock,
+): DialectRequest {
+  const { bytes, value, model, isStream, isKept } = request;
+  const textBytes = textBytesOf(value);
+  const kept = new KeptResponse(bytes.length + (links?.bytes ?? 0), clock);
   return {
     model,
     isStream,
     size: {
-      bytes: bytes.length,
-      textBytes: textBytesOf(value),
+      bytes: bytes.length + (links?.bytes ?? 0),
+      textBytes: textBytes + (links?.bytes ?? 0),
       answers: 1,
       mostTokens: countOf(field(value, "max_output_tokens")),
     },
     detail: { hosted_tools: hostedTools(field(value, "tools")) },
-    bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }]),
+    bytesFor(name, id) {
+      kept.isNative = true;
+      return bytesFor(request, links, name, providerOf(id));
+    },
+    valueFor(id) {
+      kept.isNative = false;
+      if (!links) return value;
+      const input = wholeInput(links, field(value, "input"), providerOf(id));
+      return { ...(value as object), input };
+    },
     readStream: () => new ResponsesStreamReader(),
     answer: requireNotFailed,
+    begun: (intent) => kept.begun(intent),
+    keep: isKept ? kept.keep : undefined,
   };
+}
+
+function bytesFor(
+  request: ReadResponsesRequest,
+  links: ResponseLinks | null,
+  name: string,
+  provider: string,
+): Uint8Array<ArrayBuffer> {
+  const { bytes, value, members } = request;
+  const { spans, close } = members;
+  const edits: Edit[] = [{ ...spanOf(spans, "model"), text: JSON.stringify(name) }];
+  const isKnown = links === null || links.isKnownTo(provider);
+  const input = nativeInput(value, isKnown ? null : links, provider);
+  if (input) {
+    const text = JSON.stringify(input);
+    const span = spans.get("input");
+    edits.push(span ? { ...span, text } : { start: close, end: close, text: `,"input":${text}` });
+  }
+  const previous = spans.get("previous_response_id");
+  if (previous && !isKnown) edits.push({ ...previous, text: "null" });
+  return edited(bytes, edits);
+}
+
+/**
+ * The `input` for a provider that speaks Responses; undefined if it passes as it is.
+ * @param links what has to be put in the place of ids; null if there is none
+ */
+function nativeInput(
+  value: unknown,
+  links: ResponseLinks | null,
+  provider: string,
+): readonly unknown[] | undefined {
+  const given = field(value, "input");
+  const input = links ? wholeInput(links, given, provider) : given;
+  if (!Array.isArray(input)) return undefined;
+  const kept = input.filter((item) => !isOwnReasoning(item));
+  return links || kept.length < input.length ? kept : undefined;
+}
+
+/**
+ * Whether Gatehouse has signed this reasoning for a provider of another kind. OpenAI would refuse the request, so a
+ * conversation could not change its model.
+ */
+function isOwnReasoning(item: unknown): boolean {
+  const signature = field(item, "encrypted_content");
+  return field(item, "type") === "reasoning" && typeof signature === "string" && isPacked(signature);
+}
+
+function spanOf(spans: RequestMembers["spans"], name: string) {
+  const span = spans.get(name);
+  if (!span) throw new Error(`the request has no ${name}`);
+  return span;
 }
 
 /** @throws Problem 422 `validation_failed` */
@@ -66,10 +191,4 @@ function requireNotFailed(received: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> {
   if (!received.includes(FAILED)) return received;
   if (field(parsedOrNothing(received.toString()), "status") !== "failed") return received;
   throw new Problem("provider_failed", "The model's provider failed before the answer was complete.");
-}
-
-function unknownResponse(path: string, id: string): Problem {
-  const shown = JSON.stringify(id.slice(0, 100));
-  const message = "must be the id of a response that this caller may read";
-  return new Problem("not_found", `There is no response ${shown}.`, { errors: [{ path, message }] });
 }

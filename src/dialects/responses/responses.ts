@@ -2,15 +2,15 @@ import type { DialectApi } from "../dialect.ts";
 import { field, parsedOrNothing } from "../json.ts";
 import { openAiError } from "../openai-errors.ts";
 import { failureEvents } from "./errors.ts";
-import { readResponsesRequest } from "./request.ts";
 import { responseTextBytes } from "./text-bytes.ts";
+import { RESPONSES_TRANSLATION } from "./translation/translation.ts";
 import { responsesUsage } from "./usage.ts";
 
-/** OpenAI's Responses. */
-export const RESPONSES: DialectApi = {
+/** OpenAI's Responses, except how a request is read: what it refers to is found first. */
+export const RESPONSES: Omit<DialectApi, "read"> = {
   dialect: "responses",
   answersInTokens: true,
-  read: readResponsesRequest,
+  translation: RESPONSES_TRANSLATION,
   usageOf(answer) {
     const value = parsedOrNothing(answer);
     const textBytes = value === undefined ? undefined : responseTextBytes(field(value, "output"));

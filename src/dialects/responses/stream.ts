@@ -1,20 +1,19 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { Problem } from "../../base/errors.ts";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
-import { field, parsedAll, parsedOrNothing } from "../json.ts";
-import { BATCH_CHARACTERS, dataBatches, dataOf } from "../pass/events.ts";
+import { field, isMembers, parsedOrNothing } from "../json.ts";
+import { hidesWords, readEvent } from "../pass/events.ts";
+import { EventNames, readEvents } from "../pass/read-events.ts";
 import { failureEvents } from "./errors.ts";
 import { MergedResponse } from "./merge.ts";
+import { SentTexts } from "./sent-texts.ts";
 import { responseTextBytes } from "./text-bytes.ts";
 import { responsesUsage } from "./usage.ts";
 
-/** Parts of the last events' names. */
-const LAST = ["response.completed", "response.incomplete", "response.failed"].map((name) =>
-  Buffer.from(name),
-);
+const FAILED = "response.failed";
+const LAST: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", FAILED]);
+const LAST_BYTES = [...LAST].map((name) => Buffer.from(String(name)));
 const ERROR = "error";
-/** Some clients decide by the event's name, others by the `type` in its data. */
-const NAMED_ERROR = /^event: ?error$/m;
 
 /** Reads the events of a streamed response. */
 export class ResponsesStreamReader implements StreamReader {
@@ -30,18 +29,24 @@ export class ResponsesStreamReader implements StreamReader {
   }
 
   matters(events: Buffer): boolean {
-    return events.includes(ERROR) || LAST.some((name) => events.includes(name));
+    const mayEnd = events.includes(ERROR) || LAST_BYTES.some((name) => events.includes(name));
+    return mayEnd || hidesWords(events);
   }
 
+  /** Some clients decide by the event's name, others by the `type` in its data. */
   read(event: Buffer): EventFate {
-    const data = parsedOrNothing(dataOf(event));
+    const { name, data: text, isPlain } = readEvent(event);
+    const data = parsedOrNothing(text);
     const type = field(data, "type");
-    if (type === "error" || field(data, "error") || NAMED_ERROR.test(event.toString())) return "error";
-    const isFailed = type === "response.failed";
-    if (type !== "response.completed" && type !== "response.incomplete" && !isFailed) return "pass";
+    if (type === ERROR || name === ERROR || field(data, "error")) return ERROR;
+    if (isPlain && text === "" && !LAST.has(name)) return "pass";
+    // Some clients may find the end where others, or we, do not.
+    const isUnclear = name !== null && name !== type && (LAST.has(name) || LAST.has(type));
+    if (!isPlain || data === undefined || isUnclear) return ERROR;
+    if (!LAST.has(type)) return "pass";
     const response = field(data, "response");
     this.#usage = responsesUsage(field(response, "usage"));
-    if (isFailed) return "error";
+    if (type === FAILED) return ERROR;
     const sequence = field(data, "sequence_number");
     if (typeof sequence === "number") this.#sequence = sequence - 1;
     if (typeof response === "object") this.#final = response;
@@ -49,23 +54,27 @@ export class ResponsesStreamReader implements StreamReader {
   }
 
   async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
-    const output = field(this.#final, "output");
-    if (this.#final && Array.isArray(output) && output.length > 0) {
-      this.#received = this.#final;
-      const text = JSON.stringify(this.#final);
-      return { text, isWhole: true, textBytes: responseTextBytes(output) };
-    }
-    // It broke off, or its last event leaves the output out.
     const response = new MergedResponse();
-    for (const batch of dataBatches(events)) {
-      for (const event of parsedAll(batch.filter((data) => data !== ""))) response.add(event);
-      const wait = pause(BATCH_CHARACTERS);
-      if (wait) await wait;
-    }
+    const sent = new SentTexts();
+    const names = new EventNames();
+    await readEvents(events, pause, (event, value) => {
+      const { name, data, isPlain } = event;
+      if ((data === "" && name === null && isPlain) || name === ERROR) return;
+      const type = field(value, "type");
+      names.add(event, type);
+      response.add(value);
+      // The error that has ended the stream has not reached the client.
+      const isError = type === ERROR || type === FAILED || field(value, "error");
+      if (isMembers(value) && !isError) sent.add(value);
+    });
+    const output = field(this.#final, "output");
+    // Unless it broke off, or its last event leaves the output out.
+    const isComplete = this.#final !== null && Array.isArray(output) && output.length > 0;
     if (!this.#final) this.#sequence = response.sequence;
-    this.#received = response.toJSON();
-    const { isExact, textBytes } = response;
-    const text = isExact ? JSON.stringify(response) : events.toString();
+    this.#received = isComplete && this.#final ? this.#final : response.toJSON();
+    const isExact = response.isKnown && names.areClear && sent.areIn(this.#received);
+    const textBytes = Math.max(responseTextBytes(output), response.textBytes);
+    const text = isExact ? JSON.stringify(this.#received) : events.toString();
     return { text, isWhole: this.#final !== null, textBytes };
   }
 

@@ -33,12 +33,13 @@ function withSystemFirst(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   const fitting: LanguageModelV4Prompt = [];
   for (const [index, message] of prompt.entries()) {
     if (message.role !== "system" || index < first || first === -1) {
-      fitting.push(message);
+      // A copy, since instructions may be added to it.
+      fitting.push(message.role === "user" ? { ...message, content: [...message.content] } : message);
       continue;
     }
     const part: UserPart = { type: "text", text: `<system>\n${message.content}\n</system>` };
     const last = fitting.at(-1);
-    if (last?.role === "user") fitting[fitting.length - 1] = { ...last, content: [...last.content, part] };
+    if (last?.role === "user") last.content.push(part);
     else fitting.push({ role: "user", content: [part] });
   }
   return fitting;

@@ -17,6 +17,8 @@ export interface VectorRequest {
   readonly dimensions: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  /** Awaited before each request but the first. */
+  renew(): Promise<unknown>;
 }
 
 export interface Vectors {
@@ -32,7 +34,7 @@ export interface Vectors {
  */
 export async function embedAll(
   model: EmbeddingModelV4,
-  { values, dimensions, headers, signal }: VectorRequest,
+  { values, dimensions, headers, signal, renew }: VectorRequest,
 ): Promise<Vectors> {
   const most = Math.max(1, (await model.maxEmbeddingsPerCall) ?? UNKNOWN_TEXTS);
   const vectors: (readonly number[])[] = [];
@@ -40,6 +42,7 @@ export async function embedAll(
   let numbers = 0;
   for (let from = 0; from < values.length; from += most) {
     const batch = values.slice(from, from + most);
+    if (from > 0) await renew();
     const answer = await model.doEmbed({
       ...{ values: batch, headers, abortSignal: signal },
       ...(dimensions === undefined ? {} : { dimensions }),

@@ -6,7 +6,7 @@ import type { Admit, Ledger } from "../../ledger/ledger.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
-import type { Db, Tx } from "../../store/db.ts";
+import { type Db, StoreUnavailable, type Tx } from "../../store/db.ts";
 import type { Budgets, Claim } from "../budget.ts";
 import type { Call } from "../call.ts";
 import type { LedgerHistories } from "../ledger-histories.ts";
@@ -54,6 +54,7 @@ export interface LostCallsParts {
   readonly histories: Pick<LedgerHistories, "of">;
   readonly budgets: Budgets;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /**
@@ -65,56 +66,71 @@ export interface LostCallsParts {
  * call to be recorded, or charged to anyone, and nobody who can write the file can hide one. The agent that an entry
  * names pays, or only the workspace: see `agentAt`.
  *
- * @throws LedgerChanged
+ * One call that cannot be reported does not keep the server from starting: it is logged, and left to the next start.
+ *
+ * @throws LedgerChanged; StoreUnavailable
  */
-export async function reportLostCalls(
-  { db, ledger, lists, histories, budgets, clock }: LostCallsParts,
-  workspaceId: number,
-): Promise<void> {
-  for (const ref of [...histories.of(workspaceId).openCalls]) {
-    const intent = await lists.entry(workspaceId, ref);
-    if (!intent) continue;
-    const { action = "tool.call", actor = "system", detail, ts = "", ...call } = parsedEntry(intent.bytes);
-    const { agent, tool, model, tier, request_id: requestId } = call;
-    const isModel = action === "model.call";
-    const dialect = typeof detail?.dialect === "string" ? detail.dialect : undefined;
-    const client = dialect === undefined ? undefined : { dialect, firstTokenMs: null };
-    const cost = isModel ? detail?.reserved : detail?.price;
-    const credits = typeof cost === "number" ? cost : undefined;
-    const usage: EndedCall["usage"] = isModel
-      ? { kind: "model", name: model ?? "", outcome: "failed", durationMs: null, client }
-      : { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null };
-    await db.tx(async (tx) => {
-      const entry: EntryDraft = {
-        ...{ phase: "outcome", ref, action, outcome: "failed" },
-        code: action === "tool.call" ? "unknown" : "interrupted",
-        ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
-        ...(dialect === undefined ? {} : { detail: { dialect } }),
-      };
-      const payer = { workspaceId, agent: await agentAt(tx, workspaceId, agent, Date.parse(ts)) };
-      if (action === "model.count") {
-        await ledger.append(tx, workspaceId, entry);
-        const counted = { kind: "count", name: dialect ?? "", outcome: "failed", durationMs: null } as const;
-        return recordUsage(tx, { ...payer, ...counted, agentId: payer.agent?.id ?? null, at: clock.now() });
-      }
-      await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
-    });
+export async function reportLostCalls(parts: LostCallsParts, workspaceId: number): Promise<void> {
+  for (const ref of [...parts.histories.of(workspaceId).openCalls]) {
+    try {
+      await reportLostCall(parts, workspaceId, ref);
+    } catch (error) {
+      if (error instanceof LedgerChanged || error instanceof StoreUnavailable) throw error;
+      parts.log.error(
+        "a call interrupted by the last stop cannot be reported and is left to the next start",
+        {
+          ...{ workspaceId, intent: ref },
+          error,
+        },
+      );
+    }
   }
+}
+
+async function reportLostCall(
+  { db, ledger, lists, budgets, clock }: LostCallsParts,
+  workspaceId: number,
+  ref: number,
+): Promise<void> {
+  const intent = await lists.entry(workspaceId, ref);
+  if (!intent) return;
+  const { action = "tool.call", actor = "system", detail, ts = "", ...call } = parsedEntry(intent.bytes);
+  const { agent, tool, model, tier, request_id: requestId } = call;
+  const isModel = action === "model.call";
+  const cost = isModel ? detail?.reserved : detail?.price;
+  const credits = typeof cost === "number" ? cost : undefined;
+  const dialect = typeof detail?.dialect === "string" ? detail.dialect : undefined;
+  const client = dialect === undefined ? undefined : { dialect, firstTokenMs: null };
+  const usage: EndedCall["usage"] = isModel
+    ? { kind: "model", name: model ?? "", outcome: "failed", durationMs: null, client }
+    : { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null };
+  await db.tx(async (tx) => {
+    const entry: EntryDraft = {
+      ...{ phase: "outcome", ref, action, outcome: "failed" },
+      code: action === "tool.call" ? "unknown" : "interrupted",
+      ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
+      ...(dialect === undefined ? {} : { detail: { dialect } }),
+    };
+    const payer = { workspaceId, agent: await agentAt(tx, workspaceId, agent, Date.parse(ts)) };
+    if (action === "model.count") {
+      await ledger.append(tx, workspaceId, entry);
+      const counted = { kind: "count", name: dialect ?? "", outcome: "failed", durationMs: null } as const;
+      return recordUsage(tx, { ...payer, ...counted, agentId: payer.agent?.id ?? null, at: clock.now() });
+    }
+    await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
+  });
 }
 
 /**
  * Like `reportLostCalls`. While the ledger differs from the signed tree, reporting the calls is left to a later
  * start.
  */
-export async function reportLost(
-  { log, ...parts }: LostCallsParts & { readonly log: Log },
-  workspaceId: number,
-): Promise<void> {
+export async function reportLost(parts: LostCallsParts, workspaceId: number): Promise<void> {
   try {
     await reportLostCalls(parts, workspaceId);
   } catch (error) {
     if (!(error instanceof LedgerChanged)) throw error;
-    log.error("calls interrupted by the last stop are not reported, because the ledger was changed", {
+    parts.log.error("calls interrupted by the last stop are not reported, because the ledger was changed", {
       workspaceId,
       error,
     });

@@ -1,6 +1,8 @@
+import type { Clock } from "../../base/clock.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { Db } from "../../store/db.ts";
+import type { Db, Tx } from "../../store/db.ts";
+import type { Budgets } from "../budget.ts";
 import { type Payer, type SettleParts, settleCall } from "../settle.ts";
 import type { UsageRecord } from "../usage/record.ts";
 import type { UsageTally } from "../usage/tally.ts";
@@ -20,6 +22,8 @@ export interface EndedDirectCall {
   readonly credits: number;
   /** The fields for the statistics. */
   readonly usage: Omit<UsageRecord, "workspaceId" | "agentId" | "at" | "credits">;
+  /** Called in the transaction of the outcome, with its seq: what is written together with it. */
+  readonly also?: ((tx: Tx, seq: number) => Promise<void>) | undefined;
 }
 
 /**
@@ -28,13 +32,17 @@ export interface EndedDirectCall {
  */
 export async function settleDirectCall(parts: DirectSettleParts, call: EndedDirectCall): Promise<void> {
   const { db, ledger, usage, clock } = parts;
-  const { payer, entry, credits } = call;
+  const { payer, entry, credits, also } = call;
   if (credits === 0) {
-    await ledger.record(payer.workspaceId, entry);
+    if (also) await db.tx(async (tx) => also(tx, await ledger.append(tx, payer.workspaceId, entry)));
+    else await ledger.record(payer.workspaceId, entry);
     usage.note(usageOf(payer, call.usage, clock.now()));
     return;
   }
-  await db.tx((tx) => settleCall(tx, parts, { ...call, entry: { ...entry, credits } }));
+  await db.tx(async (tx) => {
+    const seq = await settleCall(tx, parts, { ...call, entry: { ...entry, credits } });
+    await also?.(tx, seq);
+  });
 }
 
 /** The statistics record of a call that ended at `at`. */
@@ -46,7 +54,39 @@ export function usageOf(
   return { ...usage, workspaceId, agentId: agent?.id ?? null, at };
 }
 
-/** The outcome as it is written late. Its text is omitted: nobody has received it, and it may be long. */
-export function lateDraft({ output: _, ...draft }: EntryDraft, lateMs: number): EntryDraft {
+/** What the late writing of an outcome needs besides `settleDirectCall`. */
+export interface LateParts extends DirectSettleParts {
+  readonly budgets: Pick<Budgets, "charge" | "release">;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+}
+
+/** An outcome without its text: if nobody has received it, it is omitted, since it may be long. */
+export function withoutOutput({ output: _, ...draft }: EntryDraft): EntryDraft {
+  return draft;
+}
+
+/** The outcome as it is written late. */
+export function lateDraft(draft: EntryDraft, lateMs: number): EntryDraft {
   return { ...draft, detail: { ...draft.detail, late_ms: Math.max(0, Math.round(lateMs)) } };
+}
+
+/**
+ * The late writing of an outcome, with the release of what its call has reserved. MUST be made here and not where a call
+ * ends: a function that is made in an async one keeps all of its variables, the answer among them.
+ * @param call its entry is kept in memory, with its text if it has one
+ * @param owner of the reservation
+ * @param since when the call ended, by the monotonic clock
+ * @param done called once it is written
+ */
+export function lateSettling(
+  parts: LateParts,
+  call: EndedDirectCall,
+  { owner, since, done }: { readonly owner: string; readonly since: number; done?(): void },
+): () => Promise<void> {
+  const { clock, budgets } = parts;
+  return async () => {
+    await settleDirectCall(parts, { ...call, entry: lateDraft(call.entry, clock.monotonic() - since) });
+    budgets.release(owner);
+    done?.();
+  };
 }

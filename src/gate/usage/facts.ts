@@ -1,3 +1,4 @@
+import { cappedMicros } from "../../base/credits.ts";
 import { NOT_MEASURED } from "./latency.ts";
 import type { UsageCount, UsageKind } from "./record.ts";
 
@@ -60,7 +61,7 @@ export function mergeUsage(facts: UsageFacts, more: UsageFacts): void {
 }
 
 function addAmounts(sums: UsageFacts["clients"], more: Readonly<UsageFacts["clients"]>): void {
-  sums.credits += more.credits;
+  sums.credits = cappedMicros(sums.credits + more.credits);
   sums.inputTokens += more.inputTokens;
   sums.outputTokens += more.outputTokens;
 }

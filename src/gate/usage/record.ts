@@ -1,3 +1,4 @@
+import { cappedSum } from "../../base/credits.ts";
 import type { Tx } from "../../store/db.ts";
 import { latencyClass } from "./latency.ts";
 
@@ -96,7 +97,7 @@ export async function recordUsage(tx: Tx, usage: UsageRecord): Promise<void> {
 const ADD = `INSERT INTO usage_counts (workspace_id, slot, agent_id, kind, name, outcome, bucket, count, credits, input_tokens,
     output_tokens) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
   ON CONFLICT (workspace_id, slot, agent_id, kind, name, outcome, bucket) DO UPDATE
-    SET count = usage_counts.count + excluded.count, credits = usage_counts.credits + excluded.credits,
+    SET count = usage_counts.count + excluded.count, credits = ${cappedSum("usage_counts.credits", "excluded.credits")},
       input_tokens = usage_counts.input_tokens + excluded.input_tokens,
       output_tokens = usage_counts.output_tokens + excluded.output_tokens`;
 

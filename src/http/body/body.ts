@@ -53,6 +53,11 @@ export interface RawBody {
   readonly value: unknown;
   /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
+  /**
+   * Takes more memory from the workspace's share, for texts that the request leads to.
+   * @throws Problem 429 `rate_limited`
+   */
+  hold(bytes: number): void;
   /** Releases the memory that the bytes take from their workspace's share. Can be called repeatedly. */
   release(): void;
   /**
@@ -89,7 +94,7 @@ export async function readRawJson(
 }
 
 /** Not made in an async function: there, its functions would hold the bytes. */
-function countedUse(body: OpenBody): Pick<RawBody, "release" | "keep"> {
+function countedUse(body: OpenBody): Pick<RawBody, "release" | "keep" | "hold"> {
   let users = 0;
   const keep = () => {
     users++;
@@ -100,7 +105,7 @@ function countedUse(body: OpenBody): Pick<RawBody, "release" | "keep"> {
       if (--users === 0) body.close();
     };
   };
-  return { release: keep(), keep };
+  return { release: keep(), keep, hold: (bytes) => body.take(bytes) };
 }
 
 function parseBytes(bytes: Uint8Array, members: number): unknown {

@@ -31,11 +31,13 @@ function request(description: string, fields: Readonly<Record<string, TSchema>>)
   return Type.Object({ model: MODEL, ...fields }, { ...OPEN, description });
 }
 
-/** A request and its whole answer. */
+/** A request for a model and its whole answer. */
 export interface DialectBodies {
   readonly request: TObject;
   readonly answer: TObject;
 }
+/** An answer to a request without a body. */
+export type DialectAnswerBody = Pick<DialectBodies, "answer">;
 
 export const CHAT_BODIES: DialectBodies = {
   request: request("A chat completion, as OpenAI's API takes it.", {
@@ -92,6 +94,17 @@ export const RESPONSES_BODIES: DialectBodies = {
     },
     OPEN,
   ),
+};
+
+export const RESPONSE_ITEMS: DialectAnswerBody = {
+  answer: Type.Object(
+    { object: Type.Literal("list"), data: list("The items."), has_more: Type.Boolean() },
+    OPEN,
+  ),
+};
+
+export const RESPONSE_DELETED: DialectAnswerBody = {
+  answer: Type.Object({ id: TEXT, object: Type.Literal("response"), deleted: Type.Literal(true) }, OPEN),
 };
 
 const PROMPT = {

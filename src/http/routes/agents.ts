@@ -5,8 +5,8 @@ import type { Caller } from "../../access/caller.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
-import { applyStop } from "../../gate/apply-stop.ts";
 import type { Budgets } from "../../gate/budget.ts";
+import { applyStop } from "../../gate/record-stop.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import {
   AGENT_DEFAULTS,

@@ -6,7 +6,7 @@ import type { Catalogue } from "../../connectors/catalogue.ts";
 import { type Connector, isConnectorName } from "../../connectors/connector.ts";
 import type { Connectors } from "../../connectors/connectors.ts";
 import { ConnectorCreate } from "../../connectors/definition/request.ts";
-import type { ProgramRules } from "../../connectors/programs.ts";
+import type { ProgramRules } from "../../connectors/program-rules.ts";
 import { fitting } from "../../store/page-bytes.ts";
 import type { TextParts } from "../answer/json-parts.ts";
 import { DEFAULT_LIMIT, decodeCursor, encodeCursor, LIST_QUERY } from "../answer/page.ts";

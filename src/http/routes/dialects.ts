@@ -5,7 +5,8 @@ import { CHAT } from "../../dialects/chat/chat.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
 import { EMBEDDINGS } from "../../dialects/embeddings/embeddings.ts";
 import { MESSAGES } from "../../dialects/messages/messages.ts";
-import type { ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
+import type { ClientRequest, ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
+import type { ResponseCalls, ResponsesClient } from "../../dialects/responses/response-calls.ts";
 import { RESPONSES } from "../../dialects/responses/responses.ts";
 import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
 import type { Call } from "../../gate/call.ts";
@@ -23,8 +24,13 @@ import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts
 
 export interface DialectRouteParts {
   readonly modelCalls: ModelCalls;
+  readonly responseCalls: ResponseCalls;
   readonly tokenCounts: TokenCounts;
 }
+
+type DialectForm = Pick<DialectApi, "dialect" | "errorBody">;
+/** Calls a model as a dialect's clients ask. */
+type RunCall = (call: Call, client: ResponsesClient) => Promise<ModelAnswer>;
 
 /** Sent by Anthropic's clients. No other part of a query is accepted or passed on. */
 const BETA_QUERY = Type.Object(
@@ -34,15 +40,23 @@ const BETA_QUERY = Type.Object(
 const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
 
 /** Models through the APIs that existing clients know. */
-export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCounts }: DialectRouteParts) {
+export function dialectRoutes(
+  endpoints: EndpointContext,
+  { modelCalls, responseCalls, tokenCounts }: DialectRouteParts,
+) {
   const relayFor =
     ({ caller: { workspaceId }, requestId }: Call, request: Request): Relay =>
     (whole) =>
       endpoints.answers.relay({ workspaceId, requestId, request }, new Blob([whole]).stream());
-  const formOf = ({ dialect, errorBody }: DialectApi) =>
+  const calling =
+    (api: DialectApi): RunCall =>
+    (call, client) =>
+      modelCalls.run(call, requestOf(api, client));
+  const formOf = ({ dialect, errorBody }: DialectForm) =>
     clientForm(dialect === "messages" ? "AnthropicError" : "OpenAiError", errorBody);
   const route = (
-    api: DialectApi,
+    api: DialectForm,
+    run: RunCall,
     { operationId, ...described }: { operationId: string; summary: string; dialect: DialectBodies },
     query = NO_QUERY,
   ) =>
@@ -57,23 +71,26 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
         headers: AGENT_HEADERS,
         query,
         slow: true,
-        ...(api === EMBEDDINGS ? {} : { streams: "The dialect's own events, with `stream: true`." }),
+        ...(api.dialect === "embeddings"
+          ? {}
+          : { streams: "The dialect's own events, with `stream: true`." }),
         status: 200,
       },
       async ({ call, raw, query: { beta }, request }) => {
         if (!raw) throw new Error("the body was not read");
         const { headers, signal } = request;
-        const client = { api, ...raw, headers, query: queryFor(beta), signal };
-        return reply(await modelCalls.run(call, client), relayFor(call, request));
+        const client = { ...raw, headers, query: queryFor(beta), signal };
+        return reply(await run(call, client), relayFor(call, request));
       },
     );
-  const chat = route(CHAT, {
+  const chat = route(CHAT, calling(CHAT), {
     operationId: "chat_completions",
     summary: "OpenAI Chat Completions: any model that the caller may use",
     dialect: CHAT_BODIES,
   });
   const messages = route(
     MESSAGES,
+    calling(MESSAGES),
     {
       operationId: "messages",
       summary: "Anthropic Messages: any model that the caller may use",
@@ -97,16 +114,17 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
     async ({ call, raw, query: { beta }, request }) => {
       if (!raw) throw new Error("the body was not read");
       const { headers, signal } = request;
-      const client = { api: MESSAGES, ...raw, headers, query: queryFor(beta), signal };
+      const client = requestOf(MESSAGES, { ...raw, headers, query: queryFor(beta), signal });
       return countReply(await tokenCounts.run(call, client), relayFor(call, request));
     },
   );
-  const responses = route(RESPONSES, {
+  const createResponse: RunCall = (call, client) => responseCalls.run(call, client);
+  const responses = route(RESPONSES, createResponse, {
     operationId: "responses",
     summary: "OpenAI Responses: any model that the caller may use",
     dialect: RESPONSES_BODIES,
   });
-  const embeddings = route(EMBEDDINGS, {
+  const embeddings = route(EMBEDDINGS, calling(EMBEDDINGS), {
     operationId: "embeddings",
     summary: "OpenAI Embeddings",
     dialect: EMBEDDINGS_BODIES,
@@ -117,6 +135,10 @@ export function dialectRoutes(endpoints: EndpointContext, { modelCalls, tokenCou
     .post("/responses", responses.handle, responses.hook)
     .post("/messages", messages.handle, messages.hook)
     .post("/messages/count_tokens", count.handle, count.hook);
+}
+
+function requestOf(api: DialectApi, client: ResponsesClient): ClientRequest {
+  return { ...client, api, request: api.read(client.bytes, client.value) };
 }
 
 function countReply(count: TokenCount, relay: Relay): StreamReply | Reply {

@@ -4,8 +4,8 @@ import type { Caller } from "../../access/caller.ts";
 import type { Workspace, Workspaces } from "../../access/workspaces.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
-import { applyStop } from "../../gate/apply-stop.ts";
 import type { Call } from "../../gate/call.ts";
+import { applyStop } from "../../gate/record-stop.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { requireOperator, viewName } from "./workspace.ts";
 

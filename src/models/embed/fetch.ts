@@ -11,10 +11,14 @@ import { answerLimits, fetchWith } from "../capped-fetch.ts";
  */
 const MOST_BYTES = 64 * 1024 * 1024;
 /**
- * 256 vectors of 8,192 numbers, plus metadata. Parsing a number takes less than 0.1 µs, so only strings are limited
- * strictly.
+ * 256 vectors of 8,192 numbers, plus metadata. Parsing a number takes less than 0.1 µs, so only strings, arrays and
+ * objects are limited strictly.
  */
-const JSON_LIMITS = { members: 256 * 8_192 + MAX_MEMBERS, strings: MAX_MEMBERS };
+const JSON_LIMITS = {
+  members: 256 * 8_192 + MAX_MEMBERS,
+  strings: MAX_MEMBERS,
+  containers: MAX_MEMBERS,
+};
 
 /**
  * A `fetch` whose responses fail if they are too large, too wide or too deeply nested, instead of filling the memory.

@@ -1,4 +1,4 @@
-import { FREE, type Price } from "../../base/credits.ts";
+import { FREE, type Price } from "../../base/call-cost.ts";
 import type { Config } from "../../config/config.ts";
 import { PriceList } from "./price-list.ts";
 

@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import type { Price } from "../../base/credits.ts";
+import type { Price } from "../../base/call-cost.ts";
 import { validator } from "../../base/schema.ts";
 import type { ProviderKind } from "../../config/config.ts";
 

@@ -1,4 +1,5 @@
-import { type Price, toCredits } from "../../base/credits.ts";
+import type { Price } from "../../base/call-cost.ts";
+import { toCredits } from "../../base/credits.ts";
 
 /** Credits per 1,000 tokens. Parts without a price of their own are left out: they cost as their whole. */
 export interface ModelPriceView {

@@ -59,14 +59,15 @@ export async function createProviders(
 ): Promise<ReadonlyMap<string, Provider>> {
   const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
   for (const [name, config] of configured) {
+    const hide = hideSecrets(config);
     const models = await modelsOf(name, config, clock, cappedFetch(config.kind, clock));
     providers.set(name, {
       kind: config.kind,
       timeoutMs: config.timeoutMs,
       model: remember((model) => makeOrFail(model, models.language)),
       embeddingModel: remember((model) => createEmbeddingModel(name, config, model, clock)),
-      native: (dialect) => nativeEndpoint(config, dialect),
-      hide: hideSecrets(config),
+      native: (dialect) => nativeEndpoint(config, dialect, hide),
+      hide,
     });
   }
   return providers;
@@ -103,8 +104,8 @@ function makeOrFail(name: string, make: (model: string) => LanguageModelV4): Lan
 }
 
 /**
- * A provider's model that converts texts to vectors; undefined for a kind whose API has none. It bypasses the model gateway,
- * which controls the models that agents get answers from, so it MUST NOT be used to generate text.
+ * A provider's model that converts texts to vectors; undefined for a kind whose API has none. For the vault it bypasses the
+ * model gateway, which controls the models that agents get answers from, so it MUST NOT be used to generate text.
  */
 export async function createEmbeddingModel(
   name: string,

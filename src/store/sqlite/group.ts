@@ -29,11 +29,13 @@ export interface WriteRefusal {
 export interface WriteGuard {
   /** Called within each transaction, before anything is written. */
   look(): void;
+  /** Called once a transaction that had begun is undone as a whole. */
+  failed(): void;
   /** Null if writes are accepted. */
   readonly refusal: WriteRefusal | null;
 }
 
-const UNGUARDED: WriteGuard = { look() {}, refusal: null };
+const UNGUARDED: WriteGuard = { look() {}, failed() {}, refusal: null };
 
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
@@ -146,6 +148,7 @@ export class GroupCommit {
       this.#connection.run("COMMIT");
     } catch (error) {
       this.#rollback();
+      this.#guard.failed();
       for (const tx of written.reverse()) tx.rolledBack();
       const failure = unavailable(error);
       return group.map(() => ({ ok: false, error: failure }));

@@ -29,6 +29,10 @@ export class StoreWatch implements WriteGuard {
   readonly #index: WatchedFile;
   #version: number;
   #commits = 0;
+  /** The number of commits in the index at the last look. */
+  #counted: number;
+  /** A transaction of this connection has failed since. */
+  #hasFailed = false;
   #isForeign = false;
   /** Others may have made commits that are not counted here. */
   #isUncounted = false;
@@ -44,6 +48,7 @@ export class StoreWatch implements WriteGuard {
     this.#database = database;
     this.#log = log;
     this.#index = index;
+    this.#counted = index.readNumber(COMMIT_COUNT);
   }
 
   /**
@@ -85,16 +90,28 @@ export class StoreWatch implements WriteGuard {
    * µs outside of one, since SQLite then takes its locks.
    *
    * `PRAGMA data_version` does not change with commits of this connection, but with each foreign commit once this
-   * connection sees it. It stays the same if a write of this connection fails, for example on a full disk. Emptying
-   * the log also changes it, for example a foreign `wal_checkpoint(TRUNCATE)`.
+   * connection sees it. Emptying the log also changes it, for example a foreign `wal_checkpoint(TRUNCATE)`. So does a
+   * write of this connection that fails once it has filled the cache, for example on a full disk: the index then has
+   * no further commit.
    */
   look(): void {
     this.#lookAtFiles();
     const version = this.#dataVersion();
+    // Read after the version: a commit between the two is counted, so it does not pass for a failure of our own.
+    const counted = this.#index.readNumber(COMMIT_COUNT);
+    const isOwnFailure = this.#hasFailed && counted === this.#counted;
+    this.#counted = counted;
+    this.#hasFailed = false;
     if (version === this.#version) return;
     this.#version = version;
+    if (isOwnFailure) return;
     this.#commits += 1;
     this.#isForeign = true;
+  }
+
+  /** Another program cannot commit during a transaction of the writer, only after it has failed. */
+  failed(): void {
+    this.#hasFailed = true;
   }
 
   /**
@@ -102,13 +119,13 @@ export class StoreWatch implements WriteGuard {
    * the version as well. Foreign commits before it still count, and so do those during it: SQLite then counts more
    * commits than the work made.
    *
-   * @param commits the number of commits that the work makes. Work that returns false has made none
+   * @param commits the number of commits that the work makes. Work that returns false or throws has made none
    */
   own(commits: number, work: () => boolean): boolean {
     const before = this.#index.readNumber(COMMIT_COUNT);
     this.look();
     if (this.mustNotWrite) return false;
-    const isDone = work();
+    const isDone = this.#attempt(work);
     const version = this.#dataVersion();
     const made = (this.#index.readNumber(COMMIT_COUNT) - before) >>> 0;
     if (made === (isDone ? commits : 0)) this.#version = version;
@@ -147,6 +164,15 @@ export class StoreWatch implements WriteGuard {
     }
     // If the folder was moved, both are gone, and others then share the index there.
     if (this.#index.change !== null && this.#database.change === null) this.#isUncounted = true;
+  }
+
+  #attempt(work: () => boolean): boolean {
+    try {
+      return work();
+    } catch (error) {
+      this.failed();
+      throw error;
+    }
   }
 
   #dataVersion(): number {

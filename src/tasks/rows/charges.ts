@@ -1,3 +1,4 @@
+import { cappedSum } from "../../base/credits.ts";
 import type { Tx } from "../../store/db.ts";
 
 /** A model call that is about to be made. */
@@ -24,11 +25,10 @@ export async function openModelCall(
 /** Adds the cost of a tool call, in micro-credits. */
 export async function chargeTask(tx: Tx, workspaceId: number, id: string, micros: number): Promise<void> {
   if (micros === 0) return;
-  await tx.run("UPDATE tasks SET credits = credits + $3 WHERE workspace_id = $1 AND id = $2", [
-    workspaceId,
-    id,
-    micros,
-  ]);
+  await tx.run(
+    `UPDATE tasks SET credits = ${cappedSum("credits", "$3")} WHERE workspace_id = $1 AND id = $2`,
+    [workspaceId, id, micros],
+  );
 }
 
 export interface ModelCallCharge {
@@ -46,7 +46,7 @@ export async function closeModelCall(
   charge: ModelCallCharge,
 ): Promise<void> {
   await tx.run(
-    `UPDATE tasks SET open_model_call = NULL, credits = credits + $3, input_tokens = input_tokens + $4,
+    `UPDATE tasks SET open_model_call = NULL, credits = ${cappedSum("credits", "$3")}, input_tokens = input_tokens + $4,
        output_tokens = output_tokens + $5, steps = steps + $6 WHERE workspace_id = $1 AND id = $2`,
     [workspaceId, id, charge.credits, charge.inputTokens, charge.outputTokens, charge.steps],
   );

@@ -1,5 +1,5 @@
 import type { AfterModelCall, BeforeModelCall } from "../../agents/index.ts";
-import { cost } from "../../base/credits.ts";
+import { cost } from "../../base/call-cost.ts";
 import { settleCall } from "../../gate/settle.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import { expectedCost } from "../../models/expected-cost.ts";

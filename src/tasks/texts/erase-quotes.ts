@@ -230,7 +230,6 @@ export class QuotedPayloads {
     await note.addQuoting([...found.keys()].filter((task) => task !== "" && !extent.whole.has(task)));
     for (const [task, quotes] of found) {
       if (this.#stopped) return;
-      if (quotes.first === null && quotes.others.length === 0) continue;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
       await this.#erasePayloads(erasure, task, quotes);
     }
@@ -264,7 +263,8 @@ export class QuotedPayloads {
     // If only the answer contains the document, its quoting parts are unknown, so all of it is erased.
     const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
     await eraseEvents(db, task, {
-      prompt: false,
+      // Of a client's own call, the prompt is its arguments.
+      prompt: erased.has(task.dispatchSeq),
       argumentsOf: new Set([...calls, ...asked]),
       output: { afterCall: call?.id ?? null },
     });

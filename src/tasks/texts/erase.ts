@@ -16,6 +16,7 @@ import { forgetFingerprint } from "../queue/idempotency.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
+import { forgetResponse, keptResponse } from "./kept-responses.ts";
 
 export interface EraserParts {
   readonly db: Db;
@@ -43,7 +44,7 @@ export class PayloadEraser {
 
   /**
    * Erases the texts of an entry or, for the intent that dispatched a task, all texts of the task; also in the task's
-   * stored events. Each transaction that deletes records the names of what it deleted; the last is recorded by the
+   * stored events. With the request of a response that is kept, the response is erased too. Each transaction that deletes records the names of what it deleted; the last is recorded by the
    * call's own entry. Repeating it erases whatever is left, and succeeds if nothing is.
    * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
@@ -55,10 +56,11 @@ export class PayloadEraser {
     if (target.task !== undefined) call.about({ task: target.task });
     const task = await this.#taskOf(workspaceId, target);
     const isWhole = task?.dispatchSeq === seq;
+    const response = task ? null : await keptResponse({ db, lists }, workspaceId, target);
     const asked = task && !isWhole ? await argumentsOf({ db, lists, approvals }, task, seq) : null;
     const payloads = isWhole
       ? await payloadsOf({ db, lists }, task)
-      : [...named(target), ...(asked?.others ?? [])];
+      : [...named(target), ...(asked?.others ?? []), ...(response?.payloads ?? [])];
     const admit = async (tx: Tx) => call.requireRights(tx);
     if (task) {
       const texts = isWhole ? ALL_TEXTS : textsOf(target, asked);
@@ -72,6 +74,7 @@ export class PayloadEraser {
     await call.commit(async (tx, record) => {
       const erased = await deletePayloads(tx, workspaceId, payloads.slice(others));
       if (isWhole) await forgetFingerprint(tx, task);
+      if (response) await forgetResponse(tx, workspaceId, response.id);
       await record({ detail: erasureDetail(erased, cause) });
     });
     forgetting.deleted();

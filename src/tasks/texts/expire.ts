@@ -19,6 +19,7 @@ import type { Forgetting } from "../../store/forgetting.ts";
 import type { TaskEventHub } from "../events/hub.ts";
 import { findTask } from "../rows/tasks.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
+import { forgetResponsesUpTo } from "./kept-responses.ts";
 
 const RUN_MS = 3_600_000;
 /** Tasks whose events are processed concurrently, sharing syncs. */
@@ -168,6 +169,7 @@ export class PayloadExpiry {
       const from = after;
       await db.tx(async (tx) => {
         await expiring.note(tx, await deletePayloadsUpTo(tx, workspaceId, from, end));
+        await forgetResponsesUpTo(tx, workspaceId, end);
       });
       after = end;
     }

@@ -1,6 +1,7 @@
 import { endOfSlice } from "../../ledger/erase.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
+import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { entryField } from "../../ledger/reading/query.ts";
 import type { Db } from "../../store/db.ts";
 
@@ -17,8 +18,8 @@ export interface Extent {
 /** What is to be erased of one task, or of calls without a task. */
 export interface QuotedTexts {
   /**
-   * The first output that contains the document. It is erased last, so that a crash leaves something to find. Null if the
-   * task's messages name the document, which they continue to do, or if the task is known to quote it.
+   * The first output that contains the document. It is erased last, so that a crash leaves something to find. Null if an
+   * entry shows that the task was sent the document, or if the task is known to quote it.
    */
   readonly first: ErasedPayload | null;
   /** Intent of the call that returned it. */
@@ -29,22 +30,21 @@ export interface QuotedTexts {
 
 interface QuotingTaskRow extends ErasedPayload {
   readonly holds: number;
-  /** Whether it is the input of a task whose messages name the document. */
-  readonly names: number | null;
   readonly task: string | null;
+  readonly call: string | null;
   readonly tool: string | null;
   readonly ref: number | null;
   readonly action: string | null;
   readonly request: string | null;
 }
 
-const [TASK, TOOL, REF, ACTION, REQUEST, DOCUMENTS] = [
+const [TASK, CALL, TOOL, REF, ACTION, REQUEST] = [
   entryField("l.bytes", "task"),
+  entryField("l.bytes", "$.detail.call"),
   entryField("l.bytes", "tool"),
   entryField("l.bytes", "ref"),
   entryField("l.bytes", "action"),
   entryField("l.bytes", "request_id"),
-  entryField("l.bytes", "$.detail.documents"),
 ];
 
 /**
@@ -59,10 +59,11 @@ export async function findQuotes(
   isStopped: () => boolean,
 ): Promise<ReadonlyMap<string, QuotedTexts>> {
   const found = new Map<string, QuotedTexts>();
-  const inputs = new Map<number, ErasedPayload>();
+  const inputs = new Map<number, WriteInput>();
   const prompts = new Set<string>();
   // The outcome of a call that began before the deletion may come after it.
   const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
+  const readers = await readersOf(lists, { workspaceId, document }, from, { before, tasks });
   for (let after = from; !isStopped(); ) {
     const to = await endOfSlice(db, workspaceId, after, last);
     if (to === null) break;
@@ -70,21 +71,23 @@ export async function findQuotes(
       `SELECT p.seq, p.kind,
          (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count') AND ${TASK} IS NULL))
            AND instr(p.body, $4) > 0 AS holds,
-         instr(' ' || ${DOCUMENTS} || ' ', $5) > 0 AS names,
-         ${TASK} AS task, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action,
+         ${TASK} AS task, ${CALL} AS call, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action,
          ${REQUEST} AS request
        FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
        WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
-      [workspaceId, after, to, document, ` ${document} `],
+      [workspaceId, after, to, document],
     );
     await requireSigned(lists, workspaceId, rows);
     for (const row of rows) {
       const end = row.task === null ? undefined : tasks.get(row.task);
       const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
       if (!isMeant) continue;
-      const isInput = row.action === "task.dispatch" && row.kind === "input";
-      if (isInput ? row.names : row.task !== null && whole.has(row.task)) begin(found, row.task ?? "");
-      if (!isInput) collect(found, inputs, { ...row, holds: holdsPrompt(prompts, row) ? 1 : row.holds });
+      // What a task was asked names the document at most.
+      const isAsked = row.action === "task.dispatch" && row.kind === "input";
+      if (row.task !== null && !isAsked && (whole.has(row.task) || readers.has(row.task))) {
+        begin(found, row.task);
+      }
+      collect(found, inputs, { ...row, holds: holdsPrompt(prompts, row) ? 1 : row.holds });
     }
     after = to;
     await new Promise((resolve) => setImmediate(resolve));
@@ -102,29 +105,72 @@ function holdsPrompt(prompts: Set<string>, { kind, holds, task, action, request 
   return kind === "output" && prompts.has(request);
 }
 
+/** The tasks whose models were sent the document as a part of a message, of their own or of a task that they continue. */
+async function readersOf(
+  lists: LedgerLists,
+  { workspaceId, document }: { readonly workspaceId: number; readonly document: string },
+  from: number,
+  { before, tasks }: Omit<Extent, "whole">,
+): Promise<ReadonlySet<string>> {
+  const readers = new Set<string>();
+  const last = Math.max(before - 1, ...tasks.values());
+  if (last <= from) return readers;
+  const span = { first: from + 1, last, order: "asc" } as const;
+  for await (const entries of lists.read(workspaceId, { action: "vault.read" }, span)) {
+    for (const { seq, bytes } of entries) {
+      if (!bytes.includes(document)) continue;
+      const { task, detail } = parsedEntry(bytes);
+      if (task === undefined || detail?.document !== document) continue;
+      if (seq <= (tasks.get(task) ?? before - 1)) readers.add(task);
+    }
+  }
+  return readers;
+}
+
 function begin(found: Map<string, QuotedTexts>, task: string): void {
   if (!found.has(task)) found.set(task, { first: null, intentSeq: 0, others: [] });
+}
+
+/** Arguments of `vault.write` as they were asked for, presented or sent. */
+interface WriteInput extends ErasedPayload {
+  readonly task: string | null;
+  /** Null in the dispatch of a task that is a client's own call. */
+  readonly call: string | null;
 }
 
 /** Rows MUST be passed in order. `inputs` are the arguments of calls whose results have not been read yet. */
 function collect(
   found: Map<string, QuotedTexts>,
-  inputs: Map<number, ErasedPayload>,
+  inputs: Map<number, WriteInput>,
   row: QuotingTaskRow,
 ): void {
-  const { seq, kind, holds, task, tool, ref } = row;
+  const { seq, kind, holds, task, call, tool, ref } = row;
   const key = { seq, kind };
   const isWrite = tool === "vault.write";
-  if (isWrite && kind === "input") inputs.set(seq, key);
+  if (isWrite && kind === "input") inputs.set(seq, { ...key, task, call });
   const quotes = found.get(task ?? "");
   if (quotes && (task !== null || holds)) quotes.others.push(key);
-  const input = isWrite && holds ? inputs.get(ref ?? seq) : undefined;
+  const written = isWrite && holds ? inputsOf(inputs, inputs.get(ref ?? seq)) : [];
   if (quotes) {
-    if (input && !quotes.others.some((other) => other.seq === input.seq && other.kind === "input")) {
-      quotes.others.push(input);
+    for (const input of written) {
+      const isThere = quotes.others.some((other) => other.seq === input.seq && other.kind === "input");
+      if (!isThere) quotes.others.push(input);
     }
   } else if (holds) {
-    found.set(task ?? "", { first: key, intentSeq: ref ?? seq, others: input ? [input] : [] });
+    found.set(task ?? "", { first: key, intentSeq: ref ?? seq, others: [...written] });
   }
   if (kind === "output") inputs.delete(ref ?? seq);
+}
+
+/** The arguments that were sent, and the same as they were asked for and presented to people before. */
+function inputsOf(
+  inputs: ReadonlyMap<number, WriteInput>,
+  sent: WriteInput | undefined,
+): readonly ErasedPayload[] {
+  if (!sent) return [];
+  const { task, call } = sent;
+  const same = [...inputs.values()].filter(
+    (each) => each === sent || (task !== null && each.task === task && (each.call ?? call) === call),
+  );
+  return same.map(({ seq, kind }) => ({ seq, kind }));
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { createMask } from "../../../src/base/masking/mask.ts";
 import { toolAnswer } from "../../../src/connectors/mcp-upstream/answer.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { ConnectorError, type ToolAnswer } from "../../../src/connectors/source.ts";
 
 const LIMIT = 1_000_000;

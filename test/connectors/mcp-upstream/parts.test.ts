@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { createMask } from "../../../src/base/masking/mask.ts";
 import { Changes } from "../../../src/connectors/mcp-upstream/changes.ts";
 import { Deadline } from "../../../src/connectors/mcp-upstream/deadline.ts";
 import { ListenBackoff } from "../../../src/connectors/mcp-upstream/http/listening.ts";
 import { progressTo } from "../../../src/connectors/mcp-upstream/progress.ts";
 import { childEnvironment } from "../../../src/connectors/mcp-upstream/stdio/environment.ts";
 import { LineSplitter } from "../../../src/connectors/mcp-upstream/stdio/lines.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 describe("a child's environment", () => {

@@ -1,7 +1,7 @@
 /** A call answered with an error status: whether it is repeated, and how much of the answer is shown. */
 import { describe, expect, test } from "bun:test";
+import { createMask } from "../../../src/base/masking/mask.ts";
 import { refusedStatus } from "../../../src/connectors/mcp-upstream/http/refused.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { startFakeMcp } from "../../support/fake-mcp/http.ts";
 import { faultOf, open, textOf } from "./support.ts";
 

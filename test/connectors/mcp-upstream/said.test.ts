@@ -1,8 +1,8 @@
 /** A program's output on standard error, as it is shown: no part of a secret, wherever the text was cut. */
 import { describe, expect, test } from "bun:test";
 import { Inflow } from "../../../src/base/inflow.ts";
+import { createMask } from "../../../src/base/masking/mask.ts";
 import { StderrLog } from "../../../src/connectors/mcp-upstream/stdio/stderr-log.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { open } from "./support.ts";
 

@@ -4,10 +4,10 @@ import type { JsonObject } from "../../../src/agents/index.ts";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { type LogFields, silentLog } from "../../../src/base/log.ts";
+import { createMask } from "../../../src/base/masking/mask.ts";
 import type { McpDefinition } from "../../../src/connectors/definition/definition.ts";
 import type { McpSourceParts } from "../../../src/connectors/mcp-upstream/parts.ts";
 import { mcpSource } from "../../../src/connectors/mcp-upstream/source.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import {
   ConnectorError,
   type SourceCall,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createMask } from "../../../src/base/masking/mask.ts";
 import { answerOf } from "../../../src/connectors/openapi/answer/answer.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { callOne, documentOf, type FakeApi, startApi, textOf } from "./api.ts";
 
 const SECRET = "s3cr3t-of-the-connector";

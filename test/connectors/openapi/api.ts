@@ -2,13 +2,13 @@
 import type { JsonObject } from "../../../src/agents/index.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import { systemClock } from "../../../src/base/clock.ts";
+import { createMask } from "../../../src/base/masking/mask.ts";
 import type { OpenApiAuth, OpenApiDefinition } from "../../../src/connectors/definition/definition.ts";
 import { specText } from "../../../src/connectors/definition/stored.ts";
 import { LargeDocuments } from "../../../src/connectors/openapi/large-documents.ts";
 import type { ReadApi } from "../../../src/connectors/openapi/reading/messages.ts";
 import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import type {
   ConnectorError,
   ToolAnswer,

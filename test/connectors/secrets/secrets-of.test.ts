@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { createMask } from "../../../src/base/masking/mask.ts";
 import type { ConnectorDefinition, OpenApiAuth } from "../../../src/connectors/definition/definition.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { secretsOf } from "../../../src/connectors/secrets/secrets-of.ts";
 
 const stdio = (env: Record<string, string>, args: string[] = []): ConnectorDefinition => ({

@@ -171,3 +171,43 @@ describe.each(["gemini/first", "claude/second"])("tools of a client with %s", (m
     if (model.startsWith("gemini")) expect(text).toContain("c2lnbmVk");
   });
 });
+
+test.each([false, true])(
+  "signed thoughts go back to the provider with the call (stream: %p)",
+  async (stream) => {
+    const call = { type: "tool_use", id: "toolu_0", name: "weather", input: { town: "Bern" } };
+    const thought = { type: "thinking", thinking: "I need the weather.", signature: "c2lnbmVk" };
+    const usage = { input_tokens: 5, output_tokens: 6 };
+    const events = [
+      opening(usage),
+      ...block(0, { type: "thinking", thinking: "", signature: "" }, [
+        { type: "thinking_delta", thinking: thought.thinking },
+        { type: "signature_delta", signature: thought.signature },
+      ]),
+      ...block(1, { ...call, input: {} }, [{ type: "input_json_delta", partial_json: '{"town":"Bern"}' }]),
+      ...closing({ output_tokens: 6 }, "tool_use"),
+    ];
+    const whole = message([thought, call], usage, { stop_reason: "tool_use" });
+    stage.anthropic.script("second", stream ? { events } : { message: whole });
+    const asked = {
+      ...{ model: "claude/second", messages: USER, tools: [WEATHER] },
+      reasoning_effort: "low" as const,
+    };
+    const { choices } = await (stream
+      ? stage.client.chat.completions.stream(asked).finalChatCompletion()
+      : stage.client.chat.completions.create(asked));
+    const answer = choices[0]?.message;
+    expect(Reflect.get(answer ?? {}, "reasoning_content")).toBe(thought.thinking);
+    greet("claude/second");
+    await stage.client.chat.completions.create({
+      ...asked,
+      messages: [
+        ...USER,
+        ...(answer ? [answer] : []),
+        { role: "tool", tool_call_id: "toolu_0", content: "sun" },
+      ],
+    });
+    const { messages } = JSON.parse(sent("claude/second"));
+    expect(messages[1]).toEqual({ role: "assistant", content: [thought, call] });
+  },
+);

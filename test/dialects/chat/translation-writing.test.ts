@@ -134,6 +134,56 @@ test("an error of the model is thrown, and a file has no place", () => {
   expect(() => writer().whole(result([file]))).toThrow("a chat completion cannot carry");
 });
 
+test("signed thoughts travel with the call that they led to, whole and streamed, to their own kind of provider", () => {
+  const claude: TranslationTarget = { provider: "claude", kind: "anthropic", supportedUrls: {} };
+  const signature = { anthropic: { signature: "c2ln" } };
+  const call = { type: "tool-call", toolCallId: "1", toolName: "f", input: "{}" } as const;
+  const { whole: write, part } = CHAT_TRANSLATION.writer({}, claude, HEAD);
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what clients read.
+  const written: any = write(
+    result([{ type: "reasoning", text: "I need f.", providerMetadata: signature }, call], "tool-calls"),
+  );
+  const parts: LanguageModelV4StreamPart[] = [
+    { type: "reasoning-start", id: "r" },
+    { type: "reasoning-delta", id: "r", delta: "I need " },
+    { type: "reasoning-delta", id: "r", delta: "f." },
+    { type: "reasoning-delta", id: "r", delta: "", providerMetadata: signature },
+    { type: "reasoning-end", id: "r" },
+    { type: "tool-input-start", id: "1", toolName: "f" },
+    call,
+  ];
+  const [streamed] = chunksOf(parts.map(part).join("")).flatMap(
+    ({ choices }) => choices[0].delta.tool_calls ?? [],
+  );
+  const { message } = written.choices[0];
+  expect(streamed.extra_content).toEqual(message.tool_calls[0].extra_content);
+  const back = (target: TranslationTarget) =>
+    CHAT_TRANSLATION.options({ messages: [{ role: "user", content: "hi" }, message] }, target).prompt.at(-1)
+      ?.content;
+  expect<unknown>(back(claude)).toEqual([
+    { type: "reasoning", text: "I need f.", providerOptions: signature },
+    { type: "tool-call", toolCallId: "1", toolName: "f", input: {} },
+  ]);
+  expect(back(TARGET)).toHaveLength(1);
+});
+
+test("a signature that comes only with the end of a call is sent", () => {
+  const { part } = writer();
+  const providerMetadata = { google: { thoughtSignature: "c2ln" } };
+  const parts: LanguageModelV4StreamPart[] = [
+    { type: "tool-input-start", id: "1", toolName: "f" },
+    { type: "tool-input-delta", id: "1", delta: "{}" },
+    { type: "tool-call", toolCallId: "1", toolName: "f", input: "{}", providerMetadata },
+  ];
+  const calls = chunksOf(parts.map(part).join("")).flatMap(
+    ({ choices }) => choices[0].delta.tool_calls ?? [],
+  );
+  expect(calls.at(-1)).toEqual({
+    index: 0,
+    extra_content: { google: { thought_signature: expect.stringMatching(/^gth1\./) } },
+  });
+});
+
 const texts = fc.string({ minLength: 1, unit: "grapheme" });
 const calls = fc.record({
   toolCallId: fc.uuid(),
@@ -212,7 +262,7 @@ test("a streamed answer says what the whole one says", async () => {
       const unsigned = { ...answer, calls: answer.calls.map((call) => ({ ...call, signed: false })) };
       const { choices, usage } = whole(contentOf(unsigned), answer.calls.length > 0 ? "tool-calls" : "stop");
       const { message, finish_reason } = choices[0];
-      const read = await new ChatStreamReader(true).answerOf(Buffer.from(events), () => undefined);
+      const read = await new ChatStreamReader(true, 1).answerOf(Buffer.from(events), () => undefined);
       const merged = JSON.parse(read.text);
       expect(read.isWhole).toBe(true);
       expect(merged.choices[0].finish_reason).toBe(finish_reason);

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openWorkspaces } from "../../../src/access/workspaces.ts";
+import { silentLog } from "../../../src/base/log.ts";
 import { Budgets } from "../../../src/gate/budget.ts";
 import { beginCall, reportLostCalls } from "../../../src/gate/direct/open-calls.ts";
 import { type CallBench, openCallBench } from "../../connectors/bench.ts";
@@ -16,9 +17,9 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-function begin(): Promise<number> {
+function begin(price?: number): Promise<number> {
   const call = bench.call("tool.call");
-  call.about({ tool: "up.echo" });
+  call.about({ tool: "up.echo", detail: { price } });
   return beginCall(call, "{}");
 }
 
@@ -48,7 +49,7 @@ function lost(): number[] {
  */
 async function start(): Promise<(number | undefined)[]> {
   const before = bench.entries().length;
-  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets }, 1);
+  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets, log: silentLog }, 1);
   const written = bench.entries().slice(before);
   for (const entry of written) {
     expect(entry).toMatchObject({
@@ -99,6 +100,16 @@ describe("calls in flight when the process dies", () => {
     expect(await start()).toEqual([intent]);
     expect(await start()).toEqual([]);
   });
+});
+
+test("a lost call that cannot be charged is left for the next start, and the others are reported", async () => {
+  const intents = [await begin(3), await begin(5), await begin(7)];
+  // An error that does not come from a store that cannot be written.
+  bench.file.run(`CREATE TRIGGER uncharged BEFORE INSERT ON spending WHEN NEW.credits = 5
+    BEGIN INSERT INTO workspaces (id, name, created_at) VALUES (1, 'w1', 0); END`);
+  expect(await start()).toEqual([intents[0], intents[2]]);
+  bench.file.run("DROP TRIGGER uncharged");
+  expect(await start()).toEqual([intents[1]]);
 });
 
 test("if none is in flight, a start reports nothing", async () => {

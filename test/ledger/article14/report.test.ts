@@ -268,6 +268,28 @@ describe("the report of a ledger with", () => {
     expect(text).toContain("<script>alert(1)</script>");
   });
 
+  test("refused calls under made-up names still names every model and tool that was called", async () => {
+    for (let at = 0; at < 260; at++) {
+      await bench.add({
+        action: "model.call",
+        outcome: "denied",
+        code: "model_forbidden",
+        model: `up/fake${at}`,
+      });
+      await bench.add({ action: "tool.call", outcome: "denied", code: "unknown_tool", tool: `fake.t${at}` });
+    }
+    await bench.add({ action: "tool.call", phase: "intent", tool: "time.now" });
+    for (const model of ["up/first", "up/second"]) {
+      await bench.add({ action: "model.call", outcome: "denied", code: "credits_exhausted", model });
+      await bench.add({ action: "model.call", phase: "intent", model });
+    }
+    const { text, faults } = read(await reportOf(bench));
+    expect(faults).toEqual([]);
+    for (const said of ["up/first", "up/second", "time.now"]) expect(text).toContain(said);
+    expect(text).not.toMatch(/fake/);
+    expect(words(text)).toContain("refusedunderothernames0000260");
+  });
+
   test("far too much shows part of it, and how much is omitted", async () => {
     for (let at = 0; at < 260; at++) {
       const name = `n${String(at).padStart(3, "0")}`;

@@ -55,7 +55,7 @@ test("azure's own address is the same for passed and for translated requests", a
   const provider = createAzure({ baseURL: baseUrlOf(config), apiKey: "key", fetch });
   const prompt = [{ role: "user" as const, content: [{ type: "text" as const, text: "x" }] }];
   await Promise.resolve(provider.chat("m").doGenerate({ prompt })).catch(() => {});
-  const { url, query, headers } = nativeEndpoint(config, "chat_completions") ?? {};
+  const { url, query, headers } = nativeEndpoint(config, "chat_completions", String) ?? {};
   expect(sent).toEqual([`${url}${query}`]);
   expect(headers).toEqual({ "api-key": "key" });
 });

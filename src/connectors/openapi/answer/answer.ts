@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../../agents/index.ts";
 import { findExcess } from "../../../base/json-limits.ts";
+import type { Mask } from "../../../base/masking/mask.ts";
 import { ownText } from "../../../base/own-text.ts";
-import type { Mask } from "../../secrets/mask.ts";
 import type { ContentBlock, ToolAnswer } from "../../source.ts";
 import { essence, isJson } from "../operations/media-type.ts";
 import { type CappedBody, readUpTo } from "./read-up-to.ts";

@@ -1,4 +1,4 @@
-import type { Mask } from "../../secrets/mask.ts";
+import type { Mask } from "../../../base/masking/mask.ts";
 import type { ToolAnnotations, ToolDescription } from "../../source.ts";
 import type { OperationBinding } from "../binding.ts";
 import { firstOf } from "../first-of.ts";

@@ -1,4 +1,4 @@
-import { createMask } from "../../secrets/mask.ts";
+import { createMask } from "../../../base/masking/mask.ts";
 import type { ToolDescription } from "../../source.ts";
 import { bytesOfTool, type KeptTool, keepTool } from "../../tools/kept-tool.ts";
 import { TOOL_LIMITS } from "../../tools/memory-share.ts";

@@ -1,5 +1,5 @@
 import type { JsonSchema } from "../../../agents/index.ts";
-import type { Mask } from "../../secrets/mask.ts";
+import type { Mask } from "../../../base/masking/mask.ts";
 import { DocumentFault } from "../fault.ts";
 import { firstOf } from "../first-of.ts";
 import type { References } from "../references.ts";

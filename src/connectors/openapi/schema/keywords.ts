@@ -1,4 +1,4 @@
-import type { Mask } from "../../secrets/mask.ts";
+import type { Mask } from "../../../base/masking/mask.ts";
 import { firstOf } from "../first-of.ts";
 import { type JsonMap, own } from "../json.ts";
 import { isBinary } from "./binary.ts";

@@ -1,4 +1,4 @@
-import type { Mask } from "../../secrets/mask.ts";
+import type { Mask } from "../../../base/masking/mask.ts";
 import { DocumentFault, quote } from "../fault.ts";
 import { isMap, type JsonMap, own, ownList, ownMap } from "../json.ts";
 import type { References } from "../references.ts";

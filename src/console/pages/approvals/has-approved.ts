@@ -6,9 +6,10 @@ export function hasApproved({ approved_by }: Pick<Approval, "approved_by">, pers
   return approved_by.some((said) => keyOfPerson(said.person) === key);
 }
 
-const INVISIBLE = /(?!\s)\p{Cc}|\p{Cf}|\p{Default_Ignorable_Code_Point}/gu;
+const INVISIBLE = /(?!\s)\p{Cc}|\p{Cf}|\p{Default_Ignorable_Code_Point}|[\u{16fe4}\ufffc]/gu;
+const BLANK = /[\u2800\u{1d159}]/gu;
 
 function keyOfPerson(person: string): string {
-  const visible = person.normalize("NFKC").replace(INVISIBLE, "").trim().replace(/\s+/gu, " ");
-  return visible.toLowerCase().normalize("NFKC");
+  const visible = person.normalize("NFKC").replace(BLANK, " ").replace(INVISIBLE, "");
+  return visible.trim().replace(/\s+/gu, " ").toLowerCase().normalize("NFKC");
 }

@@ -1,6 +1,7 @@
 import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
+  LanguageModelV4ReasoningPart,
   LanguageModelV4TextPart,
   LanguageModelV4ToolCallPart,
 } from "@ai-sdk/provider";
@@ -9,7 +10,7 @@ import { invalidAt, listAt, type Members, objectAt, optional, textAt } from "../
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { readTexts, readUserContent } from "./read-content.ts";
-import { readToolCallSignature } from "./tool-call-signature.ts";
+import { readThoughts, readToolCallSignature } from "./signed-thoughts.ts";
 
 const SYSTEM = new Set(["role", "content"]);
 /** Some clients return answers as they received them: what is in them for people is not sent again. */
@@ -68,6 +69,7 @@ function readAssistant(
   const texts = [...readSpoken(message.content, `${path}.content`)];
   const refusal = optional(message.refusal, `${path}.refusal`, textAt);
   if (refusal !== undefined) texts.push(refusal);
+  const thoughts: LanguageModelV4ReasoningPart[] = [];
   const content: (LanguageModelV4TextPart | LanguageModelV4ToolCallPart)[] = texts
     .filter((text) => text !== "")
     .map((text) => ({ type: "text", text }));
@@ -76,8 +78,9 @@ function readAssistant(
     const call = readToolCall(each, `${path}.tool_calls[${index}]`, target);
     called.set(call.toolCallId, call.toolName);
     content.push(call);
+    thoughts.push(...readThoughts(field(each, "extra_content"), target));
   }
-  return { role: "assistant", content };
+  return { role: "assistant", content: [...thoughts, ...content] };
 }
 
 /** What an assistant has said: parts may be refusals too. */

@@ -6,7 +6,7 @@ import { ChunkWriter } from "./write-stream.ts";
 
 /** Chat completions for models of providers that speak something else. */
 export const CHAT_TRANSLATION: Translation = {
-  paths: CHAT_PATHS,
+  paths: { ...CHAT_PATHS, strict: "tools.function.strict" },
   options: readOptions,
   writer(value, target, head) {
     const wantsUsage = field(field(value, "stream_options"), "include_usage") === true;

@@ -1,6 +1,6 @@
 import type { LanguageModelV4GenerateResult } from "@ai-sdk/provider";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
-import { toolCallExtra } from "./tool-call-signature.ts";
+import { SignedThoughts, toolCallExtra } from "./signed-thoughts.ts";
 import { annotationsOf, finishReasonOf, sourceAnnotations, unspokenFile, usageOf } from "./write-parts.ts";
 
 /** A model's whole answer as a chat completion. */
@@ -13,27 +13,30 @@ export function writeCompletion(
   const reasoning: string[] = [];
   const toolCalls: object[] = [];
   const annotations: object[] = [];
-  for (const part of content) {
+  const thoughts = new SignedThoughts();
+  for (const [index, part] of content.entries()) {
     if (part.type === "text") {
       texts.push(part.text);
       annotations.push(...annotationsOf(part.citations ?? []));
-    } else if (part.type === "reasoning") reasoning.push(part.text);
-    else if (part.type === "source") annotations.push(...sourceAnnotations(part));
+    } else if (part.type === "reasoning") {
+      reasoning.push(part.text);
+      thoughts.add(String(index), part.text, part.providerMetadata);
+    } else if (part.type === "source") annotations.push(...sourceAnnotations(part));
     else if (part.type === "file") throw unspokenFile();
     else if (part.type === "tool-call" && part.providerExecuted !== true) {
       const { toolCallId, toolName: name, input, providerMetadata } = part;
       const called = { name, arguments: input };
-      const extra = toolCallExtra(target, providerMetadata);
+      const extra = toolCallExtra(target, providerMetadata, thoughts.take(target));
       toolCalls.push({ id: toolCallId, type: "function", function: called, ...extra });
     }
   }
   const text = texts.join("");
-  const thoughts = reasoning.join("\n");
+  const reasoned = reasoning.filter((each) => each !== "").join("\n");
   const message = {
     role: "assistant",
     content: text === "" && toolCalls.length > 0 ? null : text,
     refusal: null,
-    ...(thoughts === "" ? {} : { reasoning_content: thoughts }),
+    ...(reasoned === "" ? {} : { reasoning_content: reasoned }),
     ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
     ...(annotations.length === 0 ? {} : { annotations }),
   };

@@ -1,6 +1,7 @@
 import type { LanguageModelV4StreamPart, SharedV4ProviderMetadata } from "@ai-sdk/provider";
+import { isSigned } from "../../translation/signatures.ts";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
-import { toolCallExtra } from "./tool-call-signature.ts";
+import { SignedThoughts, toolCallExtra } from "./signed-thoughts.ts";
 import { annotationsOf, finishReasonOf, sourceAnnotations, unspokenFile, usageOf } from "./write-parts.ts";
 
 type Part<Type extends LanguageModelV4StreamPart["type"]> = Extract<
@@ -13,6 +14,7 @@ interface BegunCall {
   readonly index: number;
   /** Characters of its arguments that were sent. */
   sent: number;
+  isSigned: boolean;
 }
 
 /** Writes the chunks of a streamed chat completion. */
@@ -23,6 +25,7 @@ export class ChunkWriter {
   readonly #calls = new Map<string, BegunCall>();
   /** The provider runs these by itself. */
   readonly #ownCalls = new Set<string>();
+  readonly #thoughts = new SignedThoughts();
   #hasBegun = false;
   /** The block of reasoning that was written last. */
   #thought: string | null = null;
@@ -47,7 +50,12 @@ export class ChunkWriter {
         const annotations = sourceAnnotations(part);
         return annotations.length === 0 ? "" : this.#delta({ annotations });
       }
+      case "reasoning-start":
+      case "reasoning-end":
+        this.#thoughts.add(part.id, "", part.providerMetadata);
+        return "";
       case "reasoning-delta":
+        this.#thoughts.add(part.id, part.delta, part.providerMetadata);
         return this.#reasoning(part);
       case "tool-input-start":
         if (part.providerExecuted !== true)
@@ -83,10 +91,10 @@ export class ChunkWriter {
     metadata: SharedV4ProviderMetadata | undefined,
   ): string {
     const index = this.#calls.size;
-    this.#calls.set(id, { index, sent: input.length });
+    this.#calls.set(id, { index, sent: input.length, isSigned: isSigned(metadata) });
     const called = { name, arguments: input };
-    const call = { index, id, type: "function", function: called, ...toolCallExtra(this.#target, metadata) };
-    return this.#delta({ tool_calls: [call] });
+    const extra = toolCallExtra(this.#target, metadata, this.#thoughts.take(this.#target));
+    return this.#delta({ tool_calls: [{ index, id, type: "function", function: called, ...extra }] });
   }
 
   #callGoesOn(id: string, delta: string): string {
@@ -101,8 +109,11 @@ export class ChunkWriter {
     if (providerExecuted === true || this.#ownCalls.has(toolCallId)) return "";
     const begun = this.#calls.get(toolCallId);
     if (!begun) return this.#callBegins(toolCallId, toolName, input, providerMetadata);
-    // Some models send the arguments only at the end.
-    return begun.sent === 0 ? this.#callGoesOn(toolCallId, input) : "";
+    // Some models send the arguments, or the signature, only at the end.
+    const rest = begun.sent === 0 ? this.#callGoesOn(toolCallId, input) : "";
+    if (begun.isSigned || !isSigned(providerMetadata)) return rest;
+    const extra = toolCallExtra(this.#target, providerMetadata, []);
+    return rest + this.#delta({ tool_calls: [{ index: begun.index, ...extra }] });
   }
 
   #finish({ finishReason, usage }: Part<"finish">): string {

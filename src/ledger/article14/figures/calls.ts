@@ -1,30 +1,11 @@
 import type { ReportEntryFields } from "../format/entry.ts";
+import { CallsByName, countCall, noCalls } from "./call-tally.ts";
 import { CappedTally } from "./capped.ts";
 import { refusalOf, showsAgent } from "./refusals.ts";
 import type { Timeline } from "./timeline.ts";
 
-const MODELS = 100;
-const TOOLS = 100;
 const AGENTS = 100;
 /** There are four. Anything else was written by somebody else. */
-const DIALECTS = 12;
-
-/** Calls of one model or tool. `credits` are micro-credits. */
-export interface CallTally {
-  /** An intent was recorded before anything was sent. */
-  sent: number;
-  succeeded: number;
-  failed: number;
-  cancelled: number;
-  /** Refused for any reason before anything was sent. */
-  refused: number;
-  credits: number;
-  inputTokens: number;
-  outputTokens: number;
-  milliseconds: number;
-  /** Sent because another model of the tier's route had failed. */
-  fallbacks: number;
-}
 
 interface AgentTally {
   tasks: number;
@@ -37,26 +18,11 @@ interface AgentTally {
   decisions: number;
 }
 
-function noCalls(): CallTally {
-  return {
-    sent: 0,
-    succeeded: 0,
-    failed: 0,
-    cancelled: 0,
-    refused: 0,
-    credits: 0,
-    inputTokens: 0,
-    outputTokens: 0,
-    milliseconds: 0,
-    fallbacks: 0,
-  };
-}
-
 /** Use of models and tools, in total and by agent. */
 export class Calls {
   /** By model and tier, keyed by `modelKey`. */
-  readonly models = new CappedTally<CallTally>(MODELS, noCalls);
-  readonly tools = new CappedTally<CallTally>(TOOLS, noCalls);
+  readonly models = new CallsByName();
+  readonly tools = new CallsByName();
   readonly agents = new CappedTally<AgentTally>(AGENTS, () => ({
     tasks: 0,
     modelCalls: 0,
@@ -66,12 +32,12 @@ export class Calls {
     decisions: 0,
   }));
   /** Model calls of clients, outside of tasks, by the API they use: a part of `models`. */
-  readonly clients = new CappedTally<CallTally>(DIALECTS, noCalls);
+  readonly clients = new CallsByName();
   readonly allClients = noCalls();
   /** Intents of `allClients` that name no agent. */
   clientsWithoutAgent = 0;
   /** Prompts of clients of which the tokens were counted, by model: they are no model calls. */
-  readonly counts = new CappedTally<CallTally>(MODELS, noCalls);
+  readonly counts = new CallsByName();
   readonly allCounts = noCalls();
   /** Those that Gatehouse estimated: nothing was sent. */
   estimatedCounts = 0;
@@ -93,7 +59,7 @@ export class Calls {
     if (agent && entry.oversight) agent.decisions += 1;
     if (action === "model.call") {
       countCall(this.allModels, entry);
-      countCall(this.models.of(modelKey(entry.model ?? "", entry.tier)), entry);
+      this.models.add(modelKey(entry.model ?? "", entry.tier), entry);
       this.credits += phase === "outcome" ? (entry.credits ?? 0) : 0;
       if (phase === "intent") {
         timeline.count("model calls", Date.parse(entry.ts));
@@ -102,11 +68,11 @@ export class Calls {
       if (entry.task === undefined) this.#countClient(entry, agent);
     } else if (action === "model.count") {
       countCall(this.allCounts, entry);
-      countCall(this.counts.of(entry.model ?? ""), entry);
+      this.counts.add(entry.model ?? "", entry);
       if (phase === "single" && entry.outcome === "succeeded") this.estimatedCounts += 1;
     } else if (action === "tool.call") {
       countCall(this.allTools, entry);
-      countCall(this.tools.of(entry.tool ?? "a tool that does not exist"), entry);
+      this.tools.add(entry.tool ?? "a tool that does not exist", entry);
       if (phase === "intent") {
         timeline.count("tool calls", Date.parse(entry.ts));
         if (agent) agent.toolCalls += 1;
@@ -131,7 +97,7 @@ export class Calls {
   #countClient(entry: ReportEntryFields, agent: AgentTally | undefined): void {
     const { dialect } = entry.detail ?? {};
     countCall(this.allClients, entry);
-    countCall(this.clients.of(typeof dialect === "string" ? dialect : ""), entry);
+    this.clients.add(typeof dialect === "string" ? dialect : "", entry);
     if (entry.phase !== "intent") return;
     if (agent) agent.clientCalls += 1;
     if (entry.agent === undefined) this.clientsWithoutAgent += 1;
@@ -152,24 +118,4 @@ function modelKey(model: string, tier: number | undefined): string {
 export function readModelKey(key: string): { readonly model: string; readonly tier: number | null } {
   const [model, tier] = JSON.parse(key) as [string, number | null];
   return { model, tier };
-}
-
-function countCall(tally: CallTally, { phase, outcome, credits, detail = {} }: ReportEntryFields): void {
-  // Answered here: nothing was sent.
-  if (phase === "single" && outcome === "succeeded") return;
-  if (phase === "intent") {
-    tally.sent += 1;
-    if (numberOf(detail.attempt) > 1) tally.fallbacks += 1;
-  } else if (outcome === "denied") tally.refused += 1;
-  else if (outcome === "succeeded" || outcome === "failed" || outcome === "cancelled") {
-    tally[outcome] += 1;
-    tally.credits += credits ?? 0;
-    tally.inputTokens += numberOf(detail.input_tokens);
-    tally.outputTokens += numberOf(detail.output_tokens);
-    tally.milliseconds += numberOf(detail.duration_ms);
-  }
-}
-
-function numberOf(value: unknown): number {
-  return typeof value === "number" ? value : 0;
 }

@@ -1,4 +1,5 @@
-import { type CallTally, readModelKey } from "../figures/calls.ts";
+import type { CallsByName, CallTally } from "../figures/call-tally.ts";
+import { readModelKey } from "../figures/calls.ts";
 import type { Overseers } from "../figures/overseers.ts";
 import type { ReportEntryFields } from "../format/entry.ts";
 import { place, type ReportFacts } from "./facts.ts";
@@ -9,6 +10,7 @@ import { brief, count, counted, credits, moment } from "./words.ts";
 const NUMBER = { kind: "number" } as const;
 const TIME = { kind: "time" } as const;
 const PAST_CAP = "more";
+const NOT_CALLED = "not called";
 
 /** What agents did, the models and tools they used, and changes to their settings. */
 export function operationSection(facts: ReportFacts): Html {
@@ -52,7 +54,8 @@ ${table({
   caption: "Models and tiers",
   columns: [{ name: "Model" }, { name: "Tier", ...NUMBER }, ...CALL_COLUMNS, ...MODEL_COLUMNS],
   rows: withOthers(calls.models, (key, tally) => {
-    const { model, tier } = key === PAST_CAP ? { model: "further models", tier: null } : readModelKey(key);
+    const summed = { [PAST_CAP]: "further models", [NOT_CALLED]: "refused under other names" }[key];
+    const { model, tier } = summed === undefined ? readModelKey(key) : { model: summed, tier: null };
     return [brief(model || "–", 60), tier ?? "–", ...callCells(tally), ...modelCells(tally)];
   }),
   empty: `No model call was recorded ${where}.`,
@@ -62,7 +65,7 @@ ${table({
   caption: "Tools",
   columns: [{ name: "Tool" }, ...CALL_COLUMNS],
   rows: withOthers(calls.tools, (name, tally) => [
-    name === PAST_CAP ? "further tools" : brief(name, 80),
+    { [PAST_CAP]: "further tools", [NOT_CALLED]: "refused under other names" }[name] ?? brief(name, 80),
     ...callCells(tally),
   ]),
   empty: `No tool call was recorded ${where}.`,
@@ -101,7 +104,9 @@ ${table({
   caption: "Model calls by clients",
   columns: [{ name: "API" }, ...CALL_COLUMNS, ...MODEL_COLUMNS],
   rows: withOthers(calls.clients, (key, tally) => [
-    key === "" || key === PAST_CAP ? "not recorded" : (API_NAMES[key] ?? brief(key, 60)),
+    { "": "not recorded", [PAST_CAP]: "further APIs", [NOT_CALLED]: "refused" }[key] ??
+      API_NAMES[key] ??
+      brief(key, 60),
     ...callCells(tally),
     ...modelCells(tally),
   ]),
@@ -115,7 +120,7 @@ ${table({
   caption: "Prompts sent to count their tokens",
   columns: [{ name: "Model" }, ...CALL_COLUMNS],
   rows: withOthers(calls.counts, (key, tally) => [
-    key === PAST_CAP ? "further models" : brief(key || "–", 60),
+    { [PAST_CAP]: "further models", [NOT_CALLED]: "refused under other names" }[key] ?? brief(key || "–", 60),
     ...callCells(tally),
   ]),
   empty: `No prompt was sent only to count its tokens ${where}.`,
@@ -154,12 +159,11 @@ function modelCells(tally: CallTally): string[] {
   ];
 }
 
-function withOthers(
-  tallies: ReportFacts["figures"]["calls"]["tools"],
-  row: (name: string, tally: CallTally) => HtmlPart[],
-): HtmlPart[][] {
-  const rows = tallies.sorted(({ sent, refused }) => sent + refused).map(([name, tally]) => row(name, tally));
-  return tallies.others === null ? rows : [...rows, row(PAST_CAP, tallies.others)];
+function withOthers(calls: CallsByName, row: (name: string, tally: CallTally) => HtmlPart[]): HtmlPart[][] {
+  const rows = calls.sorted().map(([name, tally]) => row(name, tally));
+  if (calls.others) rows.push(row(PAST_CAP, calls.others));
+  if (calls.notCalled) rows.push(row(NOT_CALLED, calls.notCalled));
+  return rows;
 }
 
 const SETTINGS = 12;

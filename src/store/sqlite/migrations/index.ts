@@ -16,6 +16,7 @@ import { APPROVED_DEFINITIONS } from "./014-approved-definitions.ts";
 import { SEALS } from "./015-seals.ts";
 import { NODE_HEAD } from "./016-node-head.ts";
 import { TOOL_SCHEMAS_AS_TEXT } from "./017-tool-schemas-as-text.ts";
+import { RESPONSES } from "./018-responses.ts";
 import { TASK_MESSAGES } from "./019-task-messages.ts";
 
 /** In order. Never change a released migration: add another one. */
@@ -37,6 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
   SEALS,
   NODE_HEAD,
   TOOL_SCHEMAS_AS_TEXT,
+  RESPONSES,
   TASK_MESSAGES,
 ];
 

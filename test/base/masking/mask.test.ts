@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { formsOf } from "../../../src/connectors/secrets/forms.ts";
-import { createMask } from "../../../src/connectors/secrets/mask.ts";
+import { formsOf } from "../../../src/base/masking/forms.ts";
+import { createMask } from "../../../src/base/masking/mask.ts";
 
 const SECRET = 's3cr&t/+"pä ss~';
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { MatcherCache } from "../../../src/connectors/secrets/matcher-cache.ts";
+import { MatcherCache } from "../../../src/base/masking/matcher-cache.ts";
 
 test("matchers take no more memory than their limit, whatever order they are used in", () => {
   const size = new MatcherCache().get({}, () => ["pattern"]).bytes;

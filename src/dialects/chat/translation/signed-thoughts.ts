@@ -1,0 +1,83 @@
+import type {
+  LanguageModelV4ReasoningPart,
+  SharedV4ProviderMetadata,
+  SharedV4ProviderOptions,
+} from "@ai-sdk/provider";
+import { field } from "../../json.ts";
+import { isSigned, packSignature, unpackSignature } from "../../translation/signatures.ts";
+import type { TranslationTarget } from "../../translation/translation.ts";
+
+interface Thought {
+  readonly texts: string[];
+  readonly signatures: SharedV4ProviderMetadata[];
+}
+
+/**
+ * The thoughts that a provider has signed before it calls a tool. Some of Anthropic's models refuse the call's result
+ * without them. Chat completions have no field for them, so they travel with the call.
+ */
+export class SignedThoughts {
+  readonly #thoughts = new Map<string, Thought>();
+
+  /** @param id of the block that the text and the signature are of */
+  add(id: string, text: string, metadata: SharedV4ProviderMetadata | undefined): void {
+    const known = this.#thoughts.get(id);
+    const thought = known ?? { texts: [], signatures: [] };
+    if (!known) this.#thoughts.set(id, thought);
+    thought.texts.push(text);
+    if (metadata && isSigned(metadata)) thought.signatures.push(metadata);
+  }
+
+  /** All signed thoughts, for the call that is next. */
+  take(target: TranslationTarget): readonly object[] {
+    const signed = [...this.#thoughts.values()].flatMap(({ texts, signatures }) => {
+      const last = signatures.at(-1);
+      return last ? [{ text: texts.join(""), signature: packSignature(target, last) }] : [];
+    });
+    this.#thoughts.clear();
+    return signed;
+  }
+}
+
+/**
+ * What a client has to return with a tool call: the thoughts that led to it, and the signature of the call, in the field of
+ * Google's own chat completions. Clients return both unread.
+ */
+export function toolCallExtra(
+  target: TranslationTarget,
+  metadata: SharedV4ProviderMetadata | undefined,
+  thoughts: readonly object[],
+): { readonly extra_content?: object } {
+  const signed = metadata && isSigned(metadata);
+  if (!signed && thoughts.length === 0) return {};
+  return {
+    extra_content: {
+      ...(signed ? { google: { thought_signature: packSignature(target, metadata) } } : {}),
+      ...(thoughts.length > 0 ? { gatehouse: { thoughts } } : {}),
+    },
+  };
+}
+
+/** The signature that comes back with a tool call. Undefined if there is none of this kind of provider. */
+export function readToolCallSignature(
+  extra: unknown,
+  target: TranslationTarget,
+): SharedV4ProviderOptions | undefined {
+  return signatureOf(field(field(extra, "google"), "thought_signature"), target);
+}
+
+/** The thoughts that come back with a tool call, of this kind of provider. */
+export function readThoughts(extra: unknown, target: TranslationTarget): LanguageModelV4ReasoningPart[] {
+  const thoughts = field(field(extra, "gatehouse"), "thoughts");
+  if (!Array.isArray(thoughts)) return [];
+  return thoughts.flatMap((thought): LanguageModelV4ReasoningPart[] => {
+    const text = field(thought, "text");
+    const providerOptions = signatureOf(field(thought, "signature"), target);
+    return typeof text === "string" && providerOptions ? [{ type: "reasoning", text, providerOptions }] : [];
+  });
+}
+
+function signatureOf(packed: unknown, target: TranslationTarget): SharedV4ProviderOptions | undefined {
+  const signed = typeof packed === "string" ? unpackSignature(target, packed) : undefined;
+  return isSigned(signed) ? signed : undefined;
+}

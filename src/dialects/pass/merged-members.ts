@@ -1,0 +1,68 @@
+import type { KeptMembers } from "./kept-members.ts";
+
+/** The most members that are put together. */
+const MOST_MEMBERS = 128;
+
+/**
+ * Members of an object whose values arrive in several events. No value replaces another one's text: a client may have
+ * shown the first.
+ */
+export class MergedMembers {
+  readonly #members = new Map<string, unknown>();
+  readonly #kept: KeptMembers;
+  /** The texts of values that others have replaced or tried to: each value of a stream is written only once for them. */
+  readonly #texts = new Map<string, string>();
+
+  constructor(kept: KeptMembers) {
+    this.#kept = kept;
+  }
+
+  get size(): number {
+    return this.#members.size;
+  }
+
+  /** @returns false if the value is not kept, since it would replace another text or there are too many members */
+  add(name: string, value: unknown): boolean {
+    const before = this.#members.get(name);
+    if (!isEmpty(before)) return isEmpty(value) || this.#replace(name, before, value);
+    const isNew = !this.#members.has(name);
+    if (isNew && (this.#members.size >= MOST_MEMBERS || !this.#kept.take(null))) return false;
+    if (!isEmpty(value) && !this.#kept.take(value)) return false;
+    this.#members.set(name, value);
+    return true;
+  }
+
+  /** @returns whether all values are kept */
+  addAll(members: object): boolean {
+    let areKept = true;
+    for (const [name, value] of Object.entries(members)) if (!this.add(name, value)) areKept = false;
+    return areKept;
+  }
+
+  toJSON(): Record<string, unknown> {
+    return Object.fromEntries(this.#members);
+  }
+
+  #replace(name: string, before: unknown, value: unknown): boolean {
+    if (before === value) return true;
+    if (typeof before === "string" || typeof value === "string") return false;
+    const texts = this.#texts.get(name) ?? textsOf(before);
+    this.#texts.set(name, texts);
+    if (texts !== textsOf(value)) return false;
+    this.#members.set(name, value);
+    return true;
+  }
+}
+
+/** Whether a value has nothing to show: it is no text, or contains none. */
+export function isEmpty(value: unknown): boolean {
+  if (typeof value === "string") return value === "";
+  if (typeof value !== "object" || value === null) return true;
+  for (const _ in value) return false;
+  return true;
+}
+
+/** The JSON of a value without its numbers. They count up in some streams. */
+function textsOf(value: unknown): string {
+  return JSON.stringify(value, (_, part) => (typeof part === "number" ? 0 : part));
+}

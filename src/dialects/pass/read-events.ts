@@ -1,0 +1,38 @@
+import type { Pause } from "../dialect.ts";
+import { parsedOrNothing } from "../json.ts";
+import { BATCH_CHARACTERS, eventBatches, type ServerEvent } from "./events.ts";
+
+/**
+ * Reads all events of a stream. Each is parsed alone: joined, two that are not JSON could hide what stands between them.
+ * @param visit `value` is undefined if the data cannot be read
+ */
+export async function readEvents(
+  events: Buffer,
+  pause: Pause,
+  visit: (event: ServerEvent, value: unknown) => void,
+): Promise<void> {
+  for (const batch of eventBatches(events)) {
+    for (const event of batch) visit(event, parsedOrNothing(event.data));
+    const wait = pause(BATCH_CHARACTERS);
+    if (wait) await wait;
+  }
+}
+
+/**
+ * Whether clients that go by the names of events and those that go by the `type` in their data read the same: each name is
+ * that type, or no event has a name.
+ */
+export class EventNames {
+  #areNamed: boolean | null = null;
+  #areClear = true;
+
+  get areClear(): boolean {
+    return this.#areClear;
+  }
+
+  add({ name, isPlain }: ServerEvent, type: unknown): void {
+    const isNamed = name !== null;
+    this.#areNamed ??= isNamed;
+    if (!isPlain || isNamed !== this.#areNamed || (isNamed && name !== type)) this.#areClear = false;
+  }
+}

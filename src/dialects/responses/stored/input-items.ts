@@ -1,0 +1,58 @@
+import { Problem } from "../../../base/errors.ts";
+import { field } from "../../json.ts";
+import { type ConversationItem, inputItemsOf, type ResponseLinks, referenceOf } from "./links.ts";
+import type { StoredResponse } from "./store.ts";
+
+/** Which items of a request are listed. */
+export interface InputItemQuery {
+  readonly limit: number;
+  /** The id of the item before the first one that is listed. */
+  readonly after: string | undefined;
+  readonly order: "asc" | "desc";
+}
+
+type Item = Readonly<Record<string, unknown>> & { readonly id: string };
+
+/** A page of the items that a response answers, the conversation before it included, in OpenAI's form. */
+export function inputItemPage(
+  { row, request }: StoredResponse,
+  links: ResponseLinks,
+  { limit, after, order }: InputItemQuery,
+): object {
+  const own = inputItemsOf(field(request, "input")).map((item): ConversationItem => {
+    const id = referenceOf(item);
+    return (id === null ? undefined : links.items.get(id)) ?? { item, provider: null };
+  });
+  const items = [...links.before, ...own].map(({ item }, index) => viewItem(row.id, item, index));
+  if (order === "desc") items.reverse();
+  const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && from === 0) {
+    throw new Problem("not_found", "The response has no such item.", {
+      errors: [{ path: "/after", message: "must be the id of an item of the list" }],
+    });
+  }
+  const data = items.slice(from, from + limit);
+  return {
+    ...{ object: "list", data, has_more: from + limit < items.length },
+    ...{ first_id: data.at(0)?.id ?? null, last_id: data.at(-1)?.id ?? null },
+  };
+}
+
+/** Clients expect an id, and a message's content in parts. */
+function viewItem(response: string, item: unknown, index: number): Item {
+  const members = typeof item === "object" && item !== null ? { ...item } : {};
+  const given = field(members, "id");
+  const id = typeof given === "string" ? given : idOf(response, index);
+  const role = field(members, "role");
+  if (typeof role !== "string") return { ...members, id };
+  const content = field(members, "content");
+  const type = role === "assistant" ? "output_text" : "input_text";
+  const parts = typeof content === "string" ? [{ type, text: content }] : content;
+  return { type: "message", status: "completed", ...members, id, content: parts };
+}
+
+/** The same for each listing. */
+function idOf(response: string, index: number): string {
+  const hash = new Bun.CryptoHasher("sha256").update(`${response}/${index}`).digest("hex");
+  return `msg_${hash.slice(0, 32)}`;
+}

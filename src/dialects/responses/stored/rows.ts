@@ -1,0 +1,113 @@
+import type { Sql, Tx } from "../../../store/db.ts";
+import type { KeptAnswer } from "../../dialect.ts";
+import { field, parsedOrNothing } from "../../json.ts";
+
+/** The way from a response's id to the entries that have its texts. */
+export interface ResponseRow {
+  readonly id: string;
+  readonly agentId: number | null;
+  /** As the configuration names it. */
+  readonly model: string;
+  /** Whether the provider of the model knows it by this id. */
+  readonly isNative: boolean;
+  readonly requestSeq: number;
+  readonly outcomeSeq: number;
+  /** Bytes of the whole conversation so far. */
+  readonly bytes: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly createdAt: number;
+}
+
+/** The ids of responses and items. Providers decide on theirs. */
+const ID = /^[A-Za-z0-9_-]{1,128}$/;
+/** The most items of a response that requests may refer to. */
+const MOST_ITEMS = 256;
+
+/** Keeps an answer that a client may come back to. An id that exists already is never given to another response. */
+export async function keepResponse(
+  tx: Tx,
+  { workspaceId, agentId, model, outcome, output }: KeptAnswer,
+  {
+    requestSeq,
+    isNative,
+    bytes,
+    now,
+  }: Pick<ResponseRow, "requestSeq" | "isNative" | "bytes"> & { now: number },
+): Promise<void> {
+  const response = parsedOrNothing(output);
+  const id = field(response, "id");
+  if (!isResponseId(id)) return;
+  const kept = await tx.run(
+    `INSERT INTO responses
+       (workspace_id, id, agent_id, model, native, request_seq, outcome_seq, bytes, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+    [
+      workspaceId,
+      id,
+      agentId,
+      model,
+      isNative ? 1 : 0,
+      requestSeq,
+      outcome,
+      bytes + Buffer.byteLength(output),
+      now,
+    ],
+  );
+  if (kept === 0) return;
+  for (const item of itemIdsOf(response)) {
+    await tx.run(
+      `INSERT INTO response_items (workspace_id, id, response_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+      [workspaceId, item, id],
+    );
+  }
+}
+
+export function isResponseId(id: unknown): id is string {
+  return typeof id === "string" && ID.test(id);
+}
+
+function itemIdsOf(response: unknown): readonly string[] {
+  const output = field(response, "output");
+  if (!Array.isArray(output)) return [];
+  const ids = output.slice(0, MOST_ITEMS).map((item) => field(item, "id"));
+  return [...new Set(ids.filter(isResponseId))];
+}
+
+export async function findResponse(
+  sql: Pick<Sql, "get">,
+  workspaceId: number,
+  id: string,
+): Promise<ResponseRow | undefined> {
+  const row = await sql.get<{
+    agent_id: number | null;
+    model: string;
+    native: number;
+    request_seq: number;
+    outcome_seq: number;
+    bytes: number;
+    created_at: number;
+  }>(
+    `SELECT agent_id, model, native, request_seq, outcome_seq, bytes, created_at
+     FROM responses WHERE workspace_id = $1 AND id = $2`,
+    [workspaceId, id],
+  );
+  return (
+    row && {
+      ...{ id, agentId: row.agent_id, model: row.model, isNative: row.native === 1, bytes: row.bytes },
+      ...{ requestSeq: row.request_seq, outcomeSeq: row.outcome_seq, createdAt: row.created_at },
+    }
+  );
+}
+
+/** The id of the response that has made an item. */
+export async function responseOfItem(
+  sql: Pick<Sql, "get">,
+  workspaceId: number,
+  item: string,
+): Promise<string | undefined> {
+  const row = await sql.get<{ response_id: string }>(
+    "SELECT response_id FROM response_items WHERE workspace_id = $1 AND id = $2",
+    [workspaceId, item],
+  );
+  return row?.response_id;
+}

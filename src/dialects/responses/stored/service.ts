@@ -1,0 +1,83 @@
+import type { Agents } from "../../../access/agents.ts";
+import { hasScope } from "../../../access/scopes.ts";
+import type { Clock } from "../../../base/clock.ts";
+import { Problem } from "../../../base/errors.ts";
+import type { Call } from "../../../gate/call.ts";
+import type { PayloadEraser } from "../../../tasks/texts/erase.ts";
+import { forgetResponse } from "../../../tasks/texts/kept-responses.ts";
+import { callingAgent } from "../../calling-agent.ts";
+import { field } from "../../json.ts";
+import { type InputItemQuery, inputItemPage } from "./input-items.ts";
+import { inputItemsOf, referenceOf, resolveLinks } from "./links.ts";
+import type { ResponseOwner, ResponseStore } from "./store.ts";
+
+export interface StoredResponsesParts {
+  readonly store: ResponseStore;
+  readonly agents: Agents;
+  readonly eraser: Pick<PayloadEraser, "erase">;
+  readonly clock: Clock;
+}
+
+/** What clients do with responses that are kept. */
+export class StoredResponses {
+  readonly #parts: StoredResponsesParts;
+
+  constructor(parts: StoredResponsesParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws Problem 404 `not_found` */
+  async get(call: Call, headers: Headers, id: string): Promise<object> {
+    const { response } = await this.#parts.store.read(await this.#owner(call, headers), id);
+    return response as object;
+  }
+
+  /** @throws Problem 404 `not_found` */
+  async inputItems(call: Call, headers: Headers, id: string, query: InputItemQuery): Promise<object> {
+    const { store, clock } = this.#parts;
+    const owner = await this.#owner(call, headers);
+    const stored = await store.read(owner, id);
+    const previous = field(stored.request, "previous_response_id");
+    const references = inputItemsOf(field(stored.request, "input")).flatMap(
+      (item) => referenceOf(item) ?? [],
+    );
+    const links = await resolveLinks(
+      { store, owner, now: clock.now(), target: null, hold: () => {} },
+      { previous: typeof previous === "string" ? previous : null, references },
+    );
+    return inputItemPage(stored, links, query);
+  }
+
+  /**
+   * Deletes a response: it cannot be read or continued any more. Its texts are erased too if the caller may erase evidence.
+   * A token that acts as an agent may not: it could otherwise erase the traces of what that agent did.
+   * @throws Problem 404 `not_found`
+   */
+  async delete(call: Call, headers: Headers, id: string): Promise<void> {
+    const { store, eraser } = this.#parts;
+    const owner = await this.#owner(call, headers);
+    const { row } = await store.read(owner, id);
+    const { agent, scopes } = call.caller;
+    if (!agent && hasScope(scopes, "settings:write")) {
+      call.about({ action: "payload.erase" });
+      await eraser.erase(call, row.requestSeq);
+      return;
+    }
+    call.about({ detail: { target_seq: row.requestSeq } });
+    await call.commit((tx) => forgetResponse(tx, owner.workspaceId, id));
+  }
+
+  /** @throws Problem 404 `not_found`, 400 `unsupported_parameter` */
+  async cancel(call: Call, headers: Headers, id: string): Promise<never> {
+    await this.#parts.store.read(await this.#owner(call, headers), id);
+    throw new Problem(
+      "unsupported_parameter",
+      "Only a response that was made in the background can be cancelled.",
+    );
+  }
+
+  async #owner(call: Call, headers: Headers): Promise<ResponseOwner> {
+    const agent = await callingAgent(this.#parts.agents, call, headers);
+    return { workspaceId: call.caller.workspaceId, agent };
+  }
+}

@@ -1,0 +1,122 @@
+import type { Agent } from "../../../access/agents.ts";
+import { Problem } from "../../../base/errors.ts";
+import { isHashOf } from "../../../ledger/payload.ts";
+import type { LedgerLists } from "../../../ledger/reading/lists.ts";
+import { type ParsedEntry, parsedEntry } from "../../../ledger/reading/parsed-entry.ts";
+import type { Db } from "../../../store/db.ts";
+import { field, parsedOrNothing } from "../../json.ts";
+import { findResponse, isResponseId, type ResponseRow, responseOfItem } from "./rows.ts";
+
+/** Whose responses are meant. */
+export interface ResponseOwner {
+  readonly workspaceId: number;
+  readonly agent: Pick<Agent, "id" | "name"> | null;
+}
+
+/** A response with its request, as parsed. */
+export interface StoredResponse {
+  readonly row: ResponseRow;
+  /** The provider's name in the configuration. */
+  readonly provider: string;
+  readonly request: unknown;
+  readonly response: unknown;
+  /** Bytes of both. */
+  readonly bytes: number;
+}
+
+export interface ResponseStoreParts {
+  readonly db: Db;
+  readonly lists: Pick<LedgerLists, "entry">;
+}
+
+/**
+ * Responses that are kept. Each belongs to its workspace and to the agent that it was made as. The rows only lead to the
+ * entries: whose response it is and what it says is decided by the signed ledger.
+ */
+export class ResponseStore {
+  readonly #parts: ResponseStoreParts;
+
+  constructor(parts: ResponseStoreParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * @param path where the request names it, for the refusal
+   * @throws Problem 404 `not_found`; also if its texts have been erased or have expired
+   */
+  async read(owner: ResponseOwner, id: string, path?: string): Promise<StoredResponse> {
+    const found = isResponseId(id) ? await this.#find(owner, id) : undefined;
+    if (!found) throw unknownResponse(id, path);
+    return found;
+  }
+
+  /** The response that has made an item. @throws Problem 404 `not_found` */
+  async readByItem(owner: ResponseOwner, item: string, path: string): Promise<StoredResponse> {
+    const { workspaceId } = owner;
+    const id = isResponseId(item) ? await responseOfItem(this.#parts.db, workspaceId, item) : undefined;
+    const found = id === undefined ? undefined : await this.#find(owner, id);
+    if (!found || !itemOf(found, item)) throw unknownResponse(item, path);
+    return found;
+  }
+
+  async #find({ workspaceId, agent }: ResponseOwner, id: string): Promise<StoredResponse | undefined> {
+    const row = await findResponse(this.#parts.db, workspaceId, id);
+    if (!row || row.agentId !== (agent?.id ?? null)) return undefined;
+    const asked = await this.#entry(workspaceId, row.requestSeq);
+    const answered = await this.#entry(workspaceId, row.outcomeSeq);
+    const isProven =
+      answered.phase === "outcome" &&
+      answered.detail?.dialect === "responses" &&
+      answered.request_id === asked.request_id &&
+      answered.agent === agent?.name &&
+      answered.model === row.model;
+    if (!isProven) return undefined;
+    const request = await this.#text(workspaceId, row.requestSeq, "input", asked.input_hash);
+    const response = await this.#text(workspaceId, row.outcomeSeq, "output", answered.output_hash);
+    if (request === undefined || response === undefined) return undefined;
+    const parsed = parsedOrNothing(response);
+    if (field(parsed, "id") !== id) return undefined;
+    return {
+      ...{ row, provider: providerOf(row.model), request: parsedOrNothing(request), response: parsed },
+      bytes: Buffer.byteLength(request) + Buffer.byteLength(response),
+    };
+  }
+
+  async #entry(workspaceId: number, seq: number): Promise<ParsedEntry> {
+    const entry = await this.#parts.lists.entry(workspaceId, seq);
+    const parsed = entry ? parsedEntry(entry.bytes) : {};
+    return parsed.action === "model.call" ? parsed : {};
+  }
+
+  /** Undefined if it was erased, or is not the text that the ledger has recorded. */
+  async #text(
+    workspaceId: number,
+    seq: number,
+    kind: "input" | "output",
+    hash: string | undefined,
+  ): Promise<string | undefined> {
+    const row = await this.#parts.db.get<{ salt: Uint8Array; body: string }>(
+      "SELECT salt, body FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
+      [workspaceId, seq, kind],
+    );
+    return row && isHashOf(hash, row.salt, row.body) ? row.body : undefined;
+  }
+}
+
+/** The provider's name in a model's. */
+export function providerOf(model: string): string {
+  return model.slice(0, model.indexOf("/"));
+}
+
+/** The item of a response's output with this id. */
+export function itemOf({ response }: StoredResponse, id: string): unknown {
+  const output = field(response, "output");
+  return Array.isArray(output) ? output.find((item) => field(item, "id") === id) : undefined;
+}
+
+function unknownResponse(id: string, path: string | undefined): Problem {
+  const shown = JSON.stringify(id.slice(0, 128));
+  const message = "must be the id of a response that this caller has made and that is still kept";
+  const errors = path === undefined ? {} : { errors: [{ path, message }] };
+  return new Problem("not_found", `There is no response ${shown} of this caller, or it is not kept.`, errors);
+}

@@ -1,0 +1,92 @@
+import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider";
+import { base64At, listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
+import type { TranslationTarget } from "../../translation/translation.ts";
+import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
+import { dataOfUrl, fileUrl, imageTypeOf } from "../../translation/urls.ts";
+
+export type ContentPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
+/** What is read of the model that the content is for. */
+export type ContentTarget = Pick<TranslationTarget, "supportedUrls">;
+
+const TEXT: ReadonlySet<string> = new Set(["type", "text", "annotations", "logprobs", "phase"]);
+const REFUSAL: ReadonlySet<string> = new Set(["type", "refusal"]);
+// Not `file_id`: a file in an account that all workspaces share.
+const IMAGE: ReadonlySet<string> = new Set(["type", "image_url", "detail"]);
+const FILE: ReadonlySet<string> = new Set(["type", "file_data", "file_url", "filename", "detail"]);
+
+/** The texts of content that can only be text. */
+export function readTexts(content: unknown, path: string): readonly string[] {
+  if (typeof content === "string") return [content];
+  return listAt(content, path).map((each, index) => {
+    const at = `${path}[${index}]`;
+    const part = objectAt(each, at);
+    if (part.type === "refusal") {
+      refuseUnknown(part, REFUSAL, at);
+      return textAt(part.refusal, `${at}.refusal`);
+    }
+    if (!isText(part)) throw unsupported(`${at}.type`, "must be text here.");
+    return readText(part, at);
+  });
+}
+
+/** What a user, or a tool, says. */
+export function readContent(content: unknown, path: string, target: ContentTarget): ContentPart[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return listAt(content, path).map((each, index) => readPart(each, `${path}[${index}]`, target));
+}
+
+function readPart(value: unknown, path: string, target: ContentTarget): ContentPart {
+  const part = objectAt(value, path);
+  if (isText(part)) return { type: "text", text: readText(part, path) };
+  if (part.type === "input_image") return readImage(part, path, target);
+  if (part.type === "input_file") return readFile(part, path, target);
+  throw unsupported(`${path}.type`, "is not a type of content that can be translated.");
+}
+
+function isText({ type }: Members): boolean {
+  return type === "input_text" || type === "output_text" || type === "text";
+}
+
+/** What is in an answer's text for people is not sent again. */
+function readText(part: Members, path: string): string {
+  refuseUnknown(part, TEXT, path);
+  return textAt(part.text, `${path}.text`);
+}
+
+function readImage(image: Members, path: string, target: ContentTarget): LanguageModelV4FilePart {
+  refuseUnknown(image, IMAGE, path);
+  requireNoDetail(image, path);
+  const address = textAt(image.image_url, `${path}.image_url`);
+  const inline = dataOfUrl(address);
+  if (inline) return inlineFile(inline, `${path}.image_url`);
+  const mediaType = imageTypeOf(address);
+  return { type: "file", mediaType, data: fileUrl(target, address, mediaType, `${path}.image_url`) };
+}
+
+function readFile(file: Members, path: string, target: ContentTarget): LanguageModelV4FilePart {
+  refuseUnknown(file, FILE, path);
+  requireNoDetail(file, path);
+  const filename = optional(file.filename, `${path}.filename`, textAt);
+  const named = filename === undefined ? {} : { filename };
+  const address = optional(file.file_url, `${path}.file_url`, textAt);
+  if (address !== undefined) {
+    const mediaType = "application/pdf";
+    const data = fileUrl(target, address, mediaType, `${path}.file_url`);
+    return { type: "file", mediaType, data, ...named };
+  }
+  const inline = dataOfUrl(textAt(file.file_data, `${path}.file_data`));
+  if (!inline) throw unsupported(`${path}.file_data`, "must be a data: URL with base64.");
+  return { ...inlineFile(inline, `${path}.file_data`), ...named };
+}
+
+function inlineFile(
+  { mediaType, data }: { readonly mediaType: string; readonly data: string },
+  path: string,
+): LanguageModelV4FilePart {
+  return { type: "file", mediaType, data: { type: "data", data: base64At(data, path) } };
+}
+
+function requireNoDetail({ detail }: Members, path: string): void {
+  if ((detail ?? "auto") === "auto") return;
+  throw unsupported(`${path}.detail`, "cannot be translated for this model's provider.");
+}

@@ -1,0 +1,172 @@
+import type {
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4ReasoningPart,
+  LanguageModelV4ToolCallPart,
+  LanguageModelV4ToolResultPart,
+  SharedV4ProviderMetadata,
+} from "@ai-sdk/provider";
+import { field, parsedOrNothing } from "../../json.ts";
+import { invalidAt, listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
+import { isSigned, signedToolCall, unpackSignature } from "../../translation/signatures.ts";
+import type { TranslationTarget } from "../../translation/translation.ts";
+import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
+import { type ContentTarget, readContent, readTexts } from "./read-content.ts";
+import { flatName } from "./tool-names.ts";
+
+const MESSAGE: ReadonlySet<string> = new Set(["type", "id", "status", "role", "content", "phase"]);
+const CALL: ReadonlySet<string> = new Set([
+  ...["type", "id", "status", "call_id", "name", "namespace", "arguments", "parsed_arguments"],
+]);
+const RESULT: ReadonlySet<string> = new Set(["type", "id", "status", "call_id", "output"]);
+const REASONING: ReadonlySet<string> = new Set([
+  ...["type", "id", "status", "summary", "content", "encrypted_content"],
+]);
+
+type AssistantMessage = Extract<LanguageModelV4Message, { role: "assistant" }>;
+
+/** A request's instructions and input as a prompt. */
+export function readInput(
+  instructions: unknown,
+  input: unknown,
+  target: TranslationTarget,
+): LanguageModelV4Prompt {
+  const prompt = new PromptReader(target);
+  const said = optional(instructions, "instructions", textAt);
+  if (said !== undefined) prompt.add({ role: "system", content: said });
+  if (typeof input === "string") prompt.add({ role: "user", content: [{ type: "text", text: input }] });
+  else prompt.readItems(listAt(input, "input"));
+  if (prompt.messages.every(({ role }) => role === "system")) throw invalidAt("input", "must have a message");
+  return prompt.messages;
+}
+
+/** Puts items together to messages: what a model says in several items is one message. */
+class PromptReader {
+  readonly messages: LanguageModelV4Prompt = [];
+  readonly #target: TranslationTarget;
+  /** Addresses in results of tools are passed to nobody: some packages would download them. */
+  readonly #resultTarget: ContentTarget = { supportedUrls: {} };
+  /** Names of the tools that were called, by the call's id. */
+  readonly #called = new Map<string, string>();
+  /** Signatures of tool calls, by the call's id: an item of their own has them. */
+  readonly #signatures = new Map<string, SharedV4ProviderMetadata>();
+
+  constructor(target: TranslationTarget) {
+    this.#target = target;
+  }
+
+  add(message: LanguageModelV4Message): void {
+    this.messages.push(message);
+  }
+
+  readItems(items: readonly unknown[]): void {
+    for (const item of items) this.#noteSignature(field(item, "encrypted_content"));
+    for (const [index, item] of items.entries()) {
+      const path = `input[${index}]`;
+      this.#readItem(objectAt(item, path), path);
+    }
+  }
+
+  #noteSignature(packed: unknown): void {
+    const call = typeof packed === "string" ? signedToolCall(packed) : undefined;
+    if (call === undefined || typeof packed !== "string") return;
+    const metadata = unpackSignature(this.#target, packed);
+    if (metadata) this.#signatures.set(call, metadata);
+  }
+
+  #readItem(item: Members, path: string): void {
+    const type = item.type ?? (item.role === undefined ? "item_reference" : "message");
+    switch (type) {
+      case "message":
+        this.#readMessage(item, path);
+        break;
+      case "reasoning":
+        this.#readReasoning(item, path);
+        break;
+      case "function_call":
+        this.#assistant().content.push(this.#readCall(item, path));
+        break;
+      case "function_call_output":
+        this.#addResult(this.#readResult(item, path));
+        break;
+      default:
+        throw unsupported(`${path}.type`, "is not a type of item that can be translated.");
+    }
+  }
+
+  #readMessage(message: Members, path: string): void {
+    refuseUnknown(message, MESSAGE, path);
+    const { role, content } = message;
+    const at = `${path}.content`;
+    if (role === "user") this.add({ role, content: readContent(content, at, this.#target) });
+    else if (role === "system" || role === "developer") {
+      for (const text of readTexts(content, at)) this.add({ role: "system", content: text });
+    } else if (role === "assistant") {
+      for (const text of readTexts(content, at)) {
+        if (text !== "") this.#assistant().content.push({ type: "text", text });
+      }
+    } else throw unsupported(`${path}.role`, "is not a role that can be translated.");
+  }
+
+  /** Reasoning of another kind of provider says nothing to this one, and is left out as providers do themselves. */
+  #readReasoning(item: Members, path: string): void {
+    refuseUnknown(item, REASONING, path);
+    const packed = optional(item.encrypted_content, `${path}.encrypted_content`, textAt);
+    if (packed === undefined || signedToolCall(packed) !== undefined) return;
+    const providerOptions = unpackSignature(this.#target, packed);
+    if (!providerOptions || !isSigned(providerOptions)) return;
+    const texts = (optional(item.summary, `${path}.summary`, listAt) ?? []).map((part, index) =>
+      textAt(field(part, "text"), `${path}.summary[${index}].text`),
+    );
+    const part: LanguageModelV4ReasoningPart = {
+      type: "reasoning",
+      text: texts.join("\n\n"),
+      providerOptions,
+    };
+    this.#assistant().content.push(part);
+  }
+
+  #readCall(item: Members, path: string): LanguageModelV4ToolCallPart {
+    refuseUnknown(item, CALL, path);
+    const toolCallId = textAt(item.call_id, `${path}.call_id`);
+    const name = textAt(item.name, `${path}.name`);
+    const namespace = optional(item.namespace, `${path}.namespace`, textAt);
+    const toolName = namespace === undefined ? name : flatName(namespace, name);
+    const text = textAt(item.arguments, `${path}.arguments`);
+    // Models write arguments that are no JSON, and some providers accept nothing else.
+    const input = text === "" ? {} : (parsedOrNothing(text) ?? text);
+    const providerOptions = this.#signatures.get(toolCallId);
+    this.#called.set(toolCallId, toolName);
+    return {
+      ...{ type: "tool-call", toolCallId, toolName, input },
+      ...(providerOptions ? { providerOptions } : {}),
+    };
+  }
+
+  #readResult(item: Members, path: string): LanguageModelV4ToolResultPart {
+    refuseUnknown(item, RESULT, path);
+    const toolCallId = textAt(item.call_id, `${path}.call_id`);
+    const toolName = this.#called.get(toolCallId);
+    if (toolName === undefined)
+      throw invalidAt(`${path}.call_id`, "must be the id of an earlier function_call");
+    if (typeof item.output === "string") {
+      return { type: "tool-result", toolCallId, toolName, output: { type: "text", value: item.output } };
+    }
+    const parts = readContent(item.output, `${path}.output`, this.#resultTarget);
+    return { type: "tool-result", toolCallId, toolName, output: { type: "content", value: parts } };
+  }
+
+  #assistant(): AssistantMessage {
+    const last = this.messages.at(-1);
+    if (last?.role === "assistant") return last;
+    const message: AssistantMessage = { role: "assistant", content: [] };
+    this.messages.push(message);
+    return message;
+  }
+
+  #addResult(result: LanguageModelV4ToolResultPart): void {
+    const last = this.messages.at(-1);
+    if (last?.role === "tool") last.content.push(result);
+    else this.messages.push({ role: "tool", content: [result] });
+  }
+}

@@ -1,0 +1,19 @@
+import type { Translation } from "../../translation/translation.ts";
+import { RESPONSES_PATHS, readOptions } from "./read-request.ts";
+import { responseForm } from "./response-form.ts";
+import { namespacedTools } from "./tool-names.ts";
+import { ResponseWriter } from "./write-response.ts";
+
+/** Responses of models whose providers speak something else. */
+export const RESPONSES_TRANSLATION: Translation = {
+  paths: RESPONSES_PATHS,
+  options: readOptions,
+  writer(value, target, head) {
+    const form = responseForm(value, head);
+    const writer = new ResponseWriter({ target, head, form, namespaced: namespacedTools(value) });
+    return {
+      whole: (result) => writer.whole(result),
+      part: (part) => writer.part(part),
+    };
+  },
+};

@@ -1,0 +1,25 @@
+import type { Agent } from "../../access/agents.ts";
+import type { RunningCalls } from "../../gate/direct/running-calls.ts";
+import type { TaskService } from "../service.ts";
+
+export interface StoppedWork {
+  readonly tasks: Pick<TaskService, "stopAgent" | "stopWorkspace">;
+  /** Calls of tools and models made outside of tasks. */
+  readonly running: Pick<RunningCalls, "stopAgent" | "stopWorkspace">;
+}
+
+/** Ends all work of a stopped agent: its tasks, and its own calls. */
+export async function endAgentsWork(
+  { tasks, running }: StoppedWork,
+  workspaceId: number,
+  agent: Pick<Agent, "id">,
+): Promise<void> {
+  running.stopAgent(workspaceId, agent.id);
+  await tasks.stopAgent(workspaceId, agent);
+}
+
+/** Ends all work of a stopped workspace, including calls made as no agent. */
+export async function endWorkspacesWork({ tasks, running }: StoppedWork, workspaceId: number): Promise<void> {
+  running.stopWorkspace(workspaceId);
+  await tasks.stopWorkspace(workspaceId);
+}
