@@ -80,7 +80,8 @@ export function dialectRoutes(
         if (!raw) throw new Error("the body was not read");
         const { headers, signal } = request;
         const client = { ...raw, headers, query: queryFor(beta), signal };
-        return reply(await run(call, client), relayFor(call, request));
+        const answer = await modelCalls.serve(call, api.dialect, async () => run(call, client));
+        return reply(answer, relayFor(call, request));
       },
     );
   const chat = route(CHAT, calling(CHAT), {
@@ -112,6 +113,7 @@ export function dialectRoutes(
       status: 200,
     },
     async ({ call, raw, query: { beta }, request }) => {
+      call.about({ detail: { dialect: MESSAGES.dialect } });
       if (!raw) throw new Error("the body was not read");
       const { headers, signal } = request;
       const client = requestOf(MESSAGES, { ...raw, headers, query: queryFor(beta), signal });
