@@ -27,7 +27,6 @@ export async function findRoute(
 ): Promise<ClientRoute> {
   const { modelGateway, agents } = parts;
   const { dialect } = client.api;
-  call.about({ detail: { dialect } });
   const agent = await callingAgent(agents, call, client.headers);
   const { request } = client;
   const target = modelGateway.names.resolve(request.model);

@@ -114,24 +114,30 @@ export class ModelCalls {
   }
 
   /**
-   * Calls the model that the client names. If a model of a tier fails before its answer has begun, the next one is
-   * tried.
-   * @throws Problem; nothing was sent, or the outcome of what was sent is on disk
+   * Does the work of a client's call: reads its request, and calls `run`. Its entry names the dialect, whatever comes
+   * of it, and a call that ends before anything is sent is counted as such.
+   * @throws what `work` throws
    */
-  async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
+  async serve(call: Call, dialect: Dialect, work: () => Promise<ModelAnswer>): Promise<ModelAnswer> {
+    call.about({ detail: { dialect } });
     try {
-      return await this.#run(call, client);
+      return await work();
     } catch (error) {
       // Without an entry there was no intent, and no attempt.
       if (call.ledgerSeq === null) {
         const outcome = error instanceof Problem ? outcomeOf(error) : "failed";
-        this.unsent.emit({ dialect: client.api.dialect, outcome });
+        this.unsent.emit({ dialect, outcome });
       }
       throw error;
     }
   }
 
-  async #run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
+  /**
+   * Calls the model that the client names. If a model of a tier fails before its answer has begun, the next one is
+   * tried.
+   * @throws Problem; nothing was sent, or the outcome of what was sent is on disk
+   */
+  async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
     const { direct, scheduler, ids, clock } = this.#parts;
     const { workspaceId } = call.caller;
     const { agent, request, policy, models } = await findRoute(this.#parts, call, client);

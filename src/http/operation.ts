@@ -1,6 +1,8 @@
 import type { DocumentDecoration } from "elysia";
 import type { TObject, TSchema } from "typebox";
 import type { NamedScope } from "../access/scopes.ts";
+import type { DialectAnswerBody, DialectBodies } from "./docs/dialect-bodies.ts";
+import type { ErrorForm } from "./docs/error-forms.ts";
 
 export interface DescribedOperation {
   /** The ledger's `noun.verb`. */
@@ -29,20 +31,25 @@ export interface DescribedOperation {
   /** The media types of its responses, if not only JSON. The first is the default. */
   readonly formats?: readonly string[];
   readonly status: number;
+  /** Its clients are existing programs: they may send their secret as `x-api-key`, and get errors in this form. */
+  readonly client?: { readonly errors: ErrorForm };
+  /** The bodies of an API that its clients know. Only described: requests are read by the dialect. */
+  readonly dialect?: DialectBodies | DialectAnswerBody;
 }
 
 const TASK_EVENTS = "The task's events as they happen; the last one is `task.finished`.";
-const PROBLEM = { $ref: "#/components/responses/Problem" };
 
 /** An operation of the OpenAPI 3.1 document. TypeBox schemas are JSON Schema and are used unchanged. */
 export function operationDetail(operation: DescribedOperation): DocumentDecoration {
-  const { query, body } = operation;
+  const { query, client, dialect } = operation;
+  const body = operation.body ?? (dialect && "request" in dialect ? dialect.request : undefined);
+  const errors = client?.errors ?? "Problem";
   return {
     summary: operation.summary,
     description: `${needs(operation.scope)} In the ledger: \`${operation.action}\`.`,
     operationId: operation.operationId ?? operation.action.replace(".", "_"),
     tags: [operation.tag],
-    security: [{ token: [] }],
+    security: client ? [{ token: [] }, { api_key: [] }] : [{ token: [] }],
     parameters: [
       ...Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
         in: "query",
@@ -69,7 +76,8 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
     responses: {
       [operation.status]: { description: "Done.", ...(operation.formats && contentOf(operation.formats)) },
       ...(operation.streams ? { 200: eventsOf(operation.streams) } : {}),
-      default: PROBLEM,
+      ...(dialect ? { 200: answerOf(dialect, operation.streams) } : {}),
+      default: { $ref: `#/components/responses/${errors}` },
     },
   };
 }
@@ -84,6 +92,29 @@ function eventsOf(described: true | string) {
   return {
     description: described === true ? TASK_EVENTS : described,
     content: { "text/event-stream": { schema: { type: "string" as const } } },
+  };
+}
+
+const ANSWER_HEADERS = {
+  "Gatehouse-Model": "The model that answers.",
+  "Gatehouse-Ledger": "The entry of the call's intent.",
+  "Gatehouse-Request-Id": "Identifies the call in the ledger and in the server's log.",
+};
+
+/** A whole answer of a dialect, and its stream if it has one. */
+function answerOf(dialect: DialectBodies | DialectAnswerBody, streams: DescribedOperation["streams"]) {
+  const text = { type: "string" as const };
+  const headers = Object.entries(ANSWER_HEADERS).map(([name, description]) => [
+    name,
+    { description, schema: text },
+  ]);
+  return {
+    description: "The answer, as the dialect's clients read it.",
+    ...("request" in dialect ? { headers: Object.fromEntries(headers) } : {}),
+    content: {
+      "application/json": { schema: dialect.answer },
+      ...(streams ? eventsOf(streams).content : {}),
+    },
   };
 }
 

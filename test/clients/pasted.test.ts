@@ -41,6 +41,7 @@ for (let at = 0; at < flags.length; at += 2) {
   if (flags[at] !== "-c") continue;
   const [, name, value] = /^([^=]+)=(.*)$/.exec(flags[at + 1]);
   const [group, one] = name.split(".");
+  // A value that is not TOML is a text.
   if (one) settings[group][one] = Bun.TOML.parse("value = " + value).value;
   else settings[group] = value;
 }
@@ -131,7 +132,7 @@ async function calls(): Promise<unknown[]> {
 }
 
 const CLIENTS = [
-  ["openai", "ts", 'from "openai"', CHAT, "chat_completions"],
+  ["openai", "ts", "chat.completions.create", CHAT, "chat_completions"],
   ["ai-sdk", "ts", 'from "ai"', CHAT, "chat_completions"],
   ["langchain", "ts", 'from "@langchain/openai"', CHAT, "chat_completions"],
   ["anthropic", "ts", 'from "@anthropic-ai/sdk"', RESPONSES, "messages"],
@@ -159,6 +160,14 @@ test("Codex's settings in its file lead to the same", async () => {
   const variables = { GATEHOUSE_TOKEN: secret, CODEX_HOME: home };
   expect(await paste("sh", "codex", variables)).toContain(ANSWER);
   expect((await calls()).at(-1)).toEqual(["succeeded", "openai/gpt-5-mini", "responses"]);
+});
+
+test("the lines that continue a response, read it and delete it work as they are written", async () => {
+  const before = (await calls()).length;
+  const program = `${documented("ts", "previous_response_id")}\nconsole.log(second.output_text);`;
+  expect(await paste("ts", program, { GATEHOUSE_TOKEN: secret })).toContain(ANSWER);
+  const made = (await calls()).slice(before);
+  expect(made).toEqual(Array(2).fill(["succeeded", "openai/gpt-5-mini", "responses"]));
 });
 
 test("each client that the console offers has its section in docs/models.md", () => {

@@ -59,7 +59,9 @@ tiers: { 1: { models: [up/slow] } }
     expect(outcomes.map(({ outcome, code }) => [outcome, code])).toEqual(
       Array(3).fill(["failed", "interrupted"]),
     );
-    for (const { credits, ref } of outcomes) {
+    for (const { credits, ref, detail } of outcomes) {
+      // The statistics and the auditor's report count it by its API.
+      expect(detail).toEqual({ dialect: "chat_completions" });
       expect(credits).toBe(calls.find(({ seq }) => seq === ref)?.detail?.reserved as number);
       expect(credits).toBeGreaterThan(0);
     }

@@ -149,6 +149,7 @@ test("a count that a killed server leaves open is reported by the next start, an
       ["intent", "allowed", undefined, undefined],
       ["outcome", "failed", "interrupted", undefined],
     ]);
+    expect(counts[1]?.detail).toEqual({ dialect: "messages" });
   } finally {
     directory.remove();
   }

@@ -27,6 +27,9 @@ beforeAll(async () => {
   await send("chat/completions", { model: "up/bad", messages: USER });
   await send("chat/completions", { model: "up/never", messages: USER }, stage.clerk);
   await send("chat/completions", { model: "up/second", messages: USER }, stage.clerk);
+  // Refused while the request is read.
+  await send("chat/completions", { model: 7 });
+  await send("responses", { model: "up/second", input: "x", previous_response_id: "resp_unknown" });
   await send("messages/count_tokens", { model: "claude/any", messages: USER });
   await send("messages/count_tokens", { model: "up/first", messages: USER });
   await run(gateway, { agent: "clerk", prompt: "a task of its own" });
@@ -55,9 +58,10 @@ test("metrics have clients' calls by dialect and outcome, their first tokens, an
   const lines = (await response.text()).split("\n");
   const calls = lines.filter((line) => line.startsWith("gatehouse_client_model_calls_total{"));
   expect(calls.sort()).toEqual([
-    'gatehouse_client_model_calls_total{dialect="chat_completions",outcome="denied"} 1',
+    'gatehouse_client_model_calls_total{dialect="chat_completions",outcome="denied"} 2',
     'gatehouse_client_model_calls_total{dialect="chat_completions",outcome="failed"} 1',
     'gatehouse_client_model_calls_total{dialect="chat_completions",outcome="succeeded"} 3',
+    'gatehouse_client_model_calls_total{dialect="responses",outcome="denied"} 1',
   ]);
   expect(lines).toContain('gatehouse_first_token_seconds_count{model="up/priced"} 2');
   expect(
@@ -89,6 +93,10 @@ test("statistics count them as model calls, and show which part clients and coun
   const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0);
   expect(sum(slots.client_calls.calls)).toBe(4);
   expect(sum(slots.token_counts.requests)).toBe(1);
+  // Nobody's credits are counted twice.
+  for (const breakdown of [slots.credits.by_agent, slots.credits.by_model]) {
+    expect(breakdown.top.map(({ credits }: { credits: number }) => credits)).toEqual([0.04]);
+  }
   const own = (await stage.gateway.call("GET", "/v1/usage?agent=clerk")).body;
   expect(own.totals.client_calls).toMatchObject({ calls: 1, input_tokens: 10 });
 });
@@ -103,7 +111,7 @@ test("the Article 14 report names clients' calls by their API, and prompts that 
     "";
   // Sent, succeeded, failed, cancelled, not sent, as a fallback, tokens.
   expect(table("Model calls by clients")).toMatch(
-    /OpenAI Chat Completions\s+4\s+3\s+1\s+0\s+1\s+0\s+30 \/ 15\s/,
+    /OpenAI Chat Completions\s+4\s+3\s+1\s+0\s+2\s+0\s+30 \/ 15\s/,
   );
   expect(page).toContain("3 sent with tokens that act as no agent.");
   expect(table("Prompts sent to count their tokens")).toMatch(/claude\/any\s+1\s+1\s+0\s+0\s+0\s/);
@@ -113,7 +121,11 @@ test("the Article 14 report names clients' calls by their API, and prompts that 
   expect(table("Agents")).toMatch(/clerk\s+1\s+\d+\s+1\s+0\s+1\s/);
 });
 
-test("a refusal's entry names the dialect, as far as the request was read", async () => {
-  const denied = (await stage.entries()).find(({ outcome }) => outcome === "denied");
-  expect(denied).toMatchObject({ code: "model_forbidden", detail: { dialect: "chat_completions" } });
+test("a refusal's entry names the dialect, however far the request was read", async () => {
+  const denied = (await stage.entries()).filter(({ outcome }) => outcome === "denied");
+  expect(denied.map(({ code, detail }) => [code, detail?.dialect])).toEqual([
+    ["model_forbidden", "chat_completions"],
+    ["validation_failed", "chat_completions"],
+    ["not_found", "responses"],
+  ]);
 });

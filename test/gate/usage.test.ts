@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { silentLog } from "../../src/base/log.ts";
+import { decodeUsage, encodeUsage, mergeUsage, noUsage } from "../../src/gate/usage/facts.ts";
 import { recordUsage, slotOf, type UsageRecord } from "../../src/gate/usage/record.ts";
 import { type Breakdown, type UsageReport, usageReport } from "../../src/gate/usage/report.ts";
 import { oldestKept, USAGE_STEPS, UsageSlots, type UsageStep } from "../../src/gate/usage/slots.ts";
@@ -281,4 +282,15 @@ test("each step is kept exactly as long as documented", async () => {
       expect((await rows(USAGE_STEPS["1d"].width)).length).toBeGreaterThan(0);
     }
   }
+});
+
+test("what an earlier version has stored, without clients' calls, is read and added to", () => {
+  const stored =
+    '{"tokens":[3,4],"outcomes":{"model.succeeded":2},"latency":{"task":[],"model":[0,2],"tool":[]},"models":{"up/a":5},"tools":{}}';
+  const facts = noUsage();
+  mergeUsage(facts, decodeUsage(5, stored));
+  const client = { ...noUsage(), credits: 7, clients: { credits: 7, inputTokens: 1, outputTokens: 2 } };
+  mergeUsage(facts, decodeUsage(7, encodeUsage(client)));
+  expect(facts).toMatchObject({ credits: 12, inputTokens: 3, clients: { credits: 7, outputTokens: 2 } });
+  expect(facts.latency).toEqual({ task: [], model: [0, 2], tool: [], client: [], count: [] });
 });

@@ -77,7 +77,9 @@ export async function usageReport(db: Db, question: UsageQuestion): Promise<Usag
 
   const nameOf = new Map(top.flatMap(({ name, ids }) => ids.map((id) => [id, name])));
   const ofAgents = new Map<string | null, number[]>();
-  for (const { slot, agentId, credits } of [...spent, ...counts]) {
+  // A client's call has a row as a model call too, which has the same credits.
+  const once = counts.filter(({ kind }) => kind !== "client");
+  for (const { slot, agentId, credits } of [...spent, ...once]) {
     const name = nameOf.get(agentId);
     if (name === undefined || credits === 0) continue;
     const micros = ofAgents.get(name) ?? starts.map(() => 0);
@@ -159,7 +161,7 @@ async function agentsByCredits(
     ),
     db.all<{ id: number; credits: number }>(
       `SELECT agent_id AS id, SUM(credits * 1.0) AS credits FROM usage_counts
-       WHERE workspace_id = $1 AND slot >= $2 AND slot < $3 GROUP BY agent_id`,
+       WHERE workspace_id = $1 AND slot >= $2 AND slot < $3 AND kind <> 'client' GROUP BY agent_id`,
       [workspaceId, from, to],
     ),
   ]);

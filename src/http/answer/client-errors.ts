@@ -1,10 +1,13 @@
 import type { Problem } from "../../base/errors.ts";
 import { anthropicError } from "../../dialects/anthropic-errors.ts";
 import { openAiError } from "../../dialects/openai-errors.ts";
+import type { ErrorForm } from "../docs/error-forms.ts";
 import { problemResponse } from "./answer.ts";
 
 /** The form in which existing clients expect errors. */
 export interface ClientForm {
+  /** Its name in the OpenAPI document. */
+  readonly errors: ErrorForm;
   /** Browsers call it too, so a session's cookie also counts. */
   readonly browsers?: true;
   problemResponse(
@@ -22,8 +25,12 @@ export interface ClientForm {
 const FINAL_STATUSES: ReadonlySet<number> = new Set([402, 409]);
 
 /** An error as the SDKs of OpenAI and Anthropic read it. */
-export function clientForm(bodyOf: (problem: Problem, requestId: string) => object): ClientForm {
+export function clientForm(
+  errors: ErrorForm,
+  bodyOf: (problem: Problem, requestId: string) => object,
+): ClientForm {
   return {
+    errors,
     problemResponse(problem, headers, requestId) {
       const { status } = problem;
       return new Response(JSON.stringify(bodyOf(problem, requestId)), {
@@ -40,8 +47,8 @@ export function clientForm(bodyOf: (problem: Problem, requestId: string) => obje
   };
 }
 
-const ANTHROPIC = clientForm(anthropicError);
-const OPENAI = clientForm(openAiError);
+const ANTHROPIC = clientForm("AnthropicError", anthropicError);
+const OPENAI = clientForm("OpenAiError", openAiError);
 
 /**
  * For endpoints that all clients call. Each gets errors in the form that it reads, which its headers reveal: all of
@@ -49,6 +56,7 @@ const OPENAI = clientForm(openAiError);
  * REST API, and reads problem details (RFC 9457).
  */
 export const ANY_CLIENT: ClientForm = {
+  errors: "ClientError",
   browsers: true,
   problemResponse(problem, headers, requestId, request) {
     const isAnthropic = request.headers.has("anthropic-version");

@@ -1,6 +1,7 @@
 import { toOpenAPISchema } from "@elysia/openapi";
 import type { AnyElysia } from "elysia";
 import { VERSION } from "../../base/version.ts";
+import { ERROR_RESPONSES } from "./error-forms.ts";
 
 /** The OpenAPI 3.1 document of all routes that are not hidden, as described by `operationDetail`. */
 export function openapiDocument(app: AnyElysia): object {
@@ -30,33 +31,14 @@ interface DocumentedOperation {
 }
 
 const COMPONENTS = {
-  securitySchemes: { token: { type: "http", scheme: "bearer", description: "A secret `gth_…`." } },
-  responses: {
-    Problem: {
-      description: "Refused or failed (RFC 9457).",
-      content: {
-        "application/problem+json": {
-          schema: {
-            type: "object",
-            required: ["type", "title", "status", "detail", "code", "request_id"],
-            properties: {
-              type: { type: "string" },
-              title: { type: "string" },
-              status: { type: "integer" },
-              detail: { type: "string" },
-              code: { type: "string" },
-              request_id: { type: "string" },
-              errors: {
-                type: "array",
-                items: {
-                  type: "object",
-                  properties: { path: { type: "string" }, message: { type: "string" } },
-                },
-              },
-            },
-          },
-        },
-      },
+  securitySchemes: {
+    token: { type: "http", scheme: "bearer", description: "A secret `gth_…`." },
+    api_key: {
+      type: "apiKey",
+      in: "header",
+      name: "x-api-key",
+      description: "The same secret, as some clients send it.",
     },
   },
+  responses: ERROR_RESPONSES,
 };

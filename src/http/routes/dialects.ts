@@ -12,6 +12,14 @@ import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
 import type { Call } from "../../gate/call.ts";
 import type { Reply } from "../answer/answer.ts";
 import { clientForm } from "../answer/client-errors.ts";
+import {
+  CHAT_BODIES,
+  COUNT_BODIES,
+  type DialectBodies,
+  EMBEDDINGS_BODIES,
+  MESSAGES_BODIES,
+  RESPONSES_BODIES,
+} from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
 
 export interface DialectRouteParts {
@@ -20,6 +28,7 @@ export interface DialectRouteParts {
   readonly tokenCounts: TokenCounts;
 }
 
+type DialectForm = Pick<DialectApi, "dialect" | "errorBody">;
 /** Calls a model as a dialect's clients ask. */
 type RunCall = (call: Call, client: ResponsesClient) => Promise<ModelAnswer>;
 
@@ -43,60 +52,85 @@ export function dialectRoutes(
     (api: DialectApi): RunCall =>
     (call, client) =>
       modelCalls.run(call, requestOf(api, client));
+  const formOf = ({ dialect, errorBody }: DialectForm) =>
+    clientForm(dialect === "messages" ? "AnthropicError" : "OpenAiError", errorBody);
   const route = (
-    { errorBody }: Pick<DialectApi, "errorBody">,
+    api: DialectForm,
     run: RunCall,
-    operationId: string,
-    summary: string,
+    { operationId, ...described }: { operationId: string; summary: string; dialect: DialectBodies },
     query = NO_QUERY,
   ) =>
     endpoint(
       endpoints,
       {
-        ...{ action: "model.call", operationId, scope: "models:call", summary, tag: "Model calls" },
+        ...{ action: "model.call", operationId, scope: "models:call", tag: "Model calls" },
+        ...described,
         counted: "later",
         raw: true,
-        client: clientForm(errorBody),
+        client: formOf(api),
         headers: AGENT_HEADERS,
         query,
         slow: true,
-        streams: "The dialect's own events.",
+        ...(api.dialect === "embeddings"
+          ? {}
+          : { streams: "The dialect's own events, with `stream: true`." }),
         status: 200,
       },
       async ({ call, raw, query: { beta }, request }) => {
         if (!raw) throw new Error("the body was not read");
         const { headers, signal } = request;
         const client = { ...raw, headers, query: queryFor(beta), signal };
-        return reply(await run(call, client), relayFor(call, request));
+        const answer = await modelCalls.serve(call, api.dialect, async () => run(call, client));
+        return reply(answer, relayFor(call, request));
       },
     );
-  const chatSummary = "OpenAI Chat Completions: any model that the caller may use";
-  const chat = route(CHAT, calling(CHAT), "chat_completions", chatSummary);
-  const messagesSummary = "Anthropic Messages: any model that the caller may use";
-  const messages = route(MESSAGES, calling(MESSAGES), "messages", messagesSummary, BETA_QUERY);
+  const chat = route(CHAT, calling(CHAT), {
+    operationId: "chat_completions",
+    summary: "OpenAI Chat Completions: any model that the caller may use",
+    dialect: CHAT_BODIES,
+  });
+  const messages = route(
+    MESSAGES,
+    calling(MESSAGES),
+    {
+      operationId: "messages",
+      summary: "Anthropic Messages: any model that the caller may use",
+      dialect: MESSAGES_BODIES,
+    },
+    BETA_QUERY,
+  );
   const count = endpoint(
     endpoints,
     {
       ...{ action: "model.count", scope: "models:call", tag: "Model calls" },
       summary: "Count the tokens of a request in Anthropic's form; free",
       raw: true,
-      client: clientForm(MESSAGES.errorBody),
+      client: formOf(MESSAGES),
+      dialect: COUNT_BODIES,
       headers: AGENT_HEADERS,
       query: BETA_QUERY,
       slow: true,
       status: 200,
     },
     async ({ call, raw, query: { beta }, request }) => {
+      call.about({ detail: { dialect: MESSAGES.dialect } });
       if (!raw) throw new Error("the body was not read");
       const { headers, signal } = request;
       const client = requestOf(MESSAGES, { ...raw, headers, query: queryFor(beta), signal });
       return countReply(await tokenCounts.run(call, client), relayFor(call, request));
     },
   );
-  const responsesSummary = "OpenAI Responses: any model that the caller may use";
   const createResponse: RunCall = (call, client) => responseCalls.run(call, client);
-  const responses = route(RESPONSES, createResponse, "responses", responsesSummary);
-  const embeddings = route(EMBEDDINGS, calling(EMBEDDINGS), "embeddings", "OpenAI Embeddings");
+  const responses = route(RESPONSES, createResponse, {
+    operationId: "responses",
+    summary: "OpenAI Responses: any model that the caller may use",
+    dialect: RESPONSES_BODIES,
+  });
+  const embeddings = route(EMBEDDINGS, calling(EMBEDDINGS), {
+    operationId: "embeddings",
+    summary: "OpenAI Embeddings",
+    dialect: EMBEDDINGS_BODIES,
+  });
   return new Elysia({ prefix: "/v1" })
     .post("/chat/completions", chat.handle, chat.hook)
     .post("/embeddings", embeddings.handle, embeddings.hook)

@@ -5,6 +5,7 @@ import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { openAiError } from "../../dialects/openai-errors.ts";
 import type { StoredResponses } from "../../dialects/responses/stored/service.ts";
 import { clientForm } from "../answer/client-errors.ts";
+import { RESPONSE_DELETED, RESPONSE_ITEMS, RESPONSES_BODIES } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 
 export interface ResponseRouteParts {
@@ -29,13 +30,16 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
   const shared = {
     scope: "models:call" as const,
     tag: "Model calls",
-    client: clientForm(openAiError),
+    client: clientForm("OpenAiError", openAiError),
     headers: AGENT_HEADERS,
     status: 200,
   };
   const read = endpoint(
     endpoints,
-    { ...shared, action: "response.read", summary: "Read a response that is kept", query: READ_QUERY },
+    {
+      ...{ ...shared, dialect: { answer: RESPONSES_BODIES.answer }, query: READ_QUERY },
+      ...{ action: "response.read", summary: "Read a response that is kept" },
+    },
     async ({ call, params: { id = "" }, query: { stream }, request }) => {
       const body = await storedResponses.get(call, request.headers, id);
       if (stream) {
@@ -51,6 +55,7 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
     {
       ...shared,
       ...{ action: "response.read", operationId: "response_input_items", query: ITEMS_QUERY },
+      dialect: RESPONSE_ITEMS,
       summary: "List the items that a response answers, with the conversation before it",
     },
     async ({ call, params: { id = "" }, query: { limit = 20, after, order = "desc" }, request }) => ({
@@ -63,6 +68,7 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
     {
       ...shared,
       action: "response.delete",
+      dialect: RESPONSE_DELETED,
       summary:
         "Delete a response. Its texts are erased as well if the token acts as no agent and has `settings:write`; " +
         "the entry is then `payload.erase`",

@@ -75,7 +75,7 @@ export function Entries({
       <Grown newest={newest} ownReads={ownReads} filter={filter} isBusy={isLoading} show={reload} />
       <ProblemNote problem={isAtFields(problem) ? null : problem} retry={reload} />
       {items.length > 0 ? (
-        <div class="stack-small">
+        <div class={filter.outside_tasks === "" ? "stack-small" : "stack-small ledger-calls"}>
           {!isNarrow && <EntryHead />}
           <Rows
             key={newest}

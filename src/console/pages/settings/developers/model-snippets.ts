@@ -58,7 +58,7 @@ export function modelSnippetsOf({ secret, origin, model: known }: ModelSnippetOf
     {
       id: "codex",
       name: "Codex",
-      hint: `Starts Codex with a model, without changing its configuration. The model's provider must speak OpenAI's Responses.${fill}`,
+      hint: `Starts Codex with a model, without changing its configuration. Its web search is off: only OpenAI's models have it.${fill}`,
       text: byCodex(`${origin}/v1`, secret, model),
     },
   ];
@@ -144,6 +144,7 @@ function byCodex(url: string, secret: string, model: string): string {
   return [
     `GATEHOUSE_TOKEN='${secret}' \\`,
     `  codex -c model_provider=gatehouse \\`,
+    `  -c web_search=disabled \\`,
     `  -c 'model_providers.gatehouse=${provider}' \\`,
     `  --model '${model}'`,
   ].join("\n");
