@@ -5,7 +5,7 @@
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { OperatorError } from "../../src/base/errors.ts";
-import { WITHOUT_TASK_MESSAGES } from "../support/older-schema.ts";
+import { WITHOUT_CLIENTS_CALLS } from "../support/older-schema.ts";
 import { openScene, type Scene } from "./seals/support.ts";
 
 setDefaultTimeout(60_000);
@@ -38,7 +38,7 @@ describe("a start refuses, and names", () => {
       'The trigger "zz" of the table tokens',
       (file) => {
         file.exec(RAISE);
-        for (const statement of WITHOUT_TASK_MESSAGES) file.exec(statement);
+        for (const statement of WITHOUT_CLIENTS_CALLS) file.exec(statement);
         file.exec("PRAGMA user_version = 16");
       },
     ],

@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { copyFileSync } from "node:fs";
 import type { SealedRowsCheck } from "../../../src/store/seals/unsealed-rows.ts";
-import { WITHOUT_TASK_MESSAGES } from "../../support/older-schema.ts";
+import { WITHOUT_CLIENTS_CALLS } from "../../support/older-schema.ts";
 import { ledger } from "../../tasks/support.ts";
 import { openScene, type Scene } from "./support.ts";
 
@@ -39,7 +39,7 @@ function strip(file: Database): void {
   }
   file.exec("ALTER TABLE tokens DROP COLUMN rotations");
   file.exec("DROP TABLE ledger_node_heads");
-  for (const statement of WITHOUT_TASK_MESSAGES) file.exec(statement);
+  for (const statement of WITHOUT_CLIENTS_CALLS) file.exec(statement);
   file.exec("PRAGMA user_version = 14");
 }
 
