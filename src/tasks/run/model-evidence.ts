@@ -111,7 +111,7 @@ export class ModelEvidence {
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
     const { inputTokens, outputTokens, disbelieved } = usage;
     if (disbelieved !== undefined) {
-      log.warn("a model reported usage that cannot be true", { task: evidence.task.id, model, disbelieved });
+      log.warn("a model reported implausible usage", { task: evidence.task.id, model, disbelieved });
     }
     const credits = cost(modelGateway.price(model), usage);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
