@@ -1,6 +1,6 @@
 import { invalidAt, listAt, type Members, optional, textAt } from "../../translation/fields.ts";
 
-/* More readers of a request's values. All throw Problem 422 `validation_failed`. */
+/* Further readers of a request's values. All throw Problem 422 `validation_failed`. */
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
@@ -29,7 +29,10 @@ export function textsAt(value: unknown, path: string): string[] {
   return listAt(value, path).map((item, index) => textAt(item, `${path}[${index}]`));
 }
 
-/** A file. The AI SDK takes some other texts for the ids of files in the provider's account, which all workspaces share. */
+/**
+ * A file's data. The AI SDK takes some other texts for ids of files in the provider's account, which all workspaces
+ * share.
+ */
 export function base64At(value: unknown, path: string): string {
   const text = textAt(value, path);
   if (BASE64.test(text)) return text;
