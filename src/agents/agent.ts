@@ -18,7 +18,7 @@ export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void
   const controller = new AbortController();
   const events = follow(new RunState(options, controller.signal), controller);
   const leave = events.return.bind(events);
-  // A waiting generator handles return() only at its next yield, and a silent model could delay that for ever.
+  // A waiting generator handles return() only at its next yield, and a silent model could delay that forever.
   return Object.assign(events, {
     return(value: void | PromiseLike<void>) {
       controller.abort(new DOMException("The reader of the events has left.", "AbortError"));
@@ -102,7 +102,7 @@ function checkOutput(run: RunState, output: string): FinalAnswer | { readonly re
 
 /**
  * Runs calls one after the other, in the order requested: later calls often rely on earlier ones, and their evidence
- * has a single order. Returns all results of the step, with those that it had before.
+ * has a single order. Returns all results of the step, including earlier ones.
  */
 async function* callTools(
   run: RunState,
@@ -134,7 +134,7 @@ function failed(run: RunState, error: unknown): AgentFailed {
 
 function failureOf(run: RunState, error: unknown): RunFailure {
   if (error instanceof RunFailure) return error;
-  // The memory gave up because it was told to.
+  // The memory stopped because the run was cancelled.
   if (run.signal.aborted) return cancelled(run.signal);
   return new RunFailure("internal", "The run failed.", error);
 }

@@ -29,7 +29,7 @@ export type AgentFailureCode =
 
 /**
  * A model's answer exceeds a limit. The call fails, and the next model of the route is tried. Providers may throw it
- * as well.
+ * too.
  */
 export class AnswerTooLarge extends Error {
   override readonly name = "AnswerTooLarge";

@@ -31,7 +31,7 @@ export interface OutputDelta {
 
 /**
  * The text since the last tool result is to be discarded: the step is tried again, or its answer was not valid output
- * and the model corrects it.
+ * and the model is correcting it.
  */
 export interface OutputReset {
   readonly type: "output.reset";

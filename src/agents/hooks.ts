@@ -23,8 +23,8 @@ export interface AfterModelCall {
   readonly attempt: number;
   readonly status: "succeeded" | "failed" | "cancelled";
   /**
-   * The usage to charge. For a cancelled attempt it is an estimate up to then, and so it is for a failed one if
-   * anything was received.
+   * The usage to charge. For a cancelled attempt, it is an estimate up to that point. The same applies to a failed
+   * attempt if anything was received.
    */
   readonly usage: TokenUsage;
   /** As in `BeforeModelCall`. */
@@ -128,8 +128,8 @@ export async function callBefore<Result>(
 }
 
 /**
- * Calls an after-hook. A call that could not be recorded must not count: the run would otherwise act on a result
- * without evidence.
+ * Calls an after-hook. A call that could not be recorded must not count, or the run would act on a result without
+ * evidence.
  */
 export async function callAfter(what: string, hook: () => void | Promise<void>): Promise<void> {
   try {

@@ -15,9 +15,7 @@ export interface InMemoryOptions {
   readonly maxMessages?: number;
 }
 
-/**
- * A conversation kept in this process. Turns are only forgotten as a whole, so it always begins with a user message.
- */
+/** A conversation kept in this process. Only whole turns are forgotten, so it always begins with a user message. */
 export function inMemory(options: InMemoryOptions = {}): Memory {
   const limit = options.maxMessages ?? 1_000;
   let messages: readonly Message[] = [];

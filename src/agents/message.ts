@@ -38,7 +38,7 @@ export interface TextPart {
 /** An image, a PDF or another file. Which media types a model accepts depends on its provider. */
 export interface FilePart {
   readonly type: "file";
-  /** `type/subtype`. Files of text reach every model as text. */
+  /** `type/subtype`. Text files are sent to every model as text. */
   readonly mediaType: string;
   /** Base64 (RFC 4648, section 4). */
   readonly data: string;
@@ -46,7 +46,7 @@ export interface FilePart {
 
 export type UserPart = TextPart | FilePart;
 
-/** What a user writes: the text, if it is not empty, followed by the parts. */
+/** A user's message: its text, if not empty, followed by the parts. */
 export interface UserMessage {
   readonly role: "user";
   readonly text: string;

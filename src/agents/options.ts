@@ -12,17 +12,17 @@ export interface AgentOptions {
   readonly model: ModelOption | readonly ModelOption[];
   /** The system prompt. */
   readonly instructions?: string;
-  /** What the user asks: a text, or a conversation whose last message is the user's. */
+  /** The user's input: a text, or a conversation whose last message is the user's. */
   readonly prompt: string | readonly Message[];
-  /** Makes the answer a JSON value that a schema describes. Default: the answer is text. */
+  /** Makes the answer a JSON value described by a schema. Default: the answer is text. */
   readonly output?: OutputOption;
   /** The conversation before the prompt. */
   readonly memory?: Memory;
   /**
    * Steps already taken after the prompt by an interrupted run, as its hooks received them. They count as steps.
    * Calls of the last assistant message that have no result are made first; if the host does not know whether such a
-   * call was made, it MUST provide the result `unknown`. With `output`, they may include final answers: those that were
-   * not valid, and the last one.
+   * call was made, it MUST provide the result `unknown`. With `output`, they may include final answers: invalid ones,
+   * and the last one.
    */
   readonly messages?: readonly Message[];
   readonly tools?: readonly Tool[];
@@ -67,7 +67,7 @@ const MIB = 1024 * 1024;
 export type RunOptions = ReturnType<typeof runOptions>;
 
 /**
- * Fills in the defaults. Models, tools and messages become what a run needs of them.
+ * Fills in the defaults. Models, tools and messages are converted to the form that a run needs.
  * @throws TypeError naming the option
  */
 export function runOptions({ model, tools, messages, prompt, output, ...options }: AgentOptions) {
@@ -77,7 +77,7 @@ export function runOptions({ model, tools, messages, prompt, output, ...options 
   return {
     ...options,
     prompt: promptMessages(prompt),
-    /** What the model is told, with the schema of its output. */
+    /** The instructions for the model, including the schema of its output. */
     instructions: outputInstructions(options.instructions, output),
     outputSchema: output?.schema,
     repair,
@@ -108,7 +108,7 @@ function positive(name: string, value: number): number {
 function promptMessages(prompt: string | readonly Message[]): readonly Message[] {
   if (typeof prompt === "string") return [{ role: "user", text: prompt }];
   if (isList(prompt) && prompt.at(-1)?.role === "user") return prompt;
-  throw new TypeError("prompt: must be a string, or messages of which the last has the role user");
+  throw new TypeError("prompt: must be a string, or messages whose last one has the role user");
 }
 
 /** `Array.isArray` cannot narrow a readonly array out of a union. */
@@ -117,7 +117,7 @@ function isList<Item>(value: Item | readonly Item[]): value is readonly Item[] {
 }
 
 /**
- * Finds where to resume. A final answer may have to be checked, if the output has a schema.
+ * Finds where to resume. A final answer may still need to be checked if the output has a schema.
  * @throws TypeError if the messages end with an answer and nothing is left to do
  */
 function progressOf(messages: readonly Message[], isChecked: boolean): RunProgress {

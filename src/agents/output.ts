@@ -7,13 +7,13 @@ import type { JsonSchema } from "./tools/tool.ts";
 
 /** Makes the answer of a run a JSON value. */
 export interface OutputOption {
-  /** Describes the value. The model is shown it. */
+  /** Describes the value. It is shown to the model. */
   readonly schema: JsonSchema;
   /** Problems with a value; empty if it is valid. Default: the schema itself. */
   validate?(value: JsonValue): readonly FieldError[];
 }
 
-/** An answer as output: its value, or the message that asks the model to correct it. */
+/** The result of checking an answer: its value, or the message that asks the model to correct it. */
 export type CheckedOutput =
   | { readonly isValid: true; readonly json: JsonValue }
   | { readonly isValid: false; readonly request: UserMessage };
@@ -22,8 +22,8 @@ export type CheckedOutput =
 const MOST_REPAIRS = 2;
 
 /**
- * The instructions with the output's schema. Not every provider passes a schema on, and those that restrict the answer
- * to JSON require that the prompt asks for it.
+ * The instructions with the output's schema. Not every provider passes a schema on, and providers that restrict the
+ * answer to JSON require the prompt to request it.
  */
 export function outputInstructions(
   instructions: string | undefined,
@@ -48,7 +48,7 @@ export class OutputRepair {
 
   /**
    * Checks an answer.
-   * @throws RunFailure `output_invalid` if it is not valid and the model has corrected its answers often enough
+   * @throws RunFailure `output_invalid` if it is not valid and the model has used up its corrections
    */
   check(text: string): CheckedOutput {
     const checked = this.#checked(text);
@@ -58,7 +58,10 @@ export class OutputRepair {
     return checked;
   }
 
-  /** Saved messages with the requests for corrections, which hosts do not save. The last answer is left to be checked. */
+  /**
+   * The saved messages, completed with the requests for corrections, which hosts do not save. The last answer remains
+   * to be checked.
+   */
   resume(messages: readonly Message[]): readonly Message[] {
     return messages.flatMap((message, index) => {
       if (message.role !== "assistant" || message.toolCalls.length > 0) return [message];
@@ -86,7 +89,7 @@ export class OutputRepair {
 }
 
 export function outputInvalid(): RunFailure {
-  return new RunFailure("output_invalid", "The model's output does not have the form that was asked for.");
+  return new RunFailure("output_invalid", "The model's output does not have the requested form.");
 }
 
 function compiled(schema: JsonSchema): (value: JsonValue) => readonly FieldError[] {

@@ -6,7 +6,7 @@ import { type AgentOptions, type RunOptions, runOptions } from "./options.ts";
 /** One run: its options, and what it has used so far. */
 export class RunState {
   readonly options: RunOptions;
-  /** Aborts when the caller's signal does, or when nobody reads the events any more. */
+  /** Aborts when the caller's signal does, or when the events are no longer read. */
   readonly signal: AbortSignal;
   steps = 0;
   #usage: TokenUsage = NO_USAGE;
@@ -28,7 +28,7 @@ export class RunState {
   }
 
   /**
-   * Counts everything a model sends, of any kind and attempt, against the limit.
+   * Counts everything that a model sends, of any kind and in any attempt, against the limit.
    * @throws RunFailure if the limit is exceeded
    */
   receive(characters: number): void {

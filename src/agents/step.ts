@@ -6,7 +6,7 @@ import type { NamedModel } from "./model/model.ts";
 import { retryAfter } from "./model/retry-after.ts";
 import type { RunState } from "./run.ts";
 
-/** The answer of a step, with the model that gave it. */
+/** The answer of a step and the model that gave it. */
 export type StepAnswer = Extract<ModelCall, { status: "succeeded" }> & { readonly model: string };
 
 interface FailedAttempt {
@@ -18,8 +18,8 @@ interface FailedAttempt {
 
 /**
  * Gets an answer from the first model that gives one, starting with the first that the policy allows. Falling back is
- * always safe, because requested tools run only once the answer is complete. If the last model can be called again
- * soon, it is, once, since no others are left.
+ * always safe, because requested tools run only once the answer is complete. If the last model can be retried soon,
+ * it is called once more, since no others are left.
  * @throws RunFailure if no model answers, or none is allowed
  */
 export async function* answer(
@@ -68,8 +68,8 @@ function failedAttempt(
 }
 
 /**
- * Waits as long as the provider asks, if that is short.
- * @returns false if it is not, or if the provider did not ask for it
+ * Waits for the pause requested by the provider, if it is short.
+ * @returns false if it is too long, or if none was requested
  * @throws RunFailure if the run is cancelled in the meantime
  */
 async function waitForRetry(run: RunState, { candidate, error }: FailedAttempt): Promise<boolean> {

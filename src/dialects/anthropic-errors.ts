@@ -1,7 +1,7 @@
 import type { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 
-/** Anthropic's `type` of an error. */
+/** The error's `type` in Anthropic's API. */
 function typeOf({ status }: Problem): string {
   if (status === 401) return "authentication_error";
   if (status === 402) return "billing_error";
@@ -17,7 +17,7 @@ function typeOf({ status }: Problem): string {
 
 /** The body of an error in Anthropic's form. */
 export function anthropicError(problem: Problem, requestId: string): object {
-  // A message may quote the request, which may have a secret in the wrong place.
+  // Messages are redacted: one may quote the request, which may have a secret in the wrong place.
   const message = redact(problem.message);
   return { type: "error", error: { type: typeOf(problem), message }, request_id: requestId };
 }

@@ -20,12 +20,12 @@ import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { DialectRequest, RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
 
-/** The most characters of an answer that wait in memory until its outcome can be written. */
+/** The maximum number of characters of an answer kept in memory until its outcome can be written. */
 const LATE_OUTPUT_LIMIT = 1_048_576;
 
 /** A model call that has ended. `credits` in micro-credits. */
 export interface EndedModelCall {
-  /** As it is counted: see `ModelNames.countedAs`. */
+  /** The model's name in metrics and statistics: see `ModelNames.countedAs`. */
   readonly model: string;
   readonly status: "succeeded" | "failed" | "cancelled";
   readonly durationMs: number;
@@ -74,7 +74,7 @@ export class ModelAttempt {
   wasOpened = false;
   /** The usage that the provider has reported so far. */
   reported: LanguageModelV4Usage | null = null;
-  /** Bytes received as the answer; once it has ended, those of its texts. */
+  /** Bytes received so far. Once the answer has ended, the bytes of its texts. */
   receivedBytes = 0;
   readonly #parts: AttemptParts;
   readonly #countedAs: string;
@@ -100,7 +100,7 @@ export class ModelAttempt {
       readonly intent: number;
       readonly agent: Agent | null;
       readonly price: Price;
-      /** The owner of its reservation. */
+      /** The owner of this attempt's reservation. */
       readonly owner: string;
       readonly answersInTokens: boolean;
       readonly sent: RequestSize;
@@ -122,13 +122,13 @@ export class ModelAttempt {
     this.#began = parts.clock.monotonic();
   }
 
-  /** Called when the first part of the answer has arrived. */
+  /** Called when the first part of the answer arrives. */
   begins(): void {
     this.#firstTokenMs ??= this.#parts.clock.monotonic() - this.#began;
   }
 
   /**
-   * Records, charges and counts the attempt, once. Resolves when that is on disk. Never rejects.
+   * Records, charges and counts the attempt, once. Resolves once the outcome is on disk. Never rejects.
    * @returns null, or 503 `ledger_unavailable` if it cannot be recorded: the answer MUST then be withheld
    */
   settle(end: AttemptEnd): Promise<Problem | null> {
@@ -171,7 +171,8 @@ export class ModelAttempt {
         error,
       });
       if (error instanceof StoreUnavailable) {
-        // Parts of a stream have reached the client. Longer texts would fill the memory while the disk is full.
+        // Parts of a stream have already reached the client. Longer texts would fill the memory while the disk is
+        // full.
         const isShort = (entry.output?.length ?? 0) <= LATE_OUTPUT_LIMIT;
         const late = { ...settled, entry: isShort ? entry : withoutOutput(entry) };
         const write = lateSettling({ ...this.#parts, usage: direct.usage }, late, {
@@ -197,7 +198,7 @@ export class ModelAttempt {
     return () => recorded.emit(call);
   }
 
-  /** What is written with the outcome, if the client may come back to the answer. */
+  /** Returns what to write with the outcome, if the client may refer to the answer later. */
   #keeping(end: AttemptEnd): ((tx: Tx, outcome: number) => Promise<void>) | undefined {
     const keep = this.#keep;
     if (!keep || end.status !== "succeeded") return undefined;
@@ -240,7 +241,7 @@ export class ModelAttempt {
       exceedsText: (most) => textBytes > most,
       wasOpened: this.wasOpened,
     });
-    // What has no output has nothing to estimate there.
+    // A call that produces no output has nothing to estimate there.
     const isCounted = !this.#answersInTokens && usage.inputTokens === this.reported?.inputTokens.total;
     return isCounted ? { ...usage, estimated: false } : usage;
   }
@@ -263,10 +264,9 @@ export class ModelAttempt {
     const { model } = this;
     const estimates = this.#parts.estimates.of(this.call.caller.workspaceId);
     const { inputTokens, outputTokens, estimated, disbelieved } = usage;
-    // Upstream error texts are kept out of log and ledger, because they may contain secrets.
+    // Upstream error texts are kept out of the log and the ledger because they may contain secrets.
     if (end.status === "failed") log.warn("a model call failed", { model, reason: end.failure.reason });
-    if (disbelieved !== undefined)
-      log.warn("a model reported usage that cannot be true", { model, disbelieved });
+    if (disbelieved !== undefined) log.warn("a model reported implausible usage", { model, disbelieved });
     const { answers, bytes } = this.#sent;
     const eachOutput = Math.ceil(outputTokens / answers);
     if (end.status === "succeeded" || eachOutput > estimates.output(model)) {

@@ -14,7 +14,7 @@ export interface CallPolicyParts {
 /** The tier policy of a call's agent, as last read. Without an agent, every model is allowed. */
 export class CallPolicy {
   current: TierPolicy;
-  /** `current`, for those who ask later. */
+  /** Returns `current`, for code that asks later. */
   readonly read = (): TierPolicy => this.current;
   readonly #parts: CallPolicyParts;
   readonly #workspaceId: number;
@@ -34,8 +34,8 @@ export class CallPolicy {
   }
 
   /**
-   * Checks that the call may still be made, with the agent as it is now: in the transaction of an intent, and between
-   * the requests of a call that makes several.
+   * Checks that the call may still be made, with the agent's current settings: in the transaction of an intent, and
+   * between requests if a call makes several.
    * @throws Problem 404 `agent_not_found`, 409 `agent_stopped`, 503 `draining`
    */
   async admit(tx?: Tx): Promise<Agent | null> {

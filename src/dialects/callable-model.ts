@@ -13,14 +13,14 @@ import { unsupported } from "./translation/unsupported.ts";
 import { clientUrls } from "./translation/urls.ts";
 import { embedAll, VectorAnswer } from "./translation/vectors.ts";
 
-/** What a request is sent with. */
+/** The context in which a request is sent. */
 export interface SentRequest {
-  /** The Gatehouses that the request has passed through. */
+  /** The Gatehouse instances that the request has passed through. */
   readonly via: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** In whose turns the answer is read. */
+  /** The workspace in whose turns the answer is read. */
   readonly workspaceId: number;
-  /** Reads the policy again. MUST be awaited before each request to the provider but the first. */
+  /** Reads the policy again. MUST be awaited before every request to the provider except the first. */
   renew(): Promise<unknown>;
 }
 
@@ -33,7 +33,7 @@ export interface CallableModel {
    * @throws Problem 403 `model_forbidden` before anything is sent; a TimeoutError; the provider's errors
    */
   send(sent: SentRequest): Promise<DialectAnswer>;
-  /** Masks the provider's address and credentials in texts of the provider. */
+  /** Masks the provider's address and credentials in texts from the provider. */
   readonly hide: (text: string) => string;
 }
 
@@ -59,7 +59,7 @@ export class CallableModels {
 
   /**
    * The first model.
-   * @throws Problem 400 `unsupported_parameter` that names what cannot be translated for any of them
+   * @throws Problem 400 `unsupported_parameter` naming what cannot be translated, if no model can take the request
    */
   async first(): Promise<CallableModel> {
     const model = await this.next();
@@ -67,7 +67,7 @@ export class CallableModels {
     return model;
   }
 
-  /** The next model; null if there is none. Nothing is translated for a model before it is its turn. */
+  /** The next model, or null if there is none. The request is translated for a model only when its turn comes. */
   async next(): Promise<CallableModel | null> {
     for (let next = this.#models.next(); !next.done; next = this.#models.next()) {
       try {
@@ -102,7 +102,8 @@ async function callableModel(
     return new TranslatedModel(model, language, { options, translation, target, value, request, head });
   }
   const embedding = vectors && (await model.embedding());
-  if (!vectors || !embedding) throw unsupported("model", "is of a provider that does not speak this API.");
+  if (!vectors || !embedding)
+    throw unsupported("model", "belongs to a provider that does not speak this API.");
   const { values, dimensions } = vectors.options(client.value);
   if (dimensions !== undefined && model.kind === "bedrock") {
     throw unsupported("dimensions", "cannot be sent to this model's provider.");
@@ -150,7 +151,7 @@ interface TranslatedParts {
   readonly options: LanguageModelV4CallOptions;
   readonly translation: Translation;
   readonly target: TranslationTarget;
-  /** The request as it was translated. */
+  /** The translated request. */
   readonly value: unknown;
   readonly request: DialectRequest;
   readonly head: NewHead;

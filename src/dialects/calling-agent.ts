@@ -8,11 +8,11 @@ import { agentRemoved } from "../gate/direct/refusals.ts";
 const AGENT_HEADER = "gatehouse-agent";
 /** The headers that `callingAgent` reads, each with a description. */
 export const AGENT_HEADERS = {
-  [AGENT_HEADER]: "The agent that a token without one acts as; needs `tasks:write` too.",
+  [AGENT_HEADER]: "The agent that a token without one acts as. Also needs `tasks:write`.",
 };
 
 /**
- * The agent that a client's call is made as; null if none.
+ * The agent that a client's call is made as, or null if there is none.
  * @throws Problem 403 `agent_forbidden`, `scope_missing`, 404 `agent_not_found`
  */
 export async function callingAgent(agents: Agents, call: Call, headers: Headers): Promise<Agent | null> {
@@ -20,7 +20,10 @@ export async function callingAgent(agents: Agents, call: Call, headers: Headers)
   const named = headers.get(AGENT_HEADER);
   if (caller.agent) {
     if (named !== null && named !== caller.agent.name) {
-      throw new Problem("agent_forbidden", "The token acts as another agent than the header names.");
+      throw new Problem(
+        "agent_forbidden",
+        "The token acts as a different agent from the one that the header names.",
+      );
     }
     const agent = await agents.byId(caller.workspaceId, caller.agent.id);
     if (!agent) throw agentRemoved();

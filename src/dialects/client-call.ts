@@ -8,15 +8,17 @@ export interface ClientCallParts {
   readonly agent: Agent | null;
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
-  /** Called with what to do if the request is given up because others need its memory. */
+  /** Called with the refusal if the request is abandoned to free its memory. */
   onRefused(refused: (problem: Problem) => void): void;
 }
 
-/** A client's call in progress, which ends when the client leaves or Gatehouse stops it. MUST be left. */
+/**
+ * A client's call in progress, which ends when the client leaves or Gatehouse stops it. Its `leave` MUST be called.
+ */
 export class ClientCall {
   /** Ends the call, whatever it is doing. */
   readonly abort = new AbortController();
-  /** Aborts when the call must not begin any more; includes `abort`. */
+  /** Aborts when the call may no longer begin; includes `abort`. */
   readonly wait: AbortSignal;
   readonly #agent: Agent | null;
   readonly #leave: () => void;
@@ -38,12 +40,12 @@ export class ClientCall {
     };
   }
 
-  /** May be called again. */
+  /** Can be called repeatedly. */
   leave(): void {
     this.#leave();
   }
 
-  /** What to throw for an error: the refusal, if the error comes from the call having been ended. */
+  /** The error to throw in place of `error`: the refusal, if the call was ended on purpose. */
   refusal(error: unknown): unknown {
     const { aborted, reason } = this.wait;
     if (!aborted || error instanceof Problem) return error;

@@ -1,13 +1,13 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 
 /**
- * An answer in the client's dialect: as a provider that speaks it has sent it, or translated. MUST be read to its end or
- * ended.
+ * An answer in the client's dialect: either as sent by a provider that speaks it, or translated. MUST be read to its
+ * end, or ended.
  */
 export interface DialectAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** The usage reported so far; null if none was. Undefined if it has to be found in the bytes. */
+  /** The usage reported so far; null if none was. Undefined if it must be read from the bytes. */
   readonly usage?: LanguageModelV4Usage | null;
   /** Masks the provider's address and credentials. */
   readonly hide: (text: string) => string;

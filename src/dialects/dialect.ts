@@ -5,55 +5,55 @@ import type { Dialect } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
 import type { Translation, VectorTranslation } from "./translation/translation.ts";
 
-/** What the cost of a request is estimated from. */
+/** The numbers that a request's cost is estimated from. */
 export interface RequestSize {
   /** Bytes of the whole request, and of the texts in it. */
   readonly bytes: number;
   readonly textBytes: number;
-  /** How many answers are asked for. */
+  /** How many answers are requested. */
   readonly answers: number;
-  /** The most tokens that the request allows for each answer; 0 if it does not say. */
+  /** The maximum tokens that the request allows for each answer; 0 if it sets no limit. */
   readonly mostTokens: number;
 }
 
-/** A client's request, as far as it is looked at. */
+/** A client's request, reduced to what Gatehouse reads of it. */
 export interface DialectRequest {
-  /** As the client names it: a model, an alias or a tier. */
+  /** The model, alias or tier that the client named. */
   readonly model: string;
   readonly isStream: boolean;
-  /** What its cost is estimated from. */
+  /** The size from which its cost is estimated. */
   readonly size: RequestSize;
   /**
-   * The same bytes for the provider, with the model's own name and what metering needs.
+   * The same bytes for the provider, with the model's own name and the options that metering needs.
    * @param id the model as the configuration names it
    */
   bytesFor(model: string, id: string): Uint8Array<ArrayBuffer>;
   /** Reads the events of a streamed answer. */
   readStream(): StreamReader;
-  /** A whole answer as the client has asked for it. Default: as received. */
+  /** A whole answer in the form that the client requested. Default: as received. */
   answer?(received: Buffer<ArrayBuffer>): Buffer<ArrayBuffer>;
-  /** What is kept of a whole answer as evidence. Default: all of it. */
+  /** The part of a whole answer that is kept as evidence. Default: all of it. */
   evidence?(answer: string): string;
-  /** What its entries say about it besides its attempts. */
+  /** Details for its ledger entries, besides those of its attempts. */
   readonly detail?: Detail;
   /**
-   * The request as it is translated for a model. Default: as parsed.
+   * The request to translate for a model. Default: as parsed.
    * @param id the model as the configuration names it
    */
   valueFor?(id: string): unknown;
-  /** Called with the seq of each attempt's intent. The first is the one with the request's text. */
+  /** Called with the seq of each attempt's intent. The first intent has the request's text. */
   begun?(intent: number): void;
-  /** Writes what the client may come back to, in the transaction of the outcome. */
+  /** Writes the answer's row, in the transaction of the outcome, if the client may refer to it later. */
   readonly keep?: ((tx: Tx, answer: KeptAnswer) => Promise<void>) | undefined;
 }
 
-/** An answer that a client may come back to. */
+/** An answer that a client may refer to later. */
 export interface KeptAnswer {
   readonly workspaceId: number;
   readonly agentId: number | null;
-  /** The model that has answered. */
+  /** The model that answered. */
   readonly model: string;
-  /** The seq of the outcome, whose text the answer is. */
+  /** The seq of the outcome whose text is the answer. */
   readonly outcome: number;
   readonly output: string;
 }
@@ -71,12 +71,12 @@ export type EventFate =
 /** Undefined if there is no need to wait. */
 export type Pause = (bytes: number) => Promise<void> | undefined;
 
-/** What was received of a streamed answer. */
+/** The part of a streamed answer that was received. */
 export interface ReceivedAnswer {
   readonly text: string;
-  /** Whether the answer has ended by itself. */
+  /** Whether the answer ended normally. */
   readonly isWhole: boolean;
-  /** Bytes of the texts in it. */
+  /** Bytes of its texts. */
   readonly textBytes: number;
 }
 
@@ -88,27 +88,27 @@ export interface StreamReader {
   /** The usage reported so far. */
   readonly usage: LanguageModelV4Usage | null;
   /**
-   * Puts the answer together as JSON, for the evidence, or returns its events if they say more than that.
-   * @param events all that was received
-   * @param pause MUST be awaited after each part of the work: others share the event loop
+   * Merges the answer into JSON for the evidence, or returns its events if they contain more.
+   * @param events everything that was received
+   * @param pause MUST be awaited after each part of the work: other calls share the event loop
    */
   answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer>;
   /**
-   * The bytes that end a stream that broke, if they depend on what it contained. Called after `answerOf`. Default: those
-   * of the dialect.
+   * The bytes that end a broken stream, if they depend on its content. Called after `answerOf`. Default: those of the
+   * dialect.
    */
   errorEvents?(problem: Problem, requestId: string): string;
 }
 
-/** What a whole answer has used. */
+/** The usage of a whole answer. */
 export interface AnswerUsage {
   /** Null if it reports nothing, or is not JSON: its usage is then estimated. */
   readonly reported: LanguageModelV4Usage | null;
-  /** Bytes of the texts that the model has written. Undefined if they are unknown, or if it writes none. */
+  /** Bytes of the texts that the model wrote. Undefined if they are unknown, or if it writes none. */
   readonly textBytes: number | undefined;
 }
 
-/** An API that clients know, and how its requests and answers are read. */
+/** An API that clients know: how its requests and answers are read. */
 export interface DialectApi {
   readonly dialect: Dialect;
   /** Whether answers are made of tokens, which can be estimated from their length if the provider does not count. */
@@ -124,10 +124,10 @@ export interface DialectApi {
    */
   read(bytes: Uint8Array, value: unknown): DialectRequest;
   usageOf(answer: string): AnswerUsage;
-  /** The client's headers that pass on. */
+  /** The client's headers that are passed on. */
   passedHeaders(headers: Headers): Record<string, string>;
   /** The body of an error response. */
   errorBody(problem: Problem, requestId: string): object;
-  /** The bytes that end a stream that broke. */
+  /** The bytes that end a broken stream. */
   errorEvent(problem: Problem, requestId: string): string;
 }

@@ -7,38 +7,38 @@ import { field, parsedOrNothing } from "./json.ts";
 
 /** Why one attempt failed. */
 export interface AttemptFailure extends ModelFailure {
-  /** The provider had read the request, whether or not anything of its answer was received. */
+  /** Whether the provider had read the request, even if none of its answer was received. */
   readonly wasRead?: true;
-  /** What the client is told if no other model is tried. */
+  /** The error that the client receives if no other model is tried. */
   readonly problem: Problem;
 }
 
-/** The most bytes of an error that are read, and the most characters of its message that are shown. */
+/** The maximum number of bytes of an error that are read, and of characters of its message that are shown. */
 const ERROR_BYTES = 64 * 1024;
 const MESSAGE_LIMIT = 500;
-/** A pause that a client is told to make, in seconds or as a date. */
+/** The value of a Retry-After header, in seconds or as a date. */
 const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, [0-9A-Za-z: -]{1,40})$/;
 
-/** Thrown when a model itself reports that its answer has not come to an end. */
+/** Thrown when a model itself reports that its answer is incomplete. */
 export class UnfinishedAnswer extends Error {
   override readonly name = "UnfinishedAnswer";
   readonly reason: string;
 
   constructor(reason: string) {
-    super("The model has not finished its answer.");
+    super("The model did not finish its answer.");
     this.reason = reason;
   }
 }
 
 /**
- * An error that was thrown instead of an answer, or while it was read.
+ * The failure for an error that was thrown instead of an answer, or while reading one.
  * @param hide masks the provider's address and credentials in its message
  */
 export function thrownFailure(error: unknown, hide: (text: string) => string): AttemptFailure {
   if (error instanceof Problem) {
     const { code } = error;
     const failure = { reason: code, retryable: true, problem: error };
-    // Found in the beginning of an answer: what is found before is refused before there is an attempt.
+    // This is found at the beginning of an answer. Anything found earlier is refused before there is an attempt.
     return code === "unsupported_parameter" ? { ...failure, wasRead: true } : failure;
   }
   if (error instanceof UnfinishedAnswer) return { reason: error.reason, retryable: true, problem: failed() };
@@ -51,7 +51,7 @@ export function thrownFailure(error: unknown, hide: (text: string) => string): A
   return failureOf(failure, statusCode, responseHeaders?.["retry-after"], shown(message, hide));
 }
 
-/** An answer with an error status. Reads the error's message, in the form that all dialects share. */
+/** The failure for an answer with an error status. Reads the error's message, in the form that all dialects share. */
 export async function refusedFailure(answer: DialectAnswer): Promise<AttemptFailure> {
   const { status, headers } = answer;
   if (status < 400) {
@@ -64,7 +64,7 @@ export async function refusedFailure(answer: DialectAnswer): Promise<AttemptFail
   return failureOf(failure, status, headers.get("retry-after") ?? undefined, message);
 }
 
-/** @param message what the provider says is wrong, without secrets */
+/** @param message the provider's error message, without secrets */
 function failureOf(
   failure: ModelFailure,
   status: number | undefined,
@@ -113,7 +113,7 @@ function refused(status: number, message: string | null): Problem {
   );
 }
 
-/** What the provider says is wrong, without secrets; null if it does not say. */
+/** The provider's error message, without secrets; null if it has none. */
 async function messageOf(answer: DialectAnswer): Promise<string | null> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
@@ -127,7 +127,7 @@ async function messageOf(answer: DialectAnswer): Promise<string | null> {
     const message = field(error, "message") ?? field(body, "message") ?? error;
     return typeof message === "string" ? shown(message, answer.hide) : null;
   } catch {
-    // Its status has said that it failed, and an error that cannot be read has nothing more to say.
+    // The status has already shown that it failed, and an unreadable error adds nothing.
     return null;
   } finally {
     answer.end();

@@ -7,12 +7,12 @@ import { callingAgent } from "./calling-agent.ts";
 import type { DialectRequest } from "./dialect.ts";
 import type { ClientRequest } from "./model-calls.ts";
 
-/** What a client's request leads to. */
+/** The route of a client's request. */
 export interface ClientRoute {
   readonly agent: Agent | null;
   readonly request: DialectRequest;
   readonly policy: CallPolicy;
-  /** The models that the policy allows, in the order to try them. */
+  /** The models that the policy allows, in the order in which to try them. */
   readonly models: readonly ClientModel[];
 }
 

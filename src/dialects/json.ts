@@ -7,7 +7,7 @@ export function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A member of a JSON value; undefined if it is no object, or has none of this name. */
+/** A member of a JSON value; undefined if the value is not an object or has no such member. */
 export function field(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
@@ -17,7 +17,7 @@ export function countOf(value: unknown): number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
 }
 
-/** Base64 and the like are no text: a model does not read them as tokens. */
+/** Base64 and similar encodings are not text: a model does not read them as tokens. */
 const ENCODED = /^[A-Za-z0-9+/_=-]*$/;
 const LONGEST_WORD = 4_096;
 
@@ -41,7 +41,7 @@ function isFile(text: string): boolean {
   return text.startsWith("data:") || (text.length > LONGEST_WORD && ENCODED.test(text));
 }
 
-/** What a provider has sent. Undefined if it is not JSON, or too deep or too wide to be read in reasonable time. */
+/** Parses data from a provider. Undefined if it is not JSON, or too deep or too wide to read in reasonable time. */
 export function parsedOrNothing(text: string): unknown {
   try {
     return parseJson(text);
@@ -51,8 +51,8 @@ export function parsedOrNothing(text: string): unknown {
 }
 
 /**
- * As `parsedOrNothing`. Undefined also if a name occurs twice in an object: the value would lack the first, which a client
- * that reads the text while it arrives may have shown.
+ * Like `parsedOrNothing`, but also undefined if a name occurs twice in an object: the value would lack the first
+ * member, which a client that reads the text as it arrives may have shown.
  */
 export function parsedWithoutLoss(text: string): unknown {
   const value = parsedOrNothing(text);
@@ -68,7 +68,7 @@ function namesIn(json: string): number {
   return names;
 }
 
-/** A number of tokens; undefined if it is none. */
+/** A number of tokens; undefined if the value is not one. */
 export function tokenCount(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }

@@ -35,7 +35,7 @@ export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "recorded"
   readonly scheduler: Pick<Scheduler, "enter">;
   readonly direct: Pick<DirectCallRecords, "running" | "usage" | "late">;
   readonly ids: Ids;
-  /** This Gatehouse's id, which its requests carry. */
+  /** The id of this Gatehouse instance, which its requests carry. */
   readonly instance: string;
 }
 
@@ -49,17 +49,17 @@ interface UnsentModelCall {
 /** A client's request for a model. */
 export interface ClientRequest {
   readonly api: Omit<DialectApi, "read">;
-  /** As read. Not part of what a stream keeps. */
+  /** The request as read. A stream does not keep it. */
   readonly request: DialectRequest;
   readonly bytes: Uint8Array;
-  /** The bytes as parsed. */
+  /** The parsed bytes. */
   readonly value: unknown;
   readonly headers: Headers;
-  /** What part of the client's query passes on, from its question mark; or empty. */
+  /** The part of the client's query that is passed on, including its question mark; may be empty. */
   readonly query: string;
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
-  /** Called with what to do if the request is given up because others need its memory. */
+  /** Called with the refusal if the request is abandoned to free its memory. */
   onRefused(refused: (problem: Problem) => void): void;
   /** Keeps the memory of the request counted until the returned function is called. */
   keep(): () => void;
@@ -67,18 +67,18 @@ export interface ClientRequest {
 
 /** An answer for a client. MUST be sent, or its body cancelled. */
 export interface ModelAnswer {
-  /** Never the provider's own: a browser must not show an answer as a page. */
+  /** Never the provider's own content type: a browser must not show an answer as a page. */
   readonly contentType: "application/json" | "text/event-stream";
-  /** The model that answers. */
+  /** The model that answered. */
   readonly model: string;
-  /** The seq of the intent of the request that is answered. */
+  /** The seq of the intent of the answered request. */
   readonly intent: number;
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 }
 
 const EVENT_STREAM = /^\s*text\/event-stream\b/i;
 
-/** A call on its way, with what all its attempts share. */
+/** A call in progress, with everything that its attempts share. */
 interface CallInProgress {
   readonly call: Call;
   readonly client: ClientRequest;
@@ -86,20 +86,20 @@ interface CallInProgress {
   readonly agent: Agent | null;
   /** Ends the call, whatever it is doing. */
   readonly abort: AbortController;
-  /** Aborts when the call must not begin any more; includes `abort`. */
+  /** Aborts when the call may no longer begin; includes `abort`. */
   readonly wait: AbortSignal;
-  /** Gives back what the call holds. May be called again. */
+  /** Releases everything that the call holds. Can be called repeatedly. */
   leave(): void;
 }
 
 type AttemptResult = { readonly answer: ModelAnswer } | { readonly failure: AttemptFailure };
 
 /**
- * Calls of models that clients make themselves, in the dialects that they know. As in a task, each is checked, its
+ * Model calls that clients make themselves, in dialects that they know. As in a task, each call is checked, its
  * intent is on disk before anything is sent, and its outcome is on disk before the end of its answer is sent.
  */
 export class ModelCalls {
-  /** Emits each request to a model that has ended. */
+  /** Emits each finished request to a model. */
   readonly ended = new Signal<EndedModelCall>();
   /** Emits each request to a model whose outcome is on disk. */
   readonly recorded = new Signal<RecordedModelCall>();
@@ -191,7 +191,7 @@ export class ModelCalls {
     const { modelGateway } = this.#parts;
     const leaveSlot = await modelGateway.enter(model.id, progress.call.caller.workspaceId, progress.wait);
     const { client, request } = progress;
-    // Until a stream has ended, `fetch` and the AI SDK keep the request that they have sent.
+    // Until a stream has ended, `fetch` and the AI SDK keep the request that they sent.
     const release = request.isStream ? inTurn(leaveSlot, client.keep()) : leaveSlot;
     let isStreaming = false;
     try {
@@ -217,7 +217,7 @@ export class ModelCalls {
     call.about({ model, detail });
     const price = modelGateway.price(model);
     const owner = ids("call");
-    // Only the first attempt keeps the request: it is the same for all of them.
+    // Only the first attempt keeps the request: it is the same for all attempts.
     const input = number === 1 ? Buffer.from(client.bytes).toString() : undefined;
     const admit: Admit = async (tx) => void (await policy.admit(tx));
     const { size } = request;
@@ -228,7 +228,7 @@ export class ModelCalls {
         : {
             budgets,
             signal: wait,
-            // Without a budget nothing is reserved, but a call that is lost has its price all the same.
+            // Without a budget nothing is reserved, but a lost call still has a price.
             detail: (reserved: number) => ({ ...detail, reserved: reserved || expected() }),
             claim: async (tx: Tx) => {
               const current = await policy.admit(tx);
@@ -274,7 +274,7 @@ export class ModelCalls {
       if (!isStream) return { answer: await this.#whole(progress, attempt, answer) };
       return await this.#stream(progress, attempt, answer, release, fail);
     } catch (error) {
-      // What failed may be our own limits, and an answer that nobody ends keeps its connection.
+      // Our own limits may have caused the failure, and an answer that is never ended keeps its connection.
       answer?.end();
       attempt.reported = answer?.usage ?? attempt.reported;
       if (!abort.signal.aborted) {
@@ -337,19 +337,19 @@ export class ModelCalls {
   }
 }
 
-/** The Gatehouses that a request has passed through, so that one that leads back here is refused. */
+/** The Gatehouse instances that a request has passed through. A request that leads back here is refused. */
 export function viaHeader({ via }: Call, instance: string): Record<string, string> {
   return { [VIA_HEADER]: viaText([...via, instance]) };
 }
 
-/* The functions that a stream keeps are not made in async functions: there, a function keeps all variables, and a
-   stream would keep its whole request in memory. */
+/* Functions that a stream keeps are not created in async functions: a function created there keeps all variables,
+   so a stream would keep its whole request in memory. */
 
 function interruptionOf(signal: AbortSignal, agent: Agent | null) {
   return () => {
     const { reason } = signal;
     if (reason instanceof CallInterruption) return { problem: interrupted(reason, agent), code: reason.code };
-    // Others need the memory that the request takes.
+    // Other requests need this request's memory.
     const isGivenUp = reason instanceof Problem && reason.code !== "client_closed";
     return isGivenUp ? { problem: reason, code: reason.code } : null;
   };
@@ -362,7 +362,7 @@ function inTurn(first: () => void, second: () => void): () => void {
   };
 }
 
-/** The place of a call among the concurrent ones. */
+/** A call's slot among the concurrent ones. */
 class HeldPlace {
   release: () => void = () => {};
   readonly #open: ClientCall;
@@ -371,14 +371,14 @@ class HeldPlace {
     this.#open = open;
   }
 
-  /** Gives back what the call holds. May be called again. */
+  /** Releases everything that the call holds. Can be called repeatedly. */
   readonly leave = (): void => {
     this.release();
     this.#open.leave();
   };
 }
 
-/** The refusal after the last attempt. That of the last one, unless all of them were silent for too long. */
+/** The refusal after the last attempt: that attempt's own, unless all of them timed out. */
 export function exhausted(failures: readonly AttemptFailure[]): Problem {
   const last = failures.at(-1);
   if (!last) throw new Error("a route without models was called");

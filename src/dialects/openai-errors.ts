@@ -1,7 +1,7 @@
 import type { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 
-/** OpenAI's `type` of an error. Its SDKs decide by the status alone. */
+/** The error's `type` in OpenAI's API. OpenAI's SDKs decide by the status only. */
 function typeOf({ status, code }: Problem): string {
   if (status === 401) return "authentication_error";
   if (status === 402) return "insufficient_quota";
@@ -22,12 +22,12 @@ interface OpenAiError {
 /** The body of an error in OpenAI's form. */
 export function openAiError(problem: Problem): { readonly error: OpenAiError } {
   const param = problem.errors?.[0]?.path.slice(1).replaceAll("/", ".") ?? null;
-  // A message may quote the request, which may have a secret in the wrong place.
+  // Messages are redacted: one may quote the request, which may have a secret in the wrong place.
   const message = redact(problem.message);
   return { error: { message, type: typeOf(problem), param, code: problem.code } };
 }
 
-/** The event that ends a broken stream. There is no `[DONE]` after it, so nobody takes the answer for whole. */
+/** The event that ends a broken stream. No `[DONE]` follows, so no client takes the answer for a complete one. */
 export function openAiErrorEvent(problem: Problem): string {
   return `data: ${JSON.stringify(openAiError(problem))}\n\n`;
 }

@@ -10,9 +10,9 @@ import type { DialectAnswer } from "./dialect-answer.ts";
 import { type AttemptFailure, brokenFailure, thrownFailure } from "./failures.ts";
 import { EventSplitter, eventsIn } from "./pass/events.ts";
 
-/** The most bytes of an event whose end has not come. */
+/** The maximum number of bytes of an unfinished event. */
 const MOST_EVENT_BYTES = 4 * 1024 * 1024;
-/** How long a client may leave the part that waits for it unread. */
+/** How long a client may leave a pending part unread. */
 const STALL_MS = 60_000;
 
 export interface PassingStreamParts {
@@ -24,22 +24,22 @@ export interface PassingStreamParts {
   readonly clock: Clock;
   /** Aborts when the client leaves or Gatehouse ends the call. */
   readonly abort: AbortController;
-  /** The refusal that an abort means to the client; null if it is the client that has left. */
+  /** The refusal to send to the client after an abort; null if the client itself left. */
   interruption(): { readonly problem: Problem; readonly code: string } | null;
-  /** Called once when the stream has ended, in whatever way. */
+  /** Called once when the stream has ended for any reason. */
   ended(): void;
 }
 
 /**
- * A streamed answer on its way to the client. Its bytes pass as they come, as fast as the client reads them, except
- * the last event: that one waits until the outcome is on disk.
+ * A streamed answer on its way to the client. Its bytes pass as they arrive, at the client's reading speed, except
+ * for the last event, which waits until the outcome is on disk.
  */
 export class PassingStream {
   readonly #parts: PassingStreamParts;
   readonly #events = new EventSplitter();
-  /** Everything received, for the evidence. */
+  /** Everything received so far, for the evidence. */
   readonly #received = new ByteBlocks();
-  /** Events that may be sent. */
+  /** Events that can be sent. */
   #ready: Buffer = Buffer.alloc(0);
   /** The last event. */
   #last: Buffer | null = null;
@@ -54,7 +54,7 @@ export class PassingStream {
 
   /**
    * Reads until the answer has begun, so that another model can still be tried.
-   * @returns null, or why this attempt failed
+   * @returns null, or the reason why this attempt failed
    * @throws whatever reading throws
    */
   async begin(): Promise<AttemptFailure | null> {
@@ -75,7 +75,7 @@ export class PassingStream {
     stall
       .begin()
       .catch(() => abort.abort(new Problem("client_closed", "The client stopped reading the answer.")));
-    // Whether or not the client is reading just now.
+    // This also works while the client is not reading.
     if (abort.signal.aborted) void this.#interrupted();
     else abort.signal.addEventListener("abort", () => void this.#interrupted(), { once: true });
     return new ReadableStream<Uint8Array>(
@@ -102,7 +102,7 @@ export class PassingStream {
     return this.#ready.length > 0 || this.#last !== null || this.#failure !== null || this.#isAtEnd;
   }
 
-  /** The next bytes for the client. Never rejects: what goes wrong becomes the event that ends the stream. */
+  /** The next bytes for the client. Never rejects: failures become the event that ends the stream. */
   async #next(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
     try {
       this.#parts.abort.signal.throwIfAborted();
@@ -122,7 +122,7 @@ export class PassingStream {
     }
   }
 
-  /** Settles the attempt, once, as ended by whoever aborted it. */
+  /** Settles the attempt, once, as ended by whatever aborted it. */
   #interrupted(): Promise<ReturnType<PassingStreamParts["interruption"]>> {
     this.#interruption ??= this.#interrupt();
     return this.#interruption;
@@ -144,7 +144,7 @@ export class PassingStream {
       attempt.receivedBytes += part.length;
     } else {
       this.#isAtEnd = true;
-      // An event without the blank line that ends it counts only as the last one: any other is incomplete.
+      // An event without its final blank line counts only as the last one: any other is incomplete.
       const rest = this.#events.end();
       if (rest.length > 0 && this.#last === null && reader.read(rest) === "end") this.#last = rest;
       return;
@@ -175,7 +175,7 @@ export class PassingStream {
   async #finish(): Promise<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
     const { text: output, isWhole } = await this.#answer();
     this.#parts.abort.signal.throwIfAborted();
-    // Without its last event, an answer may be cut.
+    // Without its last event, an answer may be incomplete.
     if (!isWhole && this.#last === null) return this.#fail(brokenFailure("cut"));
     const withheld = await this.#end({ status: "succeeded", output });
     if (withheld) return this.#errorEvent(withheld);
@@ -189,8 +189,8 @@ export class PassingStream {
   }
 
   /**
-   * Puts together what was received, and so may have been read by the client, and counts its texts. An estimate from
-   * all bytes would be far too high: most of a stream is the form of its events, and a token may take 200 bytes.
+   * Merges everything received, since the client may have read it, and counts its texts. An estimate from all bytes
+   * would be far too high: most of a stream is event framing, and one token may take 200 bytes.
    */
   async #answer(): Promise<ReceivedAnswer> {
     const { attempt, reader } = this.#parts;

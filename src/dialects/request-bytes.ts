@@ -7,7 +7,7 @@ export interface Span {
   readonly end: number;
 }
 
-/** The members of a request that are looked at, by name, and where the object ends. */
+/** The members that a request reader uses, by name, and where the object ends. */
 export interface RequestMembers {
   readonly spans: ReadonlyMap<string, Span>;
   /** The position of the closing brace. */
@@ -19,7 +19,7 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const LEFT_BRACE = 0x7b;
 const RIGHT_BRACKET = 0x5d;
-/** Clears the bit in which `{` differs from `[`, and `}` from `]`. */
+/** The mask that clears the bit in which `{` differs from `[`, and `}` from `]`. */
 const AS_BRACKET = 0xdf;
 const LEFT_BRACKET = 0x5b;
 
@@ -45,7 +45,7 @@ export function findMembers(bytes: Uint8Array, names: readonly string[] | Member
     const end = endOfValue(bytes, start);
     const meant = wanted.get(folded(name));
     if (meant !== undefined) {
-      if (name !== meant) throw invalid(`The body has ${JSON.stringify(name)}: write it as ${meant}.`);
+      if (name !== meant) throw invalid(`The body has ${JSON.stringify(name)}. Write it as ${meant}.`);
       if (spans.has(name)) throw invalid(`The body has ${JSON.stringify(name)} twice.`);
       spans.set(name, { start, end });
     }
@@ -55,7 +55,7 @@ export function findMembers(bytes: Uint8Array, names: readonly string[] | Member
   }
 }
 
-/** The elements of an array; none if the value is no array. @param bytes valid JSON */
+/** The elements of an array; none if the value is not an array. @param bytes valid JSON */
 export function elementsOf(bytes: Uint8Array, { start, end }: Span): readonly Span[] {
   const elements: Span[] = [];
   if (bytes[start] !== LEFT_BRACKET) return elements;
@@ -67,7 +67,7 @@ export function elementsOf(bytes: Uint8Array, { start, end }: Span): readonly Sp
   return elements;
 }
 
-/** Names of members that are looked for in many objects. */
+/** Names of members to look for in many objects. */
 export class MemberNames {
   readonly byFolded: ReadonlyMap<string, string>;
 
@@ -76,7 +76,10 @@ export class MemberNames {
   }
 }
 
-/** Case does not matter to some servers, and two characters outside of ASCII count as `s` and `k` then. */
+/**
+ * A name in a form that ignores case, as some servers do. For them, two non-ASCII characters also count as `s` and
+ * `k`.
+ */
 export function folded(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
@@ -104,7 +107,7 @@ function endOfString(bytes: Uint8Array, at: number): number {
   return end + 1;
 }
 
-/** Whether an odd number of backslashes stands before this position. */
+/** Whether an odd number of backslashes precedes this position. */
 function isEscaped(bytes: Uint8Array, at: number): boolean {
   let first = at;
   while (bytes[first - 1] === BACKSLASH) first--;
@@ -131,7 +134,7 @@ function endOfValue(bytes: Uint8Array, start: number): number {
   return bytes.length;
 }
 
-/** The end of a number or word without the blanks behind it. */
+/** The end of a number or word, without trailing white space. */
 function trimmed(bytes: Uint8Array, start: number, end: number): number {
   let last = end;
   while (last > start && isBlankByte(bytes[last - 1])) last--;

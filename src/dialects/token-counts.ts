@@ -28,11 +28,11 @@ export interface TokenCountsParts extends CallPolicyParts {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly log: Log;
-  /** This Gatehouse's id, which its requests carry. */
+  /** The id of this Gatehouse instance, which its requests carry. */
   readonly instance: string;
 }
 
-/** The tokens of a request: as its provider counts them, or estimated if the provider's API cannot count. */
+/** The number of tokens in a request: counted by its provider, or estimated if the provider's API cannot count. */
 export type TokenCount = { readonly answer: ModelAnswer } | { readonly estimated: number };
 
 /** A model whose provider can count. */
@@ -53,8 +53,8 @@ type CountEnd =
 const PATH = "/count_tokens";
 
 /**
- * Counts the tokens of requests that clients do not send yet. The prompt leaves the house as it does with a call, so the
- * same policy counts, and intent and outcome are recorded. Nothing is charged.
+ * Counts the tokens of requests that clients have not sent yet. The prompt leaves the house as it does in a call, so
+ * the same policy applies, and an intent and an outcome are recorded. Nothing is charged.
  */
 export class TokenCounts {
   /** Emits each request to a provider that has ended. */
@@ -115,7 +115,7 @@ export class TokenCounts {
     const leaveSlot = await modelGateway.enter(model.id, workspaceId, open.wait);
     try {
       call.about({ model: model.id, detail: { dialect: client.api.dialect, attempt } });
-      // Only the first attempt keeps the request: it is the same for all of them.
+      // Only the first attempt keeps the request: it is the same for all attempts.
       const input = attempt === 1 ? Buffer.from(client.bytes).toString() : undefined;
       const intent = await beginCall(call, input, null, async (tx) => void (await policy.admit(tx)));
       const began = clock.monotonic();
@@ -185,7 +185,7 @@ export class TokenCounts {
     try {
       await record(entry);
     } catch (error) {
-      log.error("a count of tokens is withheld, because its outcome cannot be recorded", { intent, error });
+      log.error("a token count is withheld, because its outcome cannot be recorded", { intent, error });
       if (error instanceof StoreUnavailable) {
         const late = lateRecord({ clock, record }, withoutOutput(entry), ended);
         direct.late.keep({ intent, write: late });
@@ -198,7 +198,7 @@ export class TokenCounts {
   }
 }
 
-/** Not made where a count ends: a function that is made in an async one keeps all of its variables. */
+/** Not created where a count ends: a function created inside an async one keeps all of its variables. */
 function lateRecord(
   { clock, record }: Pick<TokenCountsParts, "clock"> & { record(draft: EntryDraft): Promise<void> },
   draft: EntryDraft,

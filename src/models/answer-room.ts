@@ -2,14 +2,14 @@ import { AnswerTooLarge } from "../agents/index.ts";
 import type { BodyRoom, BodyShare } from "../base/capped-body.ts";
 
 const MIB = 1024 * 1024;
-/** Bytes of each answer that do not count. Ordinary answers take less: 25,000 tokens in events of 300 bytes. */
+/** Bytes of each answer that do not count. Ordinary answers are smaller: 25,000 tokens in events of 300 bytes. */
 const ORDINARY_BYTES = 8 * MIB;
-/** The most further bytes that all answers in progress may have. */
+/** The maximum number of further bytes that all answers in progress may have together. */
 const MOST_FURTHER_BYTES = 512 * MIB;
 
 interface StreamedAnswer {
   bytes: number;
-  /** The bytes that count. */
+  /** Bytes beyond the ordinary ones. */
   further: number;
   fail(error: Error): void;
 }
@@ -21,7 +21,7 @@ interface StreamedAnswer {
 export class AnswerRoom implements BodyRoom {
   readonly #ordinary: number;
   readonly #most: number;
-  /** The answers that have bytes that count. */
+  /** The answers with more than the ordinary bytes. */
   readonly #long = new Set<StreamedAnswer>();
   #further = 0;
 
@@ -47,7 +47,7 @@ export class AnswerRoom implements BodyRoom {
 
   #failLongest(): void {
     const [first, ...rest] = this.#long;
-    if (!first) throw new Error("bytes are counted for answers that have ended");
+    if (!first) throw new Error("bytes are counted for answers that have already ended");
     const longest = rest.reduce((most, answer) => (answer.further > most.further ? answer : most), first);
     this.#leave(longest);
     longest.fail(new AnswerTooLarge("The answers in progress have too many bytes, and this is the longest."));

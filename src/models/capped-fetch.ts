@@ -10,15 +10,15 @@ import { type AnswerRoom, SHARED_ROOM } from "./answer-room.ts";
 import { callingWorkspace } from "./calling-workspace.ts";
 
 /**
- * The most bytes of one event of a streamed answer, or of an unstreamed answer such as an error. The longest
- * legitimate event repeats a whole answer: 1,000,000 characters of six bytes each, together with the request.
+ * The maximum number of bytes in one event of a streamed answer, or in an unstreamed answer such as an error. The
+ * longest legitimate event repeats a whole answer: 1,000,000 characters of six bytes each, together with the request.
  */
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
- * The most bytes of a whole streamed answer. The SDK keeps parts of an answer that no output limit counts, such as
- * annotations, until the answer ends. The longest answers of present models have 128,000 tokens, each in an event of
- * its own of less than 500 bytes.
+ * The maximum number of bytes in a whole streamed answer. The SDK keeps parts of an answer that no output limit
+ * counts, such as annotations, until the answer ends. Current models write at most 128,000 tokens, each in its own
+ * event of less than 500 bytes.
  */
 const MOST_STREAM_BYTES = 64 * 1024 * 1024;
 
@@ -37,10 +37,10 @@ export function answerLimits(bytes: number, inflow: Inflow, json?: JsonLimits): 
 }
 
 /**
- * The most members of one event, or of an unstreamed answer, in dialects whose events each carry a part of the
- * answer. The longest legitimate event has all tool calls of an answer at once: seven members each. For each part of
- * a call, the SDK searches all calls that have begun, so the square of this matters: 64,000 calls in one event
- * blocked the process for 34 s, as many as are now possible for about 20 ms.
+ * The maximum number of members in one event, or of an unstreamed answer, in dialects whose events each carry a part
+ * of the answer. The longest legitimate event has all tool calls of an answer at once, with seven members each. For
+ * each part of a call, the SDK searches all calls begun so far, so its work grows with the square of this number:
+ * 64,000 calls in one event blocked the process for 34 s. The number that is now possible blocks it for about 20 ms.
  */
 const STEP_MEMBERS = 4_096;
 
@@ -59,9 +59,8 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
 };
 
 /**
- * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop, and is
- * read more slowly if it never ends. The SDK by
- * itself would buffer an endless event, or an error of 2 GB.
+ * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop, and is read
+ * more slowly if it never ends. Left alone, the SDK would buffer an endless event, or an error of 2 GB.
  */
 export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom = SHARED_ROOM): typeof fetch {
   return fetchWith((response) =>

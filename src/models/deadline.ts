@@ -8,7 +8,7 @@ import { SilenceTimer } from "./silence.ts";
 
 type ModelFactory<Result> = (options: LanguageModelV4CallOptions) => PromiseLike<Result>;
 
-/** Asks for a whole answer, and fails with a TimeoutError if it has not arrived after `timeoutMs`. */
+/** Requests a whole answer, and fails with a TimeoutError if it has not arrived after `timeoutMs`. */
 export async function wholeWithDeadline<Result>(
   generate: ModelFactory<Result>,
   options: LanguageModelV4CallOptions,
@@ -59,7 +59,10 @@ async function firstResult<Result>(
   }
 }
 
-/** Not made in an async function: its functions would keep the request's options while the answer is streamed. */
+/**
+ * Not created in an async function: functions created there would keep the request's options while the answer is
+ * streamed.
+ */
 function untilSilence(
   parts: ReadableStream<LanguageModelV4StreamPart>,
   silence: SilenceTimer,

@@ -1,22 +1,22 @@
 import { cost, dearest, isFree, type Price } from "../base/call-cost.ts";
 
 /**
- * For a model without an answer so far. More than most answers, so that the first calls of a busy start reserve
- * enough.
+ * Used for a model without an answer so far. Larger than most answers, so that the first calls of a busy start
+ * reserve enough.
  */
 const FIRST_OUTPUT_TOKENS = 1_000;
-/** More than the longest answers of present models. */
+/** Longer than the longest answers of current models. */
 const MOST_OUTPUT_TOKENS = 131_072;
 /** The most calls remembered for each model. */
 const REMEMBERED = 16;
-/** The most models remembered. Beyond it, the model that was called first is forgotten. */
+/** The maximum number of models remembered. Beyond that, the model that was called first is forgotten. */
 const MODEL_LIMIT = 1_000;
 
 /** The head of a request, its model and options, which are not included in its measured bytes. */
 const HEAD_BYTES = 512;
 /** Tokens per byte for a model without reported usage: half of the maximum for the densest text. */
 const FIRST_RATIO = 1 / 2;
-/** The lowest ratio assumed for any model. Ordinary English has one token for four bytes, JSON one for three. */
+/** The lowest ratio assumed for any model. Ordinary English has one token per four bytes, JSON one per three. */
 const LEAST_RATIO = 1 / 3;
 /** Each token sent takes at least one byte. Any further tokens are added by the provider. */
 const MOST_RATIO = 1;
@@ -66,7 +66,7 @@ export class TokenEstimates {
 
   /**
    * Expected tokens of the next answer.
-   * @param limit what the request itself allows, which counts until enough answers are known; 0 if it does not say
+   * @param limit the request's own limit, which is used until enough answers are known; 0 if it has none
    */
   output(model: string, limit = 0): number {
     const outputs = this.#models.get(model)?.outputs ?? [];
@@ -89,7 +89,7 @@ export class TokenEstimates {
   }
 }
 
-/** The estimates of each workspace by itself: what one has sent and received is no business of another. */
+/** Separate estimates for each workspace, so that no workspace learns what another has sent and received. */
 export class WorkspaceEstimates {
   readonly #workspaces = new Map<number, TokenEstimates>();
 
@@ -110,9 +110,10 @@ function push<Value>(recent: Value[], value: Value): void {
 const ONE_ANSWER = { answers: 1, mostTokens: 0 };
 
 /**
- * The expected cost of a call in micro-credits, at the price of its dearest tokens. 0 only for a free model: with any price, at least one micro-credit is
- * reserved. `sentBytes` is called only if the price depends on it.
- * @param answers how many are asked for, and the most tokens that the request allows for each
+ * The expected cost of a call in micro-credits, at the price of its most expensive tokens. It is 0 only for a free
+ * model: with any price, at least one micro-credit is reserved. `sentBytes` is called only if the price depends on
+ * it.
+ * @param answers how many answers are requested, and the maximum tokens that the request allows for each
  */
 export function expectedCost(
   price: Price,

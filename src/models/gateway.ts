@@ -16,13 +16,13 @@ import { Tiers } from "./tiers.ts";
 export interface OpenModel {
   readonly id: string;
   readonly model: LanguageModelV4;
-  /** The longest silence that is tolerated, in milliseconds. */
+  /** The longest silence that is tolerated from the provider, in milliseconds. */
   readonly patienceMs: number;
 }
 
 /** A model whose provider speaks the client's dialect. */
 export interface NativeModel {
-  /** Its name for the provider. */
+  /** The provider's name for it. */
   readonly name: string;
   /**
    * Sends a request. The policy is checked again first.
@@ -31,7 +31,10 @@ export interface NativeModel {
   send(request: NativeRequest): Promise<NativeAnswer>;
 }
 
-/** A model that a client may call, with the ways to it. Each way checks the policy again before anything is sent. */
+/**
+ * A model that a client may call, with every way to call it. Each way checks the policy again before anything is
+ * sent.
+ */
 export interface ClientModel {
   readonly id: string;
   readonly kind: ProviderKind | "builtin";
@@ -40,11 +43,11 @@ export interface ClientModel {
   language(): LanguageModelV4;
   /** Null if its provider makes no vectors. */
   embedding(): Promise<EmbeddingModelV4 | null>;
-  /** Masks the provider's address and credentials in texts of the provider. */
+  /** Masks the provider's address and credentials in texts from the provider. */
   readonly hide: (text: string) => string;
 }
 
-/** The only access to models. Providers are kept inside, so no model can be reached without a policy and a tier. */
+/** The only access to models. Providers are not exposed, so no model can be reached without a policy and a tier. */
 export interface ModelGateway {
   readonly tiers: Tiers;
   readonly names: ModelNames;
@@ -52,14 +55,14 @@ export interface ModelGateway {
   /** The price of a model, with its origin. */
   priceOf(model: string): ModelPrice;
   /**
-   * The models of a tier that the policy allows, in the order to try them. `policy` is called again for each model
-   * call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent. The answers
-   * are read in the turns of the workspace.
+   * The models of a tier that the policy allows, in the order in which to try them. `policy` is called again for each
+   * model call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent. The
+   * answers are read in the turns of the workspace.
    * @throws Problem 422 `unknown_tier`, `model_unpriced`, 403 `tier_forbidden`, `model_forbidden`
    */
   open(policy: () => TierPolicy, tier: number, workspaceId: number): readonly OpenModel[];
   /**
-   * As `open`, for clients that name their model or tier themselves and speak a dialect.
+   * Like `open`, but for clients that name their model or tier themselves and speak a dialect.
    * @throws Problem 403 `model_forbidden`, `tier_forbidden`, 422 `model_unpriced`
    */
   openForClient(client: ModelClient, target: ModelTarget): readonly ClientModel[];
@@ -73,7 +76,7 @@ export interface ModelGateway {
   enter(model: string, workspaceId: number, signal: AbortSignal): Promise<() => void>;
 }
 
-/** Who names a model. */
+/** The client that names a model. */
 export interface ModelClient {
   readonly dialect: Dialect;
   readonly workspaceId: number;
@@ -84,12 +87,12 @@ export interface ModelClient {
 const EMBEDDED = "builtin/";
 /** Slots kept for workspaces without requests in flight. */
 const KEPT_FOR_OTHERS = 8;
-/** More than the tasks that a node runs, each of which waits for at most one slot. */
+/** More than the number of tasks that a node runs. Each task waits for at most one slot. */
 const MOST_WAITING = 100_000;
 
 export type ModelConfig = Pick<Config, "providers" | "tiers" | "prices" | "priceList" | "aliases">;
 
-/** @param requests the most requests to models that may be in flight at once */
+/** @param requests the maximum number of model requests in flight */
 export async function createModelGateway(
   config: ModelConfig,
   clock: Clock,

@@ -40,7 +40,7 @@ export function guardLanguageModel(
   };
 }
 
-/** As `guardLanguageModel`, for a model that makes vectors. */
+/** Like `guardLanguageModel`, for a model that makes vectors. */
 export function guardEmbeddingModel(
   model: EmbeddingModelV4,
   { id, workspaceId, timeoutMs, clock, check }: GuardParts,

@@ -1,7 +1,7 @@
 import { redact } from "../base/log.ts";
 import type { Tier } from "../config/config.ts";
 
-/** What a client's name for a model stands for: one model, or a tier with its route. */
+/** The target of a client's name for a model: one model, or a tier with its route. */
 export type ModelTarget =
   | { readonly kind: "model"; readonly id: string }
   | { readonly kind: "tier"; readonly tier: number };
@@ -14,12 +14,14 @@ export interface ModelNamesConfig {
   readonly aliases: ReadonlyMap<string, string>;
 }
 
-/** The names that need no configuration: what part of them a provider puts into its URL is up to the provider. */
+/**
+ * The form of names that need no configuration. Each provider decides which part of such a name it puts into its URL.
+ */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:@+-]*(?:\/[A-Za-z0-9][A-Za-z0-9._:@+-]*)*$/;
 const NAME_LIMIT = 200;
 /**
- * Other spellings of a model's name, of kinds that put it into their URL. A policy that denies `gemini/gemini-3` would not
- * deny `gemini/models/gemini-3`.
+ * Other spellings of a model's name, for kinds that put it into their URL. A policy that denies `gemini/gemini-3`
+ * would not deny `gemini/models/gemini-3`.
  */
 const OTHER_SPELLINGS: Readonly<Record<string, RegExp>> = {
   google: /^models\/|:/i,
@@ -33,12 +35,12 @@ const OTHER_MODELS = "(other)";
 const EMBEDDED = "builtin/";
 
 /**
- * Finds out which model a client asks for. In this order: an alias without `*`, `<provider>/<model>`, `tier:2`, a
+ * Resolves the model that a client requests. In this order: an alias without `*`, `<provider>/<model>`, `tier:2`, a
  * tier's name, the first alias with `*` that matches, and a model's own name if exactly one provider offers it.
  */
 export class ModelNames {
   readonly #config: ModelNamesConfig;
-  /** Models of the tiers and of the price list. */
+  /** Models in the tiers and in the price list. */
   readonly #listed: ReadonlySet<string>;
   /** The listed models, by their names without the provider. */
   readonly #byOwnName = new Map<string, string[]>();
@@ -55,7 +57,7 @@ export class ModelNames {
     }
   }
 
-  /** The names to list: models of the tiers and of the price list, tiers, and aliases without `*`. Sorted. */
+  /** The names to list: models in the tiers and in the price list, tiers, and aliases without `*`. Sorted. */
   listed(): readonly string[] {
     const { tiers, aliases } = this.#config;
     return [
@@ -67,14 +69,14 @@ export class ModelNames {
     ].sort();
   }
 
-  /** Whether this is the name of a model of the tiers or of the price list. */
+  /** Whether this is the name of a model in the tiers or in the price list. */
   isConfigured(name: string): boolean {
     return this.#listed.has(name);
   }
 
   /**
-   * The name under which a model is counted. A client may make up the names of models in no tier, and each name is kept for
-   * long: they share one for each provider.
+   * The name under which a model is counted. Clients may invent names of models that are in no tier, and each name is
+   * kept for long, so these share one name for each provider.
    */
   countedAs(id: string): string {
     return this.#listed.has(id) ? id : `${id.slice(0, id.indexOf("/"))}/${OTHER_MODELS}`;
@@ -101,7 +103,7 @@ export class ModelNames {
     const { providers, tiers } = this.#config;
     const slash = name.indexOf("/");
     if (this.#listed.has(name)) return { kind: "model", id: name };
-    // The ledger keeps names. A secret sent in the wrong field must not be one.
+    // The ledger keeps names, so a secret sent in the wrong field must not be accepted as one.
     const isPossible = name.length <= NAME_LIMIT && MODEL_NAME.test(name) && redact(name) === name;
     const provider = providers.get(name.slice(0, Math.max(0, slash)));
     if (isPossible && !name.startsWith(EMBEDDED) && provider) {
@@ -115,7 +117,7 @@ export class ModelNames {
   }
 }
 
-/** What the `*` of a pattern stands for in a name; null if the pattern has none or does not match. */
+/** The characters that `*` matches in a name; null if the pattern has no `*` or does not match. */
 function matchOf(pattern: string, name: string): string | null {
   const star = pattern.indexOf("*");
   if (star < 0) return null;

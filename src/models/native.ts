@@ -10,16 +10,16 @@ import { SHARED_ROOM } from "./answer-room.ts";
 import { baseUrlOf, queryOf } from "./providers/base-url.ts";
 import { SilenceTimer } from "./silence.ts";
 
-/** The APIs of models that clients know, as the ledger names them. */
+/** The model APIs that clients know, by their names in the ledger. */
 export type Dialect = "chat_completions" | "responses" | "messages" | "embeddings";
 
-/** Where a provider accepts requests in a dialect, with the credentials that it wants. */
+/** A provider's endpoint for requests in one dialect, with its credentials. */
 export interface NativeEndpoint {
   readonly url: string;
-  /** The query of each request, with its question mark; or empty. */
+  /** The query of each request, including its question mark; may be empty. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The most bytes of an answer. */
+  /** The maximum number of bytes in an answer. */
   readonly mostBytes: number;
   /** Masks the provider's address and credentials. */
   readonly hide: (text: string) => string;
@@ -51,8 +51,8 @@ const KEY_HEADERS: Readonly<Partial<Record<ProviderKind, string>>> = {
 
 const MIB = 1024 * 1024;
 /**
- * The most bytes of an answer. All but vectors are kept as evidence: 2,048 vectors, the most that OpenAI makes at
- * once, may have 60 MB.
+ * The maximum number of bytes in an answer. All answers except vectors are kept as evidence. 2,048 vectors, the most
+ * that OpenAI makes at once, may take 60 MB.
  */
 const MOST_BYTES: Readonly<Record<Dialect, number>> = {
   chat_completions: 16 * MIB,
@@ -63,7 +63,7 @@ const MOST_BYTES: Readonly<Record<Dialect, number>> = {
 
 /**
  * Null if the provider does not speak the dialect.
- * @param hide as `hideSecrets` makes it
+ * @param hide made by `hideSecrets`
  */
 export function nativeEndpoint(
   config: ProviderConfig,
@@ -88,10 +88,10 @@ export function nativeEndpoint(
   };
 }
 
-/** Shorter values of headers are no secrets, and may be words. */
+/** Shorter header values are not secrets, and may be words. */
 const LEAST_SECRET = 8;
 
-/** Masks a provider's address and its credentials in a text of that provider, in every form of `formsOf`. */
+/** Masks a provider's address and its credentials in a text from that provider, in every form of `formsOf`. */
 export function hideSecrets(config: ProviderConfig): (text: string) => string {
   const { apiKey, accessKeyId, secretAccessKey, sessionToken, credentials = "", headers = {} } = config;
   const secrets = [
@@ -104,7 +104,7 @@ export function hideSecrets(config: ProviderConfig): (text: string) => string {
   return (given) => text(given);
 }
 
-/** A header's value, its parts, and what `Basic` encodes. */
+/** A header's value, its parts, and the content encoded by `Basic`. */
 function secretsIn(value: string): string[] {
   const [, encoded] = /^basic\s+(\S+)/i.exec(value) ?? [];
   const decoded = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString();
@@ -123,7 +123,7 @@ function unescaped(password: string): string {
   );
 }
 
-/** The key of a service account, and its lines: a message may show one of them. */
+/** The key of a service account, whole and line by line: a message may show a single line. */
 function privateKeysIn(credentials: string): string[] {
   const [, escaped] = /"private_key"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(credentials) ?? [];
   if (escaped === undefined) return [];
@@ -137,13 +137,13 @@ function lowerCased(headers: Readonly<Record<string, string>>): Record<string, s
 
 /** A request in a provider's own dialect. */
 export interface NativeRequest {
-  /** What follows the endpoint's URL: a path below it, or a query. */
+  /** The text appended to the endpoint's URL: a path below it, or a query. */
   readonly suffix: string;
   readonly body: Uint8Array<ArrayBuffer>;
-  /** The client's headers that pass on. The provider's own win. */
+  /** The client's headers that are passed on. The provider's own headers win. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** In whose turns the answer is read. */
+  /** The workspace in whose turns the answer is read. */
   readonly workspaceId: number;
 }
 
@@ -160,7 +160,7 @@ export async function sendNative(
   const silence = new SilenceTimer(timeoutMs, clock);
   const either = AbortSignal.any([signal, silence.signal]);
   const timedOut = silence.begin();
-  // Once the answer is there, `read` throws the reason.
+  // Once the answer has begun, `read` throws the reason.
   timedOut.catch(ignore);
   try {
     const url = withQuery(endpoint.url + suffix, endpoint.query);
@@ -180,7 +180,7 @@ function withQuery(url: string, query: string): string {
   return url.includes("?") ? url + query.replace("?", "&") : url + query;
 }
 
-/** Not made where it is used: a function that is made in an async one keeps all its variables, bodies among them. */
+/** Not created where it is used: a function created in an async one keeps all its variables, including bodies. */
 function ignore(): void {}
 
 async function request(
@@ -195,11 +195,11 @@ async function request(
   return requireUncompressed(await fetch(url, { ...options, ...uncompressed(headers) }));
 }
 
-/** An answer whose body is read part by part, only as fast as its reader asks. MUST be read to its end or ended. */
+/** An answer whose body is read part by part, at the reader's pace. MUST be read to its end, or ended. */
 export class NativeAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** Masks the provider's URL and the credentials that were sent to it. */
+  /** Masks the provider's URL and the credentials sent to it. */
   readonly hide: (text: string) => string;
   readonly #reader:
     | { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<void> }
@@ -232,7 +232,7 @@ export class NativeAnswer {
   }
 
   /**
-   * The next bytes; undefined at the end. Paced, so that an endless answer does not take the event loop from others.
+   * The next bytes; undefined at the end. Reading is paced, so that an endless answer does not block other calls.
    * @throws a TimeoutError if nothing arrives for the provider's timeout; AnswerTooLarge
    */
   async read(): Promise<Uint8Array | undefined> {
@@ -262,7 +262,7 @@ export class NativeAnswer {
   end(): void {
     this.#silence.end();
     this.#share.leave();
-    // Nobody reads further, so an error of the connection no longer matters.
+    // Nothing more is read, so a connection error no longer matters.
     this.#reader?.cancel().catch(() => {});
   }
 }

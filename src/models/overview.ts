@@ -7,16 +7,16 @@ import { whyUnreachable } from "./reach.ts";
 
 /** A configured model, for the operator. Contains no secrets. */
 export interface ModelOverview {
-  /** `<provider>/<model>`; `<provider>/*` for a provider of which no model is configured. */
+  /** `<provider>/<model>`; `<provider>/*` for a provider without configured models. */
   readonly name: string;
   readonly kind: ProviderKind | "builtin";
   readonly tiers: readonly number[];
-  /** Null for a provider of which no model is configured. */
+  /** Null for a provider without configured models. */
   readonly price: ModelPriceView | null;
   readonly price_origin: PriceOrigin | null;
-  /** The day of the price list, if the price is from there. */
+  /** The day of the price list, if the price comes from it. */
   readonly price_dated: string | null;
-  /** Whether it is not called, for want of a price. */
+  /** Whether its calls are refused because it has no price. */
   readonly refused: boolean;
   /** Whether a connection to its provider can be opened. Null for the built-in model, which needs none. */
   readonly reachable: boolean | null;
@@ -46,7 +46,7 @@ export async function modelOverview(config: OverviewConfig, clock: Clock): Promi
   return namesIn(config).flatMap((name) => {
     const provider = name.slice(0, name.indexOf("/"));
     const kind = name.startsWith(EMBEDDED) ? "builtin" : providers.get(provider)?.kind;
-    // A price of a provider that is not configured.
+    // The price belongs to a provider that is not configured.
     if (kind === undefined) return [];
     const isModel = !name.endsWith("/*");
     const { price, origin } = book.of(name);
@@ -64,7 +64,7 @@ export async function modelOverview(config: OverviewConfig, clock: Clock): Promi
   });
 }
 
-/** The models of tiers and prices, and `<provider>/*` for each provider without any. Sorted. */
+/** The models in tiers and prices, and `<provider>/*` for each provider without any. Sorted. */
 function namesIn({ providers, tiers, prices }: OverviewConfig): string[] {
   const models = new Set([...[...tiers.values()].flatMap((tier) => tier.models), ...prices.keys()]);
   const used = new Set([...models].map((name) => name.slice(0, name.indexOf("/"))));

@@ -1,7 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 
 /**
- * One timer for a whole stream: each part only records its time of arrival, since arming a timer for each costs more.
+ * One timer for a whole stream. Each part only records its time of arrival, since setting a timer for each part costs
+ * more.
  */
 export class SilenceTimer {
   readonly #controller = new AbortController();

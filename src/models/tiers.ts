@@ -31,7 +31,9 @@ export class Tiers {
     throw new Problem("tier_forbidden", "The agent's policy allows none of the configured tiers.");
   }
 
-  /** Whether a policy allows a model by its name: also by its tiers, if it is in any. */
+  /**
+   * Whether a policy allows a model by its name. If the model is in tiers, the policy must also allow one of those.
+   */
   allowsNamed(policy: TierPolicy, model: string): boolean {
     if (!allowsModel(policy, model)) return false;
     const carriers = this.list().filter(({ models }) => models.includes(model));
@@ -39,7 +41,7 @@ export class Tiers {
   }
 
   /**
-   * Those of these models that may be called at their price; never empty.
+   * The models among these that may be called at their price; never empty.
    * @throws Problem 422 `model_unpriced`
    */
   priced(models: readonly string[]): readonly string[] {

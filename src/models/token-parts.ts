@@ -1,6 +1,9 @@
 import type { TokenCounts } from "../base/call-cost.ts";
 
-/** The tokens of a call with a price of their own, as the `detail` of its entry names them. Those that are 0 are left out. */
+/**
+ * The tokens of a call that have a price of their own, under the names used in its entry's `detail`. Zero counts are
+ * left out.
+ */
 export function tokenParts({
   cachedTokens = 0,
   cacheWriteTokens = 0,

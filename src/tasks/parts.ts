@@ -21,7 +21,7 @@ import type { ConversationRoom } from "./run/conversation-room.ts";
 import type { TaskSignals } from "./signals.ts";
 import type { Task } from "./task.ts";
 
-/** What it takes to run tasks; assembled in the composition root. */
+/** Everything needed to run tasks; assembled in the composition root. */
 export interface TaskParts {
   readonly db: Db;
   readonly ledger: Ledger;

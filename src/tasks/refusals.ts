@@ -15,7 +15,7 @@ export function agentForbidden(acting: string): Problem {
 export function notCancelled(): Problem {
   return new Problem(
     "internal",
-    "The task's end could not be written, so it may not have been cancelled. Read the task to find out.",
+    "The task's end could not be written, so it may not have been cancelled. Read the task to check its status.",
   );
 }
 
@@ -24,5 +24,5 @@ export function finished(task: Task): Problem {
 }
 
 export function notFinished({ id, status }: Task): Problem {
-  return new Problem("task_not_finished", `The task ${id} is ${status}. Continue it when it has ended.`);
+  return new Problem("task_not_finished", `The task ${id} is ${status}. Continue it after it has ended.`);
 }

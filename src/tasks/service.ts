@@ -42,14 +42,14 @@ export class TaskService {
   readonly #resting = new Map<string, QueuedTask>();
   /** Tasks removed from the queue whose end is being written. */
   readonly #endings: QueueEndings;
-  /** Ends that callers have been told of but that are not written yet. The tasks are shown as ended. */
+  /** Ends that were reported to callers but are not written yet. The tasks are shown as ended. */
   readonly #shownEnds = new Map<
     string,
     Pick<Task, "status" | "error" | "output"> & { readonly finishedAt: number }
   >();
   /** Aborts when the process is about to stop: from then on no task is accepted and no call is made. */
   readonly #draining = new AbortController();
-  /** Aborts when the process stops: what cannot be written is left to the next start. */
+  /** Aborts when the process stops: ends that cannot be written are left to the next start. */
   readonly #stopping = new AbortController();
   readonly #retries = new EndingRetries();
 
@@ -151,7 +151,7 @@ export class TaskService {
     return acceptTask(this.#parts, gates, call, request);
   }
 
-  /** @throws Problem 404 `not_found`, also if the task belongs to another agent than the one the caller acts as */
+  /** @throws Problem 404 `not_found`, also if the task belongs to a different agent from the caller's */
   async get(caller: Caller, id: string): Promise<Task> {
     return this.#shown(await this.#find(caller, id));
   }
@@ -200,13 +200,13 @@ export class TaskService {
     const queued = { workspaceId: task.workspaceId, taskId: id, agentId: task.agentId };
     const putOff = await this.#interrupt(queued, interruption);
     if (putOff) {
-      // It had already been ended by somebody else, whose decision is written with its end.
+      // Another caller had already ended it, and that caller's decision is written with its end.
       if (putOff !== interruption) await recordLate(call, decision);
       return this.#shown(task);
     }
     const after = await this.get(caller, id);
     if (!isFinal(after.status)) throw this.#stopping.signal.aborted ? draining() : notCancelled();
-    // It had finished by itself before it was cancelled.
+    // It had finished before it was cancelled.
     if (after.status !== "cancelled") throw finished(after);
     return after;
   }
@@ -311,7 +311,7 @@ export class TaskService {
   /**
    * Ends a waiting or running task.
    * @returns null once its end is written or left to the next start. If the store has refused the end, which is then
-   *   written later: the interruption that counts
+   *   written later, the interruption that counts
    */
   async #interrupt(queued: QueuedTask, interruption: TaskInterruption): Promise<TaskInterruption | null> {
     const { workspaceId, taskId } = queued;
@@ -324,7 +324,7 @@ export class TaskService {
     control.abort(interruption);
     const counts = interruptionOf(control.signal) ?? interruption;
     const isWritten = await Promise.race([done.then(() => true), counts.isPutOff.then(() => false)]);
-    // The run reached a person's decision at the same moment, and missed the interruption.
+    // The run reached a person's decision at the same moment and missed the interruption.
     if (isWritten && counts.ending && this.#isOpen(queued, control)) return this.#interrupt(queued, counts);
     if (isWritten || !counts.ending) return null;
     this.#shownEnds.set(taskId, { ...counts.ending, finishedAt: counts.at });
@@ -359,7 +359,7 @@ export class TaskService {
       });
       if (how !== "ended") this.#resting.set(queued.taskId, queued);
       if (how === "awaiting") {
-        // It may wait for a day, along with many others.
+        // It may wait for a day, as may many others.
         this.#parts.hub.find(queued.taskId)?.rest();
         if (this.#stopping.signal.aborted) this.#parts.hub.find(queued.taskId)?.close(null);
       }

@@ -1,10 +1,10 @@
 import { Signal } from "../base/signal.ts";
 
-/** What happens to tasks, for the metrics and the feed. */
+/** Changes to tasks, for the metrics and the feed. */
 export class TaskSignals {
-  /** A task's row has changed. Emitted once that is on disk. */
+  /** A task's row has changed. Emitted once the change is on disk. */
   readonly changed = new Signal<{ readonly workspaceId: number; readonly task: string }>();
-  /** A call waits for a person, was decided or was withdrawn. Emitted once that is on disk. */
+  /** A call waits for a person, was decided or was withdrawn. Emitted once the change is on disk. */
   readonly approvalChanged = new Signal<{
     readonly workspaceId: number;
     readonly task: string;

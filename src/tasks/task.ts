@@ -33,12 +33,12 @@ export interface Task {
   readonly tier: number;
   readonly input: TaskInput | null;
   readonly inputForm: InputForm;
-  /** The id of the task whose conversation it goes on with. */
+  /** The id of the task whose conversation it continues. */
   readonly continues: string | null;
   readonly tools: readonly string[];
   readonly metadata: Readonly<Record<string, string>>;
   readonly status: TaskStatus;
-  /** How often it has been started. */
+  /** How many times it has been started. */
   readonly attempts: number;
   readonly output: string | null;
   readonly model: string | null;

@@ -55,7 +55,7 @@ function viewWith(task: Task, viewPart: (part: InputPart) => PartView) {
   };
 }
 
-/** What is only shown of a task with messages or a schema. */
+/** The fields shown only for a task with messages or a schema. */
 function viewForm({ input, output }: Task, viewPart: (part: InputPart) => PartView) {
   return {
     messages: input?.messages ? viewMessages(input.messages, viewPart) : null,

@@ -330,7 +330,7 @@ describe("the task fails without an output if the only model", () => {
 
 test("a provider that sends an endless event is disconnected after part of it", async () => {
   const before = raw.sent;
-  await runInto(FAULTS["sends an event without an end"] as Fault, 1);
+  await runInto(FAULTS["sends an endless event"] as Fault, 1);
   expect(raw.sent - before).toBeLessThan(64 * MIB);
 });
 

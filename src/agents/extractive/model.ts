@@ -16,7 +16,7 @@ import { currentTurn, textOfPrompt } from "./turn.ts";
 const TEXT_ID = "answer";
 
 /**
- * Options for a conversation that a client sends by itself: the model then quotes from all of it, and calls only tools
+ * Options for a conversation that a client sends itself: the model then quotes from all of it, and calls only tools
  * that search, because the client runs them.
  */
 export const CLIENT_CONVERSATION: NonNullable<LanguageModelV4CallOptions["providerOptions"]> = {
@@ -85,14 +85,14 @@ function replyToClient(options: LanguageModelV4CallOptions): Reply {
   return { calls, text: calls.length > 0 ? "" : quoteSentTexts(sent) };
 }
 
-/** The beginning of a text that counts as no more than this number of tokens. */
+/** The beginning of a text, up to this number of tokens. */
 function limited(text: string, mostTokens: number | undefined): string {
   if (mostTokens === undefined || estimateTokens(textBytes(text)) <= mostTokens) return text;
   const most = mostTokens * BYTES_PER_TOKEN;
   return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, most), { stream: true });
 }
 
-/** As `estimateTokens` counts. */
+/** The ratio used by `estimateTokens`. */
 const BYTES_PER_TOKEN = 4;
 
 /** There is no tokenizer, so four bytes count as a token. */

@@ -12,7 +12,7 @@ export interface PlannedCall {
 
 /** Parameter names that take a question. */
 const QUESTION_NAMES = ["query", "q", "question", "text", "search"];
-/** Those of them that name nothing but a search. A tool that takes a `text` may send it to somebody. */
+/** Parameter names that are used only for searches. A tool that takes a `text` may send it to someone. */
 const SEARCH_NAMES = ["query", "q", "question", "search"];
 /** The model cannot judge which tools help, so it must not call a whole catalogue. */
 const MAX_CALLS = 16;
@@ -37,9 +37,9 @@ export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]):
 }
 
 /**
- * Plans calls of tools that a client runs. No policy stands between them and this model, which cannot judge what they do:
- * only those that require a search's text are called, with the question.
- * @throws UnsupportedFunctionalityError if a call is demanded that cannot be made
+ * Plans calls of tools that a client runs. No policy checks these calls, and this model cannot judge what the tools
+ * do. It therefore calls only tools that require a search text, and passes the question.
+ * @throws UnsupportedFunctionalityError if a required call cannot be made
  */
 export function planClientCalls(
   turn: ConversationTurn,
@@ -55,7 +55,7 @@ export function planClientCalls(
   const calls = planCalls(turn, searching);
   if (calls.length > 0 || toolChoice === undefined || toolChoice.type === "auto") return calls;
   throw new UnsupportedFunctionalityError({
-    functionality: "a call of a tool that takes more than a search's text, by builtin/extractive",
+    functionality: "a call of a tool that requires more than a search text, by builtin/extractive",
   });
 }
 

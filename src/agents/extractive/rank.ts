@@ -17,8 +17,8 @@ const STOP_WORDS = new Set(
 );
 const SENTENCE_END = /(?<=[.!?])\s+|(?<=[。！？])|\n+/u;
 /**
- * The most characters of a question that are read: it may be a million characters long, and what it asks is at its
- * beginning.
+ * The maximum number of characters of a question that are read: it may be a million characters long, and its actual
+ * question is at the beginning.
  */
 const QUESTION_LENGTH = 4_096;
 const WORD = /\p{Script=Han}|[\p{L}\p{N}]+/gu;
@@ -29,8 +29,8 @@ const HEADING = /^#{1,6}\s/;
 const WORTH = 0.5;
 
 /**
- * The sentences that share most words with the question, best first, equal ones in the order found. If no sentence
- * shares a word: a heading that does, else the first sentence. Empty without passages. Headings are used only if
+ * The sentences that share the most words with the question, best first; ties stay in the order found. If no sentence
+ * shares a word: a heading that does, otherwise the first sentence. Empty without passages. Headings are used only if
  * no sentence matches.
  */
 export function bestSentences(
@@ -46,7 +46,7 @@ export function bestSentences(
   for (const { text, source } of passages) {
     for (const piece of text.split(SENTENCE_END)) {
       const sentence = piece.trim();
-      // Passages overlap, so a sentence in two of them is quoted once.
+      // Passages overlap, so a sentence that occurs in two of them is quoted only once.
       if (sentence === "" || seen.has(sentence)) continue;
       seen.add(sentence);
       const ranked = { text: sentence, source, overlap: shared(wanted, stems(sentence)) };

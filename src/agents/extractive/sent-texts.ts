@@ -11,12 +11,15 @@ export interface SentTexts {
   readonly passages: readonly SourcePassage[];
 }
 
-/** The most characters that are searched, the latest first: a million take a second, in which nothing else runs. */
+/**
+ * The maximum number of characters searched, starting with the latest. Searching a million takes a second, during
+ * which nothing else runs.
+ */
 const MOST_CHARACTERS = 131_072;
 
 /**
- * What a client has sent besides its question: instructions, earlier messages of the user, and documents. The question
- * is the last line of the last message of the user that ends with a question mark, or its last line.
+ * The texts that a client sent besides its question: instructions, earlier user messages and documents. The question
+ * is the last line of the last user message that ends with a question mark, or otherwise its last line.
  * @throws UnsupportedFunctionalityError for files other than plain text
  */
 export function sentTexts(prompt: LanguageModelV4Prompt): SentTexts {
@@ -63,7 +66,7 @@ function textOf({ mediaType, data }: LanguageModelV4FilePart, most: number): str
   return new TextDecoder().decode(typeof data.data === "string" ? bytesOf(data.data, most) : data.data);
 }
 
-/** @param most how many bytes are enough */
+/** @param most the number of bytes that is enough */
 function bytesOf(base64: string, most: number): Uint8Array {
   // Four characters are three bytes.
   const binary = atob(base64.slice(0, Math.ceil(most / 3) * 4));

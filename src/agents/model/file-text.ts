@@ -5,7 +5,7 @@ const TEXT_TYPE = /^(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|[\w.-]+\+(?:
 const known = new WeakMap<FilePart, string>();
 
 /**
- * The text of a file of text; undefined for any other file. Few providers take such files, and every model reads text.
+ * The text of a text file; undefined for any other file. Few providers accept such files, but every model reads text.
  * Bytes that are not UTF-8 become replacement characters.
  */
 export function textOfFile(part: FilePart): string | undefined {

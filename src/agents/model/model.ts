@@ -8,8 +8,8 @@ export interface NamedModel {
   readonly id: string;
   readonly model: LanguageModel;
   /**
-   * In milliseconds. A longer pause requested by the model (`Retry-After`) is not waited for, nor is any of more than
-   * ten seconds.
+   * In milliseconds. The run does not wait for a longer pause requested by the model (`Retry-After`), nor for one of
+   * more than ten seconds.
    */
   readonly patienceMs?: number;
 }

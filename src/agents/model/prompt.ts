@@ -8,7 +8,7 @@ interface ProviderTextPart {
   text: string;
 }
 
-/** `Data`: how a version of the interface represents base64. */
+/** `Data`: the representation of base64 in a version of the interface. */
 interface ProviderFilePart<Data> {
   type: "file";
   mediaType: string;
@@ -89,7 +89,7 @@ export function toProviderRequest<Data>(
     }),
   );
   if (tools.length > 0) return { prompt, tools };
-  // Together with tools, Gemini refuses it, and Anthropic's older models get it as one more tool.
+  // Gemini refuses it together with tools, and Anthropic's older models receive it as one more tool.
   if (outputSchema === undefined) return { prompt };
   const responseFormat = { type: "json" as const, schema: structuredClone(outputSchema) };
   return { prompt, responseFormat, providerOptions: structuredClone(NOT_STRICT) };

@@ -8,7 +8,7 @@ export interface RequestContent {
   readonly messages: readonly Message[];
   /** The tools whose definitions are sent. */
   readonly tools: readonly Tool[];
-  /** The schema of the output, if it is sent besides the instructions. */
+  /** The schema of the output, if it is sent in addition to the instructions. */
   readonly outputSchema?: JsonSchema | undefined;
 }
 
@@ -19,7 +19,7 @@ interface Measure {
   readonly tool: number;
   /** Whether the opaque signatures of calls count. */
   readonly isSigned: boolean;
-  /** The most bytes that a file counts that is not text. Base64 needs no escapes. */
+  /** The maximum number of bytes counted for a file that is not text. Base64 needs no escapes. */
   readonly mostOfFile: number;
   text(text: string): number;
   /** Cached sizes of messages, results and tools, for all steps of a run, and of schemas, for all runs. */
@@ -27,8 +27,8 @@ interface Measure {
 }
 
 /**
- * Providers scale images down, and bill a page of a PDF like an image. Without a count by the provider, a file is charged
- * as at most this many bytes, four of which are estimated to be one token.
+ * Providers scale images down, and bill a page of a PDF like an image. Without a count from the provider, a file is
+ * charged as at most this many bytes, four of which are estimated to be one token.
  */
 const FILE_CONTENT = 256 * 1024;
 /** At least the overhead of any provider's dialect: roles, types, quotes, names, the keys of a tool's definition. */
@@ -45,14 +45,14 @@ const TEXT: Measure = { ...NO_OVERHEAD, isSigned: false, mostOfFile: 0, known: n
 
 /**
  * The size in bytes of a request to a model, as JSON: instructions, messages, tool calls and results, and the
- * definitions of all offered tools, all of which providers bill. In every dialect it is at least what is sent, except
- * for the head of the request (its model and options), which takes less than 512 bytes.
+ * definitions of all offered tools, all of which providers bill. The result is at least the number of bytes sent in
+ * any dialect, not counting the head of the request (its model and options), which takes less than 512 bytes.
  */
 export function requestBytes(content: RequestContent): number {
   return sum(content, WIRE);
 }
 
-/** The same without the overhead of JSON: only what a model reads. */
+/** The same without the overhead of JSON: only the content that a model reads. */
 export function contentBytes(content: RequestContent): number {
   return sum(content, CONTENT);
 }
@@ -66,14 +66,14 @@ export function exceedsBytes(conversation: Conversation, limit: number): boolean
 }
 
 /**
- * Whether the texts that a tokenizer has to cover are longer. Providers write definitions of tools in their own way,
- * and signatures need not be text to a model, so both are left out.
+ * Whether the texts that a tokenizer must cover are longer than `limit`. Providers write tool definitions in their
+ * own way, and signatures are not necessarily text to a model, so both are left out.
  */
 export function exceedsText(conversation: Conversation, limit: number): boolean {
   return exceeds(conversation, limit, TEXT);
 }
 
-/** Reads the texts only if their lengths leave the answer open: 100 kB take 0.7 ms on a busy core. */
+/** Reads the texts only if their lengths do not decide the answer: 100 kB take 0.7 ms on a busy core. */
 function exceeds(conversation: Conversation, limit: number, measure: Measure): boolean {
   const content = { ...conversation, tools: [] };
   return sum(content, LENGTHS) > limit && sum(content, measure) > limit;
@@ -182,7 +182,7 @@ function scan(text: string, escaped: 0 | 1): number {
     } else if (unit < 0x800) bytes += 1;
     else if (unit < 0xd800 || unit >= 0xe000) bytes += 2;
     else if (unit < 0xdc00 && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00) {
-      // A surrogate pair takes four bytes, of which its two code units are already counted.
+      // A surrogate pair takes four bytes, two of which are already counted for its code units.
       bytes += 2;
       index += 1;
     } else bytes += 2 + 3 * escaped;

@@ -14,7 +14,7 @@ export type ResponseEnd =
       readonly failure: ModelFailure;
       readonly error: unknown;
       readonly usage?: ProviderUsage;
-      /** The stream broke, without an error reported by the provider. */
+      /** The stream broke without an error from the provider. */
       readonly isBroken?: true;
     }
   | { readonly status: "cancelled"; readonly usage?: ProviderUsage };
@@ -42,11 +42,11 @@ export function endingOf(part: StreamPart | undefined): ResponseEnd | undefined 
   return { status: "failed", failure: unified === "error" ? MODEL_ERROR : INTERRUPTED, error, usage };
 }
 
-/** What is known about a request when it has ended. */
+/** The facts about a request after it has ended. */
 export interface EndedRequest {
   readonly ending: ResponseEnd;
   readonly received: Pick<ResponseCollector, "bytes">;
-  /** Bytes sent, and how many of them are content. Called only if needed. */
+  /** Bytes sent, and the part of them that is content. Called only if needed. */
   readonly sentBytes: () => number;
   readonly contentBytes: () => number;
   /** Whether the texts that were sent have more bytes than this. */
@@ -56,8 +56,8 @@ export interface EndedRequest {
 }
 
 /**
- * The usage to charge for an answer: the provider's own count if that can be true, otherwise an estimate from what
- * was sent and received. An attempt that the provider refused costs nothing. An attempt that broke off or fell silent
+ * The usage to charge for an answer: the provider's own count if it is plausible, otherwise an estimate from what was
+ * sent and received. An attempt that the provider refused costs nothing. An attempt that broke off or fell silent
  * after the provider had begun to answer costs what was sent, and so does a cancelled one, because the provider has
  * read it.
  */
@@ -77,7 +77,7 @@ export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest):
   };
 }
 
-/** The parts of believed counts that the provider reports, cut to their whole. */
+/** The parts of accepted counts that the provider reports, limited to the totals that they belong to. */
 function partsOf(
   given: ProviderUsage | undefined,
   input = 0,
@@ -117,7 +117,7 @@ function countsOf(
   // Some servers count cached input separately from the rest, or reasoning separately from the answer.
   const input = count(inputTokens.total, inputTokens.cacheRead, raw, INPUT_FIELDS);
   const output = count(outputTokens.total, outputTokens.reasoning, raw, OUTPUT_FIELDS);
-  // Sent by servers that do not count but have to send a number.
+  // Sent by servers that do not count but must send a number.
   if (input === 0 && output === 0) return {};
   const believed = {
     input: credible(input, sent.sentBytes, sent.exceedsText),
@@ -152,14 +152,14 @@ const INPUT_FIELDS = ["prompt_tokens", "input_tokens", "promptTokenCount"];
 const OUTPUT_FIELDS = ["completion_tokens", "output_tokens", "candidatesTokenCount", "thoughtsTokenCount"];
 
 /**
- * The most tokens that may be billed without being sent or received: reasoning, and the provider's own additions to a
- * prompt. Both have to fit in the model's context window, which is at most 2^20 tokens for large models.
+ * The maximum number of tokens that may be billed without being sent or received: reasoning, and the provider's own
+ * additions to a prompt. Both must fit in the model's context window, which is at most 2^20 tokens for large models.
  */
 const MOST_UNSEEN_TOKENS = 1_048_576;
 
 /**
- * The count, if it is one. Providers pass on whatever servers report, and turn a missing or `null` count into 0,
- * which would make the call free.
+ * The count, if the value is one. Providers pass on whatever servers report, and turn a missing or `null` count into
+ * 0, which would make the call free.
  */
 function count(
   total: number | undefined,

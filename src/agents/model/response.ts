@@ -8,7 +8,7 @@ import { textBytes } from "./request-size.ts";
 export type StreamPart = LanguageModelV3StreamPart | LanguageModelV4StreamPart;
 type CollectedToolCall = Extract<StreamPart, { type: "tool-call" }>;
 
-/** What is kept of a requested call. Everything in it counts as output. */
+/** The parts of a requested call that are kept. All of them count as output. */
 interface ReceivedCall extends Pick<CollectedToolCall, "toolCallId" | "toolName" | "input"> {
   readonly signatures: ToolCall["signatures"];
 }
@@ -94,7 +94,9 @@ export class ResponseCollector {
       throw new AnswerTooLarge("The model's answer does not end.");
   }
 
-  /** Counts calls when they begin, because an unfinished call takes memory too. Several may have the same id. */
+  /**
+   * Counts calls when they begin, because an unfinished call takes memory too. Several calls may have the same id.
+   */
   #limitCalls(): void {
     if (Math.max(this.#begun.size, this.#calls.length) <= MAX_TOOL_CALLS) return;
     throw new AnswerTooLarge(`The model requested more than ${MAX_TOOL_CALLS} tool calls at once.`);
@@ -110,7 +112,7 @@ export class ResponseCollector {
     return this.#joined;
   }
 
-  /** Size of everything generated, for an estimate. Arguments come as deltas, as a whole, or both. */
+  /** Size of everything generated, for an estimate. Arguments arrive as deltas, as a whole, or both. */
   get bytes(): number {
     return textBytes(this.text) + this.#reasoningBytes + Math.max(this.#argumentBytes, this.#callBytes);
   }

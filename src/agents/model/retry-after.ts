@@ -1,6 +1,6 @@
 import { APICallError } from "@ai-sdk/provider";
 
-/** The longest that a caller is kept waiting for a provider that has refused to answer. */
+/** The longest time to wait for a provider that has refused to answer. */
 const LONGEST_WAIT_MS = 10_000;
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Tokens as counted by the provider. `estimated` is true if part of them was estimated from what was sent and
- * received, because the provider reported no count that can be true.
+ * received, because the provider reported no plausible count.
  */
 export interface TokenUsage {
   readonly inputTokens: number;
@@ -10,7 +10,7 @@ export interface TokenUsage {
   readonly cacheWriteTokens?: number;
   readonly reasoningTokens?: number;
   readonly estimated: boolean;
-  /** Counts that the provider reported but that cannot be true. Absent if there are none. */
+  /** Implausible counts that the provider reported. Absent if there are none. */
   readonly disbelieved?: ImplausibleCounts;
 }
 

@@ -104,8 +104,8 @@ async function execute(
 }
 
 /**
- * A tool's return value as shown to the model: text unchanged, everything else as in JSON (undefined is null). Too
- * long, it becomes truncated text with a note.
+ * A tool's return value as shown to the model: text unchanged, everything else as in JSON (undefined is null). If it
+ * is too long, it becomes truncated text with a note.
  * @throws TypeError if JSON cannot represent the value
  */
 function toolOutput(run: RunState, value: unknown): JsonValue {

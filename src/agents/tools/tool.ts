@@ -13,7 +13,7 @@ export interface ToolContext {
   readonly callId: string;
 }
 
-/** What the host knows about a tool beyond its schema. The framework passes these flags on without acting on them. */
+/** The host's knowledge of a tool beyond its schema. The framework passes these flags on without acting on them. */
 export interface ToolFlags {
   /** It may destroy or change something outside. */
   readonly destructive?: boolean;
@@ -119,7 +119,7 @@ function compile(schema: JsonSchema): Tool["validate"] {
     input.is(undefined);
     return (value) => input.errors(value);
   } catch {
-    // An external schema that cannot be compiled (an unknown reference) is left to its own server to check.
+    // An external schema that cannot be compiled (an unknown reference) is left for its own server to check.
     return () => [];
   }
 }

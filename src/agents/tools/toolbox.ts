@@ -1,7 +1,7 @@
 import type { RunPolicy } from "../hooks.ts";
 import { checkToolName, type Tool } from "./tool.ts";
 
-/** OpenAI's limit, the lowest of the large providers. */
+/** OpenAI's limit, the lowest among the large providers. */
 const PROVIDER_NAME_LENGTH = 64;
 
 /** The tools of a run, with conversion between their own names and those for providers. */
@@ -13,7 +13,7 @@ export interface Toolbox {
   find(name: string): Tool | undefined;
   /** Also accepts names that are not tools of this run, since an earlier conversation may contain some. */
   toProvider(name: string): string;
-  /** The tool that the model called; the given name if no tool has it. */
+  /** The name of the tool that the model called; the given name if no tool has it. */
   fromProvider(name: string): string;
 }
 

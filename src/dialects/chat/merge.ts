@@ -2,12 +2,12 @@ import { field, textBytesOf } from "../json.ts";
 import { KeptMembers } from "../pass/kept-members.ts";
 import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 
-/** The most choices, and tool calls of a choice, that are put together. */
+/** The maximum number of choices, and of tool calls per choice, that are merged. */
 const MOST_ITEMS = 128;
-/** The texts of a delta that arrive in parts. */
+/** The texts of a delta that arrive in pieces. */
 const TEXTS = ["content", "reasoning_content", "reasoning", "refusal"] as const;
 const DELTA_FIELDS: ReadonlySet<string> = new Set([...TEXTS, "role", "tool_calls"]);
-/** What a tool call calls, and its texts, which arrive in parts. */
+/** For each kind of tool call, the names of its texts, which arrive in pieces. */
 const CALLED: ReadonlyMap<string, readonly string[]> = new Map([
   ["function", ["name", "arguments"]],
   ["custom", ["name", "input"]],
@@ -17,7 +17,7 @@ const OBJECTS: ReadonlySet<unknown> = new Set(["", "chat.completion.chunk", "cha
 type Texts = Map<string, string>;
 
 interface ToolCall {
-  /** All but its index and its texts. */
+  /** All members except its index and its texts. */
   readonly members: MergedMembers;
   readonly called: Map<string, Texts>;
 }
@@ -26,14 +26,14 @@ interface Choice {
   readonly index: number;
   readonly texts: Texts;
   readonly toolCalls: Map<number, ToolCall>;
-  /** What is not known. */
+  /** Unknown members. */
   readonly members: MergedMembers;
   finishReason: string | null;
 }
 
 /**
- * A chat completion, put together from the chunks of its stream: all that a client shows. A provider decides what
- * stands in a chunk, so only what can be put together without loss is; `isExact` says whether that was everything.
+ * A chat completion, merged from the chunks of its stream: everything that a client shows. The provider decides what
+ * a chunk contains, so only what can be merged without loss is merged. `isExact` reports whether that was everything.
  */
 export class MergedCompletion {
   readonly #answers: number;
@@ -41,16 +41,16 @@ export class MergedCompletion {
   readonly #kept = new KeptMembers();
   readonly #head = new MergedMembers(this.#kept);
   readonly #usage = new MergedMembers(this.#kept);
-  /** Bytes of the texts that could not be put together. */
+  /** Bytes of the texts that could not be merged. */
   #otherBytes = 0;
   #isExact = true;
 
-  /** @param answers how many the client has asked for */
+  /** @param answers how many answers the client requested */
   constructor(answers = 1) {
     this.#answers = answers;
   }
 
-  /** False if a chunk had something else for the client to read: the chunks themselves are then the evidence. */
+  /** False if a chunk contained anything else that a client may read: the chunks themselves are then the evidence. */
   get isExact(): boolean {
     return this.#isExact;
   }
@@ -78,7 +78,7 @@ export class MergedCompletion {
       return;
     }
     for (const [name, value] of Object.entries(chunk)) {
-      // Padding of OpenAI's, of random length.
+      // OpenAI's padding, of random length.
       if (name === "choices" || name === "obfuscation") continue;
       if (name === "usage" && typeof value === "object") this.#addUsage(value);
       else if (name === "object" ? !OBJECTS.has(value) : !this.#head.add(name, value)) this.#isExact = false;
@@ -86,7 +86,7 @@ export class MergedCompletion {
     for (const part of choices) this.#addChoice(part);
   }
 
-  /** Adds what cannot be read. A client may read more than we do, such as deeper JSON. */
+  /** Adds data that cannot be read. A client may be able to read more than this class does, such as deeper JSON. */
   addUnread(data: string): void {
     this.#isExact = false;
     this.#otherBytes += Buffer.byteLength(data);
@@ -140,7 +140,7 @@ export class MergedCompletion {
     else choice.finishReason = reason;
   }
 
-  /** @returns whether it is of the kind that its name promises */
+  /** @returns whether it has the type that its name implies */
   #addField(choice: Choice, name: string, value: unknown): boolean {
     if (name === "tool_calls") {
       if (!Array.isArray(value)) return false;
@@ -164,7 +164,7 @@ function newChoice(index: number, kept: KeptMembers): Choice {
   return { index, texts: new Map(), toolCalls: new Map(), members, finishReason: null };
 }
 
-/** @returns whether it is a part of a tool call that has been kept whole */
+/** @returns whether it is part of a tool call and was kept completely */
 function addToolCall({ toolCalls }: Choice, part: unknown, kept: KeptMembers): boolean {
   if (typeof part !== "object" || part === null) return false;
   const call = itemOf(toolCalls, field(part, "index"), () => ({
@@ -180,7 +180,10 @@ function addToolCall({ toolCalls }: Choice, part: unknown, kept: KeptMembers): b
   return isKept;
 }
 
-/** Adds to the texts of what a tool call calls. @returns whether there is nothing else */
+/**
+ * Adds to the texts of a tool call's function or custom tool.
+ * @returns whether it contains nothing else
+ */
 function addTexts({ called }: ToolCall, kind: string, names: readonly string[], parts: unknown): boolean {
   if (typeof parts !== "object" || parts === null) return false;
   const texts: Texts = called.get(kind) ?? new Map(names.map((name) => [name, ""]));
@@ -204,7 +207,7 @@ function viewToolCall({ members, called }: ToolCall): object {
   };
 }
 
-/** The item with this index, made if it is new. Undefined if there is no such index, or too many items. */
+/** The item with this index, created if it is new. Undefined if the index is invalid or there are too many items. */
 function itemOf<Item>(
   items: Map<number, Item>,
   index: unknown,

@@ -4,9 +4,9 @@ import { countOf, field, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers } from "../request-bytes.ts";
 import { ChatStreamReader } from "./stream.ts";
 
-/** The most answers to one prompt that OpenAI gives. Each of them is reserved from the budgets. */
+/** The maximum number of answers to one prompt at OpenAI. Each of them is reserved from the budgets. */
 const MOST_ANSWERS = 128;
-/** Members that are changed, or that decide what is reserved. */
+/** Members that are changed, or that determine the reservation. */
 const MEMBERS = ["model", "stream", "stream_options", "n", "max_completion_tokens", "max_tokens"];
 
 /** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
@@ -38,7 +38,7 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
     bytesFor(name) {
       const edits: Edit[] = [{ ...named, text: JSON.stringify(name) }];
       if (isStream && !wantsUsage) {
-        // Metering needs the usage. Its chunk is withheld from a client that did not ask for it.
+        // Metering needs the usage. Its chunk is withheld from a client that did not request it.
         const text = JSON.stringify({ ...options, include_usage: true });
         const span = spans.get("stream_options");
         edits.push(

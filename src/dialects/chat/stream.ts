@@ -8,7 +8,7 @@ import { chatUsage } from "./usage.ts";
 
 const USAGE = '"usage"';
 const ERROR = '"error"';
-/** Chunks have no names: one that has is looked at. */
+/** Chunks have no event names. Any chunk that has one is parsed. */
 const NAMED = "event:";
 /** The name of an event that has none. */
 const MESSAGE = "message";
@@ -24,8 +24,8 @@ export class ChatStreamReader implements StreamReader {
   #usage: LanguageModelV4Usage | null = null;
 
   /**
-   * @param wantsUsage whether the client asked for the chunk with the usage
-   * @param answers how many the client asked for
+   * @param wantsUsage whether the client requested the usage chunk
+   * @param answers how many answers the client requested
    */
   constructor(wantsUsage: boolean, answers: number) {
     this.#wantsUsage = wantsUsage;
@@ -36,7 +36,7 @@ export class ChatStreamReader implements StreamReader {
     return this.#usage;
   }
 
-  /** Most chunks pass unread: parsing each of them took four times as long as searching it. */
+  /** Most chunks pass unread: parsing each one took four times as long as searching it. */
   matters(events: Buffer): boolean {
     const mayEnd = events.includes(DONE) || events.includes(ERROR) || events.includes(NAMED);
     return mayEnd || hasUsage(events) || hidesWords(events);
@@ -48,7 +48,7 @@ export class ChatStreamReader implements StreamReader {
     if (isPlain && data === "" && name !== ERROR_NAME) return "pass";
     if (isPlain && isDone(data)) return "end";
     const chunk = parsedOrNothing(data);
-    // A client may find the end in what we cannot read.
+    // A client may find the end in data that cannot be read here.
     if (!isPlain || chunk === undefined || name === ERROR_NAME || field(chunk, "error")) return "error";
     const usage = chatUsage(field(chunk, "usage"));
     if (!usage) return "pass";
@@ -63,7 +63,7 @@ export class ChatStreamReader implements StreamReader {
     let areClear = true;
     await readEvents(events, pause, (event, chunk) => {
       const { name, data, isPlain } = event;
-      // The error that has ended the stream has not reached the client.
+      // The error that ended the stream has not reached the client.
       if (name === ERROR_NAME || field(chunk, "error")) return;
       if (!isPlain || (name !== null && name !== MESSAGE)) areClear = false;
       if (data === "" || data.trim() === DONE) return;
@@ -75,7 +75,7 @@ export class ChatStreamReader implements StreamReader {
   }
 }
 
-/** Whether a chunk has its usage, and not `null` in its place as most chunks have. */
+/** Whether a chunk has usage, rather than `null` in its place as most chunks have. */
 function hasUsage(events: Buffer): boolean {
   for (let at = events.indexOf(USAGE); at >= 0; at = events.indexOf(USAGE, at + 1)) {
     let next = at + USAGE.length;
@@ -85,7 +85,7 @@ function hasUsage(events: Buffer): boolean {
   return false;
 }
 
-/** Some clients look only at the start. */
+/** Some clients look only at the start of the data. */
 function isDone(data: string): boolean {
   return data.trimStart().startsWith(DONE);
 }

@@ -6,10 +6,10 @@ import type { Vectors } from "../translation/vectors.ts";
 import { toBase64 } from "./vectors.ts";
 
 const KNOWN = new Set(["model", "input", "encoding_format", "dimensions"]);
-/** As many as OpenAI takes. */
+/** The same maximum as OpenAI's. */
 const MOST_INPUTS = 2_048;
 
-/** Embeddings of models whose providers speak something else. */
+/** Embeddings for models whose providers speak another dialect. */
 export const EMBEDDINGS_TRANSLATION: VectorTranslation = {
   options(value) {
     const request = objectAt(value, "");
@@ -33,7 +33,10 @@ function readInput(input: unknown): readonly string[] {
   }
   return inputs.map((each, index) => {
     if (typeof each === "string") return each;
-    throw unsupported(`input[${index}]`, "must be a text for this model's provider: tokens are its own.");
+    throw unsupported(
+      `input[${index}]`,
+      "must be a text for this model's provider: token ids mean nothing to it.",
+    );
   });
 }
 
@@ -49,7 +52,7 @@ function* writeVectors(
     const embedding = JSON.stringify(isBase64 ? toBase64(vector) : vector);
     yield `${index === 0 ? "" : ","}{"object":"embedding","index":${index},"embedding":${embedding}}`;
   }
-  // Clients expect a count. What the provider has not counted is estimated for the ledger only.
+  // Clients expect a count. If the provider reported none, it is estimated only for the ledger.
   const counted = tokens ?? 0;
   yield `],"usage":{"prompt_tokens":${counted},"total_tokens":${counted}}}`;
 }

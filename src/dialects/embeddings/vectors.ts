@@ -8,14 +8,14 @@ import { field, parsedOrNothing } from "../json.ts";
 export type VectorFormat = "float" | "base64";
 
 const USAGE = '"usage"';
-/** Bytes at either end of an answer in which everything but its vectors stands. */
+/** Everything in an answer except its vectors is within this many bytes of either end. */
 const ENDS = 4_096;
 const FLOAT_BYTES = 4;
-/** The most bytes that are converted. */
+/** The maximum number of bytes that are converted. */
 const MOST_CONVERTED = 16 * 1024 * 1024;
-/** The most numbers in them, in either format. Converting that many takes about 0.2 s. */
+/** The maximum number of numbers in them, in either format. Converting that many takes about 0.2 s. */
 const MOST_NUMBERS = 1_000_000;
-/** The most texts, lists and objects in them. A vector has four, and two. */
+/** The maximum number of texts, lists and objects in them. A vector has four texts and two lists or objects. */
 const MOST_PARTS = 50_000;
 const LIMITS = { members: MOST_NUMBERS, strings: MOST_PARTS, containers: MOST_PARTS };
 /** Base64 has four characters for three bytes. */
@@ -24,8 +24,8 @@ const FIRST_LIST = /"embedding"\s*:\s*\[/;
 const FIRST_TEXT = /"embedding"\s*:\s*"/;
 
 /**
- * The usage of an answer. Found by searching, since the vectors before it are megabytes: parsing 60 MB of numbers
- * would hold up everybody for more than half a second.
+ * The usage of an answer. It is found by searching, since megabytes of vectors precede it: parsing 60 MB of numbers
+ * would block every other call for more than half a second.
  */
 export function embeddingsUsage(answer: string): LanguageModelV4Usage | null {
   for (const end of [answer.slice(-ENDS), answer.slice(0, ENDS)]) {
@@ -42,8 +42,8 @@ export function embeddingsUsage(answer: string): LanguageModelV4Usage | null {
 }
 
 /**
- * The answer as the client has asked for it: as received, unless the server has ignored the format. Most clients ask
- * for base64, which not every server knows.
+ * The answer in the format that the client requested: as received, unless the server ignored that format. Most
+ * clients request base64, which not every server supports.
  * @throws AnswerTooLarge, JsonTooLarge, SyntaxError if it cannot be converted
  */
 export function inFormat(received: Buffer<ArrayBuffer>, format: VectorFormat): Buffer<ArrayBuffer> {
@@ -69,7 +69,7 @@ export function inFormat(received: Buffer<ArrayBuffer>, format: VectorFormat): B
 
 function tooMany(): AnswerTooLarge {
   return new AnswerTooLarge(
-    "The model's vectors came in another format than was asked for, and are too many.",
+    "The model's vectors came in a format that was not requested, and there are too many to convert.",
   );
 }
 
@@ -87,7 +87,7 @@ function toNumbers(vector: unknown): unknown {
   return Array.from({ length: count }, (_, index) => bytes.readFloatLE(index * FLOAT_BYTES));
 }
 
-/** The evidence of an answer: vectors are megabytes, and tell nobody anything. */
+/** The evidence of an answer. Vectors are left out: they are megabytes and mean nothing to a reader. */
 export function describeVectors(answer: string): string {
   let vectors = 0;
   for (let at = answer.indexOf('"embedding"'); at >= 0; at = answer.indexOf('"embedding"', at + 1)) {

@@ -3,34 +3,36 @@ import { KeptMembers } from "../pass/kept-members.ts";
 import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 import { messageTextBytes } from "./text-bytes.ts";
 
-/** The parts of a block that arrive in pieces, by the type of the delta that brings them. */
+/** The members of a block that arrive in pieces, by the type of the delta that carries them. */
 const IN_PARTS: ReadonlyMap<unknown, string> = new Map([
   ["text_delta", "text"],
   ["thinking_delta", "thinking"],
   ["input_json_delta", "partial_json"],
 ]);
 
-/** The most blocks that are put together. */
+/** The maximum number of blocks that are merged. */
 const MOST_BLOCKS = 1_024;
 
-/** A message, put together from the events of its stream with all their fields, known or not. */
+/** A message, merged from the events of its stream with all their fields, known or unknown. */
 export class MergedMessage {
   readonly #kept = new KeptMembers();
   readonly #members = new MergedMembers(this.#kept);
   readonly #usage = new MergedMembers(this.#kept);
   readonly #blocks = new Map<unknown, MergedBlock>();
-  /** Bytes of the texts that could not be put together. */
+  /** Bytes of the texts that could not be merged. */
   #otherBytes = 0;
   #hasBegun = false;
   #isWhole = false;
   #isExact = true;
 
-  /** False if an event had something else for the client to read: the events themselves are then the evidence. */
+  /**
+   * False if an event contained anything else that a client may read: the events themselves are then the evidence.
+   */
   get isExact(): boolean {
     return this.#isExact;
   }
 
-  /** Whether its last event has come. */
+  /** Whether its last event has arrived. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
@@ -57,13 +59,13 @@ export class MergedMessage {
     else this.#leaveOut(members);
   }
 
-  /** Adds what cannot be read. A client may read more than we do, such as deeper JSON. */
+  /** Adds data that cannot be read. A client may be able to read more than this class does, such as deeper JSON. */
   addUnread(data: string): void {
     this.#isExact = false;
     this.#otherBytes += Buffer.byteLength(data);
   }
 
-  /** Bytes of the texts in it. */
+  /** Bytes of its texts. */
   get textBytes(): number {
     return messageTextBytes(this.#content()) + this.#otherBytes;
   }
@@ -81,7 +83,7 @@ export class MergedMessage {
   }
 
   #beginBlock({ index, content_block: block, ...rest }: Members): void {
-    // Clients append a block, whatever its number.
+    // Clients append a new block regardless of its index.
     const isNext = index === this.#blocks.size && index < MOST_BLOCKS;
     if (!isNext || !isMembers(block) || !this.#kept.take(block)) this.#leaveOut(block);
     else this.#blocks.set(index, new MergedBlock(block, this.#kept));
@@ -118,7 +120,7 @@ class MergedBlock {
   readonly #block: Members;
   readonly #kept: KeptMembers;
   #input = "";
-  /** The value of the input, once it has been read, and the text it was read from. */
+  /** The value of the input, once read, and the text that it was read from. */
   #parsed: { readonly text: string; readonly value: unknown } = { text: "", value: undefined };
 
   constructor(block: Members, kept: KeptMembers) {
@@ -126,7 +128,7 @@ class MergedBlock {
     this.#kept = kept;
   }
 
-  /** @returns whether all of the delta is known and kept */
+  /** @returns whether the whole delta is known and kept */
   add({ type, ...delta }: Members): boolean {
     const name = IN_PARTS.get(type);
     const block = this.#block;
@@ -161,7 +163,8 @@ class MergedBlock {
     if (this.#parsed.text !== this.#input) {
       this.#parsed = { text: this.#input, value: this.#kept.parsed(this.#input) };
     }
-    // What is not JSON, because the model wrote it wrong or was cut short, is kept as text, and so is what is too wide.
+    // Input that is not JSON, because the model wrote it wrong or was cut off, is kept as text. So is input that is
+    // too wide.
     return { ...this.#block, input: this.#parsed.value ?? this.#input };
   }
 }

@@ -28,7 +28,7 @@ export const MESSAGES: DialectApi = {
     };
   },
   errorBody: anthropicError,
-  // There is no `message_stop` after it, so the answer is not taken for whole.
+  // No `message_stop` follows, so the answer is not mistaken for a complete one.
   errorEvent: (problem, requestId) =>
     `event: error\ndata: ${JSON.stringify(anthropicError(problem, requestId))}\n\n`,
 };

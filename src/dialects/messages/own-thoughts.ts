@@ -2,10 +2,10 @@ import { field } from "../json.ts";
 import { isPacked } from "../translation/signatures.ts";
 
 /**
- * A request without the thoughts that Gatehouse has signed for a provider of another kind; undefined if it has none.
- * Anthropic refuses a request with a signature that is not its own, so after a change of the model, or a fallback to the
- * next of a tier, the conversation could not go on.
- * @param value a request as parsed
+ * The request without thoughts from another kind of provider, whose signatures Gatehouse packed; undefined if it has
+ * none. Anthropic refuses requests with signatures that are not its own, so the conversation could not continue after
+ * a change of model or a fallback to the tier's next model.
+ * @param value the parsed request
  */
 export function withoutOwnThoughts(value: unknown): object | undefined {
   const messages = field(value, "messages");
@@ -13,7 +13,7 @@ export function withoutOwnThoughts(value: unknown): object | undefined {
   const kept = messages.flatMap((message: unknown) => {
     if (!hasOwnThoughts(message)) return [message];
     const content = message.content.filter((block) => !isOwnThought(block));
-    // A message without content is refused.
+    // Messages without content are refused.
     return content.length === 0 ? [] : [{ ...message, content }];
   });
   return { ...Object(value), messages: kept };

@@ -7,7 +7,7 @@ import { EventNames, readEvents } from "../pass/read-events.ts";
 import { MergedMessage } from "./merge.ts";
 import { addUsage, messagesUsage } from "./usage.ts";
 
-/** Part of the names of the events with usage, and of the last one. */
+/** Part of the names of the events that carry usage, and of the last event. */
 const OF_MESSAGE = "message_";
 const ERROR = "error";
 const LAST = "message_stop";
@@ -16,7 +16,7 @@ const LAST = "message_stop";
 export class MessagesStreamReader implements StreamReader {
   readonly #reported: Record<string, unknown> = Object.create(null);
   #usage: LanguageModelV4Usage | null = null;
-  /** Something was reported since the usage was counted. */
+  /** Usage was reported since it was last counted. */
   #isUncounted = false;
 
   get usage(): LanguageModelV4Usage | null {
@@ -29,14 +29,14 @@ export class MessagesStreamReader implements StreamReader {
     return events.includes(OF_MESSAGE) || events.includes(ERROR) || hidesWords(events);
   }
 
-  /** Some clients decide by the event's name, others by the `type` in its data. */
+  /** Some clients go by the event's name, others by the `type` in its data. */
   read(event: Buffer): EventFate {
     const { name, data: text, isPlain } = readEvent(event);
     const data = parsedOrNothing(text);
     const type = field(data, "type");
     if (type === ERROR || name === ERROR) return ERROR;
     if (isPlain && text === "" && name !== LAST) return "pass";
-    // Some clients may find the end where others, or we, do not.
+    // Some clients may find the end where others, or this reader, do not.
     const isUnclear = name !== null && name !== type && (name === LAST || type === LAST);
     if (!isPlain || data === undefined || isUnclear) return ERROR;
     if (type === LAST) return "end";
@@ -51,7 +51,7 @@ export class MessagesStreamReader implements StreamReader {
     await readEvents(events, pause, (event, value) => {
       const { name, data, isPlain } = event;
       const type = field(value, "type");
-      // The error that has ended the stream has not reached the client.
+      // The error that ended the stream has not reached the client.
       if ((data === "" && name === null && isPlain) || name === ERROR || type === ERROR) return;
       names.add(event, type);
       if (value === undefined) message.addUnread(data);
@@ -63,8 +63,8 @@ export class MessagesStreamReader implements StreamReader {
   }
 
   /**
-   * The first event counts an output of which nothing has been written yet. An answer that breaks off is charged by what
-   * was received instead.
+   * The first event counts output that has not been written yet. An answer that breaks off is charged for what was
+   * received instead.
    */
   #begins(usage: unknown): void {
     if (typeof usage !== "object" || usage === null) return;

@@ -1,7 +1,7 @@
 import { field, textBytesOf } from "../json.ts";
 
 /**
- * Bytes of the texts that the model has written in a message's content: without signatures, encrypted thinking, and the
+ * Bytes of the texts that the model wrote in a message's content: without signatures, encrypted thinking and the
  * results of tools that the provider runs.
  */
 export function messageTextBytes(content: unknown): number {

@@ -1,7 +1,9 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import { field, tokenCount } from "../json.ts";
 
-/** The usage of a message; null if there is none. `input_tokens` excludes what was written to the cache or read from it. */
+/**
+ * The usage of a message; null if there is none. `input_tokens` excludes tokens written to or read from the cache.
+ */
 export function messagesUsage(usage: unknown): LanguageModelV4Usage | null {
   if (typeof usage !== "object" || usage === null) return null;
   const { input: noCache, output } = countsOf(usage);
@@ -17,7 +19,7 @@ export function messagesUsage(usage: unknown): LanguageModelV4Usage | null {
   };
 }
 
-/** The most names of counts that are kept of a message. */
+/** The maximum number of count names kept for a message. */
 const MOST_NAMES = 128;
 
 /** Adds a later report to an earlier one. Counts are cumulative: each that is present replaces the one before. */
@@ -33,7 +35,7 @@ export function addUsage(before: Record<string, unknown>, usage: unknown): void 
   }
 }
 
-/** The most requests that a message takes. They are counted again with each event that has a count. */
+/** The maximum number of requests in one message. They are counted again with every event that has a count. */
 const MOST_ITERATIONS = 128;
 
 interface Counts {
@@ -42,8 +44,8 @@ interface Counts {
 }
 
 /**
- * The tokens of the model itself. Where a message took several requests (`iterations`), the counts at the top leave
- * out those that compacted the conversation, unless another model answered in its place.
+ * The tokens used by the model itself. If a message took several requests (`iterations`), the counts at the top level
+ * leave out requests that compacted the conversation, unless another model answered in its place.
  */
 function countsOf(usage: object): Counts {
   const given = field(usage, "iterations");
@@ -68,7 +70,7 @@ function countsIn(usage: unknown): Counts {
   };
 }
 
-/** Undefined if one of the counts is. */
+/** Undefined if any of the counts is. */
 function sumOf(counts: readonly (number | undefined)[]): number | undefined {
   return counts.reduce(
     (sum, count) => (sum === undefined || count === undefined ? undefined : sum + count),

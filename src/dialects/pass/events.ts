@@ -3,22 +3,22 @@ import { ByteBlocks } from "../../base/byte-blocks.ts";
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** The bytes before a part that may belong to a blank line which the part ends. */
+/** The number of bytes before a part that may belong to a blank line that the part completes. */
 const OVERLAP = 2;
 
-/** Splits a stream of server-sent events at its blank lines. Events that arrive in one part are not copied. */
+/** Splits a stream of server-sent events at its blank lines. Events that arrive whole in one part are not copied. */
 export class EventSplitter {
-  /** The event that has not ended yet. */
+  /** The unfinished event. */
   readonly #waiting = new ByteBlocks();
   /** Its last bytes. */
   #tail: Buffer = Buffer.alloc(0);
 
-  /** Bytes of the event that has not ended yet. */
+  /** Bytes of the unfinished event. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** @returns the events that have ended with this part, as they came; empty if none has */
+  /** @returns the events that this part completes, unchanged; empty if there are none */
   add(part: Uint8Array): Buffer {
     const bytes = Buffer.from(part.buffer, part.byteOffset, part.length);
     // Only the new bytes are searched: an endless event must not cost the square of its length.
@@ -35,7 +35,7 @@ export class EventSplitter {
     return events;
   }
 
-  /** What is left at the end of the stream: an event without a blank line. */
+  /** The rest at the end of the stream: an event without a blank line. */
   end(): Buffer {
     return this.#waiting.joined();
   }
@@ -47,7 +47,7 @@ export class EventSplitter {
   }
 }
 
-/** The events in bytes that contain only whole ones. */
+/** The events in bytes that contain only complete events. */
 export function* eventsIn(bytes: Buffer): Generator<Buffer> {
   let from = 0;
   while (from < bytes.length) {
@@ -59,11 +59,11 @@ export function* eventsIn(bytes: Buffer): Generator<Buffer> {
 
 /** An event of a stream. */
 export interface ServerEvent {
-  /** Null if it has none. */
+  /** Null if the event has no name. */
   readonly name: string | null;
   /** Its `data` lines. */
   readonly data: string;
-  /** False if it has a line of another form than the standard's: clients differ in how they read it. */
+  /** False if a line does not have the standard's form: clients differ in how they read such lines. */
   readonly isPlain: boolean;
 }
 
@@ -72,7 +72,7 @@ export function readEvent(event: Buffer): ServerEvent {
   return eventOf(textOf(event).replace(/\n+$/, ""));
 }
 
-/** Characters of the events that are put together without a pause. */
+/** Characters of events that are merged without a pause. */
 export const BATCH_CHARACTERS = 64 * 1024;
 
 /**
@@ -97,17 +97,17 @@ export function* eventBatches(events: Buffer): Generator<readonly ServerEvent[]>
 }
 
 const ESCAPE = "\\u00";
-/** The hexadecimal digits with which the codes of letters and `_` begin, and those of `.`. */
+/** The high hexadecimal digits of the codes of letters and `_`, and of `.`. */
 const FOUR = 0x34;
 const SEVEN = 0x37;
 const TWO = 0x32;
 const E = 0x65;
-/** The bit in which a small letter differs from a capital one. */
+/** The bit in which lower case differs from upper case. */
 const SMALL = 0x20;
 
 /**
- * Whether JSON in these bytes writes a letter, `_` or `.` as an escape, which no honest provider does: a word that is
- * searched for could hide in it.
+ * Whether JSON in these bytes writes a letter, `_` or `.` as an escape. No honest provider does, and it could hide a
+ * word that is searched for.
  */
 export function hidesWords(events: Buffer): boolean {
   for (let at = events.indexOf(ESCAPE); at >= 0; at = events.indexOf(ESCAPE, at + 1)) {
@@ -117,7 +117,10 @@ export function hidesWords(events: Buffer): boolean {
   return false;
 }
 
-/** The bytes with LF for each CR and CR LF. On bytes, since replacing millions of them in a text takes a second. */
+/**
+ * The bytes with LF in place of each CR and CR LF. This works on bytes, since replacing millions of them in a string
+ * takes a second.
+ */
 function withLineFeeds(bytes: Buffer): Buffer {
   if (!bytes.includes(CR)) return bytes;
   const plain = Buffer.allocUnsafe(bytes.length);
@@ -130,13 +133,13 @@ function withLineFeeds(bytes: Buffer): Buffer {
   return plain.subarray(0, length);
 }
 
-/** Lines end with LF, CR or both. A byte order mark at the start of a stream is no part of it. */
+/** Lines end with LF, CR or both. A byte order mark at the start of a stream is not part of it. */
 function textOf(bytes: Buffer): string {
   const text = withLineFeeds(bytes).toString();
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 
-/** Lines without data: none, a comment, and what a client would use to connect again. */
+/** Lines without data: empty ones, comments, and fields that a client uses to reconnect. */
 const WITHOUT_DATA = /^(?:(?:id|retry)?:[\x20-\x7e]*)?$/;
 
 function eventOf(event: string): ServerEvent {

@@ -1,23 +1,25 @@
 import { findExcess, MAX_MEMBERS } from "../../base/json-limits.ts";
 import { parsedWithoutLoss } from "../json.ts";
 
-/** JavaScriptCore keeps such names in sparse arrays, which take four times as long to write. */
+/** JavaScriptCore stores such names in sparse arrays, which take four times as long to write. */
 const INTEGER_NAME = /^\d/;
 const FOR_INTEGER_NAME = 3;
 
 /**
- * The members of all values that are kept of an answer. Each event has few enough to be read, but a stream has thousands
- * of events, and what is kept of them is written at once.
+ * The members of all values that are kept from an answer. Each event is small enough to be read, but a stream has
+ * thousands of events, and everything kept from them is written at once.
  */
 export class KeptMembers {
   #left = MAX_MEMBERS;
 
-  /** @returns whether a value may be kept; if not, nothing more is, since the answer is no longer exact */
+  /**
+   * @returns whether a value may be kept. Once one may not, nothing more is kept, since the answer is no longer exact
+   */
   take(value: unknown): boolean {
     if (typeof value !== "object" || value === null) return this.#takes(1);
     const waiting: object[] = [value];
     for (let next = waiting.pop(); next; next = waiting.pop()) {
-      // `for in`, which ends early: a list of all names may have more than are left.
+      // `for in` can stop early: a list of all names may be longer than the remaining limit.
       for (const name in next) {
         if (!this.#takes(!Array.isArray(next) && INTEGER_NAME.test(name) ? 1 + FOR_INTEGER_NAME : 1))
           return false;
@@ -29,7 +31,7 @@ export class KeptMembers {
     return true;
   }
 
-  /** The value of a JSON text; undefined if it cannot be read, or may not be kept. */
+  /** The value of a JSON text; undefined if it cannot be read or may not be kept. */
   parsed(text: string): unknown {
     if (findExcess(text, { members: this.#left }) !== null) return undefined;
     const value = parsedWithoutLoss(text);

@@ -1,16 +1,19 @@
 import type { KeptMembers } from "./kept-members.ts";
 
-/** The most members that are put together. */
+/** The maximum number of members that are merged. */
 const MOST_MEMBERS = 128;
 
 /**
- * Members of an object whose values arrive in several events. No value replaces another one's text: a client may have
- * shown the first.
+ * Members of an object whose values arrive in several events. No value replaces the text of another: a client may
+ * have shown the first.
  */
 export class MergedMembers {
   readonly #members = new Map<string, unknown>();
   readonly #kept: KeptMembers;
-  /** The texts of values that others have replaced or tried to: each value of a stream is written only once for them. */
+  /**
+   * The texts of values that were replaced, or nearly: each stored value is converted to text only once for these
+   * comparisons.
+   */
   readonly #texts = new Map<string, string>();
 
   constructor(kept: KeptMembers) {
@@ -21,7 +24,7 @@ export class MergedMembers {
     return this.#members.size;
   }
 
-  /** @returns false if the value is not kept, since it would replace another text or there are too many members */
+  /** @returns false if the value is not kept, because it would replace another text or there are too many members */
   add(name: string, value: unknown): boolean {
     const before = this.#members.get(name);
     if (!isEmpty(before)) return isEmpty(value) || this.#replace(name, before, value);
@@ -54,7 +57,7 @@ export class MergedMembers {
   }
 }
 
-/** Whether a value has nothing to show: it is no text, or contains none. */
+/** Whether a value has nothing to show: it is not a text and contains none. */
 export function isEmpty(value: unknown): boolean {
   if (typeof value === "string") return value === "";
   if (typeof value !== "object" || value === null) return true;
@@ -62,7 +65,7 @@ export function isEmpty(value: unknown): boolean {
   return true;
 }
 
-/** The JSON of a value without its numbers. They count up in some streams. */
+/** The JSON of a value without its numbers, which count up in some streams. */
 function textsOf(value: unknown): string {
   return JSON.stringify(value, (_, part) => (typeof part === "number" ? 0 : part));
 }

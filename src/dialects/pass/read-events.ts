@@ -3,7 +3,8 @@ import { parsedOrNothing } from "../json.ts";
 import { BATCH_CHARACTERS, eventBatches, type ServerEvent } from "./events.ts";
 
 /**
- * Reads all events of a stream. Each is parsed alone: joined, two that are not JSON could hide what stands between them.
+ * Reads all events of a stream. Each is parsed separately: if they were joined, two that are not JSON could hide what
+ * is between them.
  * @param visit `value` is undefined if the data cannot be read
  */
 export async function readEvents(
@@ -19,7 +20,7 @@ export async function readEvents(
 }
 
 /**
- * Whether clients that go by the names of events and those that go by the `type` in their data read the same: each name is
+ * Whether clients that go by event names read the same as clients that go by the `type` in the data: each name equals
  * that type, or no event has a name.
  */
 export class EventNames {

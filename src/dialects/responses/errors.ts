@@ -1,7 +1,7 @@
 import type { Problem } from "../../base/errors.ts";
 import { openAiError } from "../openai-errors.ts";
 
-/** What was sent of a stream before it broke. */
+/** The part of a stream that was sent before it broke. */
 export interface BrokenStream {
   readonly requestId: string;
   /** The next `sequence_number`. */
@@ -11,8 +11,8 @@ export interface BrokenStream {
 }
 
 /**
- * The events that end a broken stream. Two, because clients differ: most throw at the first, if its data has an `error`, and
- * Codex shows only the message of the second.
+ * The events that end a broken stream. There are two because clients differ: most throw on the first if its data has
+ * an `error`, and Codex shows only the message of the second.
  */
 export function failureEvents(problem: Problem, { requestId, sequence, received }: BrokenStream): string {
   const { error } = openAiError(problem);

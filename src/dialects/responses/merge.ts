@@ -2,10 +2,10 @@ import { field, isMembers, type Members } from "../json.ts";
 import { KeptMembers } from "../pass/kept-members.ts";
 import { responseTextBytes } from "./text-bytes.ts";
 
-/** The most items of an output, and parts of an item, that are put together. */
+/** The maximum number of items in an output, and of parts in an item, that are merged. */
 const MOST_ITEMS = 1_024;
 
-/** Where the text of a delta belongs: in a member of the item, or in one of the item's parts. */
+/** Where a delta's text belongs: in a member of the item, or in one of the item's parts. */
 interface DeltaPlace {
   readonly member: string;
   readonly parts?: { readonly list: string; readonly index: string; readonly type: string };
@@ -27,8 +27,8 @@ const DELTAS: ReadonlyMap<unknown, DeltaPlace> = new Map<string, DeltaPlace>([
 ]);
 
 /**
- * A response, put together from the events of a stream that has not reached its end. What it lacks of them `SentTexts`
- * finds.
+ * A response, merged from the events of a stream that did not reach its end. `SentTexts` finds the texts that it
+ * lacks.
  */
 export class MergedResponse {
   #response: Members = {};
@@ -51,7 +51,7 @@ export class MergedResponse {
     return [...this.#items.entries()].sort(([first], [second]) => first - second).map(([, item]) => item);
   }
 
-  /** Bytes of the texts that the model has written. */
+  /** Bytes of the texts that the model wrote. */
   get textBytes(): number {
     return responseTextBytes(this.output);
   }
@@ -94,7 +94,7 @@ export class MergedResponse {
   }
 }
 
-/** A part of an item, made if it is new. */
+/** A part of an item, created if it is new. */
 function partOf(
   item: Members,
   { list, type }: NonNullable<DeltaPlace["parts"]>,

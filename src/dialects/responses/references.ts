@@ -2,8 +2,8 @@ import { field } from "../json.ts";
 import { elementsOf, findMembers, folded, MemberNames, type Span } from "../request-bytes.ts";
 
 /**
- * Where the items of each type have their content. With it, an item's `id` leads to nothing that the provider keeps;
- * without it, the provider may read it where it keeps the item.
+ * Where the items of each type have their content. If it is present, the provider does not look up the item's `id`.
+ * If it is missing, the provider may read the item from its own storage.
  */
 const CONTENT: Readonly<Record<string, readonly string[]>> = {
   message: ["content"],
@@ -35,10 +35,10 @@ const CONTENT: Readonly<Record<string, readonly string[]>> = {
 const READ_MEMBERS = new MemberNames(["id", "type", "role", ...new Set(Object.values(CONTENT).flat())]);
 
 /**
- * The ids of a request's items that may lead to items which the provider keeps. All workspaces share the provider's
- * account, so each MUST be checked to belong to the caller.
+ * The ids of a request's items that may refer to items stored by the provider. All workspaces share the provider's
+ * account, so each id MUST be checked to belong to the caller.
  * @param span the bytes of `input`
- * @throws Problem 400 `invalid_json` if an item has a member twice that decides this
+ * @throws Problem 400 `invalid_json` if an item has one of the deciding members twice
  */
 export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: unknown): readonly string[] {
   if (!span || !Array.isArray(input) || !input.some(hasId)) return [];
@@ -48,7 +48,7 @@ export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: u
   return [...new Set(input.flatMap(referenceOf))];
 }
 
-/** Whether an item has an id, however it is spelled. Most have none, and are not searched. */
+/** Whether an item has an id, in any spelling. Most have none and are not searched. */
 function hasId(item: unknown): boolean {
   if (typeof item !== "object" || item === null || Array.isArray(item)) return false;
   return Object.keys(item).some((name) => name === "id" || (name.length <= 3 && folded(name) === "id"));

@@ -18,22 +18,22 @@ const MEMBERS = new MemberNames([
   "max_output_tokens",
 ]);
 
-/** Tools that the provider runs by itself. */
+/** Tools that the provider runs itself. */
 const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)(?:_preview)?(?:_\d+)*$/;
 const MOST_HOSTED = 16;
 
-/** A client's request for a response, before it is known what it refers to. */
+/** A client's request for a response, before its references are resolved. */
 export interface ReadResponsesRequest {
   readonly bytes: Uint8Array;
   readonly value: unknown;
   readonly members: RequestMembers;
   readonly model: string;
   readonly isStream: boolean;
-  /** Whether the client may come back to the response. */
+  /** Whether the client may refer to the response later. */
   readonly isKept: boolean;
   /** The id of the response that it continues. */
   readonly previous: string | null;
-  /** The ids of items that it refers to. */
+  /** The ids of the items that it refers to. */
   readonly references: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   if (flagOf(value, "background")) throw unsupported("background", "is not supported.");
   const isKept = flagOf(value, "store") ?? true;
   if ((field(value, "conversation") ?? null) !== null) {
-    throw unsupported("conversation", "is not supported: continue with previous_response_id.");
+    throw unsupported("conversation", "is not supported. Continue with previous_response_id.");
   }
   const previous = field(value, "previous_response_id") ?? null;
   if (previous !== null && typeof previous !== "string") {
@@ -56,7 +56,7 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   return { bytes, value, members, model, isStream, isKept, previous, references };
 }
 
-/** What is written of a response that is kept. Holds nothing of the request: a stream may take long. */
+/** The data that is written for a kept response. It holds nothing of the request, since a stream may take long. */
 class KeptResponse {
   readonly #bytes: number;
   readonly #clock: Clock;
@@ -68,7 +68,7 @@ class KeptResponse {
     this.#clock = clock;
   }
 
-  /** The first attempt's intent has the request. */
+  /** The first attempt's intent has the request's text. */
   begun(intent: number): void {
     this.#requestSeq ??= intent;
   }
@@ -139,8 +139,8 @@ function bytesFor(
 }
 
 /**
- * The `input` for a provider that speaks Responses; undefined if it passes as it is.
- * @param links what has to be put in the place of ids; null if there is none
+ * The `input` for a provider that speaks Responses; undefined if the input passes unchanged.
+ * @param links the items that replace ids; null if there is none
  */
 function nativeInput(
   value: unknown,
@@ -155,8 +155,8 @@ function nativeInput(
 }
 
 /**
- * Whether Gatehouse has signed this reasoning for a provider of another kind. OpenAI would refuse the request, so a
- * conversation could not change its model.
+ * Whether this reasoning comes from another kind of provider and Gatehouse packed its signature. OpenAI would refuse
+ * the request, so a conversation could not change models.
  */
 function isOwnReasoning(item: unknown): boolean {
   const signature = field(item, "encrypted_content");
@@ -176,7 +176,7 @@ function flagOf(value: unknown, name: string): boolean | null {
   return flag;
 }
 
-/** What the provider's own tools do is not subject to Gatehouse's policy, so the ledger shows that they were offered. */
+/** The provider's own tools are not subject to Gatehouse's policy, so the ledger shows that they were offered. */
 function hostedTools(tools: unknown): string | undefined {
   if (!Array.isArray(tools)) return undefined;
   const types = tools.map((tool) => field(tool, "type"));
@@ -186,7 +186,7 @@ function hostedTools(tools: unknown): string | undefined {
 
 const FAILED = '"failed"';
 
-/** A whole answer may report a failure in its status only. @throws Problem 502 `provider_failed` */
+/** A whole answer may report a failure only in its status. @throws Problem 502 `provider_failed` */
 function requireNotFailed(received: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> {
   if (!received.includes(FAILED)) return received;
   if (field(parsedOrNothing(received.toString()), "status") !== "failed") return received;

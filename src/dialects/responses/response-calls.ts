@@ -17,13 +17,13 @@ export interface ResponseCallsParts {
   readonly clock: Clock;
 }
 
-/** A client's request, and where the memory of what it refers to is counted. */
+/** A client's request, and the account for the memory of the texts that it refers to. */
 export interface ResponsesClient extends Omit<ClientRequest, "api" | "request"> {
   /** @throws Problem 429 `rate_limited` */
   hold(bytes: number): void;
 }
 
-/** Calls of models through OpenAI's Responses, which may continue earlier ones. */
+/** Model calls through OpenAI's Responses, which may continue earlier ones. */
 export class ResponseCalls {
   readonly #parts: ResponseCallsParts;
 
@@ -31,7 +31,10 @@ export class ResponseCalls {
     this.#parts = parts;
   }
 
-  /** @throws Problem as `ModelCalls.run`; 404 `not_found` if the request refers to what is not its caller's */
+  /**
+   * @throws Problem as `ModelCalls.run`; 404 `not_found` if the request refers to anything that does not belong to
+   *   its caller
+   */
   async run(call: Call, client: ResponsesClient): Promise<ModelAnswer> {
     const { modelCalls, clock } = this.#parts;
     const request = readResponsesRequest(client.bytes, client.value);

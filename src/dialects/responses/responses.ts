@@ -6,7 +6,7 @@ import { responseTextBytes } from "./text-bytes.ts";
 import { RESPONSES_TRANSLATION } from "./translation/translation.ts";
 import { responsesUsage } from "./usage.ts";
 
-/** OpenAI's Responses, except how a request is read: what it refers to is found first. */
+/** OpenAI's Responses, except for reading requests: their references are resolved first. */
 export const RESPONSES: Omit<DialectApi, "read"> = {
   dialect: "responses",
   answersInTokens: true,

@@ -6,16 +6,16 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
   ...["id", "item_id", "response_id", "call_id", "encrypted_content"],
 ]);
 
-/** The most texts that are looked for at the end. */
+/** The maximum number of texts that are looked for at the end. */
 const MOST_TEXTS = 50_000;
 
 /**
- * The texts that the events of a response have brought. Most come three times: in deltas, when their part is done, and
- * in the last event. A provider decides whether these are the same.
+ * The texts that a response's events delivered. Most arrive three times: in deltas, when their part is done, and in
+ * the last event. A provider may send different ones each time.
  */
 export class SentTexts {
   readonly #texts = new Set<string>();
-  /** Texts that come in parts, by their place. */
+  /** Texts that arrive in pieces, by their place. */
   readonly #parts = new Map<string, string>();
 
   add(event: Members): void {
@@ -33,7 +33,7 @@ export class SentTexts {
     this.#parts.set(place, (this.#parts.get(place) ?? "") + delta);
   }
 
-  /** Whether a value contains all of them. False also if they are too many. */
+  /** Whether a value contains all of these texts. Also false if there are too many. */
   areIn(value: unknown): boolean {
     if (this.#texts.size + this.#parts.size > MOST_TEXTS) return false;
     const kept = new Set<string>();
@@ -43,7 +43,7 @@ export class SentTexts {
   }
 }
 
-/** Text of what is no object: a provider's may have a `toString` of its own. */
+/** A value as text unless it is an object: a provider's object may have its own `toString`. */
 function placeName(value: unknown): string {
   return typeof value === "object" ? "" : String(value);
 }

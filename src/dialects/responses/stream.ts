@@ -18,10 +18,10 @@ const ERROR = "error";
 /** Reads the events of a streamed response. */
 export class ResponsesStreamReader implements StreamReader {
   #usage: LanguageModelV4Usage | null = null;
-  /** The response of the last event. */
+  /** The response in the last event. */
   #final: object | null = null;
   #sequence = -1;
-  /** The response as far as it was received, once `answerOf` has put it together. */
+  /** The response as received so far, once `answerOf` has merged it. */
   #received: object = {};
 
   get usage(): LanguageModelV4Usage | null {
@@ -33,14 +33,14 @@ export class ResponsesStreamReader implements StreamReader {
     return mayEnd || hidesWords(events);
   }
 
-  /** Some clients decide by the event's name, others by the `type` in its data. */
+  /** Some clients go by the event's name, others by the `type` in its data. */
   read(event: Buffer): EventFate {
     const { name, data: text, isPlain } = readEvent(event);
     const data = parsedOrNothing(text);
     const type = field(data, "type");
     if (type === ERROR || name === ERROR || field(data, "error")) return ERROR;
     if (isPlain && text === "" && !LAST.has(name)) return "pass";
-    // Some clients may find the end where others, or we, do not.
+    // Some clients may find the end where others, or this reader, do not.
     const isUnclear = name !== null && name !== type && (LAST.has(name) || LAST.has(type));
     if (!isPlain || data === undefined || isUnclear) return ERROR;
     if (!LAST.has(type)) return "pass";
@@ -63,12 +63,12 @@ export class ResponsesStreamReader implements StreamReader {
       const type = field(value, "type");
       names.add(event, type);
       response.add(value);
-      // The error that has ended the stream has not reached the client.
+      // The error that ended the stream has not reached the client.
       const isError = type === ERROR || type === FAILED || field(value, "error");
       if (isMembers(value) && !isError) sent.add(value);
     });
     const output = field(this.#final, "output");
-    // Unless it broke off, or its last event leaves the output out.
+    // Unless it broke off, or its last event omits the output.
     const isComplete = this.#final !== null && Array.isArray(output) && output.length > 0;
     if (!this.#final) this.#sequence = response.sequence;
     this.#received = isComplete && this.#final ? this.#final : response.toJSON();

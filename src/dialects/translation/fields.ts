@@ -4,7 +4,7 @@ import { pointerTo } from "./unsupported.ts";
 /** The members of a JSON object. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/* Each of these reads a value of a request: `path` is where it is, as `tools[8].type`. All throw Problem 422
+/* Each of these reads a value of a request. `path` is its location, such as `tools[8].type`. All throw Problem 422
    `validation_failed`. */
 
 export function objectAt(value: unknown, path: string): Members {

@@ -10,15 +10,15 @@ import type { TranslationTarget } from "./translation.ts";
 
 type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 
-/** Their APIs have one place for instructions: before the conversation. The AI SDK refuses any others. */
+/** The APIs of these providers accept instructions only before the conversation. The AI SDK refuses any others. */
 const SYSTEM_FIRST: ReadonlySet<string> = new Set(["google", "vertex", "bedrock"]);
-/** Its API has only texts as results of tools. The AI SDK would send files as text, in base64. */
+/** The API of this kind accepts only texts as tool results. The AI SDK would send files as base64 text. */
 const TEXT_RESULTS = "openai-compatible";
 
 /**
- * A conversation as the API of a kind of provider can have it:
- * - instructions in the middle of the conversation become a text of the user, in tags, if there is no other place;
- * - a tool's result becomes one text, with its files in a message of the user after it, if results are only texts.
+ * A conversation in a form that a provider kind's API accepts:
+ * - instructions in the middle of the conversation become user text in tags if the API does not accept them;
+ * - a tool's result becomes one text, with its files in a user message after it, if results can only be texts.
  */
 export function fittingPrompt(
   prompt: LanguageModelV4Prompt,
@@ -60,7 +60,7 @@ function textOf(
   { output, toolCallId }: LanguageModelV4ToolResultPart,
   files: UserPart[],
 ): LanguageModelV4ToolResultOutput {
-  // A text alone would look like a result.
+  // A bare text would look like a result.
   if (output.type === "error-text") return { type: "error-json", value: { error: output.value } };
   if (output.type !== "content") return output;
   const texts: string[] = [];

@@ -4,12 +4,12 @@ import { unsupported } from "./unsupported.ts";
 
 type Options = LanguageModelV4CallOptions;
 
-/** What a kind of provider cannot be sent. */
+/** An option that a kind of provider cannot be sent. */
 interface Limit {
   readonly option: keyof Options;
-  /** The value that means the same as none, as an empty list does. It is left out. */
+  /** The value that means the same as no value, like an empty list. It is left out. */
   readonly neutral?: number;
-  /** Whether the AI SDK sends the option with these options. Default: never. */
+  /** Whether the AI SDK sends the option together with these others. Default: never. */
   isSent?(options: Options): boolean;
   readonly why: string;
 }
@@ -28,7 +28,7 @@ const OPENAI: readonly Limit[] = [
   SEED,
   STOP_SEQUENCES,
   ...PENALTIES,
-  // Clients send these defaults unasked, and the AI SDK keeps them from reasoning models.
+  // Clients send these defaults without being asked to, and the AI SDK does not pass them to reasoning models.
   { option: "temperature", neutral: 1, isSent: () => true, why: NOT_SENT },
   { option: "topP", neutral: 1, isSent: () => true, why: NOT_SENT },
 ];
@@ -66,8 +66,8 @@ const ANTHROPIC: readonly Limit[] = [
 ];
 
 /**
- * What the AI SDK leaves out of a request to each kind of provider, and reports only once the answer has begun. Options
- * that only some models of a kind lack are not here: the report is what refuses those.
+ * The options that the AI SDK leaves out of a request to each kind of provider, which it reports only once the answer
+ * has begun. Options that only some models of a kind lack are not listed: they are refused by the report.
  */
 const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   "openai-compatible": [TOP_K],
@@ -87,8 +87,8 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
 
 /**
  * Refuses options that a kind of provider cannot be sent, before anything is sent.
- * @param paths what the client calls the options
- * @returns the options without those that ask for nothing
+ * @param paths the client's names of the options
+ * @returns the options without those that have no effect
  * @throws Problem 400 `unsupported_parameter`
  */
 export function limitedOptions(

@@ -2,15 +2,15 @@ import type { SharedV4ProviderMetadata } from "@ai-sdk/provider";
 import { field, parsedOrNothing } from "../json.ts";
 import type { TranslationTarget } from "./translation.ts";
 
-/** What a packed signature begins with. Providers' own signatures never do. */
+/** The prefix of packed signatures. Providers' own signatures never begin with it. */
 const PREFIX = "gth1.";
 
 /**
- * The members of a provider's metadata that sign a part of an answer. Only these are packed and accepted back: a client
- * can write a packed text itself, and others would reach the provider as fields of its request.
+ * The members of a provider's metadata that sign a part of an answer. Only these are packed and accepted back: a
+ * client can write a packed text itself, and other members would reach the provider as fields of its request.
  */
 const SIGNING = ["signature", "redactedData", "thoughtSignature", "reasoningEncryptedContent"];
-/** OpenAI's name of the part. Without its encrypted content it would refer to whatever the account has stored. */
+/** OpenAI's id of the part. Without its encrypted content, it would refer to whatever the account has stored. */
 const ITEM = "itemId";
 const ENCRYPTED = "reasoningEncryptedContent";
 
@@ -25,9 +25,9 @@ export function isSigned(metadata: SharedV4ProviderMetadata | undefined): boolea
 }
 
 /**
- * A provider's metadata about a part of its answer as a text, for a field that clients return unread. Reasoning is signed
- * there, and some providers refuse the next request without it.
- * @param toolCallId the tool call that is signed. Default: the part that has the text is
+ * Packs a provider's metadata about a part of its answer into a text, for a field that clients return unread. The
+ * metadata signs reasoning, and some providers refuse the next request without it.
+ * @param toolCallId the signed tool call. Default: the signature is for the part that has the text
  */
 export function packSignature(
   { kind }: Pick<TranslationTarget, "kind">,
@@ -39,8 +39,8 @@ export function packSignature(
 }
 
 /**
- * The metadata that was packed. Undefined if the text is another signature, or of another kind of provider: its reasoning
- * says nothing to this one.
+ * The unpacked metadata. Undefined if the text is not a packed signature, or comes from another kind of provider: its
+ * reasoning means nothing to this one.
  */
 export function unpackSignature(
   { kind }: Pick<TranslationTarget, "kind">,
@@ -52,7 +52,9 @@ export function unpackSignature(
   return signing(metadata);
 }
 
-/** The tool call that a packed text signs; undefined if it signs the part that has it, or is another signature. */
+/**
+ * The tool call that a packed text signs; undefined if it signs the part that has it, or is not a packed signature.
+ */
 export function signedToolCall(packed: string): string | undefined {
   const id = field(unpacked(packed), "toolCallId");
   return typeof id === "string" ? id : undefined;

@@ -13,26 +13,28 @@ import { UnfinishedAnswer } from "../failures.ts";
 import type { AnswerWriter } from "./translation.ts";
 import { unsupported } from "./unsupported.ts";
 
-/** The most bytes of an answer in the client's dialect: as of one that passes. */
+/**
+ * The maximum number of bytes of an answer in the client's dialect, the same as for an answer that passes through.
+ */
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** What a translated answer is written with. */
+/** The context in which a translated answer is written. */
 export interface AnswerParts {
   readonly writer: AnswerWriter;
-  /** In whose turns the answer is read. */
+  /** The workspace in whose turns the answer is read. */
   readonly workspaceId: number;
-  /** What the client calls the fields that a model's library may warn about. */
+  /** The client's names of the fields that a model's library may warn about. */
   readonly paths: Readonly<Record<string, string>>;
   readonly hide: (text: string) => string;
 }
 
-/** What is used of a stream's reader. */
+/** The part of a stream's reader that is used. */
 interface PartReader {
   read(): Promise<{ readonly value?: LanguageModelV4StreamPart | undefined }>;
   cancel(): Promise<void>;
 }
 
-/** A streamed answer of a model, written in the client's dialect as it comes. */
+/** A model's streamed answer, written in the client's dialect as it arrives. */
 export class TranslatedStream implements DialectAnswer {
   readonly status = 200;
   readonly headers = new Headers({ "content-type": "text/event-stream" });
@@ -71,14 +73,14 @@ export class TranslatedStream implements DialectAnswer {
   }
 
   end(): void {
-    // Nobody reads further, so an error of the connection no longer matters.
+    // Nothing more is read, so a connection error no longer matters.
     this.#reader?.cancel().catch(() => {});
-    // The SDK's streams hold the request.
+    // The SDK's streams keep the request in memory.
     this.#reader = null;
   }
 }
 
-/** A whole answer of a model. It is written when it is read. */
+/** A model's whole answer. It is written when it is read. */
 export class WrittenAnswer implements DialectAnswer {
   readonly status = 200;
   readonly headers = new Headers({ "content-type": "application/json" });
@@ -115,7 +117,7 @@ export function wholeBody(result: LanguageModelV4GenerateResult, parts: AnswerPa
   return parts.writer.whole(result);
 }
 
-/** What is held in memory of an answer, and what a library's work on it may take, is limited as in a task. */
+/** Limits on an answer's memory and on the work a library may do for it, as in a task. */
 class AnswerLimits {
   readonly #begun = new Set<string>();
   #calls = 0;
@@ -138,14 +140,14 @@ class AnswerLimits {
   }
 }
 
-/** @throws UnfinishedAnswer if the model reports that it has not ended by itself */
+/** @throws UnfinishedAnswer if the model reports that its answer did not end normally */
 function requireEnd(part: Extract<LanguageModelV4StreamPart, { type: "finish" }>): void {
   const ending = endingOf(part);
   if (ending?.status === "failed") throw new UnfinishedAnswer(ending.failure.reason);
 }
 
 /**
- * Some fields are unknown only to some models of a provider, and their libraries leave them out.
+ * Refuses fields that only some models of a provider lack and that their libraries left out.
  * @throws Problem 400 `unsupported_parameter`
  */
 function refuseDropped(warnings: readonly SharedV4Warning[], { paths }: AnswerParts): void {

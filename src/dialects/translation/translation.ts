@@ -11,13 +11,13 @@ export interface TranslationTarget {
   /** The provider's name in the configuration. */
   readonly provider: string;
   readonly kind: ProviderKind | "builtin";
-  /** The addresses that the provider reads by itself, by media type. Gatehouse downloads nothing for a client. */
+  /** The addresses that the provider reads itself, by media type. Gatehouse downloads nothing for a client. */
   readonly supportedUrls: Readonly<Record<string, readonly RegExp[]>>;
 }
 
-/** What an answer in a dialect says about itself. */
+/** The members that identify an answer in a dialect. */
 export interface AnswerHead {
-  /** An id of our own for the answer, without a prefix. */
+  /** Our own id for the answer, without a prefix. */
   readonly id: string;
   /** The model that answers, as the configuration names it: `<provider>/<model>`. */
   readonly model: string;
@@ -30,7 +30,7 @@ export interface AnswerWriter {
   /** The body of a whole answer. */
   whole(result: LanguageModelV4GenerateResult): object;
   /**
-   * The events of a streamed answer that a part leads to, each with the blank line that ends it; empty if there are none.
+   * The events that a part of a streamed answer produces, each with its final blank line; empty if there are none.
    * The part `finish` ends the answer.
    * @throws whatever an `error` part carries
    */
@@ -40,7 +40,7 @@ export interface AnswerWriter {
 /** Requests for vectors, and their answers, for providers that speak another dialect. */
 export interface VectorTranslation {
   /**
-   * @param value a request as parsed
+   * @param value the parsed request
    * @throws Problem 400 `unsupported_parameter`, or 422 `validation_failed`
    */
   options(value: unknown): { readonly values: readonly string[]; readonly dimensions?: number };
@@ -50,14 +50,15 @@ export interface VectorTranslation {
 
 /** Requests and answers of a dialect for providers that speak another one. */
 export interface Translation {
-  /** What the client calls the options of a call, by their names in LanguageModelV4CallOptions. */
+  /** The client's names of the options of a call, by their names in LanguageModelV4CallOptions. */
   readonly paths: Readonly<Record<string, string>>;
   /**
-   * @param value a request as parsed
+   * @param value the parsed request
    * @returns the call, without signal and headers
-   * @throws Problem 400 `unsupported_parameter` that names the first field that cannot be translated, or 422 `validation_failed`
+   * @throws Problem 400 `unsupported_parameter` naming the first field that cannot be translated, or 422
+   *   `validation_failed`
    */
   options(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions;
-  /** @param value the request that is answered, as parsed. The writer MUST NOT keep it: streams last long */
+  /** @param value the parsed request that is answered. The writer MUST NOT keep it: streams last long */
   writer(value: unknown, target: TranslationTarget, head: AnswerHead): AnswerWriter;
 }

@@ -2,8 +2,8 @@ import { Problem } from "../../base/errors.ts";
 
 /**
  * The refusal of a field that cannot be translated.
- * @param path where it is in the request, as `tools[8].type`
- * @param why what is wrong with it, as the end of a sentence that begins with the field
+ * @param path its location in the request, such as `tools[8].type`
+ * @param why the problem, as the end of a sentence that begins with the field
  */
 export function unsupported(path: string, why: string): Problem {
   return new Problem("unsupported_parameter", `${path} ${why}`, {
@@ -16,12 +16,12 @@ export function pointerTo(path: string): string {
   return `/${path.replaceAll("[", "/").replaceAll("]", "").replaceAll(".", "/")}`;
 }
 
-/** The most characters of an unknown name that are repeated. */
+/** The maximum number of characters of an unknown name that are repeated. */
 const MOST_OF_NAME = 100;
 
 /**
- * Refuses members that are not known: a model of another provider would not see them.
- * @param path of the object; empty for the request itself
+ * Refuses unknown members: a model of another provider would not see them.
+ * @param path the object's path; empty for the request itself
  * @throws Problem 400 `unsupported_parameter`
  */
 export function refuseUnknown(value: object, known: ReadonlySet<string>, path = ""): void {

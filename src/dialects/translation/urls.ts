@@ -3,14 +3,14 @@ import { unsupported } from "./unsupported.ts";
 
 type SupportedUrls = TranslationTarget["supportedUrls"];
 
-/** Where files of an account at Google have their addresses. All workspaces share the account. */
+/** The host of addresses of files in a Google account. All workspaces share the account. */
 const ACCOUNT_FILES = /(?:^|\.)googleapis\.com\.?$/i;
-/** Others, such as `s3:`, are read with the rights of the account as well. */
+/** Other addresses, such as `s3:`, are also read with the account's rights. */
 const OF_THE_WEB = /^https?:$/;
 
 /**
- * The address of a file, if the provider fetches it by itself. Gatehouse downloads nothing for a client: a server in its
- * network would be asked.
+ * The address of a file, if the provider fetches it itself. Gatehouse downloads nothing for a client: the address
+ * might be a server in Gatehouse's own network.
  * @param path where the address is in the request
  * @throws Problem 400 `unsupported_parameter`
  */
@@ -26,12 +26,12 @@ export function fileUrl(
   const url = URL.parse(address);
   const isOpen = url && OF_THE_WEB.test(url.protocol) && !ACCOUNT_FILES.test(url.hostname);
   if (isFetched && isOpen) return { type: "url", url };
-  throw unsupported(path, "is an address that this model's provider does not fetch: send the file as data.");
+  throw unsupported(path, "is an address that this model's provider does not fetch. Send the file as data.");
 }
 
-/** The addresses that a client may use, of those that a provider's library names. */
+/** The addresses, among those that a provider's library names, that a client may use. */
 export function clientUrls(supported: SupportedUrls): SupportedUrls {
-  // Those of all media types are files of the provider's account, and videos.
+  // Patterns for all media types are for files of the provider's account, and for videos.
   return Object.fromEntries(Object.entries(supported).filter(([type]) => type !== "*" && type !== "*/*"));
 }
 
@@ -40,7 +40,7 @@ function matches(type: string, mediaType: string): boolean {
   return type.endsWith("/*") && mediaType.startsWith(type.slice(0, -1));
 }
 
-/** Media types by the end of an address, for clients that do not name one. */
+/** Media types by file extension, for clients that do not name one. */
 const BY_EXTENSION: Readonly<Record<string, string>> = {
   png: "image/png",
   jpg: "image/jpeg",
@@ -49,7 +49,7 @@ const BY_EXTENSION: Readonly<Record<string, string>> = {
   gif: "image/gif",
 };
 
-/** The media type of an image at an address; `image/*` if it does not show. */
+/** The media type of an image at an address; `image/*` if the address does not show it. */
 export function imageTypeOf(address: string): string {
   const extension = /\.([a-z]+)$/i.exec(URL.parse(address)?.pathname ?? "")?.[1]?.toLowerCase();
   return BY_EXTENSION[extension ?? ""] ?? "image/*";
@@ -57,7 +57,7 @@ export function imageTypeOf(address: string): string {
 
 const DATA_URL = /^data:([a-z]+\/[a-z0-9.+-]+)(?:;[a-z0-9=."-]+)*;base64,/i;
 
-/** The media type and the base64 of a `data:` URL; null if it is none. */
+/** The media type and the base64 of a `data:` URL; null if it is not one. */
 export function dataOfUrl(address: string): { readonly mediaType: string; readonly data: string } | null {
   const head = DATA_URL.exec(address);
   const mediaType = head?.[1];

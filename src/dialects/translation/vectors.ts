@@ -6,11 +6,14 @@ import type { DialectAnswer } from "../dialect-answer.ts";
 import { UnfinishedAnswer } from "../failures.ts";
 import { tokenCount } from "../json.ts";
 
-/** The most texts in a request if the provider does not say. */
+/** The maximum number of texts in a request if the provider sets no limit. */
 const UNKNOWN_TEXTS = 64;
-/** The most numbers in an answer: as text, they take the 64 MiB that an answer that passes may have. */
+/**
+ * The maximum number of numbers in an answer: as text, they take the 64 MiB allowed for an answer that passes
+ * through.
+ */
 const MOST_NUMBERS = 3_200_000;
-/** Characters that are written in one turn of the event loop. */
+/** Characters written in one turn of the event loop. */
 const TURN_CHARACTERS = 64 * 1024;
 
 export interface VectorRequest {
@@ -18,19 +21,19 @@ export interface VectorRequest {
   readonly dimensions: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** Awaited before each request but the first. */
+  /** Awaited before every request except the first. */
   renew(): Promise<unknown>;
 }
 
 export interface Vectors {
   /** In the order of the texts. */
   readonly vectors: readonly (readonly number[])[];
-  /** Null unless the provider has counted each request. */
+  /** Null unless the provider counted every request. */
   readonly tokens: number | null;
 }
 
 /**
- * Asks for the vectors of all texts, in as many requests as the provider wants, one after the other.
+ * Requests the vectors of all texts, in as many requests as the provider needs, one after the other.
  * @throws AnswerTooLarge, UnfinishedAnswer, or the provider's error
  */
 export async function embedAll(
@@ -59,7 +62,10 @@ export async function embedAll(
   return { vectors, tokens };
 }
 
-/** Vectors as an answer for a client, written while it is read: millions of numbers would hold up everybody. */
+/**
+ * Vectors as an answer for a client, written while it is read: writing millions of numbers at once would block every
+ * other call.
+ */
 export class VectorAnswer implements DialectAnswer {
   readonly status = 200;
   readonly headers = new Headers({ "content-type": "application/json" });
@@ -104,7 +110,7 @@ export class VectorAnswer implements DialectAnswer {
   end(): void {}
 }
 
-/** Vectors are no output. */
+/** Vectors do not count as output. */
 function usageOf(tokens: number): LanguageModelV4Usage {
   return {
     inputTokens: { total: tokens, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },

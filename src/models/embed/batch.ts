@@ -6,10 +6,11 @@ export interface BatchText {
 }
 
 /**
- * The most UTF-8 bytes of text in one request. OpenAI accepts 300,000 tokens, and every token has at least one byte.
+ * The maximum number of UTF-8 bytes of text in one request. OpenAI accepts 300,000 tokens, and every token has at
+ * least one byte.
  */
 const MOST_BYTES = 256_000;
-/** The most UTF-16 code units of one text: more than any model's window, and at most 192 kB. */
+/** The maximum number of UTF-16 code units in one text: more than any model's window, and at most 192 kB. */
 const LONGEST_TEXT = 64_000;
 /**
  * The lengths in UTF-16 code units to which a refused text is cut, one after the other. The beginning is kept,

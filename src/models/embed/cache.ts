@@ -5,7 +5,7 @@ export class QueryCache {
   readonly #most: number;
   readonly #vectors = new Map<string, Float32Array>();
 
-  /** @param most The most questions kept: 1,000 with 1,024 dimensions take 4 MB */
+  /** @param most the maximum number of questions kept: 1,000 with 1,024 dimensions take 4 MB */
   constructor(most = 1_000) {
     this.#most = most;
   }

@@ -49,10 +49,10 @@ export interface Embedder {
   readonly space: string;
   /**
    * Returns one vector of unit length for each text, in order, all with the dimension of the first answer ever
-   * received. `kind` tells what the texts are, since some models need a prefix. Vectors of queries are cached, up to
-   * 1,000.
+   * received. `kind` distinguishes documents from queries, since some models need a prefix. Vectors of queries are
+   * cached, up to 1,000.
    *
-   * Texts are sent in batches, for which workspaces take turns; at most two batches of documents are in flight over
+   * Texts are sent in batches, for which workspaces take turns; at most two batches of documents are in flight across
    * all calls. Temporary failures (connection, timeout, 408, 429, 5xx) are tried up to four times, respecting `Retry-
    * After` up to 30 seconds. A batch that is refused (400, 413, 422) or times out is halved. A single text that is
    * refused is cut to its first 8,000, 2,000 and 500 characters before it fails; its vector then only reflects its
@@ -80,7 +80,7 @@ const COMPATIBLE_TEXTS = 64;
 const UNKNOWN_TEXTS = 64;
 /** Larger batches make large responses: 256 vectors of 3,072 numbers are 17 MB of JSON. */
 const MOST_TEXTS = 256;
-/** If a provider refuses large batches, they are made smaller from the start, but not smaller than this. */
+/** If a provider refuses large batches, later ones start smaller, but never smaller than this. */
 const LEAST_TEXTS = 8;
 /** A text that no working provider refuses. */
 const HARMLESS: BatchText = { index: 0, text: "text" };
@@ -117,7 +117,7 @@ export async function createEmbedder(
 
 interface EmbedderParts extends EmbeddingParts {
   readonly upstream: EmbeddingModelV4;
-  /** For each request. */
+  /** The limit for each request. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -137,7 +137,7 @@ class NetworkEmbedder implements Embedder {
   readonly #parts: EmbedderParts;
   readonly #prefixes: Prefixes;
   readonly #queries = new QueryCache();
-  /** The most texts in one request. Reduced when two halves succeeded after the whole had failed. */
+  /** The maximum number of texts in one request. Reduced when both halves of a failed batch succeed. */
   #mostTexts: number;
   /** The number of batches that were ever halved or cut. */
   #splits = 0;
@@ -167,7 +167,7 @@ class NetworkEmbedder implements Embedder {
     return found.filter((vector) => vector !== undefined);
   }
 
-  /** The first failure stops the rest. It is thrown once no requests are in flight any more. */
+  /** The first failure stops the rest. It is thrown once no more requests are in flight. */
   async #embedAll(
     pieces: readonly BatchText[],
     kind: EmbeddingKind,

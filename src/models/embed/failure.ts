@@ -10,13 +10,13 @@ export class EmbeddingFailed extends Error {
    */
   readonly reason: string;
   /**
-   * Whether the same call may succeed later by itself. If false and `text` is not set, the key, the model or the
-   * provider has to be changed first.
+   * Whether the same call may succeed later without a change. If false and `text` is not set, the key, the model or
+   * the provider must be changed first.
    */
   readonly retryable: boolean;
   /** Index of the text that caused the failure. The others may succeed without it. */
   readonly text: number | undefined;
-  /** The pause in milliseconds that the provider asked for. */
+  /** The pause in milliseconds that the provider requested. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, fault: EmbeddingFault) {
@@ -45,7 +45,7 @@ const PASSING = new Set(["timeout", "connection", "cut", "rate_limited"]);
 const REFUSALS = new Set([400, 413, 422]);
 /** llama.cpp and similar servers answer 500 to a text that does not fit: ggml-org/llama.cpp#7389. */
 const TOO_LONG = /too (?:large|long)|context (?:length|size|window)|physical batch size/i;
-/** The most characters of an error's body that are examined. */
+/** The maximum number of characters of an error's body that are examined. */
 const READ_CHARACTERS = 2_000;
 
 /**
@@ -84,7 +84,7 @@ function retryAfter(headers: Readonly<Record<string, string>>, now: number): num
 /**
  * Turns a classified failure into an error for the caller.
  * @param model `<provider>/<model>`
- * @param words What the model did, if that is more specific
+ * @param words what the model did, if that is more specific
  */
 export function embeddingFailed(
   model: string,

@@ -1,7 +1,8 @@
 import { estimateTokens, mostBytesOf } from "../../agents/model/usage.ts";
 
 /**
- * The most tokens that a provider may count for each text beyond its bytes, because of what it adds around the text.
+ * The maximum number of tokens that a provider may count for each text beyond its bytes, because of what it adds
+ * around the text.
  */
 const MOST_AROUND_A_TEXT = 1_000;
 

@@ -5,7 +5,7 @@ const MOST_DIMENSIONS = 8_192;
 /**
  * Checks an answer and scales its vectors to unit length, in float64. All vectors of one answer MUST have the same
  * dimension.
- * @returns the vectors, or a description of the problem that contains nothing of the answer
+ * @returns the vectors, or a description of the problem without any of the answer's content
  */
 export function unitVectors(
   embeddings: readonly (readonly number[])[],

@@ -6,7 +6,7 @@ import { PriceList } from "./price-list.ts";
 export type PriceOrigin = "config" | "list" | "builtin" | "none";
 
 export interface ModelPrice {
-  /** Micro-credits per 1,000 tokens. Free without a price. */
+  /** Micro-credits per 1,000 tokens. Zero without a price. */
   readonly price: Price;
   readonly origin: PriceOrigin;
 }
@@ -15,10 +15,13 @@ export type PriceConfig = Pick<Config, "providers" | "prices" | "priceList">;
 
 /** The prefix of the models that are part of this program. */
 const EMBEDDED = "builtin/";
-/** Clients can name any model of a provider. Beyond it, the price that was looked up first is forgotten. */
+/**
+ * The maximum number of prices remembered, since clients can name any model of a provider. Beyond that, the price
+ * that was looked up first is forgotten.
+ */
 const REMEMBERED = 1_000;
 
-/** The prices of all models: those of the configuration win over the list. */
+/** The prices of all models. Configured prices win over the list. */
 export class PriceBook {
   /** The day of the price list; null if it is not used. */
   readonly dated: string | null;

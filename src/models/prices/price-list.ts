@@ -11,7 +11,7 @@ const schema = validator(
     kinds: Type.Record(
       Type.String(),
       Type.Object({
-        /** Kinds whose models it offers too, under the same names. */
+        /** Kinds that also offer these models, under the same names. */
         also: Type.Array(Type.String()),
         models: Type.Array(
           Type.Object({
@@ -28,7 +28,7 @@ type ListedModel = ReturnType<typeof schema.parse>["kinds"][string]["models"][nu
 
 const GREATEST = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** The price list that is shipped: US dollars per million tokens, by kind of provider and model. */
+/** The shipped price list: US dollars per million tokens, by kind of provider and model. */
 export class PriceList {
   /** The day of its source, `YYYY-MM-DD`. */
   readonly dated: string;

@@ -1,7 +1,10 @@
 import type { Price } from "../../base/call-cost.ts";
 import { toCredits } from "../../base/credits.ts";
 
-/** Credits per 1,000 tokens. Parts without a price of their own are left out: they cost as their whole. */
+/**
+ * Credits per 1,000 tokens. Kinds of tokens without their own price are left out: they cost the same as the total
+ * that they belong to.
+ */
 export interface ModelPriceView {
   readonly input: number;
   readonly output: number;

@@ -1,7 +1,10 @@
 import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
 import { requireEnd } from "./require-end.ts";
 
-/** Azure OpenAI, by its v1 API. Models are named by their deployments. `fetch` adds the version to each request. */
+/**
+ * Azure OpenAI, through its v1 API. Models are named after their deployments. `fetch` adds the version to each
+ * request.
+ */
 export async function azure({
   config: { apiKey = "" },
   baseUrl: baseURL,

@@ -9,7 +9,7 @@ const VENDOR_URLS: Readonly<Partial<Record<ProviderKind, string>>> = {
 /** Vertex AI with an API key ("express mode") belongs to no project. */
 const VERTEX_WITH_KEY = "https://aiplatform.googleapis.com/v1/publishers/google";
 
-/** The domains of AWS outside of its largest partition, by the beginning of the region. */
+/** The domains of AWS outside its largest partition, by the prefix of the region. */
 const AWS_DOMAINS: readonly (readonly [region: string, domain: string])[] = [
   ["cn-", "amazonaws.com.cn"],
   ["us-isob-", "sc2s.sgov.gov"],
@@ -19,7 +19,9 @@ const AWS_DOMAINS: readonly (readonly [region: string, domain: string])[] = [
   ["eusc-", "amazonaws.eu"],
 ];
 
-/** The URL that a provider's paths are appended to, without a trailing slash: the configured one, or the vendor's. */
+/**
+ * The URL to which a provider's paths are appended, without a trailing slash: the configured one, or the vendor's.
+ */
 export function baseUrlOf(config: ProviderConfig): string {
   if (config.baseUrl !== undefined) return config.baseUrl;
   const { kind, resource = "", region = "" } = config;
@@ -29,7 +31,7 @@ export function baseUrlOf(config: ProviderConfig): string {
   return VENDOR_URLS[kind] ?? "";
 }
 
-/** The query of each request to a provider, with its question mark; or empty. */
+/** The query of each request to a provider, including its question mark; may be empty. */
 export function queryOf({ kind, baseUrl, apiVersion }: ProviderConfig): string {
   const version = apiVersion ?? (baseUrl === undefined ? "v1" : undefined);
   return kind === "azure" && version !== undefined ? `?api-version=${encodeURIComponent(version)}` : "";

@@ -2,8 +2,8 @@ import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
 import { requireEnd } from "./require-end.ts";
 
 /**
- * Amazon Bedrock, by its Converse API. Without an API key, requests are signed with the access key. Each value is given,
- * even if it is empty: the package would otherwise use the machine's `AWS_…` variables.
+ * Amazon Bedrock, through its Converse API. Without an API key, requests are signed with the access key. Every value
+ * is passed explicitly, even if empty: the package would otherwise use the machine's `AWS_…` variables.
  */
 export async function bedrock({
   config,

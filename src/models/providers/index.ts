@@ -23,9 +23,9 @@ export interface Provider {
   model(name: string): LanguageModelV4;
   /** A model that makes vectors; undefined if its API has none. */
   embeddingModel(name: string): Promise<EmbeddingModelV4 | undefined>;
-  /** Where it accepts requests in its own dialect; null if it does not speak this one. */
+  /** The provider's endpoint for a dialect; null if it does not speak it. */
   native(dialect: Dialect): NativeEndpoint | null;
-  /** Masks its address and credentials in its own texts. */
+  /** Masks the provider's address and credentials in its texts. */
   hide(text: string): string;
 }
 
@@ -50,7 +50,7 @@ const KINDS: Readonly<Record<ProviderKind, (setup: ProviderSetup) => Promise<Pro
   vertex,
 };
 
-/** The most models of a provider that are kept. Clients may name models that are in no configuration. */
+/** The maximum number of models kept per provider. Clients may name models that are not configured. */
 const MOST_REMEMBERED = 1_000;
 
 export async function createProviders(
@@ -74,8 +74,8 @@ export async function createProviders(
 }
 
 /**
- * Returns one object for each model, however many calls use it. The SDK builds a schema for each object: a new one
- * for every task took 10 to 25 % of a stream's time.
+ * Returns the same object for all calls to a model. The SDK builds a schema for each object: a new one for every task
+ * took 10 to 25 % of a stream's time.
  */
 function remember<Model>(make: (model: string) => Model): (model: string) => Model {
   const made = new Map<string, Model>();
@@ -104,8 +104,8 @@ function makeOrFail(name: string, make: (model: string) => LanguageModelV4): Lan
 }
 
 /**
- * A provider's model that converts texts to vectors; undefined for a kind whose API has none. For the vault it bypasses the
- * model gateway, which controls the models that agents get answers from, so it MUST NOT be used to generate text.
+ * A provider's model that converts texts to vectors; undefined for a kind whose API has none. The vault uses it
+ * without the model gateway, which controls the models that answer agents, so it MUST NOT be used to generate text.
  */
 export async function createEmbeddingModel(
   name: string,

@@ -15,7 +15,7 @@ export async function openAiCompatible({
     headers,
     fetch,
     includeUsage: true,
-    // Otherwise a schema for the answer would not be sent.
+    // Without this, a schema for the answer would not be sent.
     supportsStructuredOutputs: true,
     ...key,
   });

@@ -2,7 +2,10 @@ import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import type { Clock } from "../../base/clock.ts";
 import type { ProviderConfig } from "../../config/config.ts";
 
-/** What a kind's package is given. All of it is passed on: whatever is missing, packages read from the environment. */
+/**
+ * The values passed to a kind's package. All of them are passed explicitly: packages read missing ones from the
+ * environment.
+ */
 export interface ProviderSetup {
   /** Its name in the configuration. */
   readonly name: string;
@@ -13,7 +16,7 @@ export interface ProviderSetup {
   readonly clock: Clock;
 }
 
-/** The models of one provider, by their names there. */
+/** The models of one provider, by the provider's own names. */
 export interface ProviderModels {
   language(model: string): LanguageModelV4;
   /** Undefined for a kind whose API makes no vectors. */

@@ -5,9 +5,9 @@ import {
 } from "@ai-sdk/provider";
 
 /**
- * A model whose streamed answers fail if they end without a reason. Some packages report a stream that was cut off as if
- * the model had ended it, with the reason that they began with: half an answer would pass for a whole one. Newer
- * packages report it as this does.
+ * A model whose streamed answers fail if they end without a reason. Some packages report a stream that was cut off as
+ * if the model had ended it, with the reason that they started from, so half an answer would pass for a whole one.
+ * Newer packages report the failure as this function does.
  */
 export function requireEnd(model: LanguageModelV4): LanguageModelV4 {
   return {

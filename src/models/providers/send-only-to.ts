@@ -1,6 +1,6 @@
 /**
  * A `fetch` that sends requests only below a provider's URL, and never follows a redirect away from it. Packages send
- * more than what they are asked for: Vertex AI's, for example, would download every address in a tool's result.
+ * more requests than they are asked to: Vertex AI's, for example, would download every address in a tool's result.
  * @param query appended to each request's URL
  */
 export function sendOnlyTo(baseUrl: string, query: string, inner: typeof fetch): typeof fetch {
@@ -12,7 +12,7 @@ export function sendOnlyTo(baseUrl: string, query: string, inner: typeof fetch):
   ): Promise<Response> => {
     const url = new URL(input instanceof Request ? input.url : input);
     if (url.origin !== base.origin || !url.pathname.startsWith(path)) {
-      throw new Error("The request does not go to the configured provider.");
+      throw new Error("The request goes to an address outside the configured provider.");
     }
     for (const [name, value] of new URLSearchParams(query)) url.searchParams.set(name, value);
     return inner(url, { ...init, redirect: "error" });

@@ -8,9 +8,9 @@ import type { ServiceAccountKey } from "../../config/service-account-key.ts";
 import { boundedFetch } from "../embed/fetch.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
-/** The longest life that Google gives a token. */
+/** The longest lifetime that Google gives a token. */
 const LIFE_SECONDS = 3_600;
-/** A token is replaced this long before it ends, so that no request carries one that ends on its way. */
+/** A token is replaced this long before it expires, so that no request carries a token that expires in transit. */
 const SPARE_MS = 5 * 60_000;
 const TIMEOUT_MS = 30_000;
 const MOST_BYTES = 64 * 1024;
@@ -29,8 +29,8 @@ interface IssuedToken {
 }
 
 /**
- * Access tokens of a Google service account: requested with a signed JWT (RFC 7523), and kept until shortly before they
- * end. Calls that find none share one request.
+ * Access tokens of a Google service account: requested with a signed JWT (RFC 7523), and kept until shortly before
+ * they expire. Concurrent calls without a token share one request.
  */
 export class ServiceAccountTokens {
   readonly #key: ServiceAccountKey;
@@ -45,7 +45,9 @@ export class ServiceAccountTokens {
     this.#fetch = boundedFetch(clock, MOST_BYTES);
   }
 
-  /** @throws APICallError, or fetch's errors, if no token is issued; nothing of the answer is in their messages */
+  /**
+   * @throws APICallError, or fetch's errors, if no token is issued; their messages contain nothing from the answer
+   */
   async current(): Promise<string> {
     if (this.#token && this.#clock.now() < this.#token.until) return this.#token.text;
     this.#request ??= this.#issue().finally(() => {
@@ -102,7 +104,7 @@ function encoded(value: object): string {
 function refused(url: string, status: number): APICallError {
   const isRefusal = status >= 400 && status < 500 && status !== 429;
   return new APICallError({
-    message: "The service account was issued no access token.",
+    message: "No access token was issued for the service account.",
     url,
     requestBodyValues: {},
     statusCode: isRefusal ? 401 : status === 200 ? 502 : status,

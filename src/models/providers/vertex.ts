@@ -3,9 +3,9 @@ import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
 import { ServiceAccountTokens } from "./service-account-tokens.ts";
 
 /**
- * Gemini on Vertex AI, with an API key or as a service account. The package by itself would request a token for each
- * call, without limits of time and size. So it is given the token as if it were an API key, and `fetch` sends it as
- * what it is. Tuned models (`endpoints/…`) are not offered: the package refuses them with an API key.
+ * Gemini on Vertex AI, with an API key or as a service account. The package would request a token for each call,
+ * without time or size limits. It is therefore given the token as if it were an API key, and `fetch` sends it as a
+ * bearer token. Tuned models (`endpoints/…`) are not offered: the package refuses them with an API key.
  */
 export async function vertex({
   config: { apiKey, credentials },

@@ -1,8 +1,8 @@
 import type { ToolAnswer } from "../../connectors/source.ts";
 
 /**
- * What tools answered to calls that clients wait for, in full: a task's output is only text. Kept only while a client
- * of this process waits.
+ * The full answers of tools to calls that clients wait for: a task's output is only text. Kept only while a client of
+ * this process waits.
  */
 export class CallAnswers {
   readonly #awaited = new Map<string, ToolAnswer | null>();

@@ -32,7 +32,7 @@ import {
 } from "./rows.ts";
 import { addVote } from "./votes.ts";
 
-/** The tool or its connector differs from what was presented. Thrown to roll back the decision's transaction. */
+/** The tool or its connector differs from the one presented. Thrown to roll back the decision's transaction. */
 class DefinitionChanged extends Error {
   override readonly name = "DefinitionChanged";
 }
@@ -92,7 +92,7 @@ export class ApprovalDesk {
   /**
    * Records a person's decision. It is bound to the hash of the arguments shown, and to the hash of the tool and its
    * connector. If the tool has changed since the call was presented, the call is not approved but presented again.
-   * @returns whether this settles the call; if not, it waits for another person
+   * @returns whether this settles the call; otherwise it waits for another person
    * @throws Problem 404 `not_found`, 403 `agent_forbidden`, `person_required`, 409 `approval_decided`,
    *   `approval_changed`, `approval_erased`, 422; LedgerChanged if the call contradicts the ledger
    */
@@ -169,8 +169,8 @@ export class ApprovalDesk {
 
   /**
    * A removed tool passes: it is not called, whatever is decided.
-   * @throws DefinitionChanged if the call has to be presented again; Problem 409 `approval_erased` if its arguments
-   *   were erased and cannot be shown any more
+   * @throws DefinitionChanged if the call must be presented again; Problem 409 `approval_erased` if its arguments
+   *   were erased and can no longer be shown
    */
   #refuseOtherDefinition(
     { workspaceId, tool, definitionHash, arguments: text }: StoredApproval,
@@ -181,7 +181,7 @@ export class ApprovalDesk {
     if (text === null) {
       throw new Problem(
         "approval_erased",
-        "The tool or its connector has changed, and the call's arguments were erased, so it cannot be presented again. Deny it.",
+        "The tool or its connector has changed. The call's arguments were erased, so it cannot be presented again. Deny it.",
       );
     }
     throw new DefinitionChanged();
@@ -245,7 +245,7 @@ export class ApprovalDesk {
     const { workspaceId, taskId, callId } = proven;
     const { ledger, clock, signals } = this.#parts;
     const approval = await findApproval(tx, workspaceId, taskId, callId);
-    // It may have been presented again since.
+    // It may since have been presented again.
     if (approval?.status !== "pending" || approval.expiresAt > clock.now()) return null;
     const { presentedAt } = withProvenTime(approval, proven);
     tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));

@@ -20,9 +20,9 @@ export interface ApprovalEvidenceParts {
  * an entry records it, with its person, for the same task, call, tool and arguments, never because a row names a
  * number.
  *
- * The comparison MUST precede the transaction that acts on the row. Entries that this process writes in between are
- * its own. Comparing an approval costs about twice as much as reading its row, plus 1 ms for each block of entries
- * not checked since the start. A task without approvals costs nothing.
+ * The comparison MUST precede the transaction that acts on the row. Entries written in between come from this process
+ * itself. Comparing an approval costs about twice as much as reading its row, plus 1 ms for each block of entries not
+ * checked since the start. A task without approvals costs nothing.
  */
 export class ApprovalEvidence {
   readonly #parts: ApprovalEvidenceParts;
@@ -46,7 +46,7 @@ export class ApprovalEvidence {
     });
   }
 
-  /** The approvals, of any workspaces, that agree with the ledger. All others are reported and left out. */
+  /** The approvals, in any workspace, that agree with the ledger. All others are reported and left out. */
   async provenAmong(approvals: readonly StoredApproval[]): Promise<ProvenApproval[]> {
     const proven: ProvenApproval[] = [];
     for (const [workspaceId, some] of Map.groupBy(approvals, (approval) => approval.workspaceId)) {

@@ -48,7 +48,7 @@ export async function listApprovals(
 interface ApprovalKeyRow {
   readonly task_id: string;
   readonly call_id: string;
-  /** Size of its texts, which SQLite knows without reading them. */
+  /** The size of its texts, which SQLite knows without reading them. */
   readonly bytes: number;
 }
 

@@ -19,7 +19,7 @@ export class AwaitingApproval extends Error {
 }
 
 /**
- * A person's decision on a call, for the run that reaches the call again. `changed`: the call has to be presented
+ * A person's decision on a call, for the run that reaches the call again. `changed`: the call must be presented
  * again.
  */
 export type ApprovalVerdict =
@@ -53,7 +53,7 @@ export function verdictOf(
   return { kind: "approved", decisionSeq };
 }
 
-/** What a model is told when a call is not made. */
+/** What a model is told if a call is not made. */
 function wordsOf(status: ApprovalStatus, reason: string | null): string {
   if (status === "expired") return "Nobody decided in time.";
   if (status !== "denied") return "The request for approval was withdrawn.";
@@ -76,8 +76,8 @@ export interface ApprovalRequest {
 }
 
 /**
- * Records a request for approval. The entry contains everything that the decision is checked against, since the row
- * beside it is not signed.
+ * Records a request for approval. The entry contains everything that the decision is checked against, since its row
+ * is not signed.
  * @param before the same call as presented earlier
  */
 export async function presentCall(
@@ -118,7 +118,7 @@ export async function presentCall(
   else await insertApproval(tx, { workspaceId, taskId, callId, agent, tool: tool.name, ...presented });
 }
 
-/** When an entry was written, and the salted hash of its arguments, to which a decision is bound. */
+/** The time at which an entry was written, and the salted hash of its arguments, to which a decision is bound. */
 export async function shownBy(
   tx: Tx,
   workspaceId: number,

@@ -57,7 +57,7 @@ export type EntryOf = (seq: number) => ApprovalEntry | undefined;
 
 /** How a row contradicts the ledger. */
 export interface Contradiction {
-  /** The predicate of a sentence whose subject is the approval. */
+  /** The problem, as the predicate of a sentence whose subject is the approval. */
   readonly problem: string;
   /** Seq of the entry that the row names, or of the entry that shows the call. */
   readonly seq: number;
@@ -103,7 +103,7 @@ export function compareApproval(approval: StoredApproval, entryOf: EntryOf): Pro
   }
   const settled = SETTLED_BY[status];
   if (settled === undefined) {
-    if (decisionSeq !== null) return differs("names a decision although none settled it", decisionSeq);
+    if (decisionSeq !== null) return differs("names a decision although no entry settled it", decisionSeq);
     if (status === "pending" && people.size >= approval.required) return differs("is settled", pendingSeq);
     return { ...approval, ...terms, approvedBy, decision: null };
   }

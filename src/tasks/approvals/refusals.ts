@@ -29,7 +29,7 @@ export function refuseOthers(
 }
 
 /**
- * Refuses to approve erased arguments, which nobody can see. Other arguments can be approved in their place.
+ * Refuses to approve erased arguments, since nobody can see them. Other arguments can be approved in their place.
  * @throws Problem 409 `approval_erased`
  */
 export function refuseErased({ arguments: text }: StoredApproval, changed: string | undefined): void {
@@ -41,7 +41,7 @@ export function refuseErased({ arguments: text }: StoredApproval, changed: strin
 }
 
 /**
- * If several people have to approve, only tokens that name a person count, since other tokens do not identify one.
+ * If several people must approve, only tokens that name a person count, since other tokens do not identify one.
  * @throws Problem 403 `person_required`
  */
 export function refuseUnnamed({ person }: Caller, { required }: Approval): void {

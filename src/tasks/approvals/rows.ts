@@ -24,7 +24,7 @@ export interface Approval {
   readonly argumentsSeq: number;
   /** The salted hash in that entry, hex. */
   readonly argumentsHash: string;
-  /** How many people have to approve. */
+  /** The number of people who must approve. */
   readonly required: number;
   readonly presentedAt: number;
   readonly expiresAt: number;
@@ -242,7 +242,7 @@ export async function countPending(sql: Pick<Sql, "get">, workspaceId: number): 
 
 /**
  * Withdraws the pending approvals of a task that ends.
- * @returns the ids of the calls that waited
+ * @returns the ids of the calls that were waiting
  */
 export async function withdrawApprovals(
   tx: Tx,

@@ -25,7 +25,7 @@ export interface TimedTaskEnding extends TaskEnding {
   readonly isLate: boolean;
 }
 
-/** What the run leaves to be written with the task's end. */
+/** Data of the run that is written with the task's end. */
 export interface UnsavedRun {
   /** Events in memory that are not stored yet. */
   readonly unsaved: { readonly firstId: number; readonly frames: readonly Uint8Array[] };

@@ -14,8 +14,8 @@ export class TaskInterruption {
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
   /**
-   * Whose decision it is, if the task's end is the evidence of it. The decision's entry is written together with the
-   * end.
+   * The person whose decision this is, if the task's end is the evidence of it. The decision's entry is written
+   * together with the end.
    */
   readonly decision: PersonDecision | null;
   readonly #putOff = Promise.withResolvers<void>();
@@ -26,7 +26,7 @@ export class TaskInterruption {
     this.decision = decision;
   }
 
-  /** Resolves when the store has refused the task's end, which is then written late. */
+  /** Resolves when the store has refused the task's end, which is then written later. */
   get isPutOff(): Promise<void> {
     return this.#putOff.promise;
   }
@@ -46,9 +46,9 @@ export class TaskInterruption {
 
 /** Signals that may arrive while a task is being ended. */
 export interface EndingSignals {
-  /** The task's own signal: an interruption that comes while the end cannot be written still counts. */
+  /** The task's own signal. An interruption still counts if it arrives while the end cannot be written. */
   readonly signal: AbortSignal;
-  /** The process stops: an end that cannot be written is tried once more, then left to the next start. */
+  /** The process is stopping: an end that cannot be written is retried once, then left to the next start. */
   readonly stopping: AbortSignal;
   readonly retries: EndingRetries;
 }

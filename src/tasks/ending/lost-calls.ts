@@ -7,7 +7,7 @@ import { chargeTask, closeModelCall, type ModelCallCharge } from "../rows/charge
 import { markCallLost } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 
-/** The cost of a model call whose outcome could not be written. Whoever ends the task settles it. */
+/** The cost of a model call whose outcome could not be written. The code that ends the task settles it. */
 export interface OwedCharge extends ModelCallCharge {
   /** Seq of the call's intent. */
   readonly ref: number;
@@ -23,7 +23,7 @@ export interface UnsettledCall {
   readonly kind: "model" | "tool";
   /** The model or the tool. */
   readonly name: string;
-  /** Micro-credits to charge if its cost is unknown: what was reserved for a model call, or a tool call's price. */
+  /** Micro-credits to charge if its cost is unknown: the reservation of a model call, or a tool call's price. */
   readonly price: number;
 }
 
@@ -51,15 +51,15 @@ export function openCallsIn({ open }: ProvenTask): UnsettledCall[] {
   return calls;
 }
 
-/** Who pays for a task according to its row. */
+/** The payer for a task, according to its row. */
 function payerOf({ workspaceId, agentId, agent }: Task): Payer {
   return { workspaceId, agent: { id: agentId, name: agent } };
 }
 
 /**
  * Records an outcome for each of a task's calls that has none, because the process died or the store could not be
- * written before the real outcome was on disk. Afterwards no intent is open. An open model call is charged what is
- * owed for it or, if its cost was lost with the process, what was reserved for it. A tool call is charged its price,
+ * written before the real outcome was on disk. Afterwards no intent is open. An open model call is charged the amount
+ * owed for it or, if that was lost with the process, the amount reserved for it. A tool call is charged its price,
  * since it may have been made.
  * @returns the task with these charges added
  */

@@ -5,8 +5,8 @@ import type { EndingRetries } from "./retries.ts";
 import { endTask, loadQueuedTask } from "./retry-while-disk-full.ts";
 
 /**
- * The most tasks ended at once, each of which is in memory with its prompt. Waiting tasks take a few hundred bytes
- * each.
+ * The maximum number of tasks ended at once. Each of these is in memory with its prompt; waiting tasks take a few
+ * hundred bytes each.
  */
 const AT_ONCE = 64;
 
@@ -31,7 +31,7 @@ export class QueueEndings {
   readonly #parts: TaskParts;
   readonly #stopping: AbortSignal;
   readonly #retries: EndingRetries;
-  /** All that have not ended, the oldest first. */
+  /** All ends that are not finished, the oldest first. */
   readonly #all = new Map<string, PendingEnding>();
   readonly #untried = new Set<PendingEnding>();
   #active = 0;
@@ -73,7 +73,8 @@ export class QueueEndings {
   }
 
   /**
-   * Puts off all others as soon as the store has refused one, so that nobody waits for each to be refused in turn.
+   * Puts off all others as soon as the store has refused one, so that callers do not wait for each to be refused in
+   * turn.
    */
   #refused(): void {
     if (this.#isRefused) return;

@@ -7,6 +7,6 @@ import { Signal } from "../../base/signal.ts";
 export class EndingRetries {
   /** Makes all waiting ends retry now. */
   readonly now = new Signal<void>();
-  /** Emits whenever the store refuses one, the first time or again. */
+  /** Emits whenever the store refuses an end, the first time or again. */
   readonly refused = new Signal<void>();
 }

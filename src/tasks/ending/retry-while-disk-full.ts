@@ -13,8 +13,8 @@ const RETRY_FIRST_MS = 250;
 const RETRY_LAST_MS = 1_000;
 
 /**
- * Reads a task, retrying until it succeeds: an accepted task must not be forgotten. Undefined if the task does not
- * exist as it was written, or if the process stops before the task can be read.
+ * Reads a task, retrying until it succeeds: an accepted task must not be forgotten. Undefined if the task's row is
+ * missing or was changed, or if the process stops before the task can be read.
  */
 export async function loadQueuedTask(
   parts: Pick<TaskParts, "db" | "clock" | "log">,
@@ -122,7 +122,7 @@ export async function endTask(
 }
 
 /**
- * Resolves after the given time, when a signal aborts that was not aborted before, or when all retries are triggered.
+ * Resolves after the given time, when a signal that was not yet aborted aborts, or when all retries are triggered.
  */
 async function pause(clock: Clock, ms: number, { signal, stopping, retries }: EndingSignals): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

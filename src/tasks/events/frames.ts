@@ -43,7 +43,10 @@ export function encodeFrame<Name extends TaskEventName>(
   return encoder.encode(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-/** The most bytes joined into one block, and so written at once and held for a reader that does not read. */
+/**
+ * The most bytes joined into one block, and therefore the most written at once and held for a reader that has stopped
+ * reading.
+ */
 const BLOCK_BYTES = 64 * 1024;
 
 /** Joins consecutive frames into blocks of up to 64 KiB. A larger frame is a block of its own. */
@@ -74,7 +77,7 @@ function join(frames: readonly Uint8Array[], length: number): Uint8Array {
   return joined;
 }
 
-/** The part of a block after the event `after`. Empty lines occur only at the ends of frames. */
+/** The part of a block after the event `after`. Blank lines occur only at the ends of frames. */
 export function framesAfter(block: Uint8Array, after: number): Uint8Array {
   let start = 0;
   while (start < block.length && frameId(block, start) <= after) start = nextFrame(block, start);

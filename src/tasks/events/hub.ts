@@ -6,7 +6,7 @@ import { nextEvents } from "./store.ts";
 
 /** A reader of a task's events: bytes to pass on unchanged. */
 export interface EventReader {
-  /** The next frames, waiting until there are some; null after `task.finished`. */
+  /** The next frames, once there are any; null after `task.finished`. */
   next(): Promise<readonly Uint8Array[] | null>;
   /** Ends the reading, even while it waits: from now on `next` returns null. */
   close(): void;
@@ -19,7 +19,7 @@ export interface EventReader {
 export class TaskEventHub {
   readonly #db: Db;
   readonly #logs = new Map<string, EventLog>();
-  /** Functions that make a log's readers continue from the store; one for each open stream. */
+  /** Functions that make a log's readers continue from the store, one for each open stream. */
   readonly #readers = new Map<string, Set<() => void>>();
 
   constructor(db: Db) {

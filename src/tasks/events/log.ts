@@ -6,7 +6,9 @@ import { encodeFrame, type TaskEventName, type TaskEvents } from "./frames.ts";
  * its overhead.
  */
 const QUICK_FRAMES = 20_000;
-/** The fewest UTF-16 code units of a text frame after `QUICK_FRAMES`, unless another event or the end comes first. */
+/**
+ * The minimum UTF-16 code units in a text frame after `QUICK_FRAMES`, unless another event or the end comes first.
+ */
 const LEAST_TEXT = 1_024;
 /**
  * The most UTF-16 code units joined into one frame. JSON needs at most six bytes for each, so a frame still fits in a
@@ -26,7 +28,7 @@ export class EventLog {
   /** The Gatehouses that the task's dispatch passed through. Its calls carry them on. */
   readonly via: Via;
   readonly #frames: Uint8Array[] = [];
-  /** Id of the first frame held; the following frames count up from it. */
+  /** The id of the first frame held; ids of later frames follow it. */
   #firstId: number;
   /** The last released id; 0 if none. */
   #letGoUpTo = 0;
@@ -134,7 +136,7 @@ export class EventLog {
     this.#wake();
   }
 
-  /** Frames with ids above `after` that have arrived and are still held. */
+  /** Frames with ids above `after` that are still held. */
   after(after: number): readonly Uint8Array[] {
     const from = Math.max(0, after + 1 - this.#firstId);
     return from >= this.#frames.length ? [] : this.#frames.slice(from);

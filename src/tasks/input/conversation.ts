@@ -2,10 +2,10 @@ import type { Message, UserPart } from "../../agents/index.ts";
 import type { DocumentText } from "./documents.ts";
 import type { InputMessage, InputPart, TaskInput } from "./task-input.ts";
 
-/** What a model reads instead of a document that is gone. */
+/** What a model reads in place of a document that is no longer available. */
 const NO_DOCUMENT = "[A document was here that is no longer available.]";
 
-/** What a task is asked, as messages for the framework. A document that is missing from `documents` is left out. */
+/** A task's input, as messages for the framework. A document that is missing from `documents` is left out. */
 export function messagesOf(
   { prompt, messages }: TaskInput,
   documents: ReadonlyMap<string, DocumentText>,

@@ -17,16 +17,16 @@ export interface DocumentText {
 
 type DocumentReads = Pick<Vault, "find" | "text">;
 
-/** The most documents of one task, and the most UTF-16 code units of their texts together. */
+/** The maximum number of documents of one task, and of UTF-16 code units in their texts together. */
 export const MOST_DOCUMENTS = 32;
 const MOST_CHARACTERS = 1_000_000;
 
-/** Thrown when a document of a task cannot be read any more: it was deleted, moved out of the boundary, or grew. */
+/** Thrown when a document of a task can no longer be read: it was deleted, moved out of the boundary, or grew. */
 export class DocumentUnavailable extends Error {
   override readonly name = "DocumentUnavailable";
 }
 
-/** @throws Problem 422 `validation_failed` that names the place of a document outside the boundary */
+/** @throws Problem 422 `validation_failed` naming the place of a document outside the boundary */
 export async function checkDocuments(
   vault: DocumentReads,
   workspaceId: number,
@@ -41,7 +41,7 @@ export async function checkDocuments(
       throw invalidField(path, `names no document that the agent may see: ${JSON.stringify(id)}`);
     characters += document.characters;
     if (characters <= MOST_CHARACTERS) continue;
-    throw invalidField(path, `makes the documents longer than ${MOST_CHARACTERS} characters together`);
+    throw invalidField(path, `makes the documents together longer than ${MOST_CHARACTERS} characters`);
   }
 }
 
@@ -63,12 +63,12 @@ export async function readDocuments(
     texts.set(id, document);
     characters += document.text.length;
     if (characters <= MOST_CHARACTERS) continue;
-    throw new DocumentUnavailable(`The documents are longer than ${MOST_CHARACTERS} characters together.`);
+    throw new DocumentUnavailable(`The documents together are longer than ${MOST_CHARACTERS} characters.`);
   }
   return texts;
 }
 
-/** Reads those of the documents that can be read. */
+/** Reads the documents that can be read, and leaves out the others. */
 export async function readAvailable(
   vault: DocumentReads,
   workspaceId: number,
@@ -86,7 +86,7 @@ export async function readAvailable(
   return texts;
 }
 
-/** How often a document is read that is written again meanwhile. */
+/** How often to read a document that is being rewritten. */
 const ATTEMPTS = 3;
 
 async function readDocument(

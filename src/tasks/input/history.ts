@@ -15,7 +15,7 @@ import { documentsOf } from "./task-input.ts";
 type HistoryParts = Pick<TaskParts, "db" | "lists" | "vault">;
 
 export interface HistoryOptions {
-  /** What the task's agent may see now. */
+  /** What the task's agent may currently see. */
   readonly memoryScope: Boundary;
   /** Whether the task has tools. Without any, some providers refuse a conversation that contains calls. */
   readonly hasTools: boolean;
@@ -29,14 +29,15 @@ export interface TaskHistory {
   readonly documents: Iterable<string>;
 }
 
-/** The most tasks that are gone back. */
+/** The maximum number of earlier tasks to follow. */
 const MOST_LINKS = 100;
 const LEFT_OUT =
   "[An earlier part of this conversation was erased, or the conversation became too long. That part is left out.]";
 
 /**
- * Rebuilds the conversation from the texts of the earlier tasks, so their erasure and expiry apply. A task of which a text
- * is gone is left out, and a sentence says so. The rows and texts are compared with the ledger before a model reads them.
+ * Rebuilds the conversation from the texts of the earlier tasks, so their erasure and expiry apply. A task with a
+ * missing text is left out, and a sentence states that. The rows and texts are compared with the ledger before a
+ * model reads them.
  * @throws LedgerChanged if they differ
  */
 export async function historyOf(
@@ -44,7 +45,7 @@ export async function historyOf(
   { workspaceId, agentId, continues }: Task,
   options: HistoryOptions,
 ): Promise<TaskHistory> {
-  /** Newest first. Null: left out. */
+  /** Newest first. Null if left out. */
   const links: (readonly Message[] | null)[] = [];
   const documents = new Set<string>();
   let { room } = options;
@@ -101,7 +102,7 @@ async function linkOf(
   return { messages, documents: texts.keys() };
 }
 
-/** @throws LedgerChanged if the input or the output is not the text whose hash the ledger contains */
+/** @throws LedgerChanged if the input or the output does not match the hash in the ledger */
 async function requireTexts({ db, lists }: HistoryParts, task: Task): Promise<void> {
   const { workspaceId, id, dispatchSeq } = task;
   const endSeq = await lastSeq(db, task);
@@ -120,7 +121,7 @@ interface MadeCall {
 }
 
 /**
- * The tool calls of a task with their results. Null if a text of them was erased.
+ * The tool calls of a task with their results. Null if any of their texts was erased.
  * @throws LedgerChanged
  */
 async function provenCalls({ db, lists }: HistoryParts, task: Task): Promise<readonly MadeCall[] | null> {
@@ -145,7 +146,7 @@ async function provenCalls({ db, lists }: HistoryParts, task: Task): Promise<rea
   return calls;
 }
 
-/** Whether a call's row and texts are those of its entries. */
+/** Whether a call's row and texts match its entries. */
 async function isOwnCall(
   db: HistoryParts["db"],
   { workspaceId, id }: Task,

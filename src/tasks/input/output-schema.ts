@@ -25,7 +25,7 @@ export function outputValue(input: TaskInput | null, output: string | null): Jso
   try {
     return parseJson(output) as JsonValue;
   } catch {
-    // The stored text was changed. It is shown as it is, in `output`.
+    // The stored text was changed. It is shown unchanged, in `output`.
     return null;
   }
 }

@@ -1,11 +1,11 @@
 import type { JsonSchema } from "../../agents/index.ts";
 
-/** A part of a message, as in a request. */
+/** A part of a message, in the form used in requests. */
 export type InputPart =
   | { readonly type: "text"; readonly text: string }
   /** `data`: base64. */
   | { readonly type: "image" | "file"; readonly media_type: string; readonly data: string }
-  /** A document of the vault, whose text is sent. Its media type is only kept. */
+  /** A document in the vault, whose text is sent. Its media type is only stored. */
   | { readonly type: "file"; readonly document: string; readonly media_type?: string };
 
 export interface InputMessage {
@@ -13,11 +13,11 @@ export interface InputMessage {
   readonly content: string | readonly InputPart[];
 }
 
-/** What a task is asked: a prompt or messages, and the form of the answer. */
+/** A task's input: a prompt or messages, and the form of the answer. */
 export interface TaskInput {
   readonly prompt: string | null;
   readonly messages: readonly InputMessage[] | null;
-  /** Null: the answer is text. */
+  /** Null if the answer is text. */
   readonly outputSchema: JsonSchema | null;
 }
 

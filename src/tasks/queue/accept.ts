@@ -16,12 +16,12 @@ export interface NewTaskRequest {
   readonly tier: number;
   readonly tools: readonly string[];
   readonly metadata: Readonly<Record<string, string>>;
-  /** What it is asked; stored as the intent's payload. */
+  /** The task's input, stored as the intent's payload. */
   readonly input: StoredInput;
-  /** The id of the task whose conversation it goes on with. */
+  /** The id of the task whose conversation it continues. */
   readonly continues?: string | undefined;
   readonly key?: IdempotencyKey | undefined;
-  /** The task consists of this one tool call, and asks no model. */
+  /** The single tool call that the task consists of; no model is called. */
   readonly call?: ToolCall;
   /** Runs inside the transaction that creates the task. If it throws, the task is refused. */
   readonly within?: ((tx: Tx, id: string) => Promise<void>) | undefined;
@@ -52,7 +52,7 @@ export async function acceptTask(
   const place = scheduler.reserve(workspaceId);
   const id = ids("task");
   call.about({ task: id });
-  // Opened before the task becomes visible, so that everyone who finds the task also finds its events.
+  // Opened before the task becomes visible, so that every caller who finds the task also finds its events.
   hub.open(id, FIRST_EVENT, call.via);
   let raced: string | undefined;
   try {

@@ -8,16 +8,16 @@ export interface QueuedTask {
   readonly workspaceId: number;
   readonly taskId: string;
   readonly agentId: number;
-  /** Only for a call that is no task (`enter`): runs instead of a task, until its caller leaves. */
+  /** Only for a call that is not a task (`enter`): runs in place of a task until its caller leaves. */
   readonly call?: () => Promise<void>;
 }
 
 /** A model call outside of tasks, which takes a task's slot. */
 export interface SlotCall {
   readonly workspaceId: number;
-  /** Null if it is made as no agent. */
+  /** Null if it is not made as an agent. */
   readonly agentId: number | null;
-  /** Unlike any task's id. */
+  /** Different from every task's id. */
   readonly id: string;
 }
 
@@ -111,7 +111,7 @@ export class Scheduler {
     this.enqueueAll([queued]);
   }
 
-  /** Like `enqueue`, but queues all tasks before it starts any, so that no agent gains by coming first. */
+  /** Like `enqueue`, but queues all tasks before it starts any, so that no agent gains by being first. */
   enqueueAll(tasks: readonly QueuedTask[]): void {
     for (const queued of tasks) {
       const queue = this.#waiting.get(queued.workspaceId) ?? new AgentRoundRobin();
@@ -122,8 +122,8 @@ export class Scheduler {
   }
 
   /**
-   * Waits for a slot for a call that is no task. Calls and tasks take turns as if they were all tasks.
-   * @returns a function that MUST be called when the call has ended; it may be called again
+   * Waits for a slot for a call that is not a task. Calls and tasks take turns as if they were all tasks.
+   * @returns a function that MUST be called when the call has ended; it can be called repeatedly
    * @throws Problem 429 `queue_full`; the signal's reason if it aborts while the call waits
    */
   async enter({ workspaceId, agentId, id }: SlotCall, signal: AbortSignal): Promise<() => void> {
@@ -215,8 +215,9 @@ export class Scheduler {
   }
 
   /**
-   * The waiting workspace that runs the fewest tasks; if several do, the one that has waited longest for its turn. A
-   * free slot thus goes to a workspace without running tasks rather than to the one that already uses most slots.
+   * The waiting workspace that runs the fewest tasks; if there are several, the one that has waited longest for its
+   * turn. A free slot thus goes to a workspace without running tasks rather than to the one that already uses most
+   * slots.
    */
   #nextWorkspace(): number | undefined {
     let found: number | undefined;

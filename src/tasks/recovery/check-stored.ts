@@ -6,17 +6,17 @@ import { areAnswersProven } from "../run/progress.ts";
 import type { Task } from "../task.ts";
 
 /**
- * `trusted`: the rows are as this server wrote them and agree with the ledger. `ended`: the ledger contains the
- * task's end. `unknown`: the ledger contains no dispatch of the task. `changed`: it does, but the rows differ from
- * what was written.
+ * `trusted`: this server wrote the rows, and they agree with the ledger. `ended`: the ledger contains the task's end.
+ * `unknown`: the ledger contains no dispatch of the task. `changed`: it does, but the rows differ from what was
+ * written.
  */
 export type StoredTaskState = "trusted" | "ended" | "unknown" | "changed";
 
 type TaskReads = Pick<Sql, "all" | "get" | "seals">;
 
 /**
- * Decides whether a task that is open in the store may be resumed after a start. Its seal covers what it may do and
- * for whom. The ledger shows that it was dispatched, that it has not ended, which calls it has made and what they cost.
+ * Decides whether a task that is open in the store may be resumed after a start. Its seal covers its rights and its
+ * owner. The ledger shows that it was dispatched, that it has not ended, which calls it made and what they cost.
  * Texts are compared with the hashes in their entries.
  */
 export async function checkStoredTask(

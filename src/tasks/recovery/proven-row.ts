@@ -55,9 +55,9 @@ export async function requireProvenEnd({ db, lists }: ProvenRowParts, task: Task
 }
 
 /**
- * Requires that a finished task's row is as this server wrote it, except for the columns of its results. Tasks that ended in
- * an earlier version have no seal, and nothing to continue.
- * @throws LedgerChanged, and reports the row, if it is not
+ * Requires that a finished task's row is unchanged since this server wrote it, except for the columns of its results.
+ * Tasks that ended in an earlier version have no seal, and nothing to continue.
+ * @throws LedgerChanged, and reports the row, if it was changed
  */
 export async function requireSealed(
   { db }: Pick<ProvenRowParts, "db">,
@@ -66,7 +66,7 @@ export async function requireSealed(
   const row = await db.get<StoredRow<"tasks">>(ROW, [workspaceId, id]);
   const isEarlier = row?.seal === null && row.continues === null && row.input_form === null;
   if (row && (isEarlier || db.seals.fits("tasks", row))) return;
-  throw new LedgerChanged(`the stored task ${id} is not as this server wrote it`, dispatchSeq);
+  throw new LedgerChanged(`the stored task ${id} was not written by this server`, dispatchSeq);
 }
 
 /** The entry that dispatched a task, if its row names that entry. */

@@ -26,9 +26,9 @@ const FIRST_EVENTS = 2;
 /** Tasks of an earlier process, the oldest first. */
 export interface RecoveredTasks {
   readonly queued: readonly QueuedTask[];
-  /** Waiting for a person's decision. */
+  /** Tasks waiting for a person's decision. */
   readonly awaiting: readonly QueuedTask[];
-  /** To be ended: the process died after their agent was stopped and before they were ended. */
+  /** Tasks to end: the process died after their agent was stopped and before they were ended. */
   readonly stopped: readonly QueuedTask[];
 }
 
@@ -112,12 +112,12 @@ async function trustedTasks(
     const ids = new Set(stored.map(({ id }) => id));
     const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
     evidence = await readTaskEvidence(lists, workspaceId, ids, first);
-    // Some row names a later entry than the one that dispatched its task: read from the beginning.
+    // Some row names a later entry than the one that dispatched its task: the ledger is read from the beginning.
     const isWhole = stored.every(({ id }) => evidence.get(id)?.dispatch);
     if (!isWhole) evidence = await readTaskEvidence(lists, workspaceId, ids, 1);
   } catch (error) {
     if (!(error instanceof LedgerChanged)) throw error;
-    log.error("tasks are not resumed because the ledger that dispatched them was changed", {
+    log.error("tasks are not resumed because the ledger entries that dispatched them were changed", {
       workspace: workspaceId,
       tasks: stored.length,
       error,
@@ -138,8 +138,7 @@ async function trustedTasks(
 }
 
 /**
- * Requires that the index of open tasks has them all: lists and stops read it, and writes to a row that is missing from it
- * fail.
+ * Requires the index of open tasks to be complete: lists and stops read it, and writes to a row that it lacks fail.
  * @throws OperatorError
  */
 async function requireIndexed(db: Db, workspaceId: number, open: number): Promise<void> {
@@ -184,7 +183,7 @@ function signalsOf(stopping: AbortSignal): EndingSignals {
 async function reasonToEnd(db: Db, task: Task): Promise<string | null> {
   if (task.attempts >= ATTEMPT_LIMIT)
     return `The server stopped ${task.attempts} times during the same step.`;
-  // A version that saved no answers ran this task, so it is unknown what a second run would repeat.
+  // A version that saved no answers ran this task, so the calls that a second run would repeat are unknown.
   if (await hasLostSteps(db, task)) {
     return "The server stopped while the task was running. The task had called tools, so it cannot be resumed.";
   }

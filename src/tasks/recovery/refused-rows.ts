@@ -3,8 +3,8 @@ import type { Tx } from "../../store/db.ts";
 import type { TaskEnd } from "../rows/tasks.ts";
 
 /**
- * Closes the row of a task that must not run, and for which no end is written to the ledger. The row then says
- * nothing that the ledger does not.
+ * Closes the row of a task that must not run and whose end is not written to the ledger. The row then claims nothing
+ * beyond the ledger.
  */
 export async function closeRow(
   tx: Tx,
@@ -51,7 +51,7 @@ export async function restoreRows(
       ...[dispatch?.seq ?? 0, usage.credits, usage.inputTokens, usage.outputTokens, usage.steps, model],
     ],
   );
-  // Not written as it is: the agent that it names may not exist, which a foreign key refuses.
+  // Not written directly: the agent that it names may not exist, and a foreign key would refuse it.
   if (agentId !== null) {
     const change =
       "UPDATE tasks SET agent_id = $3 WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL";

@@ -24,7 +24,7 @@ interface FeedTaskRow {
   readonly finished_at: number | null;
 }
 
-/** Tasks for a workspace's feed, as stored: no prompts, outputs or arguments. */
+/** Tasks for a workspace's feed, as stored but without prompts, outputs and arguments. */
 export async function taskChanges(
   sql: Pick<Sql, "all">,
   workspaceId: number,

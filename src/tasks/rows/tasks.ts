@@ -69,7 +69,7 @@ export async function findTask(
   return fromRow(workspaceId, row, calls?.get(id) ?? []);
 }
 
-/** Like `findTask`, but undefined if the row is not as this server wrote it. To be used before running a task. */
+/** Like `findTask`, but undefined if this server did not write the row. Use before running a task. */
 export async function findSealedTask(
   sql: Pick<Sql, "all" | "get" | "seals">,
   workspaceId: number,
@@ -187,8 +187,8 @@ export async function markRunning(
 }
 
 /**
- * From running back to queued, after the process that ran it ended. An attempt that was interrupted in an orderly way
- * does not count.
+ * From running back to queued, after the process that ran it ended. An attempt that a shutdown interrupted does not
+ * count.
  */
 export async function markQueued(tx: Tx, workspaceId: number, id: string, brokenOff: boolean): Promise<void> {
   await tx.run(
@@ -199,8 +199,8 @@ export async function markQueued(tx: Tx, workspaceId: number, id: string, broken
 }
 
 /**
- * From running to waiting for a person. Resuming it counts as one start, and it has not crashed. Returns false if the
- * task is not running.
+ * From running to waiting for a person. The task has not crashed, so resuming it counts as its first start. Returns
+ * false if the task is not running.
  */
 export async function markAwaiting(tx: Tx, workspaceId: number, id: string): Promise<boolean> {
   const changed = await tx.run(
@@ -303,7 +303,7 @@ export interface TaskEnd {
   readonly finishedAt: number;
 }
 
-/** The row keeps its seal, which shows whose task it was. Returns false if the task had already ended. */
+/** The row keeps its seal, which shows who owned the task. Returns false if the task had already ended. */
 export async function markFinished(tx: Tx, workspaceId: number, id: string, end: TaskEnd): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE tasks SET status = $3, error_code = $4, error_message = $5, finish_seq = $6, finished_at = $7,

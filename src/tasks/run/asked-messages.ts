@@ -8,12 +8,12 @@ import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 import { CallEvidence } from "./call-evidence.ts";
 
-/** The most bytes of what a task is asked, with the conversation that it continues, as JSON. */
+/** The maximum number of bytes of a task's input, including the conversation that it continues, as JSON. */
 const MOST_BYTES = 12 * 1024 * 1024;
 
 /**
- * What a task's models are asked: the conversation that it continues, and its own messages. Documents are read inside the
- * agent's boundary as it is now, and each read is recorded.
+ * The messages for a task's models: the conversation that it continues, and its own messages. Documents are read
+ * inside the agent's current boundary, and each read is recorded.
  * @throws DocumentUnavailable, LedgerChanged
  */
 export async function askedMessages(

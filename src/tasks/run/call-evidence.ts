@@ -7,7 +7,7 @@ import { TOKEN_ENDED } from "../ending/interruption.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 
-/** What model calls and tool calls of a task have in common: the fields of their entries, and how they begin. */
+/** The parts that a task's model calls and tool calls share: the fields of their entries, and how they begin. */
 export class CallEvidence {
   readonly task: Task;
   /** The owner of the budgets that the calls are charged to. */
@@ -30,7 +30,7 @@ export class CallEvidence {
 
   /**
    * Begins a call in one transaction, once its budgets permit it.
-   * @param denied makes the entry of a refusal
+   * @param denied creates the entry of a refusal
    * @throws AgentDenied `credits_exhausted`, `invalid_token`, each with its entry on disk
    */
   async begin<Begun>(
@@ -45,7 +45,7 @@ export class CallEvidence {
   }
 
   /**
-   * Does `work`. Records a refusal if the call is refused before anything is sent.
+   * Runs `work`. Records a refusal if the call is refused before anything is sent.
    * @throws AgentDenied
    */
   async recordRefusal<Result>(

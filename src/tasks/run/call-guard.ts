@@ -32,7 +32,7 @@ export class CallGuard {
 
   /**
    * Admits a call. The first one also marks the task as running, so that both need only one sync.
-   * @returns the agent as it is now
+   * @returns the current agent
    * @throws DrainInterrupt while the process drains; AgentDenied `agent_stopped`, `invalid_token`
    */
   async enter(tx: Tx): Promise<Agent> {

@@ -15,7 +15,7 @@ export class WholeCharacters {
     return text.slice(0, end).toWellFormed();
   }
 
-  /** What was held back, once nothing more arrives. */
+  /** Returns the text held back, once nothing more arrives. */
   rest(): string {
     const rest = this.#half.toWellFormed();
     this.#half = "";

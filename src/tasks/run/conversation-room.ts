@@ -2,13 +2,16 @@ import { AgentDenied, type Message } from "../../agents/index.ts";
 import { type FairPlace, FairPlaces } from "../../limits/fair-places.ts";
 
 const MI = 1024 * 1024;
-/** Characters of each conversation that do not count: the longest prompt, or what most models can read. */
+/** Characters of each conversation that do not count: as many as the longest prompt, or as most models can read. */
 const ORDINARY = MI;
-/** Characters of all conversations beyond that. A character takes one or two bytes, and as many in a request. */
+/**
+ * Further characters allowed for all conversations together. A character takes one or two bytes, and the same again
+ * in a request.
+ */
 const WHOLE = 256 * MI;
 const PER_WORKSPACE = 128 * MI;
 
-/** The code of the refusal of a conversation for which there is no memory. */
+/** The code of the refusal of a conversation that exceeds the available memory. */
 export const CONVERSATIONS_FULL = "conversations_full";
 
 export interface ConversationRoomOptions {
@@ -34,7 +37,7 @@ export class ConversationRoom {
     this.#places = new FairPlaces({ perHolder: perWorkspace, total: whole, refused: noRoom });
   }
 
-  /** Characters that count. */
+  /** Counted characters. */
   get held(): number {
     return this.#places.taken;
   }

@@ -14,7 +14,8 @@ const FIRST_RUN_EVENT = 2;
 /** Event ids that a started task may use before it has to reserve more in the store. */
 const CEILING_STEP = 4096;
 /**
- * The most frames that pending text of this turn may still become after the ids were last compared with the ceiling.
+ * The maximum number of frames that this turn's pending text may become after the ids were last compared with the
+ * ceiling.
  */
 const UNNUMBERED = 2;
 /**
@@ -133,8 +134,8 @@ export class RunJournal {
   }
 
   /**
-   * Stores the events so far, and that a call waits for a person. Readers see it after the commit, when it can be
-   * decided.
+   * Stores the events so far, and that a call waits for a person. Readers see the call after the commit, when it can
+   * be decided.
    */
   async announce(tx: Tx, { id, tool, arguments: input }: BeforeToolCall): Promise<void> {
     const { workspaceId, id: task, agent } = this.#task;

@@ -73,7 +73,8 @@ export class ModelEvidence {
     this.#intent = await evidence.begin(signal, denied, async (tx, reserve) => {
       const agent = await guard.enter(tx);
       if (!rights.allowsModel(model)) {
-        // Forbidden since it was chosen. The call itself refuses it too, and the next model of the route is tried.
+        // Forbidden since it was chosen. The call itself would refuse it too, and the next model of the route is
+        // tried.
         await ledger.append(tx, workspaceId, denied("model_forbidden"));
         return null;
       }
@@ -107,11 +108,11 @@ export class ModelEvidence {
   async #record({ seq: ref, isMeasured }: ModelIntent, call: AfterModelCall): Promise<void> {
     const { evidence, db, modelGateway, log, signals } = this.#parts;
     const { model, status, usage, durationMs, reason } = call;
-    // Upstream error texts are kept out of log and ledger, because they may contain secrets.
+    // Upstream error texts are kept out of the log and the ledger because they may contain secrets.
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
     const { inputTokens, outputTokens, disbelieved } = usage;
     if (disbelieved !== undefined) {
-      log.warn("a model reported usage that cannot be true", { task: evidence.task.id, model, disbelieved });
+      log.warn("a model reported implausible usage", { task: evidence.task.id, model, disbelieved });
     }
     const credits = cost(modelGateway.price(model), usage);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
@@ -120,7 +121,7 @@ export class ModelEvidence {
     try {
       await db.tx((tx) => this.#writeOutcome(tx, ref, call, charge));
     } catch (error) {
-      // The answer cannot be proven, so it is not used and does not count as a step. It was paid for nevertheless, so
+      // The answer cannot be proven, so it is not used and does not count as a step. It has still been paid for, so
       // its reservation remains until the task's end is written.
       this.#owed = { ...charge, steps: 0, ref };
       throw error;

@@ -32,7 +32,7 @@ export interface OwnCallRun {
 /**
  * Runs a task that consists of one tool call made by its client, without any model. The tool's answer is the task's
  * output. If a person denies the call or nobody decides, the task ends as `cancelled` rather than failed, because
- * nothing was tried; the output gives the reason.
+ * nothing was tried, and the output gives the reason.
  */
 export async function runClientCall(
   run: OwnCallRun,

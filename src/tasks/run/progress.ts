@@ -9,19 +9,22 @@ import type { Task, ToolCallRecord } from "../task.ts";
 
 /** Where to resume an interrupted task. */
 export interface SavedProgress {
-  /** The conversation after the prompt, from which the framework continues. With an output schema, it may end with an answer. */
+  /**
+   * The conversation after the prompt, which the framework continues. With an output schema, it may end with an
+   * answer.
+   */
   readonly messages: readonly Message[];
   /** The last step has calls that are still to be made, so no model is asked first and no text is repeated. */
   readonly isInStep: boolean;
   /** Approvals, by call id. */
   readonly asked: ReadonlyMap<string, ProvenApproval>;
-  /** Set if the task is a single call that its client made itself. Null: a model leads it. */
+  /** Set if the task is a single call that its client made itself. Null if a model leads the task. */
   readonly own: DirectTaskCall | null;
   /** The final answer, if the process died before the task's end was written. */
   readonly answer: string | null;
 }
 
-/** A call that is a task of its own, with its result if it was made before. */
+/** A call that is its own task, with its result if it was made before. */
 export interface DirectTaskCall {
   readonly call: ToolCall;
   readonly result: ToolResult | null;
@@ -123,8 +126,8 @@ export async function loadProgress(
 }
 
 /**
- * Whether the saved answers are as this server wrote them, and are all that the ledger says were accepted: a model
- * that is asked again for a missing answer could have its calls made twice.
+ * Whether this server wrote the saved answers, and whether they include all answers accepted according to the ledger.
+ * If one were missing, the model would be asked again and its calls could be made twice.
  */
 export async function areAnswersProven(
   sql: Pick<Sql, "all" | "seals">,
@@ -133,7 +136,7 @@ export async function areAnswersProven(
 ): Promise<boolean> {
   const rows = await savedAnswers(sql, task);
   const steps = new Set(answered);
-  // A tool call that is a task of its own names its tool in the dispatch.
+  // A tool call that is its own task names its tool in the dispatch.
   if (dispatch?.tool !== undefined) steps.add(OWN_STEP);
   return (
     rows.length === steps.size &&

@@ -17,8 +17,8 @@ import type { Task } from "../task.ts";
 import { type Pause, TaskRun } from "./task-run.ts";
 
 /**
- * Runs one task until it ends or a person has to decide, and records the true result in any case. Never rejects.
- * `tookUp` is called with the task once it is read.
+ * Runs one task until it ends or a person must decide, and always records the true result. Never rejects. `tookUp` is
+ * called with the task once it is read.
  */
 export async function runTask(
   parts: TaskParts,

@@ -37,13 +37,15 @@ import { type DirectTaskCall, loadProgress, type SavedProgress } from "./progres
 import { RunRights } from "./rights.ts";
 import { ToolEvidence } from "./tool-evidence.ts";
 
-/** Why a run ends before its task: the process stops, or a person has to decide. */
+/** Why a run ends before its task: the process is stopping, or a person must decide. */
 export type Pause = "shutdown" | "awaiting";
 
-/** The most UTF-16 code units that a task's models may send, which bounds the memory used by its events. */
+/**
+ * The maximum number of UTF-16 code units that a task's models may send. This bounds the memory used by its events.
+ */
 const OUTPUT_LIMIT = 1_000_000;
 
-/** What the task's models are asked, and the form of their answer. */
+/** The input for the task's models, and the form of their answer. */
 interface AskedTask {
   readonly prompt: readonly Message[];
   readonly output: OutputOption | undefined;
@@ -91,7 +93,7 @@ export class TaskRun {
     const { input } = this.#task;
     const rights = new RunRights(this.#parts, this.#task);
     const agent = await rights.refresh();
-    // Also if the process died after the agent was stopped and before its queued tasks were cancelled.
+    // The process may also have died after the agent was stopped and before its queued tasks were cancelled.
     if (!agent) return stoppedEnding("The agent was removed.");
     if (agent.status === "stopped") return stoppedEnding(rights.whyStopped());
     if (input === null) return failure("internal", "The prompt was erased before the task ran.");
@@ -144,7 +146,7 @@ export class TaskRun {
     const { messages, isInStep, asked, answer } = run.progress;
     const { agent } = rights;
     // The agent and the connectors may have changed since the task was accepted. A new task whose tools are gone does
-    // not begin. A resumed task continues without them: its calls of them are refused, and its model is told.
+    // not begin. A resumed task continues without them: calls of these tools are refused, and the model is told.
     const isNew = messages.length === 0;
     const offered = isNew ? this.#task.tools : this.#task.tools.filter((tool) => rights.allowsTool(tool));
     let models: ReturnType<typeof modelGateway.open>;
@@ -244,7 +246,7 @@ export class TaskRun {
 
   /**
    * Waits when a provider asks for a pause.
-   * @throws DrainInterrupt on shutdown, since no call is in flight that would have to be awaited
+   * @throws DrainInterrupt on shutdown, since no call is in flight
    */
   async #pause(ms: number): Promise<void> {
     try {

@@ -58,7 +58,7 @@ export class ToolEvidence {
     }
   }
 
-  /** @throws RightsChanged if the call has to be decided again */
+  /** @throws RightsChanged if the call must be decided again */
   async #decide(call: BeforeToolCall): Promise<Deny | undefined> {
     const { rights, asked } = this.#parts;
     // Changes made while the model answered apply to this call.
@@ -91,7 +91,7 @@ export class ToolEvidence {
 
   /**
    * @param approval the approval by which the call is made, if it needed one
-   * @throws RightsChanged if the call has to be decided again
+   * @throws RightsChanged if the call must be decided again
    */
   async #intend(call: BeforeToolCall, approval: Approval | undefined): Promise<ToolIntent> {
     const { evidence, guard, rights, budgets, ledger, clock, journal } = this.#parts;

@@ -5,7 +5,7 @@ const FORM = /^(?:@[a-z]{4,10}|[0-9A-Za-z*,/#?+-]+(?: +[0-9A-Za-z*,/#?+-]+){4})$
 /** `Area/Place` or `UTC`, but never an offset, which ignores daylight saving time. */
 const ZONE = /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/;
 
-/** What is wrong with an expression, to be appended to "cron: "; undefined if nothing is. */
+/** The problem with an expression, to be appended to "cron: "; undefined if there is none. */
 export function cronProblem(cron: string): string | undefined {
   if (!FORM.test(cron)) return "must be five fields (minute hour day month weekday) or a name such as @daily";
   try {
@@ -32,7 +32,7 @@ export function isTimezone(name: string): boolean {
 /**
  * The first time of an expression after `after`, in milliseconds since the Unix epoch; null if there is none. A time
  * skipped by daylight saving time occurs at the first moment after the gap, and a repeated time occurs once.
- * Intervals continue unchanged.
+ * Intervals are unaffected.
  * @throws TypeError for anything that `cronProblem` or `isTimezone` rejects
  */
 export function nextTime(cron: string, timezone: string, after: number): number | null {

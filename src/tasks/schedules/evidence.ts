@@ -31,17 +31,17 @@ interface ScheduleEntry {
   };
 }
 
-/** The most schedules remembered as proven. All are forgotten when there are more. */
+/** The maximum number of schedules remembered as proven. If there are more, all are forgotten. */
 const PROVEN_LIMIT = 10_000;
 const CHANGES = ["schedule.create", "schedule.update", "schedule.delete"] as const;
 
 /**
  * Compares schedules with the ledger. A schedule runs with a person's rights but its row is not signed. It runs only
- * if the newest entry about it shows that this actor requested it, with these times. The prompt is compared while its
- * salted hash can be computed; `payload_days` after the change its salt is erased.
+ * if the newest entry about it shows that this actor requested it, with these times. The prompt is compared as long
+ * as its salted hash can be computed: its salt is erased `payload_days` after the change.
  *
- * The search goes back to the schedule's last change, once for each schedule and process. It takes 1 ms for each
- * block of 256 entries not checked since the start.
+ * The search goes back to the schedule's last change, once per schedule and process. It takes 1 ms for each block of
+ * 256 entries not checked since the start.
  */
 export class ScheduleEvidence {
   readonly #parts: ScheduleEvidenceParts;
@@ -72,7 +72,7 @@ export class ScheduleEvidence {
     this.#proven.delete(key);
     this.#parts.faults.report(workspaceId, {
       kind: "schedule_changed",
-      message: `the stored schedule ${id} ${problem}; it is paused until somebody changes it`,
+      message: `the stored schedule ${id} ${problem}; it is paused until someone changes it`,
       seq: entry?.seq,
     });
     return false;

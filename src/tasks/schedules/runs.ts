@@ -40,7 +40,7 @@ type DueSchedule = Schedule & { readonly nextAt: number };
 const MISSED_AFTER_MS = 60_000;
 /** Schedules whose tasks are dispatched concurrently, sharing syncs. */
 const AT_ONCE = 16;
-/** The longest time between two checks, so that a changed clock is noticed. */
+/** The longest time between two checks, so that a change of the clock is noticed. */
 const LOOK_MS = 30_000;
 const RETRY_MS = 5_000;
 const DISPATCH: Operation = { action: "task.dispatch", scope: "tasks:write", counted: true };
@@ -48,7 +48,7 @@ const DISPATCH: Operation = { action: "task.dispatch", scope: "tasks:write", cou
 const CHANGED = "schedule_changed";
 /** Temporary failures unrelated to the schedule. Its time is tried again until it counts as missed. */
 const PASSING = new Set(["ledger_unavailable", "draining"]);
-/** Permanent failures: the schedule is paused until somebody changes it. */
+/** Permanent failures: the schedule is paused until someone changes it. */
 const LASTING = new Set(["invalid_token", "agent_not_found", CHANGED]);
 const MISSED = "missed";
 
@@ -117,7 +117,7 @@ export class ScheduleRuns {
     if (!this.#isStopped) this.#cancelLook = clock.after(wait, () => this.wake());
   }
 
-  /** @returns false if it has to be tried again later */
+  /** @returns false if it must be retried later */
   async #runOne(schedule: DueSchedule): Promise<boolean> {
     try {
       return await this.#dispatch(schedule);
@@ -164,7 +164,7 @@ export class ScheduleRuns {
       const { code } = answer.problem;
       return PASSING.has(code) ? false : this.#settle(schedule, { at, task: null, code });
     }
-    // This time already had its task, before the clock was set back.
+    // This time already had its task before the clock was set back.
     if (answer.value.replayed) return this.#settle(schedule, { at, task: answer.value.id, code: null });
     return true;
   }
@@ -206,8 +206,8 @@ export class ScheduleRuns {
   }
 
   /**
-   * Undefined if the token is no longer valid. A `user:` actor is whoever has this machine's data directory, and
-   * remains valid.
+   * Undefined if the token is no longer valid. A `user:` actor is a person with access to this machine's data
+   * directory, and remains valid.
    */
   async #callerOf({ workspaceId, runsAs }: Schedule): Promise<Caller | undefined> {
     const { tokens, workspaces } = this.#parts;

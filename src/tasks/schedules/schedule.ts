@@ -1,6 +1,6 @@
-/** Whether it runs. A schedule that cannot run any more (its token was revoked, its agent archived) is paused. */
+/** Whether it runs. A schedule that can no longer run (its token was revoked, or its agent archived) is paused. */
 export type ScheduleStatus = "active" | "paused";
-/** What happens to times missed while the process was not running: skip them all, or make up for them once. */
+/** How to handle times missed while the process was not running: skip them all, or make up for them once. */
 export type Missed = "skip" | "once";
 
 /** The part of a schedule that callers choose. */
@@ -11,7 +11,7 @@ export interface ScheduleFields {
   readonly cron: string;
   /** A time zone of the IANA database. */
   readonly timezone: string;
-  /** Null: the lowest tier that the agent's policy allows at the time of the run. */
+  /** Null for the lowest tier that the agent's policy allows at the time of the run. */
   readonly tier: number | null;
   readonly tools: readonly string[];
   readonly metadata: Readonly<Record<string, string>>;
@@ -20,13 +20,13 @@ export interface ScheduleFields {
 }
 
 /**
- * Tasks that are dispatched at certain times. As with cron, each time has its task, whatever happened to the one
- * before. If a run takes longer than its interval, the next starts beside it, within the workspace's limits.
+ * Tasks that are dispatched at certain times. As with cron, each time has its own task, regardless of the previous
+ * one. If a run takes longer than its interval, the next one starts in parallel, within the workspace's limits.
  */
 export interface Schedule extends ScheduleFields {
   readonly workspaceId: number;
   readonly id: string;
-  /** The agent that was meant, rather than another of the same name. Null if it was gone before ids were recorded. */
+  /** The intended agent, not another one with the same name. Null if it was gone before ids were recorded. */
   readonly agentId: number | null;
   /** Increases by one with each change. */
   readonly version: number;
@@ -49,5 +49,8 @@ export interface ScheduleRunResult {
   readonly code: string | null;
 }
 
-/** The most schedules of one workspace. Running every minute, they use a sixth of its usual request limit. */
+/**
+ * The maximum number of schedules in one workspace. Running every minute, they use a sixth of its usual request
+ * limit.
+ */
 export const SCHEDULE_LIMIT = 100;

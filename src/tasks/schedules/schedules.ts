@@ -90,8 +90,8 @@ export class Schedules {
   }
 
   /**
-   * Changes the given fields. From then on it runs with the rights of the actor that changed it, so nobody's prompt
-   * ever runs with somebody else's rights.
+   * Changes the given fields. From then on it runs with the rights of the actor that changed it, so no prompt ever
+   * runs with another person's rights.
    * @throws Problem 404 `not_found`, and those of `create`
    */
   async change(call: Call, id: string, change: Partial<ScheduleFields>): Promise<Schedule> {

@@ -71,13 +71,13 @@ function frameEraser({ prompt, argumentsOf, output }: ErasedTexts): FrameEraser 
         tools_called: withoutArguments(data.tools_called, isErased),
       };
     }
-    // `tool.call`, and any other event that shows a call's arguments.
+    // `tool.call`, and every other event that shows a call's arguments.
     const names = "arguments" in data && isErased(data.id ?? data.call_id);
     return names ? { ...data, arguments: null } : undefined;
   };
 }
 
-/** Those of the fields that there are, as null. */
+/** The given fields that exist, set to null. */
 function nulled(data: Frame["data"], names: readonly string[]): object {
   return Object.fromEntries(names.filter((name) => name in data).map((name) => [name, null]));
 }

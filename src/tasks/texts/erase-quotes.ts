@@ -31,11 +31,10 @@ const NONE: ReadonlySet<string> = new Set();
 
 /**
  * Erases what tasks quote of deleted documents: each tool result that contains a document's id, and everything that
- * the same task wrote or requested after it, in payloads and in stored events. Of a task whose messages name the document,
- * and of one that goes on with the conversation of a task that quotes it, that is everything but what was asked. The
- * entries and their hashes remain.
- * The text cannot be removed from the memory of a running task, so its quotes are erased as soon as it ends; until
- * then the ledger records them as pending.
+ * the same task wrote or requested after it, in payloads and in stored events. If a task's messages name the
+ * document, or it continues the conversation of a task that quotes it, everything except its input is erased. The
+ * entries and their hashes remain. The text cannot be removed from the memory of a running task, so its quotes are
+ * erased as soon as it ends; until then the ledger records them as pending.
  */
 export class QuotedPayloads {
   readonly #parts: QuotedParts;
@@ -66,7 +65,7 @@ export class QuotedPayloads {
 
   /**
    * Notes an erasure in the transaction that hides the document. Nothing can read the document afterwards.
-   * @returns a function that performs the erasure, to be called after the commit. It resolves when only running tasks
+   * @returns a function that performs the erasure, to be called after the commit. It resolves once only running tasks
    *   still quote the document. It never rejects: failures are retried
    */
   async begin(
@@ -129,7 +128,10 @@ export class QuotedPayloads {
     this.#follow(rest.catch(failed).finally(finished));
   }
 
-  /** The tasks that had begun by the deletion: those that have ended, with their last entry, and those that still run. */
+  /**
+   * The tasks that had begun by the time of the deletion: those that have ended, with their last entry, and those
+   * that still run.
+   */
   async #begunTasks({ workspaceId, running: begun }: Erasure): Promise<{
     readonly ended: ReadonlyMap<string, number>;
     readonly running: readonly string[];
@@ -146,7 +148,7 @@ export class QuotedPayloads {
     return { ended, running };
   }
 
-  /** The entry of the deletion, for a note that does not name it. 0 if there is none. */
+  /** The entry of the deletion, for a note that does not name it. 0 if it does not exist. */
   async #findDeletion({ workspaceId, requestId }: Erasure): Promise<number> {
     const all = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
     for await (const entries of this.#parts.lists.read(workspaceId, { action: "vault.delete" }, all)) {
@@ -157,7 +159,7 @@ export class QuotedPayloads {
   }
 
   async #afterTheirEnd(note: ErasureNote, running: readonly string[]): Promise<void> {
-    // A task that does not end is left to the next start, as the process stops first.
+    // A task that does not end is left to the next start, because the process stops first.
     for (const id of running) if (!(await this.#eraseEnded(note, id, NONE))) return;
     while ((await this.#eraseContinuing(note)) > 0) {
       const [first] = note.continuing;
@@ -167,7 +169,7 @@ export class QuotedPayloads {
   }
 
   /**
-   * Erases the tasks that go on with the conversation of one that quotes the document, as far as they have ended.
+   * Erases the ended tasks that continue the conversation of a task that quotes the document.
    * @returns how many of them still run
    */
   async #eraseContinuing(note: ErasureNote): Promise<number> {
@@ -186,7 +188,7 @@ export class QuotedPayloads {
     return running.size;
   }
 
-  /** Tasks that have begun to go on with a task's conversation. */
+  /** Tasks that have begun to continue a task's conversation. */
   async #successorsOf(workspaceId: number, id: string): Promise<readonly string[]> {
     const { db } = this.#parts;
     const rows = await db.all<StoredRow<"tasks">>(
@@ -194,13 +196,13 @@ export class QuotedPayloads {
        WHERE workspace_id = $1 AND continues = $2 AND started_at IS NOT NULL`,
       [workspaceId, id],
     );
-    // Nothing is erased in anyone's name because of a row that somebody changed.
+    // Nothing is erased in anyone's name because of a changed row.
     return rows.filter((row) => db.seals.fits("tasks", row)).map((row) => String(row.id));
   }
 
   /**
    * Waits for a task to end, and erases its quotes.
-   * @returns false if it has not ended, because the process stops
+   * @returns false if it has not ended because the process is stopping
    */
   async #eraseEnded(note: ErasureNote, id: string, whole: ReadonlySet<string>): Promise<boolean> {
     const { db, hub } = this.#parts;
@@ -222,11 +224,11 @@ export class QuotedPayloads {
     else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
-  /** Erases quotes in those of the entries above `after` that belong to the extent. */
+  /** Erases quotes in the entries above `after` that belong to the extent. */
   async #eraseQuotes(note: ErasureNote, after: number, extent: Extent): Promise<void> {
     const { erasure } = note;
     const found = await findQuotes(this.#parts, erasure, after, extent, () => this.#stopped);
-    // Noted first: once its texts are gone, nothing shows that a task has quoted the document.
+    // Noted first: once its texts are gone, nothing shows that a task quoted the document.
     await note.addQuoting([...found.keys()].filter((task) => task !== "" && !extent.whole.has(task)));
     for (const [task, quotes] of found) {
       if (this.#stopped) return;
@@ -263,7 +265,7 @@ export class QuotedPayloads {
     // If only the answer contains the document, its quoting parts are unknown, so all of it is erased.
     const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
     await eraseEvents(db, task, {
-      // Of a client's own call, the prompt is its arguments.
+      // The prompt of a client's own call is its arguments.
       prompt: erased.has(task.dispatchSeq),
       argumentsOf: new Set([...calls, ...asked]),
       output: { afterCall: call?.id ?? null },
@@ -283,7 +285,7 @@ function draftOf({ actor, requestId }: Erasure, outcome: "succeeded" | "pending"
   return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
 }
 
-/** The first task that goes on with a conversation, other than these. */
+/** The first task that continues a conversation, other than these. */
 function first({ continuing }: ErasureNote, others: ReadonlySet<string>): string | undefined {
   return continuing.find((id) => !others.has(id));
 }

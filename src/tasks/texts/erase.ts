@@ -44,8 +44,9 @@ export class PayloadEraser {
 
   /**
    * Erases the texts of an entry or, for the intent that dispatched a task, all texts of the task; also in the task's
-   * stored events. With the request of a response that is kept, the response is erased too. Each transaction that deletes records the names of what it deleted; the last is recorded by the
-   * call's own entry. Repeating it erases whatever is left, and succeeds if nothing is.
+   * stored events. Erasing the request of a stored response also erases the response. Each transaction that deletes
+   * records the names of what it deleted; the last is recorded by the call's own entry. Repeating it erases whatever
+   * is left, and succeeds if nothing is.
    * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
@@ -108,7 +109,7 @@ function named({ seq, input_hash: input, output_hash: output }: Target): ErasedP
   return payloads;
 }
 
-/** Which texts of an entry a task's events repeat. They do not contain results of tools. */
+/** The texts of an entry that a task's events repeat. Events do not contain tool results. */
 function textsOf({ action }: Target, call: CallArguments | null): ErasedTexts | null {
   if (action === "task.dispatch") {
     return { prompt: false, argumentsOf: new Set(), output: { afterCall: null } };
@@ -119,13 +120,13 @@ function textsOf({ action }: Target, call: CallArguments | null): ErasedTexts | 
 /** The call whose arguments an entry shows, and where else they are stored. */
 interface CallArguments {
   readonly id: string;
-  /** What people were shown, what they substituted and what was called. */
+  /** The arguments that people were shown, that they substituted and that were sent. */
   readonly others: readonly ErasedPayload[];
 }
 
 /**
- * Null if the entry shows no call's arguments. Rows tell where else the same arguments are. They are compared with
- * the ledger first, so that nothing is erased in anyone's name without being requested.
+ * Null if the entry shows no call's arguments. Rows show where else the same arguments are. They are compared with
+ * the ledger first, so that nothing is erased in anyone's name without a request.
  * @throws LedgerChanged
  */
 async function argumentsOf(

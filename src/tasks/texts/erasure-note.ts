@@ -7,18 +7,18 @@ export interface Erasure {
   readonly actor: string;
   readonly requestId: string;
   /**
-   * The entry of the deletion. Only what was begun before it is erased, so a note that someone restores erases nothing
-   * of a later document with the same id. Undefined in notes of earlier versions.
+   * The entry of the deletion. Only tasks and calls begun before it are erased, so a note that someone restores
+   * erases nothing of a later document with the same id. Undefined in notes of earlier versions.
    */
   readonly deletionSeq?: number;
   /**
-   * Tasks that had begun by the deletion, including those waiting for a person or to be resumed. They may have read
-   * the document, and may quote it until they end.
+   * Tasks that had begun by the time of the deletion, including those waiting for a person or to be resumed. They may
+   * have read the document, and may quote it until they end.
    */
   readonly running: readonly string[];
-  /** Tasks that quote it, of which it is not known yet which tasks go on with their conversation. */
+  /** Tasks that quote it and whose continuing tasks have not been determined yet. */
   readonly quoting?: readonly string[];
-  /** Tasks that go on with the conversation of one that quotes it. They are erased as a whole. */
+  /** Tasks that continue the conversation of one that quotes it. They are erased as a whole. */
   readonly continuing?: readonly string[];
 }
 
@@ -87,7 +87,7 @@ export class ErasureNote {
     await this.#save();
   }
 
-  /** Replaces an erased task by those that go on with its conversation. */
+  /** Replaces an erased task by the tasks that continue its conversation. */
   async replace(id: string, continuing: readonly string[]): Promise<void> {
     this.#quoting.delete(id);
     this.#continuing.delete(id);

@@ -68,7 +68,7 @@ export class PayloadExpiry {
     await this.#running;
   }
 
-  /** Erases everything old enough now. If a run is in progress, waits for that one. Never rejects. */
+  /** Erases everything that is old enough. If a run is in progress, waits for that one. Never rejects. */
   run(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
@@ -117,9 +117,8 @@ export class PayloadExpiry {
   }
 
   /**
-   * Whether a server could have begun this interrupted run. The entry that ends the run is signed but the note of it
-   * is not, so anyone who can write to the file could otherwise have the entry claim that newer texts were erased by
-   * age.
+   * Whether a server could have begun this interrupted run. The entry that ends the run is signed, but its note is
+   * not. Anyone who can write to the file could otherwise make the entry claim that newer texts were erased by age.
    */
   async #isOwn(workspaceId: number, { upTo, days }: ExpiryRun): Promise<boolean> {
     const { lists, clock } = this.#parts;

@@ -9,13 +9,15 @@ import type { Db } from "../../store/db.ts";
 export interface Extent {
   /** Calls that began before this entry. */
   readonly before: number;
-  /** Of these tasks, entries up to the given one instead. */
+  /** For these tasks, entries up to the given one instead. */
   readonly tasks: ReadonlyMap<string, number>;
-  /** Of these tasks, everything but the prompt: they go on with the conversation of a task that quotes the document. */
+  /**
+   * For these tasks, everything except the prompt: they continue the conversation of a task that quotes the document.
+   */
   readonly whole: ReadonlySet<string>;
 }
 
-/** What is to be erased of one task, or of calls without a task. */
+/** The texts to erase from one task, or from calls without a task. */
 export interface QuotedTexts {
   /**
    * The first output that contains the document. It is erased last, so that a crash leaves something to find. Null if an
@@ -82,7 +84,7 @@ export async function findQuotes(
       const end = row.task === null ? undefined : tasks.get(row.task);
       const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
       if (!isMeant) continue;
-      // What a task was asked names the document at most.
+      // A task's input only names the document.
       const isAsked = row.action === "task.dispatch" && row.kind === "input";
       if (row.task !== null && !isAsked && (whole.has(row.task) || readers.has(row.task))) {
         begin(found, row.task);
@@ -96,8 +98,8 @@ export async function findQuotes(
 }
 
 /**
- * Whether this is the answer to a client's prompt that contains the document. Each attempt of a request has entries of its own;
- * only the first has the prompt. `prompts` are the requests with such prompts that have been read.
+ * Whether this is the answer to a client's prompt that contains the document. Each attempt of a request has its own
+ * entries, and only the first has the prompt. `prompts` are the requests with such prompts that were read so far.
  */
 function holdsPrompt(prompts: Set<string>, { kind, holds, task, action, request }: QuotingTaskRow): boolean {
   if (action !== "model.call" || task !== null || request === null) return false;
@@ -105,7 +107,10 @@ function holdsPrompt(prompts: Set<string>, { kind, holds, task, action, request 
   return kind === "output" && prompts.has(request);
 }
 
-/** The tasks whose models were sent the document as a part of a message, of their own or of a task that they continue. */
+/**
+ * The tasks whose models were sent the document as a part of a message, either their own or from a task that they
+ * continue.
+ */
 async function readersOf(
   lists: LedgerLists,
   { workspaceId, document }: { readonly workspaceId: number; readonly document: string },
@@ -131,7 +136,7 @@ function begin(found: Map<string, QuotedTexts>, task: string): void {
   if (!found.has(task)) found.set(task, { first: null, intentSeq: 0, others: [] });
 }
 
-/** Arguments of `vault.write` as they were asked for, presented or sent. */
+/** Arguments of `vault.write` as requested, presented or sent. */
 interface WriteInput extends ErasedPayload {
   readonly task: string | null;
   /** Null in the dispatch of a task that is a client's own call. */
@@ -162,7 +167,7 @@ function collect(
   if (kind === "output") inputs.delete(ref ?? seq);
 }
 
-/** The arguments that were sent, and the same as they were asked for and presented to people before. */
+/** The arguments that were sent, and the same arguments as requested and presented to people before. */
 function inputsOf(
   inputs: ReadonlyMap<number, WriteInput>,
   sent: WriteInput | undefined,

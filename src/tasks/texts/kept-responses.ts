@@ -3,14 +3,14 @@ import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import type { Sql, Tx } from "../../store/db.ts";
 
-/** A response that is kept, as it is erased. */
+/** A stored response to be erased. */
 export interface ErasedResponse {
   readonly id: string;
   /** The response's own text, if the ledger proves that it belongs to the request. */
   readonly payloads: readonly ErasedPayload[];
 }
 
-/** The response that is kept to a request; null if there is none. */
+/** The stored response to a request; null if there is none. */
 export async function keptResponse(
   { db, lists }: { readonly db: Pick<Sql, "get">; readonly lists: Pick<LedgerLists, "entry"> },
   workspaceId: number,
@@ -32,14 +32,14 @@ export async function keptResponse(
   return { id, payloads: isOwn ? [{ seq, kind: "output" }] : [] };
 }
 
-/** The response is not found any more. Its texts are left to the caller. */
+/** Makes the response impossible to find. Its texts are left to the caller. */
 export async function forgetResponse(tx: Tx, workspaceId: number, id: string): Promise<void> {
   const key = [workspaceId, id];
   await tx.run("DELETE FROM response_items WHERE workspace_id = $1 AND response_id = $2", key);
   await tx.run("DELETE FROM responses WHERE workspace_id = $1 AND id = $2", key);
 }
 
-/** As `forgetResponse`, for all responses whose request is in an entry up to `last`. */
+/** Like `forgetResponse`, for all responses whose request is in an entry up to `last`. */
 export async function forgetResponsesUpTo(tx: Tx, workspaceId: number, last: number): Promise<void> {
   const span = [workspaceId, last];
   await tx.run(

@@ -85,7 +85,7 @@ function readAudio(value: unknown, path: string): LanguageModelV4FilePart {
 
 function readFile(value: unknown, path: string): LanguageModelV4FilePart {
   const file = objectAt(value, path);
-  // Among them is `file_id`: a file in an account that all workspaces share.
+  // This also refuses `file_id`: it names a file in an account that all workspaces share.
   refuseUnknown(file, FILE_DATA, path);
   const filename = optional(file.filename, `${path}.filename`, textAt);
   const inline = dataOfUrl(textAt(file.file_data, `${path}.file_data`));

@@ -13,7 +13,7 @@ import { readTexts, readUserContent } from "./read-content.ts";
 import { readThoughts, readToolCallSignature } from "./signed-thoughts.ts";
 
 const SYSTEM = new Set(["role", "content"]);
-/** Some clients return answers as they received them: what is in them for people is not sent again. */
+/** Some clients return answers exactly as they received them. Members that are only for people are not sent again. */
 const SEEN = ["refusal", "reasoning_content", "reasoning", "annotations", "parsed"] as const;
 const ASSISTANT = new Set(["role", "content", "tool_calls", ...SEEN]);
 const TOOL = new Set(["role", "content", "tool_call_id", "name"]);
@@ -25,7 +25,7 @@ export function readMessages(value: unknown, target: TranslationTarget): Languag
   const messages = listAt(value, "messages");
   if (messages.length === 0) throw invalidAt("messages", "must have a message");
   const prompt: LanguageModelV4Prompt = [];
-  /** Names of the tools that were called, by the call's id. */
+  /** Names of the called tools, by call id. */
   const called = new Map<string, string>();
   for (const [index, each] of messages.entries()) {
     const path = `messages[${index}]`;
@@ -83,7 +83,7 @@ function readAssistant(
   return { role: "assistant", content: [...thoughts, ...content] };
 }
 
-/** What an assistant has said: parts may be refusals too. */
+/** The texts of an assistant's message. Its parts may also be refusals. */
 function readSpoken(content: unknown, path: string): readonly string[] {
   if (content === undefined || content === null) return [];
   if (!Array.isArray(content)) return readTexts(content, path);

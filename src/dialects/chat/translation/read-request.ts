@@ -15,7 +15,7 @@ import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { readMessages } from "./read-messages.ts";
 import { readResponseFormat, readToolChoice, readTools } from "./read-tools.ts";
 
-/** What a chat completion calls the options of a call. */
+/** The names that a chat completion uses for the options of a call. */
 export const CHAT_PATHS = {
   maxOutputTokens: "max_completion_tokens",
   temperature: "temperature",
@@ -30,9 +30,9 @@ export const CHAT_PATHS = {
   reasoning: "reasoning_effort",
 } as const;
 
-/** They change the cost or the pace of an answer, and not the answer. */
+/** They change the cost or the speed of an answer, but not its content. */
 const HINTS = ["service_tier", "prompt_cache_key", "prompt_cache_retention"];
-/** Fields that cannot be translated, with a test for the values that ask for nothing. */
+/** Fields that cannot be translated, each with a test for values that have no effect. */
 const NEUTRAL: Readonly<Record<string, (value: unknown) => boolean>> = {
   n: (value) => value === 1,
   logprobs: (value) => value === false,
@@ -50,7 +50,7 @@ const KNOWN = new Set([
 const STREAM_OPTIONS = new Set(["include_usage", "include_obfuscation"]);
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 
-/** A request for a chat completion as a call of a model of another provider. */
+/** Reads a chat completion request as a call to another provider's model. */
 export function readOptions(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions {
   const request = objectAt(value, "");
   refuseUnknown(request, KNOWN);
@@ -110,7 +110,7 @@ function readShape(request: Members): Options {
   return options;
 }
 
-/** Options that only some kinds of providers have. */
+/** Options that only some kinds of providers support. */
 function readProviderOptions(request: Members, { kind }: TranslationTarget): Options {
   const anthropic: JSONObject = {};
   if (optional(request.parallel_tool_calls, "parallel_tool_calls", booleanAt) === false) {
@@ -122,13 +122,13 @@ function readProviderOptions(request: Members, { kind }: TranslationTarget): Opt
   for (const name of ["safety_identifier", "user"]) {
     const user = optional(request[name], name, textAt);
     if (user === undefined) continue;
-    // Other providers are not told who asks.
+    // Other providers are not told who is asking.
     if (kind === "anthropic") anthropic.metadata = { userId: shortId(user) };
   }
   return Object.keys(anthropic).length === 0 ? {} : { providerOptions: { anthropic } };
 }
 
-/** Identifiers of users may have 64 characters at most in some dialects. */
+/** In some dialects, user identifiers may have at most 64 characters. */
 function shortId(user: string): string {
   return user.length <= 64 ? user : createHash("sha256").update(user).digest("hex");
 }

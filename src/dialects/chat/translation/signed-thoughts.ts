@@ -13,13 +13,13 @@ interface Thought {
 }
 
 /**
- * The thoughts that a provider has signed before it calls a tool. Some of Anthropic's models refuse the call's result
- * without them. Chat completions have no field for them, so they travel with the call.
+ * The thoughts that a provider signs before it calls a tool. Some of Anthropic's models refuse the call's result
+ * without them. Chat completions have no field for thoughts, so they travel with the call.
  */
 export class SignedThoughts {
   readonly #thoughts = new Map<string, Thought>();
 
-  /** @param id of the block that the text and the signature are of */
+  /** @param id the block that the text and the signature belong to */
   add(id: string, text: string, metadata: SharedV4ProviderMetadata | undefined): void {
     const known = this.#thoughts.get(id);
     const thought = known ?? { texts: [], signatures: [] };
@@ -28,7 +28,7 @@ export class SignedThoughts {
     if (metadata && isSigned(metadata)) thought.signatures.push(metadata);
   }
 
-  /** All signed thoughts, for the call that is next. */
+  /** Takes all signed thoughts, for the next call. */
   take(target: TranslationTarget): readonly object[] {
     const signed = [...this.#thoughts.values()].flatMap(({ texts, signatures }) => {
       const last = signatures.at(-1);
@@ -40,8 +40,8 @@ export class SignedThoughts {
 }
 
 /**
- * What a client has to return with a tool call: the thoughts that led to it, and the signature of the call, in the field of
- * Google's own chat completions. Clients return both unread.
+ * The members that a client must return with a tool call: the thoughts that led to it and the call's signature, in
+ * the field that Google's own chat completions use. Clients return both unread.
  */
 export function toolCallExtra(
   target: TranslationTarget,
@@ -58,7 +58,7 @@ export function toolCallExtra(
   };
 }
 
-/** The signature that comes back with a tool call. Undefined if there is none of this kind of provider. */
+/** The signature that comes back with a tool call. Undefined if it has no signature from this kind of provider. */
 export function readToolCallSignature(
   extra: unknown,
   target: TranslationTarget,
@@ -66,7 +66,7 @@ export function readToolCallSignature(
   return signatureOf(field(field(extra, "google"), "thought_signature"), target);
 }
 
-/** The thoughts that come back with a tool call, of this kind of provider. */
+/** The thoughts from this kind of provider that come back with a tool call. */
 export function readThoughts(extra: unknown, target: TranslationTarget): LanguageModelV4ReasoningPart[] {
   const thoughts = field(field(extra, "gatehouse"), "thoughts");
   if (!Array.isArray(thoughts)) return [];

@@ -4,7 +4,7 @@ import { CHAT_PATHS, readOptions } from "./read-request.ts";
 import { writeCompletion } from "./write-answer.ts";
 import { ChunkWriter } from "./write-stream.ts";
 
-/** Chat completions for models of providers that speak something else. */
+/** Chat completions for models whose providers speak another dialect. */
 export const CHAT_TRANSLATION: Translation = {
   paths: { ...CHAT_PATHS, strict: "tools.function.strict" },
   options: readOptions,

@@ -20,7 +20,7 @@ export function usageOf({ inputTokens, outputTokens }: LanguageModelV4Usage): ob
   };
 }
 
-/** @param calls how many tools the model has called */
+/** @param calls how many tools the model called */
 export function finishReasonOf({ unified }: LanguageModelV4FinishReason, calls: number): string {
   switch (unified) {
     case "length":
@@ -32,7 +32,7 @@ export function finishReasonOf({ unified }: LanguageModelV4FinishReason, calls: 
   }
 }
 
-/** Where a text has its facts from. Documents of the request have no address, and cannot be said. */
+/** The sources of a text. Documents in the request have no address, so they cannot be cited. */
 export function annotationsOf(citations: readonly LanguageModelV4Citation[]): object[] {
   return citations.flatMap(({ source, startIndex = 0, endIndex = 0 }) => {
     if (source.sourceType !== "url") return [];
@@ -42,12 +42,12 @@ export function annotationsOf(citations: readonly LanguageModelV4Citation[]): ob
   });
 }
 
-/** A source of the whole answer: of no part of its text. */
+/** A source of the whole answer rather than of a part of its text. */
 export function sourceAnnotations(source: LanguageModelV4Source): object[] {
   return annotationsOf([{ source }]);
 }
 
-/** A model has made a file, and chat completions have no place for one. */
+/** The refusal for a file made by a model: chat completions cannot carry files. */
 export function unspokenFile(): Problem {
   return new Problem(
     "provider_failed",

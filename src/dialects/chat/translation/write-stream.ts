@@ -12,7 +12,7 @@ type Part<Type extends LanguageModelV4StreamPart["type"]> = Extract<
 /** A tool call in progress. */
 interface BegunCall {
   readonly index: number;
-  /** Characters of its arguments that were sent. */
+  /** Characters of its arguments sent so far. */
   sent: number;
   isSigned: boolean;
 }
@@ -23,21 +23,21 @@ export class ChunkWriter {
   readonly #head: object;
   readonly #wantsUsage: boolean;
   readonly #calls = new Map<string, BegunCall>();
-  /** The provider runs these by itself. */
+  /** The provider runs these itself. */
   readonly #ownCalls = new Set<string>();
   readonly #thoughts = new SignedThoughts();
   #hasBegun = false;
   /** The block of reasoning that was written last. */
   #thought: string | null = null;
 
-  /** @param wantsUsage whether the client asked for the chunk with the usage */
+  /** @param wantsUsage whether the client requested the usage chunk */
   constructor(target: TranslationTarget, { id, created, model }: AnswerHead, wantsUsage: boolean) {
     this.#target = target;
     this.#head = { id: `chatcmpl-${id}`, object: "chat.completion.chunk", created, model };
     this.#wantsUsage = wantsUsage;
   }
 
-  /** The events that a part leads to; empty if there are none. */
+  /** The events that a part produces; empty if none. */
   part(part: LanguageModelV4StreamPart): string {
     switch (part.type) {
       case "text-delta":
@@ -104,7 +104,7 @@ export class ChunkWriter {
     return this.#delta({ tool_calls: [{ index: call.index, function: { arguments: delta } }] });
   }
 
-  /** The whole call, whose arguments may have come in parts before. */
+  /** The complete call, whose arguments may already have arrived in pieces. */
   #call({ toolCallId, toolName, input, providerExecuted, providerMetadata }: Part<"tool-call">): string {
     if (providerExecuted === true || this.#ownCalls.has(toolCallId)) return "";
     const begun = this.#calls.get(toolCallId);

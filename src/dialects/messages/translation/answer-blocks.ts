@@ -21,7 +21,10 @@ export interface ThinkingBlock {
   readonly signature: string;
 }
 
-/** Thoughts without text that sign a tool call, since a `tool_use` has no field for that. Empty if it is not signed. */
+/**
+ * Thoughts without text that sign a tool call, since a `tool_use` has no field for a signature. Empty if the call is
+ * not signed.
+ */
 export function callSignature(
   target: TranslationTarget,
   toolCallId: string,
@@ -31,13 +34,13 @@ export function callSignature(
   return [{ type: "thinking", thinking: "", signature: packSignature(target, metadata, toolCallId) }];
 }
 
-/** A call whose input is not JSON, because the model wrote it wrong, has it as a text. */
+/** If the input of a call is not JSON, because the model wrote it wrong, it is returned as a text. */
 export function toolUse({ toolCallId, toolName, input }: LanguageModelV4ToolCall): AnswerBlock {
   const value = input === "" ? {} : (parsedOrNothing(input) ?? input);
   return { type: "tool_use", id: toolCallId, name: toolName, input: value };
 }
 
-/** A place on the web that a text is taken from. Empty for other sources: those are results of a provider's own tools. */
+/** The web page that a text is taken from. Empty for other sources: those are results of a provider's own tools. */
 export function citationOf(
   source: LanguageModelV4Source,
   citedText: LanguageModelV4Citation["citedText"] = "",
@@ -47,7 +50,10 @@ export function citationOf(
   return [{ type: "web_search_result_location", url, title, cited_text: citedText, encrypted_index: "" }];
 }
 
-/** A part of an answer that the dialect has no form for. */
+/** The refusal for a part of an answer that the dialect cannot express. */
 export function inexpressible(type: string): Problem {
-  return new Problem("provider_failed", `The model's answer has a part that a message cannot have: ${type}.`);
+  return new Problem(
+    "provider_failed",
+    `The model's answer has a part that a message cannot contain: ${type}.`,
+  );
 }

@@ -15,7 +15,7 @@ export function stopReason({ unified, raw }: LanguageModelV4FinishReason, callsT
   }
 }
 
-/** A message's `usage`. The dialect demands numbers: those that the provider has not reported are 0. */
+/** A message's `usage`. The dialect requires numbers, so counts that the provider did not report are 0. */
 export function usageMembers({ inputTokens, outputTokens }: LanguageModelV4Usage): Record<string, unknown> {
   const { total = 0, cacheRead = 0, cacheWrite = 0 } = inputTokens;
   const { reasoning } = outputTokens;

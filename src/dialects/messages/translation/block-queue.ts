@@ -1,6 +1,6 @@
 import { AnswerTooLarge } from "../../../agents/index.ts";
 
-/** The most characters that wait. A whole answer may have as many. */
+/** The maximum number of characters that wait. A whole answer may have as many. */
 const MOST_WAITING = 16 * 1024 * 1024;
 
 /** An object with a type: an event, or a block of a message. */
@@ -10,7 +10,7 @@ export type Typed = Readonly<Record<string, unknown>> & { readonly type: string 
 export class StreamedBlock {
   readonly index: number;
   readonly type: string;
-  /** Its events, while an earlier block is not closed. */
+  /** Its events, while an earlier block is still open. */
   waiting = "";
   isClosed = false;
 
@@ -25,21 +25,21 @@ export class StreamedBlock {
  * interleaved: the events of a later block wait until those before it are closed.
  */
 export class BlockQueue {
-  /** The first one is written. */
+  /** The first one is being written; the others wait. */
   readonly #open: StreamedBlock[] = [];
   #text = "";
   #next = 0;
-  /** Characters that have waited. */
+  /** The number of characters that have waited. */
   #waited = 0;
 
-  /** The block that was begun last, unless it is closed. */
+  /** The most recently begun block, unless it is closed. */
   get last(): StreamedBlock | undefined {
     const last = this.#open.at(-1);
     return last?.isClosed ? undefined : last;
   }
 
   begin(block: Typed): StreamedBlock {
-    // A text can be continued in another block, so nothing waits for its end.
+    // A text can continue in another block, so nothing waits for its end.
     if (this.last?.type === "text") this.close(this.last);
     const begun = new StreamedBlock(this.#next++, block.type);
     this.#open.push(begun);
@@ -68,7 +68,7 @@ export class BlockQueue {
     for (const block of [...this.#open]) this.close(block);
   }
 
-  /** The events that can be sent. */
+  /** Takes the events that can be sent. */
   take(): string {
     const text = this.#text;
     this.#text = "";

@@ -1,6 +1,6 @@
 import { invalidAt, listAt, type Members, optional, textAt } from "../../translation/fields.ts";
 
-/* More readers of a request's values. All throw Problem 422 `validation_failed`. */
+/* Further readers of a request's values. All throw Problem 422 `validation_failed`. */
 
 /** A member of an object at `path`; undefined if it is missing or null. */
 export function memberAt<Value>(

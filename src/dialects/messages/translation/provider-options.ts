@@ -3,7 +3,7 @@ import type { TranslationTarget } from "../../translation/translation.ts";
 import { unsupported } from "../../translation/unsupported.ts";
 import type { Thinking } from "./read-thinking.ts";
 
-/** What is said to some kinds of providers only. */
+/** Settings that only some kinds of providers receive. */
 interface ForProvider {
   readonly userId: string | undefined;
   /** Whether the model may call several tools at once. */
@@ -15,8 +15,8 @@ interface ForProvider {
 const LONGEST_USER = 64;
 
 /**
- * Options beyond those that all providers share. A kind that has no field for `metadata.user_id` is not sent it: it
- * changes no answer.
+ * Options beyond those that all providers share. `metadata.user_id` is left out for kinds of providers that have no
+ * field for it: it does not affect answers.
  * @throws Problem 400 `unsupported_parameter`
  */
 export function providerOptions(
@@ -29,7 +29,7 @@ export function providerOptions(
     case "azure":
       return {
         openai: {
-          // Nothing is kept there, and so nothing can be referred to: all workspaces share the provider's account.
+          // Nothing is stored there, so nothing can be referred to: all workspaces share the provider's account.
           store: false,
           ...user,
           ...(isParallel ? {} : { parallelToolCalls: false }),
@@ -60,7 +60,7 @@ function parallelRefusal() {
   );
 }
 
-/** A long name is replaced by its hash, which stands for the same user. */
+/** A long name is replaced by its hash, which always identifies the same user. */
 function shortened(userId: string): string {
   if (userId.length <= LONGEST_USER) return userId;
   return new Bun.CryptoHasher("sha256").update(userId).digest("hex");

@@ -17,9 +17,9 @@ type AssistantPart = LanguageModelV4TextPart | LanguageModelV4ReasoningPart | La
 const TOOL_USE: ReadonlySet<string> = new Set(["type", "id", "name", "input", "caller", "cache_control"]);
 const THINKING: ReadonlySet<string> = new Set(["type", "thinking", "signature", "cache_control"]);
 
-/** Reads the assistant's messages, and remembers which tools they call. */
+/** Reads the assistant's messages and remembers which tools they call. */
 export class AssistantReader {
-  /** The names of the tools that were called, by the ids of the calls. */
+  /** The names of the called tools, by call id. */
   readonly toolNames = new Map<string, string>();
   readonly #target: TranslationTarget;
 
@@ -27,7 +27,7 @@ export class AssistantReader {
     this.#target = target;
   }
 
-  /** @returns one message, or none if nothing is left of it: some providers refuse an empty one */
+  /** @returns one message, or none if it would be empty: some providers refuse empty messages */
   read(value: unknown, path: string): LanguageModelV4Message[] {
     const blocks = readBlocks(value, path);
     const signatures = this.#signaturesOfCalls(blocks);
@@ -35,7 +35,7 @@ export class AssistantReader {
       switch (block.type) {
         case "thinking":
           return this.#readThinking(block, at);
-        // Anthropic's alone.
+        // Only Anthropic has these.
         case "redacted_thinking":
           return [];
         case "tool_use":
@@ -47,7 +47,7 @@ export class AssistantReader {
     return content.length === 0 ? [] : [{ role: "assistant", content }];
   }
 
-  /** Thoughts that another kind of provider has signed are left out: they say nothing to this one. */
+  /** Thoughts signed by another kind of provider are left out: they mean nothing to this one. */
   #readThinking(block: Members, path: string): AssistantPart[] {
     refuseUnknown(block, THINKING, path);
     const text = textAt(block.thinking, `${path}.thinking`);
@@ -74,7 +74,7 @@ export class AssistantReader {
     return { type: "tool-call", toolCallId, toolName, input, ...optionsOf(signatures.get(toolCallId) ?? {}) };
   }
 
-  /** Calls are signed by empty thoughts that name them: a `tool_use` has no field for a signature. */
+  /** Calls are signed by empty thoughts that name them, since a `tool_use` has no field for a signature. */
   #signaturesOfCalls(
     blocks: readonly (readonly [Members, string])[],
   ): ReadonlyMap<string, SharedV4ProviderOptions> {

@@ -25,7 +25,7 @@ const URL_SOURCE: ReadonlySet<string> = new Set(["type", "url"]);
 const CONTENT_SOURCE: ReadonlySet<string> = new Set(["type", "content"]);
 const UNTRANSLATED = "cannot be translated for this model's provider.";
 
-/** The blocks of a content with their paths. A text is one block. */
+/** The blocks of the content, with their paths. A text is a single block. */
 export function readBlocks(value: unknown, path: string): (readonly [block: Members, path: string])[] {
   if (typeof value === "string") return [[{ type: "text", text: value }, path]];
   return listAt(value, path).map((block, index) => {
@@ -34,7 +34,7 @@ export function readBlocks(value: unknown, path: string): (readonly [block: Memb
   });
 }
 
-/** Where a text of an earlier answer was cited from is left out: it is a note for readers, not for the model. */
+/** Citations of an earlier answer are left out: they are for readers, not for the model. */
 export function readTextBlock(block: Members, path: string): LanguageModelV4TextPart {
   if (block.type !== "text") throw unsupported(`${path}.type`, UNTRANSLATED);
   refuseUnknown(block, TEXT, path);

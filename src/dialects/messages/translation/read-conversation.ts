@@ -14,13 +14,13 @@ import { readToolResult } from "./read-tool-result.ts";
 /** The messages of a request. */
 export interface Conversation {
   readonly prompt: LanguageModelV4Prompt;
-  /** Tools that were called, or whose definitions were loaded. */
+  /** Tools that were called or whose definitions were loaded. */
   readonly toolNames: ReadonlySet<string>;
-  /** The effort that the last message with one asks for. */
+  /** The effort that the last message with an effort requests. */
   readonly effort: string | undefined;
 }
 
-/** Reads `system`. Its texts become one message: the templates of many models have no place for a second one. */
+/** Reads `system`. Its texts become one message: the templates of many models do not allow a second one. */
 export function readSystem(value: unknown): LanguageModelV4Prompt {
   return value === undefined || value === null ? [] : systemMessages(value, "system");
 }
@@ -53,13 +53,13 @@ export function readConversation(value: unknown, target: TranslationTarget): Con
   if (objectAt(messages[last], `messages[${last}]`).role === "assistant") {
     throw unsupported(
       `messages[${last}]`,
-      "must not be the assistant's: this model's provider begins its own.",
+      "must not be the assistant's: this model's provider cannot continue a started answer.",
     );
   }
   return { prompt, toolNames: new Set([...loaded, ...assistant.toolNames.values()]), effort };
 }
 
-/** From this message on, another effort counts. Only the last one matters to the answer. */
+/** A change of effort applies from this message on. Only the last one matters to the answer. */
 function readEffort(message: Members, path: string): string | undefined {
   const config = memberAt(message, "output_config", path, objectAt);
   if (config === undefined) return undefined;
@@ -73,7 +73,7 @@ function systemMessages(value: unknown, path: string): LanguageModelV4Message[] 
   return content === "" ? [] : [{ role: "system", content }];
 }
 
-/** A message of the user: results of tools first, as Anthropic demands it, and then what the user says. */
+/** A user message: tool results first, as Anthropic requires, and then the user's own content. */
 function readUser(
   value: unknown,
   path: string,

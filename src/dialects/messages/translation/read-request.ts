@@ -21,13 +21,13 @@ const KNOWN: ReadonlySet<string> = new Set([
     "top_k",
   ],
   ...["tools", "tool_choice", "thinking", "output_config", "output_format", "metadata", "context_management"],
-  // Hints: they change the cost or the pace of an answer.
+  // Hints that change the cost or the speed of an answer.
   ...["cache_control", "service_tier", "speed"],
 ]);
 const OUTPUT_CONFIG: ReadonlySet<string> = new Set(["effort", "format"]);
 const FORMAT: ReadonlySet<string> = new Set(["type", "schema"]);
 
-/** What clients of Messages call the options of a call. */
+/** The names that clients of Messages use for the options of a call. */
 export const OPTION_PATHS: Readonly<Record<string, string>> = {
   maxOutputTokens: "max_tokens",
   temperature: "temperature",
@@ -41,7 +41,7 @@ export const OPTION_PATHS: Readonly<Record<string, string>> = {
   toolChoice: "tool_choice",
 };
 
-/** Reads a request of Messages as a call. @throws Problem 400 `unsupported_parameter`, 422 `validation_failed` */
+/** Reads a Messages request as a call. @throws Problem 400 `unsupported_parameter`, 422 `validation_failed` */
 export function readMessagesCall(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions {
   const request = objectAt(value, "");
   refuseUnknown(request, KNOWN);
@@ -92,7 +92,7 @@ function readUserId(request: Members): string | undefined {
   return memberAt(metadata, "user_id", "metadata", textAt);
 }
 
-/** Nothing is edited here, so an edit may only say that everything is kept. */
+/** Nothing is edited here, so an edit is accepted only if it keeps everything. */
 function refuseContextEdits(request: Members): void {
   const path = "context_management";
   const management = memberAt(request, path, "", objectAt);

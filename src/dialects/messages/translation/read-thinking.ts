@@ -5,20 +5,20 @@ import { countAt, memberAt } from "./members.ts";
 
 type Reasoning = NonNullable<LanguageModelV4CallOptions["reasoning"]>;
 
-/** How much a model is asked to think. */
+/** How much thinking a model is asked to do. */
 export interface Thinking {
   readonly reasoning: Reasoning | undefined;
-  /** Whether its thoughts are asked for: undefined if the request says nothing about it. */
+  /** Whether its thoughts are requested; undefined if the request does not say. */
   readonly isOn: boolean | undefined;
-  /** Whether only the signatures of its thoughts are asked for. */
+  /** Whether only the signatures of its thoughts are requested. */
   readonly isOmitted: boolean;
 }
 
 const EFFORTS: ReadonlySet<string> = new Set(["low", "medium", "high", "xhigh", "max"]);
 
 /**
- * The share of an answer's tokens that each effort may think with: the AI SDK's own table, with which it turns an effort
- * into a number of tokens (`mapReasoningToProviderBudget` of @ai-sdk/provider-utils).
+ * The share of an answer's tokens that each effort allows for thinking. This is the AI SDK's own table, with which it
+ * converts an effort into a number of tokens (`mapReasoningToProviderBudget` of @ai-sdk/provider-utils).
  */
 const SHARES: readonly (readonly [Reasoning, number])[] = [
   ["minimal", 0.02],
@@ -30,8 +30,8 @@ const SHARES: readonly (readonly [Reasoning, number])[] = [
 ];
 
 /**
- * Reads `thinking` together with the effort. A number of tokens becomes the effort with the nearest share of
- * `max_tokens`. Without thinking an effort has nothing left to control, and is left out.
+ * Reads `thinking` together with the effort. A number of tokens becomes the effort whose share of `max_tokens` is
+ * nearest. Without thinking, an effort has no effect and is left out.
  */
 export function readThinking(value: unknown, effort: string | undefined, maxTokens: number): Thinking {
   const given = effort === undefined ? undefined : readEffort(effort);

@@ -8,12 +8,12 @@ import { readBlocks, readUserParts, type UserPart } from "./read-blocks.ts";
 const RESULT: ReadonlySet<string> = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);
 const REFERENCE: ReadonlySet<string> = new Set(["type", "tool_name", "cache_control"]);
 
-/** Their packages would download addresses in results of tools, from wherever a client says. */
+/** The packages of these kinds of providers would download any address in a tool result, wherever it points. */
 const DOWNLOADING: ReadonlySet<string> = new Set(["google", "vertex"]);
 
 /**
  * Reads a `tool_result`.
- * @param toolNames the names of the tools that were called, by the ids of the calls
+ * @param toolNames the names of the called tools, by call id
  * @param loaded receives the names of tools whose definitions the result loads
  */
 export function readToolResult(

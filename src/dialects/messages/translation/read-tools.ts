@@ -11,8 +11,8 @@ const TOOL: ReadonlySet<string> = new Set([
 const CHOICE: ReadonlySet<string> = new Set(["type", "name", "disable_parallel_tool_use"]);
 
 /**
- * The tools of a request. One that is loaded later is left out until the conversation mentions it, as its model would not
- * see it either.
+ * The tools of a request. A tool that is loaded later is left out until the conversation mentions it: until then,
+ * Anthropic's models would not see it either.
  * @param mentioned names of the tools that the conversation uses or loads
  */
 export function readTools(
@@ -48,7 +48,7 @@ function refuseServerTool({ type, allowed_callers: callers }: Members, path: str
   if (type !== undefined && type !== null && type !== "custom") {
     throw unsupported(
       `${path}.type`,
-      "names a tool of Anthropic's, which this model's provider does not have.",
+      "is one of Anthropic's own tools, which this model's provider does not have.",
     );
   }
   if (callers === undefined || callers === null) return;
@@ -56,7 +56,7 @@ function refuseServerTool({ type, allowed_callers: callers }: Members, path: str
   if (!isDirect) throw unsupported(`${path}.allowed_callers`, "must be direct for this model's provider.");
 }
 
-/** Which tool the model has to call. Undefined if the request does not say. */
+/** The tool that the model must call. Undefined if the request does not say. */
 export function readToolChoice(
   request: Members,
 ): { readonly toolChoice: LanguageModelV4ToolChoice; readonly isParallel: boolean } | undefined {

@@ -1,17 +1,17 @@
 import { field } from "../../json.ts";
 
-/** Which of a model's thoughts a client receives. */
+/** The part of a model's thoughts that a client receives. */
 export interface ThinkingForm {
   /**
-   * Without thoughts, an answer begins with its text: clients that have not asked for any often read nothing else. If
-   * they have tools they get the thoughts too, because some models need them back with the results.
+   * Without thoughts, an answer begins with its text: clients that did not request thoughts often read nothing else.
+   * Clients with tools receive the thoughts too, because some models need them back with the results.
    */
   readonly isShown: boolean;
-  /** Only their signatures are asked for. */
+  /** Only their signatures are requested. */
   readonly isOmitted: boolean;
 }
 
-/** @param request as parsed */
+/** @param request the parsed request */
 export function thinkingForm(request: unknown): ThinkingForm {
   const thinking = field(request, "thinking");
   const type = field(thinking, "type");

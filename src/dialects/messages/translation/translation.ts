@@ -4,7 +4,7 @@ import { thinkingForm } from "./thinking-form.ts";
 import { wholeMessage } from "./write-message.ts";
 import { MessageEvents } from "./write-stream.ts";
 
-/** Messages for providers that do not speak it. */
+/** Messages for models whose providers speak another dialect. */
 export const MESSAGES_TRANSLATION: Translation = {
   paths: OPTION_PATHS,
   options: readMessagesCall,

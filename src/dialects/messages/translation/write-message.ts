@@ -5,7 +5,7 @@ import { type AnswerBlock, callSignature, citationOf, inexpressible, toolUse } f
 import { stopReason, usageMembers } from "./answer-end.ts";
 import type { ThinkingForm } from "./thinking-form.ts";
 
-/** What a message says before its content is known. */
+/** The members of a message that are known before its content. */
 export function messageHead({ id, model }: AnswerHead): Record<string, unknown> {
   return { id: `msg_${id}`, type: "message", role: "assistant", model };
 }
@@ -50,7 +50,7 @@ function blocksOf(
       return [{ type: "thinking", thinking: isOmitted ? "" : text, signature }];
     }
     case "tool-call":
-      if (part.providerExecuted) throw inexpressible("a call of the provider's own tool");
+      if (part.providerExecuted) throw inexpressible("a call of one of the provider's own tools");
       return [...callSignature(target, part.toolCallId, part.providerMetadata), toolUse(part)];
     default:
       throw inexpressible(part.type);

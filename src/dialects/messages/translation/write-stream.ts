@@ -38,7 +38,7 @@ export class MessageEvents {
   readonly #texts = new Map<string, StreamedBlock>();
   readonly #thoughts = new Map<string, Thoughts>();
   readonly #inputs = new Map<string, ToolInput>();
-  /** Citations for a text that has not begun. */
+  /** Citations for a text that has not begun yet. */
   #citations: object[] = [];
   #hasBegun = false;
   #callsTools = false;
@@ -49,7 +49,7 @@ export class MessageEvents {
     this.#thinking = thinking;
   }
 
-  /** The events that a part leads to. The message begins with its first block, so until then it can still fail. */
+  /** The events that a part produces. The message begins with its first block, so until then it can still fail. */
   part(part: LanguageModelV4StreamPart): string {
     if (part.type === "finish") return this.#finish(part);
     this.#add(part);
@@ -153,7 +153,7 @@ export class MessageEvents {
   }
 
   #beginCall({ id, toolName, providerMetadata, providerExecuted }: Part<"tool-input-start">): void {
-    if (providerExecuted) throw inexpressible("a call of the provider's own tool");
+    if (providerExecuted) throw inexpressible("a call of one of the provider's own tools");
     this.#callsTools = true;
     const signatures = callSignature(this.#target, id, providerMetadata);
     for (const { signature } of signatures) this.#sign(this.#beginThoughts(), signature);
@@ -198,7 +198,7 @@ export class MessageEvents {
     return this.#started(this.#blocks.take() + eventText(end) + eventText({ type: "message_stop" }));
   }
 
-  /** The events after the one that begins the message. Its usage is known only at its end. */
+  /** The given events, after the one that begins the message. Its usage is known only at the end. */
   #started(events: string): string {
     if (events === "" || this.#hasBegun) return events;
     this.#hasBegun = true;

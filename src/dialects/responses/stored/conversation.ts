@@ -3,11 +3,11 @@ import { type ConversationItem, inputItemsOf, type ResponseLinks, referenceOf } 
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** What a model has written. Everything else of its output leads to what its provider keeps. */
+/** Item types that a model itself writes. Every other item of its output refers to data that its provider stores. */
 const WRITTEN: ReadonlySet<unknown> = new Set(["message", "function_call", "custom_tool_call"]);
 
 /**
- * A request's `input` with the whole conversation in it, for a provider that knows none of its ids.
+ * A request's `input` with the whole conversation, for a provider that knows none of its ids.
  * @param provider the name of the provider
  */
 export function wholeInput(links: ResponseLinks, input: unknown, provider: string): readonly unknown[] {
@@ -25,8 +25,9 @@ function linkedId({ items }: ResponseLinks, item: unknown): string | null {
 }
 
 /**
- * An item without what only the provider that made it understands: ids, the results of its own tools, and reasoning, unless
- * its signed text is there and it is the same provider. Reasoning is left out as providers do themselves.
+ * An item without the parts that only its own provider understands: ids, results of that provider's tools, and
+ * reasoning. Reasoning stays if its signed text is present and the provider is the same. Otherwise it is left out, as
+ * providers do themselves.
  */
 function portable({ item, provider: maker }: ConversationItem, provider: string): readonly unknown[] {
   if (maker === null) return [item];

@@ -3,17 +3,17 @@ import { field } from "../../json.ts";
 import { type ConversationItem, inputItemsOf, type ResponseLinks, referenceOf } from "./links.ts";
 import type { StoredResponse } from "./store.ts";
 
-/** Which items of a request are listed. */
+/** Selects the listed items of a request. */
 export interface InputItemQuery {
   readonly limit: number;
-  /** The id of the item before the first one that is listed. */
+  /** The id of the item before the first one on the page. */
   readonly after: string | undefined;
   readonly order: "asc" | "desc";
 }
 
 type Item = Readonly<Record<string, unknown>> & { readonly id: string };
 
-/** A page of the items that a response answers, the conversation before it included, in OpenAI's form. */
+/** A page of the items that a response answers, including the earlier conversation, in OpenAI's form. */
 export function inputItemPage(
   { row, request }: StoredResponse,
   links: ResponseLinks,
@@ -28,7 +28,7 @@ export function inputItemPage(
   const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && from === 0) {
     throw new Problem("not_found", "The response has no such item.", {
-      errors: [{ path: "/after", message: "must be the id of an item of the list" }],
+      errors: [{ path: "/after", message: "must be the id of an item in the list" }],
     });
   }
   const data = items.slice(from, from + limit);
@@ -38,7 +38,7 @@ export function inputItemPage(
   };
 }
 
-/** Clients expect an id, and a message's content in parts. */
+/** Clients expect every item to have an id, and a message's content to be in parts. */
 function viewItem(response: string, item: unknown, index: number): Item {
   const members = typeof item === "object" && item !== null ? { ...item } : {};
   const given = field(members, "id");
@@ -51,7 +51,7 @@ function viewItem(response: string, item: unknown, index: number): Item {
   return { type: "message", status: "completed", ...members, id, content: parts };
 }
 
-/** The same for each listing. */
+/** An item's id, which is the same in every listing. */
 function idOf(response: string, index: number): string {
   const hash = new Bun.CryptoHasher("sha256").update(`${response}/${index}`).digest("hex");
   return `msg_${hash.slice(0, 32)}`;

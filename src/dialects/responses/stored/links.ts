@@ -3,21 +3,21 @@ import type { ModelTarget } from "../../../models/names.ts";
 import { field } from "../../json.ts";
 import { itemOf, providerOf, type ResponseOwner, type ResponseStore, type StoredResponse } from "./store.ts";
 
-/** An item of a conversation, and the provider that has made it; null if the client has. */
+/** An item of a conversation and the provider that made it; null if the client did. */
 export interface ConversationItem {
   readonly item: unknown;
   readonly provider: string | null;
 }
 
-/** What a request refers to. */
+/** The earlier responses and items that a request refers to. */
 export interface ResponseLinks {
   /** The conversation before the request. */
   readonly before: readonly ConversationItem[];
-  /** The items that it names by their ids. */
+  /** The items that the request names by id. */
   readonly items: ReadonlyMap<string, ConversationItem>;
-  /** Bytes of what it refers to, as a provider reads it. */
+  /** Bytes of these texts as a provider reads them. */
   readonly bytes: number;
-  /** Whether this provider knows all of it by its ids. */
+  /** Whether this provider knows all of these ids. */
   isKnownTo(provider: string): boolean;
 }
 
@@ -26,19 +26,20 @@ export interface LinkParts {
   readonly owner: ResponseOwner;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Where the request leads; null if its model is unknown, or if the conversation is needed anyway. */
+  /** The model that the request goes to; null if it is unknown, or if the conversation is needed anyway. */
   readonly target: ModelTarget | null;
   /** Takes memory for texts that are read. @throws Problem 429 `rate_limited` */
   hold(bytes: number): void;
 }
 
-/** OpenAI keeps a response for 30 days. After that, the conversation is sent. */
+/** OpenAI keeps a response for 30 days. After this shorter time, the conversation is sent instead. */
 const NATIVE_MS = 29 * 86_400_000;
 const MOST_STEPS = 1_000;
 const MOST_BYTES = 10 * 1024 * 1024;
 
 /**
- * Finds what a request refers to: everything MUST belong to its caller, since all callers share the provider's account.
+ * Resolves a request's references. All of them MUST belong to its caller, since all callers share the provider's
+ * account.
  * @throws Problem 404 `not_found`, 413 `body_too_large`, 429 `rate_limited`
  */
 export async function resolveLinks(
@@ -96,7 +97,7 @@ class LinkedChain implements ResponseLinks {
     this.items.set(id, { item: itemOf(response, id), provider: response.provider });
   }
 
-  /** Puts the conversation together. */
+  /** Assembles the conversation. */
   async readWhole(): Promise<void> {
     const steps: StoredResponse[] = [];
     for (let step = this.#last; step; ) {
@@ -121,7 +122,7 @@ class LinkedChain implements ResponseLinks {
     this.before = before;
   }
 
-  /** An item that an earlier request of the conversation has named. */
+  /** An item that an earlier request of the conversation named. */
   async #readOlder(id: string): Promise<ConversationItem> {
     const { store, owner } = this.#parts;
     const response = await store.readByItem(owner, id, "/previous_response_id");
@@ -149,7 +150,7 @@ export function inputItemsOf(input: unknown): readonly unknown[] {
   return Array.isArray(input) ? input : [];
 }
 
-/** The id in a reference to an item; null if it is no reference. */
+/** The id in a reference to an item; null if it is not a reference. */
 export function referenceOf(item: unknown): string | null {
   const type = field(item, "type") ?? (field(item, "role") === undefined ? "item_reference" : "message");
   const id = field(item, "id");
@@ -159,6 +160,6 @@ export function referenceOf(item: unknown): string | null {
 function tooLong(): Problem {
   return new Problem(
     "body_too_large",
-    "The conversation before this request is too long. Send the part that matters as input.",
+    "The conversation before this request is too long. Send only the relevant part of it as input.",
   );
 }

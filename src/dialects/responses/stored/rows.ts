@@ -2,13 +2,13 @@ import type { Sql, Tx } from "../../../store/db.ts";
 import type { KeptAnswer } from "../../dialect.ts";
 import { field, parsedOrNothing } from "../../json.ts";
 
-/** The way from a response's id to the entries that have its texts. */
+/** Maps a response's id to the entries that have its texts. */
 export interface ResponseRow {
   readonly id: string;
   readonly agentId: number | null;
   /** As the configuration names it. */
   readonly model: string;
-  /** Whether the provider of the model knows it by this id. */
+  /** Whether the model's provider knows the response by this id. */
   readonly isNative: boolean;
   readonly requestSeq: number;
   readonly outcomeSeq: number;
@@ -18,12 +18,12 @@ export interface ResponseRow {
   readonly createdAt: number;
 }
 
-/** The ids of responses and items. Providers decide on theirs. */
+/** The form of the ids of responses and items. Providers choose their own. */
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
-/** The most items of a response that requests may refer to. */
+/** The maximum number of items of a response that requests may refer to. */
 const MOST_ITEMS = 256;
 
-/** Keeps an answer that a client may come back to. An id that exists already is never given to another response. */
+/** Stores an answer that a client may refer to later. An existing id is never given to another response. */
 export async function keepResponse(
   tx: Tx,
   { workspaceId, agentId, model, outcome, output }: KeptAnswer,
@@ -99,7 +99,7 @@ export async function findResponse(
   );
 }
 
-/** The id of the response that has made an item. */
+/** The id of the response that made an item. */
 export async function responseOfItem(
   sql: Pick<Sql, "get">,
   workspaceId: number,

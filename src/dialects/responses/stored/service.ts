@@ -18,7 +18,7 @@ export interface StoredResponsesParts {
   readonly clock: Clock;
 }
 
-/** What clients do with responses that are kept. */
+/** What clients can do with stored responses. */
 export class StoredResponses {
   readonly #parts: StoredResponsesParts;
 
@@ -49,8 +49,9 @@ export class StoredResponses {
   }
 
   /**
-   * Deletes a response: it cannot be read or continued any more. Its texts are erased too if the caller may erase evidence.
-   * A token that acts as an agent may not: it could otherwise erase the traces of what that agent did.
+   * Deletes a response: it can no longer be read or continued. Its texts are also erased if the caller may erase
+   * evidence. A token that acts as an agent may not, since it could otherwise erase the traces of that agent's
+   * actions.
    * @throws Problem 404 `not_found`
    */
   async delete(call: Call, headers: Headers, id: string): Promise<void> {
@@ -70,10 +71,7 @@ export class StoredResponses {
   /** @throws Problem 404 `not_found`, 400 `unsupported_parameter` */
   async cancel(call: Call, headers: Headers, id: string): Promise<never> {
     await this.#parts.store.read(await this.#owner(call, headers), id);
-    throw new Problem(
-      "unsupported_parameter",
-      "Only a response that was made in the background can be cancelled.",
-    );
+    throw new Problem("unsupported_parameter", "Only a background response can be cancelled.");
   }
 
   async #owner(call: Call, headers: Headers): Promise<ResponseOwner> {

@@ -7,13 +7,13 @@ import type { Db } from "../../../store/db.ts";
 import { field, parsedOrNothing } from "../../json.ts";
 import { findResponse, isResponseId, type ResponseRow, responseOfItem } from "./rows.ts";
 
-/** Whose responses are meant. */
+/** The caller whose responses are read. */
 export interface ResponseOwner {
   readonly workspaceId: number;
   readonly agent: Pick<Agent, "id" | "name"> | null;
 }
 
-/** A response with its request, as parsed. */
+/** A response and its request, both parsed. */
 export interface StoredResponse {
   readonly row: ResponseRow;
   /** The provider's name in the configuration. */
@@ -30,8 +30,8 @@ export interface ResponseStoreParts {
 }
 
 /**
- * Responses that are kept. Each belongs to its workspace and to the agent that it was made as. The rows only lead to the
- * entries: whose response it is and what it says is decided by the signed ledger.
+ * Stored responses. Each belongs to its workspace and to the agent that the call was made as. The rows only lead to
+ * the entries: the signed ledger decides who owns a response and what it contains.
  */
 export class ResponseStore {
   readonly #parts: ResponseStoreParts;
@@ -41,7 +41,7 @@ export class ResponseStore {
   }
 
   /**
-   * @param path where the request names it, for the refusal
+   * @param path where in the request the id is, for the refusal
    * @throws Problem 404 `not_found`; also if its texts have been erased or have expired
    */
   async read(owner: ResponseOwner, id: string, path?: string): Promise<StoredResponse> {
@@ -50,7 +50,7 @@ export class ResponseStore {
     return found;
   }
 
-  /** The response that has made an item. @throws Problem 404 `not_found` */
+  /** The response that made an item. @throws Problem 404 `not_found` */
   async readByItem(owner: ResponseOwner, item: string, path: string): Promise<StoredResponse> {
     const { workspaceId } = owner;
     const id = isResponseId(item) ? await responseOfItem(this.#parts.db, workspaceId, item) : undefined;
@@ -88,7 +88,7 @@ export class ResponseStore {
     return parsed.action === "model.call" ? parsed : {};
   }
 
-  /** Undefined if it was erased, or is not the text that the ledger has recorded. */
+  /** Undefined if the text was erased, or does not match the ledger. */
   async #text(
     workspaceId: number,
     seq: number,
@@ -103,7 +103,7 @@ export class ResponseStore {
   }
 }
 
-/** The provider's name in a model's. */
+/** The name of a model's provider. */
 export function providerOf(model: string): string {
   return model.slice(0, model.indexOf("/"));
 }
@@ -116,7 +116,11 @@ export function itemOf({ response }: StoredResponse, id: string): unknown {
 
 function unknownResponse(id: string, path: string | undefined): Problem {
   const shown = JSON.stringify(id.slice(0, 128));
-  const message = "must be the id of a response that this caller has made and that is still kept";
+  const message = "must be the id of a response that this caller made and that is still stored";
   const errors = path === undefined ? {} : { errors: [{ path, message }] };
-  return new Problem("not_found", `There is no response ${shown} of this caller, or it is not kept.`, errors);
+  return new Problem(
+    "not_found",
+    `There is no response ${shown} of this caller, or it is not stored.`,
+    errors,
+  );
 }

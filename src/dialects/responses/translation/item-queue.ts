@@ -6,10 +6,10 @@ export class OutputItem {
   readonly index: number;
   readonly id: string;
   readonly type: string;
-  /** Its events, while an earlier item is not closed. */
+  /** Its events, while an earlier item is still open. */
   readonly waiting: Typed[] = [];
   isClosed = false;
-  /** As it will be when it is closed. */
+  /** The item as it will be when it is closed. */
   final: object;
 
   constructor(index: number, item: Typed & { readonly id: string }) {
@@ -27,11 +27,11 @@ export class OutputItem {
 export class ItemQueue {
   /** All items, in order. */
   readonly items: OutputItem[] = [];
-  /** The first one is written. */
+  /** The first one is being written; the others wait. */
   readonly #open: OutputItem[] = [];
   #events: Typed[] = [];
 
-  /** The item that was begun last, unless it is closed. */
+  /** The most recently begun item, unless it is closed. */
   get last(): OutputItem | undefined {
     const last = this.#open.at(-1);
     return last?.isClosed ? undefined : last;
@@ -45,7 +45,7 @@ export class ItemQueue {
     return begun;
   }
 
-  /** @param more the event's members beyond those that say which item it belongs to */
+  /** @param more the event's members besides those that identify its item */
   add(item: OutputItem, type: string, more: object): void {
     this.#write(item, { type, item_id: item.id, output_index: item.index, ...more });
   }
@@ -64,7 +64,7 @@ export class ItemQueue {
     }
   }
 
-  /** The events that can be sent. */
+  /** Takes the events that can be sent. */
   take(): readonly Typed[] {
     const events = this.#events;
     this.#events = [];

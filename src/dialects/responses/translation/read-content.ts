@@ -5,12 +5,12 @@ import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { dataOfUrl, fileUrl, imageTypeOf } from "../../translation/urls.ts";
 
 export type ContentPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
-/** What is read of the model that the content is for. */
+/** The part of the target model's description that content readers use. */
 export type ContentTarget = Pick<TranslationTarget, "supportedUrls">;
 
 const TEXT: ReadonlySet<string> = new Set(["type", "text", "annotations", "logprobs", "phase"]);
 const REFUSAL: ReadonlySet<string> = new Set(["type", "refusal"]);
-// Not `file_id`: a file in an account that all workspaces share.
+// `file_id` is not among them: it names a file in an account that all workspaces share.
 const IMAGE: ReadonlySet<string> = new Set(["type", "image_url", "detail"]);
 const FILE: ReadonlySet<string> = new Set(["type", "file_data", "file_url", "filename", "detail"]);
 
@@ -29,7 +29,7 @@ export function readTexts(content: unknown, path: string): readonly string[] {
   });
 }
 
-/** What a user, or a tool, says. */
+/** The content of a user or a tool. */
 export function readContent(content: unknown, path: string, target: ContentTarget): ContentPart[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return listAt(content, path).map((each, index) => readPart(each, `${path}[${index}]`, target));
@@ -47,7 +47,7 @@ function isText({ type }: Members): boolean {
   return type === "input_text" || type === "output_text" || type === "text";
 }
 
-/** What is in an answer's text for people is not sent again. */
+/** Parts of an answer's text that are only for people are not sent again. */
 function readText(part: Members, path: string): string {
   refuseUnknown(part, TEXT, path);
   return textAt(part.text, `${path}.text`);

@@ -25,7 +25,7 @@ const REASONING: ReadonlySet<string> = new Set([
 
 type AssistantMessage = Extract<LanguageModelV4Message, { role: "assistant" }>;
 
-/** A request's instructions and input as a prompt. */
+/** Reads a request's instructions and input as a prompt. */
 export function readInput(
   instructions: unknown,
   input: unknown,
@@ -40,15 +40,15 @@ export function readInput(
   return prompt.messages;
 }
 
-/** Puts items together to messages: what a model says in several items is one message. */
+/** Merges items into messages: text that a model wrote in several items is one message. */
 class PromptReader {
   readonly messages: LanguageModelV4Prompt = [];
   readonly #target: TranslationTarget;
-  /** Addresses in results of tools are passed to nobody: some packages would download them. */
+  /** Addresses in tool results are passed to no provider: some packages would download them. */
   readonly #resultTarget: ContentTarget = { supportedUrls: {} };
-  /** Names of the tools that were called, by the call's id. */
+  /** Names of the called tools, by call id. */
   readonly #called = new Map<string, string>();
-  /** Signatures of tool calls, by the call's id: an item of their own has them. */
+  /** Signatures of tool calls, by call id. They arrive in separate items. */
   readonly #signatures = new Map<string, SharedV4ProviderMetadata>();
 
   constructor(target: TranslationTarget) {
@@ -108,7 +108,9 @@ class PromptReader {
     } else throw unsupported(`${path}.role`, "is not a role that can be translated.");
   }
 
-  /** Reasoning of another kind of provider says nothing to this one, and is left out as providers do themselves. */
+  /**
+   * Reasoning from another kind of provider means nothing to this one. It is left out, as providers do themselves.
+   */
   #readReasoning(item: Members, path: string): void {
     refuseUnknown(item, REASONING, path);
     const packed = optional(item.encrypted_content, `${path}.encrypted_content`, textAt);
@@ -133,7 +135,7 @@ class PromptReader {
     const namespace = optional(item.namespace, `${path}.namespace`, textAt);
     const toolName = namespace === undefined ? name : flatName(namespace, name);
     const text = textAt(item.arguments, `${path}.arguments`);
-    // Models write arguments that are no JSON, and some providers accept nothing else.
+    // Models may write arguments that are not JSON, and some providers accept nothing but JSON.
     const input = text === "" ? {} : (parsedOrNothing(text) ?? text);
     const providerOptions = this.#signatures.get(toolCallId);
     this.#called.set(toolCallId, toolName);

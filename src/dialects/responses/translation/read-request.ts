@@ -13,7 +13,7 @@ import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { readInput } from "./read-input.ts";
 import { readFormat, readToolChoice, readTools } from "./read-tools.ts";
 
-/** What a request for a response calls the options of a call. */
+/** The names that a request for a response uses for the options of a call. */
 export const RESPONSES_PATHS = {
   maxOutputTokens: "max_output_tokens",
   temperature: "temperature",
@@ -24,7 +24,7 @@ export const RESPONSES_PATHS = {
   reasoning: "reasoning.effort",
 } as const;
 
-/** They change the cost or the pace of an answer, and not the answer. */
+/** They change the cost or the speed of an answer, but not its content. */
 const HINTS = [
   ...[
     "service_tier",
@@ -35,14 +35,14 @@ const HINTS = [
   ],
   "stream_options",
 ];
-/** Fields that cannot be translated, with a test for the values that ask for nothing. */
+/** Fields that cannot be translated, each with a test for values that have no effect. */
 const NEUTRAL: Readonly<Record<string, (value: unknown) => boolean>> = {
   background: (value) => value === false,
   truncation: (value) => value === "disabled",
   top_logprobs: (value) => value === 0,
 };
 const KNOWN: ReadonlySet<string> = new Set([
-  // The conversation that it names is in `input`: see `wholeInput`.
+  // The conversation that it names is already in `input`: see `wholeInput`.
   "previous_response_id",
   ...["model", "input", "instructions", "stream", "store", "metadata", "include", "max_output_tokens"],
   ...["temperature", "top_p", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"],
@@ -57,7 +57,7 @@ const LONGEST_USER = 64;
 
 type Options = Partial<LanguageModelV4CallOptions>;
 
-/** A request for a response as a call of a model of another provider. */
+/** Reads a request for a response as a call to another provider's model. */
 export function readOptions(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions {
   const request = objectAt(value, "");
   refuseUnknown(request, KNOWN);
@@ -123,8 +123,8 @@ function readReasoning(request: Members, target: TranslationTarget): Options {
 }
 
 /**
- * Options that only some kinds of providers have. A kind that has no field for the user is not sent it: it changes no
- * answer.
+ * Options that only some kinds of providers support. The user is left out for kinds that have no field for it: it
+ * does not affect answers.
  * @throws Problem 400 `unsupported_parameter`
  */
 function readProviderOptions(
@@ -157,7 +157,7 @@ function readProviderOptions(
     : undefined;
 }
 
-/** A long name is replaced by its hash, which stands for the same user. */
+/** A long name is replaced by its hash, which always identifies the same user. */
 function shortened(user: string): string {
   if (user.length <= LONGEST_USER) return user;
   return new Bun.CryptoHasher("sha256").update(user).digest("hex");

@@ -14,12 +14,12 @@ const CHOICE: ReadonlySet<string> = new Set(["type", "name"]);
 /** The longest name of a tool that all providers accept. */
 const LONGEST_NAME = 64;
 
-/** The client's tools. Those in a namespace get one name each, since models know no namespaces. */
+/** The client's tools. Each tool in a namespace gets a flat name, since models know no namespaces. */
 export function readTools(value: unknown, path: string): LanguageModelV4FunctionTool[] {
   const tools: LanguageModelV4FunctionTool[] = [];
   const known = new Set<string>();
   const add = (tool: LanguageModelV4FunctionTool, at: string): void => {
-    if (known.has(tool.name)) throw unsupported(`${at}.name`, "is the name of another tool, too.");
+    if (known.has(tool.name)) throw unsupported(`${at}.name`, "is also the name of another tool.");
     known.add(tool.name);
     tools.push(tool);
   };
@@ -42,7 +42,10 @@ function readNamespace(namespace: Members, path: string): (readonly [LanguageMod
     const tool = readFunction(objectAt(each, at), at);
     const flat = flatName(name, tool.name);
     if (flat.length > LONGEST_NAME) {
-      throw unsupported(`${at}.name`, `is too long together with its namespace: ${LONGEST_NAME} at most.`);
+      throw unsupported(
+        `${at}.name`,
+        `is too long together with its namespace. The limit is ${LONGEST_NAME} characters.`,
+      );
     }
     const described = [description, tool.description].filter((text) => text !== undefined).join("\n\n");
     return [{ ...tool, name: flat, ...(described === "" ? {} : { description: described }) }, at] as const;

@@ -2,7 +2,7 @@ import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from "@ai-sdk/
 import { field } from "../../json.ts";
 import type { AnswerHead } from "../../translation/translation.ts";
 
-/** What a response repeats of its request. */
+/** The request's members that a response repeats. */
 const REPEATED: Readonly<Record<string, unknown>> = {
   instructions: null,
   max_output_tokens: null,
@@ -18,13 +18,13 @@ const REPEATED: Readonly<Record<string, unknown>> = {
   top_p: 1,
   truncation: "disabled",
 };
-/** They may be long. A stream in progress keeps nothing of its request, so its response leaves them out. */
+/** These may be long. A stream in progress keeps nothing of its request, so its response leaves them out. */
 const LONG = ["instructions", "tools", "text"];
 
 /** A response without its output. */
 export type ResponseForm = Readonly<Record<string, unknown>>;
 
-/** @param request as parsed. A form for a stream keeps no long part of it */
+/** @param request the parsed request. The form for a stream keeps none of its long parts */
 export function responseForm(request: unknown, { id, model, created }: AnswerHead): ResponseForm {
   const isStream = field(request, "stream") === true;
   const repeated = Object.entries(REPEATED).map(([name, otherwise]) => {
@@ -38,7 +38,7 @@ export function responseForm(request: unknown, { id, model, created }: AnswerHea
   };
 }
 
-/** The response as it ends. */
+/** The response in its final state. */
 export function endedResponse(
   form: ResponseForm,
   output: readonly object[],
@@ -56,7 +56,7 @@ export function endedResponse(
   };
 }
 
-/** Clients demand a usage. One that was not reported is zeros, and is charged by an estimate. */
+/** Clients demand usage. If none was reported, it is all zeros, and the charge is an estimate. */
 function usageMembers({ inputTokens, outputTokens }: LanguageModelV4Usage): object {
   const { total: input = 0, cacheRead = 0, cacheWrite } = inputTokens;
   const { total: output = 0, reasoning = 0 } = outputTokens;

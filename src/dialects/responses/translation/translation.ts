@@ -4,7 +4,7 @@ import { responseForm } from "./response-form.ts";
 import { namespacedTools } from "./tool-names.ts";
 import { ResponseWriter } from "./write-response.ts";
 
-/** Responses of models whose providers speak something else. */
+/** Responses for models whose providers speak another dialect. */
 export const RESPONSES_TRANSLATION: Translation = {
   paths: RESPONSES_PATHS,
   options: readOptions,

@@ -1,9 +1,9 @@
 import type { ItemQueue, OutputItem } from "./item-queue.ts";
 import type { ClientTool } from "./tool-names.ts";
 
-/** A call of one of the client's tools that is being written. */
+/** Writes a call of one of the client's tools. */
 export class CallWriter {
-  /** Whether the provider has signed it before it began. */
+  /** Whether the provider signed it before it began. */
   readonly isSigned: boolean;
   readonly #queue: ItemQueue;
   readonly #item: OutputItem;
@@ -32,7 +32,7 @@ export class CallWriter {
     this.#queue.add(this.#item, "response.function_call_arguments.delta", { delta });
   }
 
-  /** @param input the whole input: some models send it only at the end. Undefined if the call broke off */
+  /** @param input the whole input: some models send it only at the end. Undefined if the call was cut off */
   close(input: string | undefined): void {
     if (this.#input === "") this.add(input ?? "");
     const text = this.#input;

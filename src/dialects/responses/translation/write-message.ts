@@ -3,7 +3,7 @@ import type { ItemQueue, OutputItem } from "./item-queue.ts";
 
 const PART = { content_index: 0 };
 
-/** A message of the model that is being written: one text, with the places that it is taken from. */
+/** Writes a message of the model: one text, with its sources. */
 export class MessageWriter {
   readonly item: OutputItem;
   readonly #queue: ItemQueue;
@@ -16,7 +16,7 @@ export class MessageWriter {
     queue.add(this.item, "response.content_part.added", { ...PART, part: textPart("", []) });
   }
 
-  /** Where the text ends so far. */
+  /** The end of the text written so far. */
   get length(): number {
     return this.#text.length;
   }
@@ -26,7 +26,7 @@ export class MessageWriter {
     this.#queue.add(this.item, "response.output_text.delta", { ...PART, delta, logprobs: [] });
   }
 
-  /** Notes a place on the web. Other sources are results of a provider's own tools. */
+  /** Adds a web page as a source. Other sources are results of a provider's own tools. */
   cite(source: LanguageModelV4Source, start = 0, end = this.length): void {
     if (source.sourceType !== "url") return;
     const { url, title = url } = source;

@@ -2,7 +2,7 @@ import type { ItemQueue, OutputItem } from "./item-queue.ts";
 
 const PART = { summary_index: 0 };
 
-/** Thoughts that are being written, as a summary. */
+/** Writes thoughts as a summary. */
 export class ReasoningWriter {
   readonly #queue: ItemQueue;
   readonly #item: OutputItem;
@@ -22,7 +22,7 @@ export class ReasoningWriter {
     this.#queue.add(this.#item, "response.reasoning_summary_text.delta", { ...PART, delta });
   }
 
-  /** @param signature what the client has to return with it */
+  /** @param signature the signature that the client must return with the thoughts */
   close(signature?: string): void {
     const text = this.#text;
     const part = { type: "summary_text", text };

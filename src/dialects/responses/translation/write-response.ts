@@ -34,16 +34,16 @@ export interface ResponseWriterParts {
   readonly namespaced: ReadonlyMap<string, ClientTool>;
 }
 
-/** Writes an answer as the events of a streamed response, of which a whole one is the last. */
+/** Writes an answer as the events of a streamed response. The last event contains the whole response. */
 export class ResponseWriter {
   readonly #parts: ResponseWriterParts;
   readonly #queue = new ItemQueue();
   readonly #thoughts = new Map<string, Thoughts>();
   readonly #calls = new Map<string, CallWriter>();
-  /** The provider runs these by itself. */
+  /** The provider runs these itself. */
   readonly #ownCalls = new Set<string>();
   #message: MessageWriter | null = null;
-  /** Sources of a text that has not begun. */
+  /** Sources of a text that has not begun yet. */
   #sources: LanguageModelV4Source[] = [];
   #sequence = 0;
 
@@ -51,7 +51,7 @@ export class ResponseWriter {
     this.#parts = parts;
   }
 
-  /** The events that a part leads to. The response begins with its first item, so until then it can still fail. */
+  /** The events that a part produces. The response begins with its first item, so until then it can still fail. */
   part(part: LanguageModelV4StreamPart): string {
     if (part.type === "finish") return this.#finish(part);
     this.#add(part);
@@ -115,7 +115,7 @@ export class ResponseWriter {
     this.#openMessage().add(delta);
   }
 
-  /** Texts that follow each other are one message. */
+  /** Consecutive texts are one message. */
   #openMessage(): MessageWriter {
     if (this.#message && this.#message.item === this.#queue.last) return this.#message;
     this.#message?.close();
@@ -175,7 +175,7 @@ export class ResponseWriter {
     return call;
   }
 
-  /** Thoughts without text sign a call, since a `function_call` has no field for that. */
+  /** Thoughts without text sign a call, since a `function_call` has no field for a signature. */
   #signCall(callId: string, metadata: SharedV4ProviderMetadata | undefined): boolean {
     if (metadata === undefined || !isSigned(metadata)) return false;
     this.#beginThoughts().close(packSignature(this.#parts.target, metadata, callId));
@@ -219,7 +219,7 @@ export class ResponseWriter {
     return `${prefix}_${this.#parts.head.id}_${this.#queue.items.length}`;
   }
 
-  /** The events after those that begin the response. */
+  /** The given events, after those that begin the response. */
   #begun(events: readonly Typed[]): string {
     if (events.length === 0) return "";
     let begin = "";
