@@ -233,8 +233,7 @@ export class ModelAttempt {
     const { inputTokens, outputTokens, estimated, disbelieved } = usage;
     // Upstream error texts are kept out of the log and the ledger because they may contain secrets.
     if (end.status === "failed") log.warn("a model call failed", { model, reason: end.failure.reason });
-    if (disbelieved !== undefined)
-      log.warn("a model reported implausible usage", { model, disbelieved });
+    if (disbelieved !== undefined) log.warn("a model reported implausible usage", { model, disbelieved });
     const { answers, bytes } = this.#sent;
     const eachOutput = Math.ceil(outputTokens / answers);
     if (end.status === "succeeded" || eachOutput > estimates.output(model)) {

@@ -102,7 +102,8 @@ async function callableModel(
     return new TranslatedModel(model, language, { options, translation, target, value, request, head });
   }
   const embedding = vectors && (await model.embedding());
-  if (!vectors || !embedding) throw unsupported("model", "belongs to a provider that does not speak this API.");
+  if (!vectors || !embedding)
+    throw unsupported("model", "belongs to a provider that does not speak this API.");
   const { values, dimensions } = vectors.options(client.value);
   return {
     id: model.id,

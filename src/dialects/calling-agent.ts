@@ -20,7 +20,10 @@ export async function callingAgent(agents: Agents, call: Call, headers: Headers)
   const named = headers.get(AGENT_HEADER);
   if (caller.agent) {
     if (named !== null && named !== caller.agent.name) {
-      throw new Problem("agent_forbidden", "The token acts as a different agent from the one that the header names.");
+      throw new Problem(
+        "agent_forbidden",
+        "The token acts as a different agent from the one that the header names.",
+      );
     }
     const agent = await agents.byId(caller.workspaceId, caller.agent.id);
     if (!agent) throw agentRemoved();

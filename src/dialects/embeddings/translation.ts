@@ -33,7 +33,10 @@ function readInput(input: unknown): readonly string[] {
   }
   return inputs.map((each, index) => {
     if (typeof each === "string") return each;
-    throw unsupported(`input[${index}]`, "must be a text for this model's provider: token ids mean nothing to it.");
+    throw unsupported(
+      `input[${index}]`,
+      "must be a text for this model's provider: token ids mean nothing to it.",
+    );
   });
 }
 

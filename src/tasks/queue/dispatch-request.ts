@@ -94,7 +94,10 @@ async function checkContinued({ db }: CheckParts, call: Call, agent: Agent, id: 
   const task = isId("task", id) ? await findTask(db, workspaceId, id) : undefined;
   if (task?.agentId !== agent.id) throw noTask(id);
   if (task.createdBy !== actor && !hasScope(scopes, "tasks:read")) {
-    throw new Problem("scope_missing", "To continue a task of another token, the token needs the scope tasks:read.");
+    throw new Problem(
+      "scope_missing",
+      "To continue a task of another token, the token needs the scope tasks:read.",
+    );
   }
   if (!isFinal(task.status)) throw notFinished(task);
 }

@@ -52,5 +52,8 @@ export function citationOf(
 
 /** The refusal for a part of an answer that the dialect cannot express. */
 export function inexpressible(type: string): Problem {
-  return new Problem("provider_failed", `The model's answer has a part that a message cannot contain: ${type}.`);
+  return new Problem(
+    "provider_failed",
+    `The model's answer has a part that a message cannot contain: ${type}.`,
+  );
 }

@@ -71,10 +71,7 @@ export class StoredResponses {
   /** @throws Problem 404 `not_found`, 400 `unsupported_parameter` */
   async cancel(call: Call, headers: Headers, id: string): Promise<never> {
     await this.#parts.store.read(await this.#owner(call, headers), id);
-    throw new Problem(
-      "unsupported_parameter",
-      "Only a background response can be cancelled.",
-    );
+    throw new Problem("unsupported_parameter", "Only a background response can be cancelled.");
   }
 
   async #owner(call: Call, headers: Headers): Promise<ResponseOwner> {

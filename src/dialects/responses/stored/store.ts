@@ -118,5 +118,9 @@ function unknownResponse(id: string, path: string | undefined): Problem {
   const shown = JSON.stringify(id.slice(0, 128));
   const message = "must be the id of a response that this caller made and that is still stored";
   const errors = path === undefined ? {} : { errors: [{ path, message }] };
-  return new Problem("not_found", `There is no response ${shown} of this caller, or it is not stored.`, errors);
+  return new Problem(
+    "not_found",
+    `There is no response ${shown} of this caller, or it is not stored.`,
+    errors,
+  );
 }

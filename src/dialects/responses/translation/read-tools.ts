@@ -42,7 +42,10 @@ function readNamespace(namespace: Members, path: string): (readonly [LanguageMod
     const tool = readFunction(objectAt(each, at), at);
     const flat = flatName(name, tool.name);
     if (flat.length > LONGEST_NAME) {
-      throw unsupported(`${at}.name`, `is too long together with its namespace. The limit is ${LONGEST_NAME} characters.`);
+      throw unsupported(
+        `${at}.name`,
+        `is too long together with its namespace. The limit is ${LONGEST_NAME} characters.`,
+      );
     }
     const described = [description, tool.description].filter((text) => text !== undefined).join("\n\n");
     return [{ ...tool, name: flat, ...(described === "" ? {} : { description: described }) }, at] as const;
