@@ -41,7 +41,7 @@ describe("an answer", () => {
     expect(model.aborted).toEqual([]);
   });
 
-  test("keeps a surrogate pair intact that two deltas split", async () => {
+  test("keeps a surrogate pair intact if two deltas split it", async () => {
     const [high, low] = ["😀".slice(0, 1), "😀".slice(1)];
     const events = await collect(runAgent({ model: scripted("a", [answers("x", high, low)]), prompt: "Hi" }));
     expect(only(events, "output.delta").map((event) => event.text)).toEqual(["x", high, low]);

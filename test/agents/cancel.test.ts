@@ -81,7 +81,7 @@ describe("the signal", () => {
     expect(after).toEqual(["unknown"]);
   });
 
-  test("during the wait for an approval keeps the tool from being called", async () => {
+  test("while waiting for an approval keeps the tool from being called", async () => {
     const controller = new AbortController();
     let executed = 0;
     const tool = defineTool({
@@ -136,7 +136,7 @@ describe("a reader who leaves", () => {
     expect(model.calls).toHaveLength(0);
   });
 
-  test("is not notified when the hook fails", async () => {
+  test("is not reported if the hook fails", async () => {
     let times = 0;
     const hooks = {
       afterModelCall() {

@@ -30,13 +30,13 @@ describe("the tool results of one step", () => {
     expect(model.calls).toHaveLength(1);
   });
 
-  test("may be as many again in the next step", async () => {
+  test("may be as large again in the next step", async () => {
     const model = scripted("a", [pages(3), pages(3), answers("Done.")]);
     const events = await collect(runAgent({ model, prompt: "Go.", tools: [page], ...limits }));
     expect(last(events)).toMatchObject({ type: "agent.finished", output: "Done." });
   });
 
-  test("count those of before an interruption", async () => {
+  test("include results from before an interruption", async () => {
     const ids = Array.from({ length: 8 }, (_, index) => `c${index}`);
     const toolCalls = ids.map((id) => ({ id, tool: "page", arguments: { bytes: KIB } }));
     const results = ids
@@ -52,7 +52,7 @@ describe("the tool results of one step", () => {
     expect(last(events)).toMatchObject({ code: "tool_loop_limit" });
   });
 
-  test("that name the tools to a model which calls unknown ones are cut like others", async () => {
+  test("that name the tools to a model that calls unknown ones are cut like others", async () => {
     const tools = Array.from({ length: 40 }, (_, index) => ({ ...page, name: `page_${index}` }));
     const model = scripted("a", [[call("nothing", {}), finish("tool-calls")], answers("Done.")]);
     const events = await collect(runAgent({ model, prompt: "Go.", tools, maxToolOutputCharacters: 100 }));
@@ -62,7 +62,7 @@ describe("the tool results of one step", () => {
 });
 
 describe("a conversation", () => {
-  test("ends its run when its steps together exceed the limit", async () => {
+  test("ends its run if its steps together exceed the limit", async () => {
     const model = scripted("a", [pages(2)]);
     const options = { model, prompt: "Go.", tools: [page], maxSteps: 100, maxConversationBytes: 16 * KIB };
     const events = await collect(runAgent(options));

@@ -65,7 +65,7 @@ describe("continuing from earlier steps", () => {
     expect(last(events)).toMatchObject({ type: "agent.finished", steps: 2 });
   });
 
-  test("does not repeat calls that have a result, and respects the limit over both runs", async () => {
+  test("does not repeat calls that have a result, and applies the limit to both runs", async () => {
     const model = scripted("a", [answers("ok")]);
     const messages = [asked("a"), done("a")];
     const events = await collect(runAgent({ model, prompt: "?", tools: [weather], messages, maxSteps: 1 }));

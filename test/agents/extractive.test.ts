@@ -90,7 +90,7 @@ describe("builtin/extractive", () => {
     }
   });
 
-  test("stops in mid-answer", async () => {
+  test("stops in the middle of an answer", async () => {
     const controller = new AbortController();
     const { stream } = await extractiveModel().doStream({
       prompt: [{ role: "user", content: [{ type: "text", text: "?" }] }],

@@ -22,7 +22,7 @@ const timeout = new DOMException("SECRET", "TimeoutError");
 describe("another model is tried", () => {
   const failures: [what: string, script: Parameters<typeof scripted>[1][number], reason: string][] = [
     ["when the connection is refused", { refuse: refused }, "connection"],
-    ["when a cause says so", { refuse: new Error("x", { cause: refused }) }, "connection"],
+    ["when an underlying cause shows it", { refuse: new Error("x", { cause: refused }) }, "connection"],
     ["after a timeout", { refuse: timeout }, "timeout"],
     ["after 408", { refuse: httpError(408) }, "timeout"],
     ["after 429", { refuse: httpError(429) }, "rate_limited"],
@@ -55,7 +55,7 @@ describe("another model is tried", () => {
     expect(JSON.stringify(events)).not.toContain("SECRET");
   });
 
-  test("in mid-answer, and the text so far is discarded", async () => {
+  test("in the middle of an answer, and the text so far is discarded", async () => {
     const first = scripted("a", [[...text("half an ans"), { type: "break", error: refused }]]);
     const second = scripted("b", [answers("whole")]);
     const events = await collect(
@@ -125,7 +125,7 @@ describe("when all fail", () => {
     expect(last(await collect(runAgent({ model, prompt: "?" })))).toMatchObject({ code: "timeout" });
   });
 
-  test("the code is model_unavailable if one failed otherwise; the errors are only in the cause", async () => {
+  test("the code is model_unavailable if any failed otherwise, and the errors are only in the cause", async () => {
     const error = httpError(500);
     const model = [scripted("a", [{ refuse: timeout }]), scripted("b", [{ refuse: error }])];
     const events = await collect(runAgent({ model, prompt: "?" }));
@@ -147,7 +147,7 @@ describe("an attempt that fails before its first word costs", () => {
   test.each([
     ["the provider cannot be reached", { refuse: Object.assign(new Error(), { code: "ECONNREFUSED" }) }],
     ["it never begins to answer", { refuse: timeout }],
-    ["it says so itself", [{ type: "error" as const, error: httpError(500) }]],
+    ["it reports the failure itself", [{ type: "error" as const, error: httpError(500) }]],
   ])("nothing if %s", async (_name, script) => {
     expect(await usageAfter([script])).toEqual({ inputTokens: 0, outputTokens: 0, estimated: true });
   });

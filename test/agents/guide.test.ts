@@ -80,7 +80,7 @@ afterAll(async () => {
 });
 
 describe("the programs of the guide", () => {
-  test("have names, and are all run here", () => {
+  test("have names, and all of them are run here", () => {
     expect([...programs.keys()]).toEqual([
       ...["first.ts", "umbrella.ts", "conversation.ts"],
       ...["parts.ts", "output.ts", "hooks.ts"],
@@ -102,7 +102,7 @@ describe("the programs of the guide", () => {
     expect((await program("conversation.ts")).printed).toBe("user, assistant, user, assistant\n");
   });
 
-  test("parts.ts sends a conversation with a file of text", async () => {
+  test("parts.ts sends a conversation with a text file", async () => {
     expect((await program("parts.ts")).printed).toMatch(/^input tokens: [1-9]\d*\n$/);
   });
 

@@ -24,7 +24,7 @@ describe("an output with a schema", () => {
     });
   });
 
-  test("is asked for in the provider's own way and in the instructions", async () => {
+  test("is requested in the provider's own way and in the instructions", async () => {
     const model = scripted("a", [answers(VALID)]);
     await collect(runAgent({ model, prompt: "?", instructions: "Be brief.", output }));
     const [sent] = model.calls;
@@ -35,7 +35,7 @@ describe("an output with a schema", () => {
     expect(sent?.prompt[0]?.content).toContain(JSON.stringify(schema));
   });
 
-  test("is asked for only in the instructions while there are tools, which some providers refuse together", async () => {
+  test("is requested only in the instructions while there are tools, because some providers refuse both together", async () => {
     const clock = defineTool({
       name: "clock",
       description: "",
@@ -48,7 +48,7 @@ describe("an output with a schema", () => {
     expect(model.calls.map(({ responseFormat }) => responseFormat)).toEqual([undefined, undefined]);
   });
 
-  test("is corrected by the model, which is told what is wrong", async () => {
+  test("is corrected by the model, which receives the errors", async () => {
     const model = scripted("a", [answers("In Bonn?"), answers('{"city":"Bonn"}'), answers(VALID)]);
     const events = await collect(runAgent({ model, prompt: "?", output }));
     expect(last(events)).toMatchObject({ type: "agent.finished", output: VALID, steps: 3 });
@@ -69,13 +69,13 @@ describe("an output with a schema", () => {
     expect(model.calls).toHaveLength(3);
   });
 
-  test("that is still not valid when the steps are used up fails as output", async () => {
+  test("fails as output if it is still invalid when the steps are used up", async () => {
     const model = scripted("a", [answers("never")]);
     const events = await collect(runAgent({ model, prompt: "?", output, maxSteps: 2 }));
     expect(last(events)).toMatchObject({ type: "agent.failed", code: "output_invalid", steps: 2 });
   });
 
-  test("is checked by the host, if it wants to", async () => {
+  test("can be checked by the host", async () => {
     const model = scripted("a", [answers("1"), answers("2")]);
     const validate = (value: unknown) => (value === 2 ? [] : [{ path: "", message: "must be even" }]);
     const events = await collect(runAgent({ model, prompt: "?", output: { schema: {}, validate } }));
@@ -93,7 +93,7 @@ describe("continuing a run with a schema", () => {
     expect(model.calls).toHaveLength(0);
   });
 
-  test("asks for the corrections again that saved answers led to, and counts them", async () => {
+  test("repeats the correction requests that saved answers led to, and counts them", async () => {
     const model = scripted("a", [answers("never")]);
     const whole = await collect(runAgent({ model, prompt: "?", output }));
     expect(last(whole)).toMatchObject({ code: "output_invalid" });

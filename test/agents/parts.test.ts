@@ -23,7 +23,7 @@ const question: UserMessage = {
 };
 
 describe("messages with parts", () => {
-  test("reach a model of version 4 in their order, with tagged data", async () => {
+  test("reach a model of version 4 in order, with tagged data", async () => {
     const model = scripted("a", [answers("ok")]);
     await collect(runAgent({ model, prompt: [question] }));
     expect(model.calls[0]?.prompt).toEqual([
@@ -39,7 +39,7 @@ describe("messages with parts", () => {
     ]);
   });
 
-  test("reach a model of version 3 with the base64 itself", async () => {
+  test("reach a model of version 3 with the plain base64", async () => {
     const calls: LanguageModelV3CallOptions[] = [];
     const model: LanguageModelV3 = {
       specificationVersion: "v3",
@@ -62,7 +62,7 @@ describe("messages with parts", () => {
     expect(model.calls[0]?.prompt[0]?.content[0]).toEqual({ type: "text", text: "Look." });
   });
 
-  test("carry files of text as text, which every provider takes", async () => {
+  test("carry text files as text, which every provider accepts", async () => {
     const model = scripted("a", [answers("ok")]);
     const data = Buffer.from("größer,1\n").toString("base64");
     for (const mediaType of [
@@ -94,7 +94,7 @@ describe("a prompt of several messages", () => {
     expect(await memory.load()).toEqual([...prompt, { role: "assistant", text: "Four.", toolCalls: [] }]);
   });
 
-  test("has to end with the user's message", async () => {
+  test("must end with the user's message", async () => {
     const model = extractiveModel();
     const answer: Message = { role: "assistant", text: "Two.", toolCalls: [] };
     for (const prompt of [[], [answer], [{ role: "user", text: "?" } as const, answer]]) {
@@ -109,12 +109,12 @@ describe("the size of a file", () => {
     return [{ role: "user", text: "", parts: [{ type: "file", mediaType: "image/png", data }] }] as const;
   };
 
-  test("counts in full for what is sent", () => {
+  test("counts in full for the request's size", () => {
     const content = { instructions: undefined, messages: sizeOf(3_000_000), tools: [] };
     expect(requestBytes(content)).toBeGreaterThanOrEqual(JSON.stringify(content.messages).length - 64);
   });
 
-  test("is bounded for what is charged without the provider's count, and no count is too low for it", () => {
+  test("is bounded for charges without the provider's count, and no count is too low for it", () => {
     const content = { instructions: undefined, messages: sizeOf(3_000_000), tools: [] };
     expect(contentBytes(content)).toBeLessThanOrEqual(256 * 1024);
     expect(exceedsText(content, 1)).toBe(false);

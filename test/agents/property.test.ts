@@ -30,7 +30,7 @@ const models = fc.array(
   },
 );
 
-test("whatever the models do: one final event, consistent text, no forbidden call, paired hooks", async () => {
+test("whatever the models do, a run has one final event, consistent text, no forbidden call and paired hooks", async () => {
   await fc.assert(
     fc.asyncProperty(models, async (given) => {
       const route = given.map(({ scripts }, index) => scripted(`${index}`, scripts));

@@ -3,7 +3,7 @@ import { bestSentences } from "../../src/agents/extractive/rank.ts";
 
 const passages = [{ text: "Refunds take a week. The cellar is dry.", source: "s" }];
 
-test("only the beginning of a question is read, and nothing at all without passages to compare", () => {
+test("only the beginning of a question is read, and none of it without passages to compare", () => {
   const long = `refund ${"filler ".repeat(140_000)} cellar`;
   expect(bestSentences(long, passages, 3).map(({ text }) => text)).toEqual(["Refunds take a week."]);
   const slice = spyOn(String.prototype, "slice");

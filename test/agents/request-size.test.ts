@@ -111,7 +111,7 @@ const output = fc.option(
   { nil: undefined },
 );
 
-test.each(MODELS)("no more is ever sent to %s than is counted", async (_name, model) => {
+test.each(MODELS)("the request to %s is never larger than its counted size", async (_name, model) => {
   await fc.assert(
     fc.asyncProperty(
       text,

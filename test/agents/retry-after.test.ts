@@ -34,11 +34,11 @@ describe("a model that failed is not asked again", () => {
       busy({ "retry-after": "Sun, 06 Nov 1994 08:49:48 GMT", date: DATE }),
     ],
     ["until a date, without the time of the provider's clock", busy({ "retry-after": DATE })],
-    ["if it asks for something that is neither", busy({ "retry-after": "soon", date: DATE })],
+    ["if it requests something that is neither", busy({ "retry-after": "soon", date: DATE })],
     ["if it asks for a negative time", busy({ "retry-after": "-1" })],
     ["if the date is not in HTTP's form", busy({ "retry-after": "1.5", date: DATE })],
     ["or if the number is negative", busy({ "retry-after": "-5", date: DATE })],
-    ["after a status that gives it no meaning", busy({ "retry-after": "1" }, 500)],
+    ["after a status for which it has no meaning", busy({ "retry-after": "1" }, 500)],
     ["after a fault of the request", busy({ "retry-after": "1" }, 400)],
     ["after an error of another kind", { refuse: Object.assign(httpError(429), { name: "Error" }) }],
   ])("%s", async (_, script) => {

@@ -68,7 +68,7 @@ describe("a model that starts more than 128 tool calls in one answer", () => {
 });
 
 describe("names and ids of tool calls count as output", () => {
-  test("so a run with long ones ends at its limit", async () => {
+  test("so a run with long names or ids ends at its limit", async () => {
     const model = scripted("a", [
       [{ type: "tool-input-start", id: "c".repeat(600), toolName: "x".repeat(600) }, finish("tool-calls")],
     ]);
@@ -90,7 +90,7 @@ test.each<[string, LanguageModelV4StreamPart]>([
   expect(last(events)).toMatchObject({ type: "agent.finished", output: "I can." });
 });
 
-test("the text that had arrived is withdrawn", async () => {
+test("the text received so far is withdrawn", async () => {
   const calls = Array.from({ length: 129 }, (_, number) => start(number));
   const model = scripted("a", [[...text("I will."), ...calls]]);
   const events = await collect(

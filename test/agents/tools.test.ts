@@ -11,7 +11,7 @@ const weather = defineTool({
 });
 
 describe("tools", () => {
-  test("run after the answer that asked for them, and their results go back", async () => {
+  test("run after the answer that requested them, and their results go back", async () => {
     const model = scripted("a", [
       [...text("Let me see."), call("weather__today", { city: "Bonn" }), finish("tool-calls")],
       answers("21 degrees"),
@@ -108,7 +108,7 @@ describe("tools", () => {
     expect(JSON.stringify([events, model.calls[1]?.prompt])).not.toContain("SECRET");
   });
 
-  test("have their output cut, with a note", async () => {
+  test("have their output truncated, with a note", async () => {
     const long = defineTool({
       name: "long",
       description: "",

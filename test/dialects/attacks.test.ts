@@ -24,7 +24,7 @@ async function stream(model: string, signal?: AbortSignal) {
   });
 }
 
-test("a provider's chunk changes no object but its own answer", async () => {
+test("a provider's chunk changes no object except its own answer", async () => {
   const forged =
     '{"choices":[{"index":0,"delta":{"__proto__":{"polluted":"x","credits":77}},"finish_reason":"stop"}]}';
   stage.upstream.script("alone", raw(`data: ${forged}\n\ndata: [DONE]\n\n`));
@@ -34,11 +34,11 @@ test("a provider's chunk changes no object but its own answer", async () => {
   expect((await stage.entries()).at(-1)).toMatchObject({ outcome: "succeeded", credits: 0 });
 });
 
-describe("what a chunk says besides known fields is kept as it came", () => {
+describe("unknown fields of a chunk are kept as received", () => {
   test.each([
-    ["content that is no text", { content: { a: 1 } }],
-    ["a field that is not known", { audio: "x" }],
-    ["tool calls that are no list", { tool_calls: "x" }],
+    ["content that is not text", { content: { a: 1 } }],
+    ["an unknown field", { audio: "x" }],
+    ["tool calls that are not a list", { tool_calls: "x" }],
   ])("%s", (_, delta) => {
     const completion = new MergedCompletion();
     completion.add({ choices: [{ index: 0, delta: { content: "said before" } }] });
@@ -48,7 +48,7 @@ describe("what a chunk says besides known fields is kept as it came", () => {
   });
 });
 
-test("a model's name in other letter case is refused, however it is written", () => {
+test("a model's name in different letter case is refused, however it is written", () => {
   const find = (text: string) => findMembers(Buffer.from(text), ["model", "stream"]);
   for (const name of ["Model", "MODEL", "mod\\u0045l", "\\u017ftream"]) {
     expect(() => find(`{"model":"a","${name}":"b"}`)).toThrow(
@@ -58,7 +58,7 @@ test("a model's name in other letter case is refused, however it is written", ()
   expect(find('{"model":"a","models":1}').spans.size).toBe(1);
 });
 
-test("a client that leaves at the end pays what the provider has reported", async () => {
+test("a client that leaves at the end is charged for the usage that the provider reported", async () => {
   const usage = { prompt_tokens: 400, completion_tokens: 300 };
   const finish = chunk({}, { finish_reason: "stop" });
   const report = `data: ${JSON.stringify({ choices: [], usage })}\n\n`;
@@ -79,7 +79,7 @@ test("a client that leaves at the end pays what the provider has reported", asyn
   });
 });
 
-test("a request with a wrong query gives back the memory of its body", async () => {
+test("a request with a wrong query releases the memory of its body", async () => {
   const body = JSON.stringify({ model: "gpt-5", messages: [], padding: "x".repeat(9_000_000) });
   for (let sent = 0; sent < 40; sent++) {
     const answer = await stage.gateway.call("POST", "/v1/chat/completions?x=1", { raw: body });
@@ -87,7 +87,7 @@ test("a request with a wrong query gives back the memory of its body", async () 
   }
 });
 
-test("a request names the Gatehouses that it has passed through, and one that comes back is refused", async () => {
+test("a request names the Gatehouse instances that it has passed through, and a request that comes back is refused", async () => {
   stage.upstream.script("alone", { chunks: ["x"] });
   await (await stream("up/alone")).text();
   const via = stage.upstream.requests.at(-1)?.headers["gatehouse-via"] ?? "";
@@ -107,7 +107,7 @@ test.each([301, 304, 204])("a provider that answers %i has failed", async (statu
   expect([answer.status, answer.body.error.code]).toEqual([502, "provider_failed"]);
 });
 
-test("a request with many members is read in time that grows with its length", () => {
+test("a request with many members is read in time proportional to its length", () => {
   const members = (count: number) => Array.from({ length: count }, (_, n) => `"a${n}":0`).join(",");
   const body = Buffer.from(`{${members(49_000)},"messages":"${"x".repeat(8_000_000)}","model":"m"}`);
   let searched = 0;

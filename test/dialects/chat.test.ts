@@ -15,7 +15,7 @@ function client(apiKey = stage.clerk): OpenAI {
 
 const MESSAGES = [{ role: "user" as const, content: "Good morning" }];
 
-test("a whole answer comes back, and its intent and outcome are in the ledger", async () => {
+test("a whole answer is returned, and its intent and outcome are in the ledger", async () => {
   stage.upstream.script("first", {
     chunks: ["Good ", "evening"],
     usage: { prompt_tokens: 7, completion_tokens: 3 },
@@ -36,7 +36,7 @@ test("a whole answer comes back, and its intent and outcome are in the ledger", 
   });
 });
 
-test("a streamed answer comes back in its chunks, without the usage that nobody asked for", async () => {
+test("a streamed answer is returned in its chunks, without usage that was not requested", async () => {
   stage.upstream.script("first", {
     chunks: ["one ", "two ", "three"],
     usage: { prompt_tokens: 4, completion_tokens: 3 },
@@ -61,7 +61,7 @@ test("a streamed answer comes back in its chunks, without the usage that nobody 
   });
 });
 
-test("the chunk with the usage reaches a client that asks for it", async () => {
+test("the usage chunk reaches a client that requests it", async () => {
   stage.upstream.script("first", { chunks: ["x"], usage: { prompt_tokens: 4, completion_tokens: 1 } });
   const stream = await client().chat.completions.create({
     ...{ model: "tier:1", messages: MESSAGES, stream: true },
@@ -72,14 +72,14 @@ test("the chunk with the usage reaches a client that asks for it", async () => {
   expect(usages).toEqual([expect.objectContaining({ prompt_tokens: 4, completion_tokens: 1 })]);
 });
 
-test("a long whole answer comes back byte for byte", async () => {
+test("a long whole answer is returned byte for byte", async () => {
   const text = "word ".repeat(100_000);
   stage.upstream.script("first", { chunks: [text] });
   const answer = await client().chat.completions.create({ model: "tier:1", messages: MESSAGES });
   expect(answer.choices[0]?.message.content).toBe(text);
 });
 
-test("a tool call comes back, whole and streamed", async () => {
+test("a tool call is returned, whole and streamed", async () => {
   stage.upstream.script("first", { chunks: [], toolCalls: [{ name: "look_up", arguments: { id: 7 } }] });
   const tools = [
     { type: "function" as const, function: { name: "look_up", parameters: { type: "object" } } },

@@ -34,7 +34,7 @@ test("models in no tier are counted under one name for their provider", async ()
   expect((await stage.entries()).filter(({ model }) => model?.startsWith("up/made-up-"))).toHaveLength(60);
 });
 
-test("a secret is no name of a model", async () => {
+test("a secret is not accepted as a model's name", async () => {
   const secret = await stage.gateway.token({ agent: "clerk" });
   const { status, body } = await complete(`up/${secret}`);
   expect([status, body.error.code]).toEqual([404, "model_not_found"]);
@@ -42,7 +42,7 @@ test("a secret is no name of a model", async () => {
   expect(JSON.stringify(entries.body)).not.toContain(secret);
 });
 
-test("a stream that never began counts as a request; one that did does not", async () => {
+test("a stream that never began counts as a request, and a stream that began does not", async () => {
   // Few enough that none comes back during the test.
   const few = await openDialectStage({ settings: "limits: { requests_per_minute: 12 }\n" });
   few.upstream.script("missing", { status: 404 });
@@ -63,7 +63,7 @@ test("a stream that never began counts as a request; one that did does not", asy
   await few.stop();
 });
 
-test("what one workspace's answers use tells another nothing", async () => {
+test("usage in one workspace does not reveal anything to another", async () => {
   const other = await stage.gateway.workspace("other");
   stage.upstream.script("priced", { chunks: ["x"], usage: { prompt_tokens: 5, completion_tokens: 12_345 } });
   const body = (name: string) => ({ name, scopes: ["models:call"] });

@@ -30,7 +30,7 @@ test.each(["float", "base64", undefined] as const)("come in the format %p, exact
   expect(data.map(({ index }) => index)).toEqual([0, 1]);
 });
 
-test("are asked for in batches, with the dimensions, and recorded as one call", async () => {
+test("are requested in batches, with the dimensions, and recorded as one call", async () => {
   const before = stage.google.requests.length;
   const input = Array.from({ length: 250 }, (_, index) => "x".repeat(index + 1));
   const { data } = await stage.client.embeddings.create({
@@ -50,11 +50,11 @@ test("are asked for in batches, with the dimensions, and recorded as one call", 
 });
 
 test.each<[string, number, string, object]>([
-  ["tokens in place of texts", 400, "unsupported_parameter", { input: [[1, 2, 3]] }],
-  ["a list of tokens", 400, "unsupported_parameter", { input: [1, 2, 3] }],
+  ["token ids instead of texts", 400, "unsupported_parameter", { input: [[1, 2, 3]] }],
+  ["a list of token ids", 400, "unsupported_parameter", { input: [1, 2, 3] }],
   ["a field that cannot be translated", 400, "unsupported_parameter", { input: "a", user: "ann" }],
   ["no texts", 422, "validation_failed", { input: [] }],
-  ["dimensions that are none", 422, "validation_failed", { input: "a", dimensions: 0.5 }],
+  ["dimensions that are not a number", 422, "validation_failed", { input: "a", dimensions: 0.5 }],
   ["a forbidden model", 403, "model_forbidden", { model: "gemini/never", input: "a" }],
   ["a provider without vectors", 400, "unsupported_parameter", { model: "claude/second", input: "a" }],
   ["the embedded model", 400, "unsupported_parameter", { model: "builtin/extractive", input: "a" }],
@@ -73,7 +73,7 @@ test("a provider that fails is reported in OpenAI's form", async () => {
   expect(answer.headers.get("retry-after")).toBe("3");
 });
 
-test("a policy that changes between two batches keeps the later ones from the provider", async () => {
+test("a policy that changes between two batches prevents the later ones", async () => {
   const gate = Promise.withResolvers<void>();
   stage.google.script("vectors", { gate: gate.promise });
   const before = stage.google.requests.length;

@@ -46,31 +46,28 @@ function client(): OpenAI {
 }
 
 describe.each(["asked", "float", "base64"] as const)("a server that answers in the format %s", (format) => {
-  test("gives a client by default the vectors, exactly", async () => {
+  test("gives a client the exact vectors by default", async () => {
     answers = format;
     const { data } = await client().embeddings.create({ model: "vec/m", input: ["a", "b"] });
     expect(data.map(({ embedding }) => Array.from(embedding))).toEqual(VECTORS);
   });
 
-  test.each(["float", "base64"] as const)(
-    "gives a client that asks for %s what it asks for",
-    async (asked) => {
-      answers = format;
-      const { body } = await stage.gateway.call("POST", "/v1/embeddings", {
-        body: { model: "vec/m", input: ["a", "b"], encoding_format: asked },
-      });
-      const [first] = body.data;
-      expect(typeof first.embedding).toBe(asked === "float" ? "object" : "string");
-      const vector =
-        asked === "float"
-          ? first.embedding
-          : Array.from(new Float32Array(new Uint8Array(Buffer.from(first.embedding, "base64")).buffer));
-      expect(vector).toEqual(VECTORS[0]);
-    },
-  );
+  test.each(["float", "base64"] as const)("gives a client that requests %s that format", async (asked) => {
+    answers = format;
+    const { body } = await stage.gateway.call("POST", "/v1/embeddings", {
+      body: { model: "vec/m", input: ["a", "b"], encoding_format: asked },
+    });
+    const [first] = body.data;
+    expect(typeof first.embedding).toBe(asked === "float" ? "object" : "string");
+    const vector =
+      asked === "float"
+        ? first.embedding
+        : Array.from(new Float32Array(new Uint8Array(Buffer.from(first.embedding, "base64")).buffer));
+    expect(vector).toEqual(VECTORS[0]);
+  });
 });
 
-test("the request passes on but for the model's name; tokens and not vectors are evidence", async () => {
+test("the request is passed on except for the model's name; tokens are evidence and vectors are not", async () => {
   answers = "asked";
   const body = '{ "input":["a"], "dimensions" : 3, "x": {"y":1}, "model":"vec/m" }';
   const answer = await stage.gateway.call("POST", "/v1/embeddings", { raw: body });
@@ -101,7 +98,7 @@ test("a provider that fails is reported in OpenAI's form", async () => {
   expect([answer.status, answer.body.error.code]).toEqual([502, "provider_failed"]);
 });
 
-describe("an answer in another format than was asked for, of 16 MB,", () => {
+describe("an answer of 16 MB in a format that was not requested", () => {
   const parts = (first: string, unit: string) =>
     `{"data":[{"embedding":${first}},${unit.repeat(Math.floor(16_000_000 / unit.length))}${unit.slice(0, -1)}]}`;
   const WIDE: [name: string, asked: "float" | "base64", answer: () => string][] = [

@@ -12,7 +12,7 @@ const event = fc
     data: lines.join("\n"),
   }));
 
-test("events come out as they came in, wherever the stream is cut", () => {
+test("events come out as they came in, wherever the stream is split", () => {
   fc.assert(
     fc.property(fc.array(event), fc.array(fc.nat({ max: 400 })), fc.string(), (events, cuts, rest) => {
       const unfinished = `data: ${rest.replaceAll(/[\r\n]/g, "")}`;

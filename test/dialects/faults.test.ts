@@ -58,7 +58,7 @@ describe("a provider that", () => {
 
   const IN_THE_MIDDLE: [name: string, behaviour: Behaviour, reason: string][] = [
     ["cuts the connection", { chunks: ["one", "two", "three"], cutAfter: 2, delayMs: 1 }, "connection"],
-    ["ends without an end", { chunks: ["one", "two"], noFinish: true }, "cut"],
+    ["stops without an end", { chunks: ["one", "two"], noFinish: true }, "cut"],
     [
       "reports an error",
       { rawBytes: [...bytes(chunk("one")), ...bytes('data: {"error":{"message":"boom"}}\n\n')] },
@@ -107,7 +107,7 @@ test.each<[string, () => Buffer]>([
     () => Buffer.concat([Buffer.from("data: "), Buffer.alloc(4_400_000, "a")]),
   ],
   ["with an error", () => Buffer.from('data: {"error":{"message":"boom"}}\n\n')],
-])("a stream that begins %s and then falls silent is ended at once", async (_, first) => {
+])("a stream that begins %s and then falls silent ends at once", async (_, first) => {
   stage.upstream.script("alone", { rawBytes: [first()], delayMs: 3_600_000 });
   const { status, text } = await ask("up/alone", true);
   expect([status, JSON.parse(text).error.code]).toEqual([502, "provider_failed"]);
@@ -115,7 +115,7 @@ test.each<[string, () => Buffer]>([
   expect((await lastEntries()).at(-1)).toMatchObject({ phase: "outcome", outcome: "failed" });
 });
 
-test("a request that the provider refuses is not tried with another model", async () => {
+test("a request that the provider refuses is not retried with another model", async () => {
   stage.upstream.script("first", { status: 400 });
   stage.upstream.script("second", { chunks: ["never"] });
   const { status, text } = await ask("tier:1", false);
@@ -123,7 +123,7 @@ test("a request that the provider refuses is not tried with another model", asyn
   expect(JSON.parse(text).error.message).toContain("The script answers 400.");
 });
 
-test("a client that leaves ends the request to the provider at once, and what was used is charged", async () => {
+test("a client that leaves ends the request to the provider at once, and is charged for the usage so far", async () => {
   stage.upstream.script("priced", { chunks: ["one ", "two ", "three"], hangAfter: 2 });
   const leave = new AbortController();
   const response = await fetch(`${stage.gateway.url}/v1/chat/completions`, {
@@ -145,7 +145,7 @@ test("a client that leaves ends the request to the provider at once, and what wa
   expect(entry?.credits ?? 0).toBeGreaterThan(0);
 });
 
-test("a stop ends a whole answer that is awaited with 409, and its request to the provider", async () => {
+test("a stop ends a pending whole answer with 409, and its request to the provider", async () => {
   stage.upstream.script("alone", { hang: true });
   const asked = stage.upstream.requests.length;
   const answer = ask("up/alone", false);

@@ -76,10 +76,10 @@ const finish =
   typed({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 10 } });
 const stop = typed({ type: "message_stop" });
 
-describe("what Anthropic's client shows of a stream is in its evidence:", () => {
+describe("text that Anthropic's client shows from a stream is in its evidence:", () => {
   test.each([
     [
-      "between two events that are JSON only together",
+      "between two events that are JSON only when joined",
       start() + block() + event("ping", '{"type":"ping","x":[0') + text(HIDDEN) + event("ping", "0]},{},{}"),
     ],
     [
@@ -92,13 +92,13 @@ describe("what Anthropic's client shows of a stream is in its evidence:", () => 
       start() + block() + text(HIDDEN) + event("ping", { type: "message_start" }),
     ],
     [
-      "before an event that only others read",
+      "before an event that only other clients read",
       start() +
         block() +
         text(HIDDEN) +
         event("ping", { type: "content_block_start", index: 0, content_block: {} }),
     ],
-    ["behind a byte order mark", `${start()}${block()}: x\n\uFEFF${text(HIDDEN)}`],
+    ["after a byte order mark", `${start()}${block()}: x\n\uFEFF${text(HIDDEN)}`],
     [
       "as an input that a delta replaces",
       start() +
@@ -109,7 +109,7 @@ describe("what Anthropic's client shows of a stream is in its evidence:", () => 
         }),
     ],
     [
-      "as an input that a second one of the same name replaces",
+      "as an input that a second one with the same name replaces",
       start() +
         block({ type: "tool_use", id: "t", name: "n", input: {} }) +
         typed({
@@ -131,7 +131,7 @@ describe("what Anthropic's client shows of a stream is in its evidence:", () => 
     expect(await evidence()).toContain(HIDDEN);
   });
 
-  test("in order, without what the client has left out", async () => {
+  test("in order, without the parts that the client left out", async () => {
     const unnamed = event(null, {
       type: "content_block_delta",
       index: 0,
@@ -169,17 +169,17 @@ const chunk = (delta: object, more: object = {}) =>
 const ended = chunk({}, { finish_reason: "stop" });
 const done = "data: [DONE]\n\n";
 
-describe("what a client shows of a chat completion is in its evidence:", () => {
+describe("text that a client shows from a chat completion is in its evidence:", () => {
   test.each([
     [
       "a call of a custom tool",
       chunk({ tool_calls: [{ index: 0, id: "c", custom: { name: "n", input: HIDDEN } }] }),
     ],
     [
-      "between two chunks that are JSON only together",
+      "between two chunks that are JSON only when joined",
       `data: {"x":[0\n\n${chunk({ content: HIDDEN })}data: 0]},{},{}\n\n`,
     ],
-    ["a choice that is no delta", event(null, { choices: [{ index: 0, message: { content: HIDDEN } }] })],
+    ["a choice that is not a delta", event(null, { choices: [{ index: 0, message: { content: HIDDEN } }] })],
     ["a choice that is a text", event(null, { choices: [HIDDEN] })],
     [
       "a member of the chunk",
@@ -232,7 +232,7 @@ const added = typed({
 });
 const part = (delta: string) => typed({ type: "response.output_text.delta", ...at, delta });
 
-describe("what a client shows of a response is in its evidence:", () => {
+describe("text that a client shows from a response is in its evidence:", () => {
   test.each([
     [
       "deltas that the last event leaves out",
@@ -242,13 +242,16 @@ describe("what a client shows of a response is in its evidence:", () => {
       "an item that the last event leaves out",
       typed({ type: "response.output_item.done", output_index: 1, item: { type: "message", text: HIDDEN } }),
     ],
-    ["a part that another replaces", typed({ type: "response.output_text.done", ...at, text: HIDDEN })],
+    ["a part that another one replaces", typed({ type: "response.output_text.done", ...at, text: HIDDEN })],
     ["an unknown event", typed({ type: "response.later_kind", text: HIDDEN })],
     [
-      "a delta whose place is no number",
+      "a delta whose place is not a number",
       typed({ type: "response.output_text.delta", output_index: { toString: 1 }, delta: HIDDEN }),
     ],
-    ["between two events that are JSON only together", `data: {"x":[0\n\n${part(HIDDEN)}data: 0]},{},{}\n\n`],
+    [
+      "between two events that are JSON only when joined",
+      `data: {"x":[0\n\n${part(HIDDEN)}data: 0]},{},{}\n\n`,
+    ],
   ])("%s", async (_, events) => {
     parts = [created + added, events, completed];
     await post("/v1/responses", { model: "responses/m", input: "hi", stream: true });
@@ -269,9 +272,9 @@ describe("no end of an answer reaches a client before its outcome:", () => {
       whole + event("content_block_stop", '{"type":"m\\u0065ssage\\u005fstop"}'),
     ],
     ["message_stop, only by its name", "messages", whole + event("message_stop", { type: "ping" })],
-    ["message_stop, behind a byte order mark", "messages", `${whole}: x\n\uFEFF${stop}`],
-    ["[DONE] with more", "chat", `${chunk({ content: "x" })}${ended}data: [DONE]x\n\n`],
-    ["[DONE] behind a byte order mark", "chat", `${chunk({ content: "x" })}${ended}: x\n\uFEFF${done}`],
+    ["message_stop, after a byte order mark", "messages", `${whole}: x\n\uFEFF${stop}`],
+    ["[DONE] with more text", "chat", `${chunk({ content: "x" })}${ended}data: [DONE]x\n\n`],
+    ["[DONE] after a byte order mark", "chat", `${chunk({ content: "x" })}${ended}: x\n\uFEFF${done}`],
     ["[DONE] in a second line", "chat", `${chunk({ content: "x" })}${ended}data: {}\n${done}`],
     [
       "response.completed, nested deeply",
@@ -309,16 +312,16 @@ describe("no end of an answer reaches a client before its outcome:", () => {
       `${chunk({ content: "é" }).replace("é", "\\u00e9\\u003c")}${ended}${done}`,
     ],
     [
-      "a comment, an id and a time to connect again",
+      "a comment, an id and a retry time",
       `: x\n\nid: 1\nretry: 3\n${chunk({ content: "é" })}${ended}${done}`,
     ],
-  ])("%s are put together", async (_, events) => {
+  ])("%s are merged", async (_, events) => {
     parts = [events];
     await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true });
     expect(JSON.parse(await evidence()).choices[0].message.content).toStartWith("é");
   });
 
-  test("the error of a broken stream is no evidence: it has not reached the client", async () => {
+  test("the error of a broken stream is not evidence, because it has not reached the client", async () => {
     const error = event("error", { error: { message: HIDDEN } });
     parts = [chunk({ content: "x" }), WAIT.replace("wait", "x"), error];
     await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true });
@@ -326,7 +329,7 @@ describe("no end of an answer reaches a client before its outcome:", () => {
     expect((await lastEntry()).outcome).toBe("failed");
   });
 
-  test("an answer that lacks a choice is cut", async () => {
+  test("an answer that lacks a choice is incomplete", async () => {
     parts = [chunk({ content: "whole" }) + ended];
     const body = await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true, n: 2 });
     expect(body).toContain('"error"');

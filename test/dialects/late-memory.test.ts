@@ -45,8 +45,8 @@ function heldBytes(): number {
 
 test.each([
   ["a whole answer", "/v1/chat/completions", "held/x", "model.call"],
-  ["a count of tokens", "/v1/messages/count_tokens", "counts/x", "model.count"],
-])("%s of 5 MB leaves nothing of it with its outcome", async (_, path, model, action) => {
+  ["a token count", "/v1/messages/count_tokens", "counts/x", "model.count"],
+])("%s of 5 MB is not kept in memory with its outcome", async (_, path, model, action) => {
   const body = { model, max_tokens: 10, messages: [{ role: "user", content: "hi" }] };
   const call = () => stage.gateway.call("POST", path, { body });
   expect((await call()).status).toBe(200);

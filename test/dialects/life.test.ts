@@ -20,14 +20,14 @@ const ask = (model: string, stream: boolean) => ({
   body: JSON.stringify({ model, stream, messages: [{ role: "user", content: "hi there" }] }),
 });
 
-describe("a server that is killed in the middle of calls", () => {
+describe("a server that is killed during calls", () => {
   let directory: ReturnType<typeof tempDir>;
   beforeEach(() => {
     directory = tempDir();
   });
   afterEach(() => directory.remove());
 
-  test("charges each at its next start what was reserved for it, once", async () => {
+  test("charges the reservation of each call once, at its next start", async () => {
     const upstream = startFakeModel();
     upstream.script("slow", { chunks: ["one ", "two "], hangAfter: 1 });
     const data = join(directory.path, "gatehouse-data");
@@ -67,7 +67,7 @@ tiers: { 1: { models: [up/slow] } }
     }
   });
 
-  test("starts again, whatever they cost together, and a budget can be set then", async () => {
+  test("starts again, whatever the calls cost together, and a budget can be set then", async () => {
     const upstream = startFakeModel();
     upstream.script("cheap", { chunks: ["one"] });
     upstream.script("dear", { chunks: ["one ", "two "], hangAfter: 1 });
@@ -122,7 +122,7 @@ describe("in one gateway", () => {
       ...(signal ? { signal } : {}),
     });
 
-  test("open calls take the concurrent places: the next one waits, and past the queue it is refused", async () => {
+  test("open calls take the concurrency slots: the next call waits, and is refused if the queue is full", async () => {
     const limits = { concurrent_tasks: 1, enforcement: "enforced" };
     await stage.gateway.call("PATCH", "/v1/workspace", { body: { limits } });
     stage.upstream.script("slow", { chunks: ["one ", "two "], hangAfter: 1 });

@@ -20,7 +20,7 @@ afterAll(() => stage.stop());
 const PATH = "/v1/messages/count_tokens";
 const asked = (model: string) => JSON.stringify({ unknown: 1.0, model, messages: USER });
 
-test("Anthropic's provider counts; intent and outcome are in the ledger, and nothing is charged", async () => {
+test("Anthropic's provider counts; an intent and an outcome are in the ledger, and nothing is charged", async () => {
   stage.upstream.script("priced", { message: { input_tokens: 2_095 } });
   const before = (await stage.gateway.call("GET", "/v1/usage")).body.totals;
   const { data, response } = await stage
@@ -48,7 +48,7 @@ test("Anthropic's provider counts; intent and outcome are in the ledger, and not
   expect(await totals()).toEqual({ ...before, token_counts: { ...before.token_counts, requests } });
 });
 
-test("its bytes pass on but for the model's name, with version, beta and ?beta=true", async () => {
+test("its bytes are passed on except for the model's name, with version, beta and ?beta=true", async () => {
   stage.upstream.script("any", { message: { input_tokens: 1 } });
   const headers = { "anthropic-beta": "token-counting-2024-11-01", "x-app": "cli" };
   const { response } = await stage.post(asked("claude/any"), { path: `${PATH}?beta=true`, headers });
@@ -95,7 +95,7 @@ test("a provider that fails leads to the next model of the tier, and then to its
   expect(JSON.parse(refused.bytes.toString()).error.message).toContain("messages: field required");
 });
 
-test("a stop and a client that leaves end the request", async () => {
+test("a stop ends the request, and so does a client that leaves", async () => {
   await stage.gateway.agent("counter");
   const token = await stage.gateway.token({ agent: "counter" });
   stage.upstream.script("any", { parts: [Buffer.from("{"), Buffer.from("}")], hangAfter: 1 });
@@ -120,7 +120,7 @@ test("a stop and a client that leaves end the request", async () => {
   });
 });
 
-test("a count that a killed server leaves open is reported by the next start, and charged nothing", async () => {
+test("a count that a killed server leaves open is reported by the next start, and is free", async () => {
   const admin = createSecret(systemRandom);
   const upstream = startFakeMessages("sk-upstream");
   upstream.script("slow", { parts: [Buffer.from("{"), Buffer.from("}")], hangAfter: 1 });

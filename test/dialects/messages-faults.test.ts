@@ -105,7 +105,7 @@ describe("a provider that", () => {
   });
 });
 
-test("what a provider says is wrong is shown without its address and our key", async () => {
+test("a provider's error message is shown without its address and our key", async () => {
   const { host } = new URL(stage.upstream.url);
   const message = `x-api-key sk-upstream is not valid at ${stage.upstream.url}/messages, ${host}`;
   stage.upstream.script("alone", { status: 400, error: { type: "invalid_request_error", message } });
@@ -116,7 +116,7 @@ test("what a provider says is wrong is shown without its address and our key", a
   expect(shown).not.toContain(host);
 });
 
-describe("what a provider says is wrong is shown without our key and its host", () => {
+describe("a provider's error message is shown without our key and its host", () => {
   const KEY = "sk-upstream";
   test.each([
     ["in base64", Buffer.from(KEY).toString("base64")],
@@ -132,7 +132,7 @@ describe("what a provider says is wrong is shown without our key and its host", 
   });
 });
 
-test("an error before the answer has begun, also after status 200, leads to the next model of the tier", async () => {
+test("an error before the answer begins, even after status 200, leads to the tier's next model", async () => {
   const whole = message([{ type: "text", text: "second" }], { input_tokens: 5, output_tokens: 1 });
   const error = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
   for (const [behaviour, stream] of [
@@ -155,7 +155,7 @@ test("an error before the answer has begun, also after status 200, leads to the 
   }
 });
 
-test("the last event is not sent before the outcome is on disk, and all before it is", async () => {
+test("the last event is not sent before the outcome is on disk, and all earlier events are", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   stage.upstream.script("alone", { events: textEvents(["x"], 5, 1), gate: promise });
   const { data, response } = await stage
@@ -172,7 +172,7 @@ test("the last event is not sent before the outcome is on disk, and all before i
   expect(seen.slice(-2)).toEqual(["message_delta", "message_stop"]);
 });
 
-test("a client that leaves ends the upstream's request, and what was used is charged", async () => {
+test("a client that leaves ends the upstream request, and is charged for the usage so far", async () => {
   stage.upstream.script("alone", { events: textEvents(["one", "two", "three"], 9, 3), hangAfter: 5 });
   const stream = stage.client().messages.stream({ model: "claude/alone", max_tokens: 10, messages: USER });
   const { response } = await stream.withResponse();

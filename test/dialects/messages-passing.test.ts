@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-test("a request's bytes pass on but for the model's name", async () => {
+test("a request's bytes are passed on except for the model's name", async () => {
   const answer = message([{ type: "text", text: "x" }], { input_tokens: 1, output_tokens: 1 });
   stage.upstream.script("any", { message: answer });
   await fc.assert(
@@ -32,7 +32,7 @@ test("a request's bytes pass on but for the model's name", async () => {
   );
 });
 
-test("a stream's bytes pass back as they came, cut at every byte", async () => {
+test("a stream's bytes are passed back as they arrive, split at every byte", async () => {
   const bytes = Buffer.concat([
     Buffer.from(": a comment\n\n"),
     ...textEvents(["message_stop error ", "é€😀"], 3, 2).map(sse),
@@ -51,7 +51,7 @@ test("a stream's bytes pass back as they came, cut at every byte", async () => {
   await at(Array.from({ length: bytes.length - 1 }, (_, index) => index + 1));
 }, 120_000);
 
-test("events with unknown fields and of unknown types pass, and are kept", async () => {
+test("events with unknown fields and of unknown types are passed on and kept", async () => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.boolean(), async (unknown, crlf) => {
       const events: object[] = textEvents(["x"], 3, 2).map((event) => ({ ...event, unknown }));
@@ -67,7 +67,7 @@ test("events with unknown fields and of unknown types pass, and are kept", async
   );
 });
 
-test("the version, the beta and ?beta=true pass on, and nothing else of the client", async () => {
+test("the version, the beta and ?beta=true are passed on, and nothing else from the client", async () => {
   stage.upstream.script("any", { message: message([], { input_tokens: 1, output_tokens: 1 }) });
   const request = { model: "claude/any", max_tokens: 10, messages: USER };
   const options = { query: { beta: true }, headers: { "anthropic-beta": "context-management-2025-06-27" } };

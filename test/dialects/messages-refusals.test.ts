@@ -78,7 +78,7 @@ const CASES: Case[] = [
     "permission_error",
   ],
   [
-    "a field that a provider of another kind would not be sent",
+    "a field that would not reach a provider of another kind",
     () => ({ body: asked("tier:3").replace("{", '{"top_k":5,') }),
     400,
     "unsupported_parameter",
@@ -145,7 +145,7 @@ for (const path of PATHS) {
       expect(more).toEqual([]);
     });
 
-    test("an unknown parameter of the query, and takes no max_tokens for granted", async () => {
+    test("an unknown parameter of the query, and does not assume max_tokens", async () => {
       const refused = await stage.post(asked("tier:1"), { path: `${path}?key=1` });
       expect([refused.response.status, refused.response.headers.get("gatehouse-code")]).toEqual([
         422,
@@ -158,7 +158,7 @@ for (const path of PATHS) {
   });
 }
 
-test("a stopped agent is refused, and the client does not try again", async () => {
+test("a stopped agent is refused, and the client does not retry", async () => {
   await stage.gateway.agent("halted");
   const token = await stage.gateway.token({ agent: "halted" });
   await stage.gateway.call("POST", "/v1/agents/halted/stop");
@@ -169,7 +169,7 @@ test("a stopped agent is refused, and the client does not try again", async () =
   }
 });
 
-test("Anthropic's client throws its own errors, and its key may travel in either header", async () => {
+test("Anthropic's client throws its own errors, and its key may be in either header", async () => {
   stage.upstream.script("first", { message: message([], { input_tokens: 1, output_tokens: 1 }) });
   const request = { model: "tier:1", max_tokens: 10, messages: USER };
   const thrownBy = (key: string, model = "tier:1") =>

@@ -20,7 +20,7 @@ afterAll(() => stage.stop());
 const ASK = { model: "tier:1", max_tokens: 100, messages: USER };
 const TOOL = { name: "weather", input_schema: { type: "object" as const } };
 
-test("a whole answer comes back, and its intent and outcome are in the ledger", async () => {
+test("a whole answer is returned, and its intent and outcome are in the ledger", async () => {
   const given = message([{ type: "text", text: "Good evening" }], {
     ...{ input_tokens: 7, output_tokens: 3 },
     ...{ cache_creation_input_tokens: 10, cache_read_input_tokens: 100 },
@@ -41,7 +41,7 @@ test("a whole answer comes back, and its intent and outcome are in the ledger", 
   expect(JSON.parse(stage.text(outcome, "output") ?? "")).toEqual(given);
 });
 
-test("a streamed answer comes back in its events, and is put together as evidence", async () => {
+test("a streamed answer is returned in its events, and merged for the evidence", async () => {
   stage.upstream.script("first", { events: textEvents(["one ", "two ", "three"], 4, 3) });
   const stream = stage.client().messages.stream(ASK);
   const { response } = await stream.withResponse();
@@ -120,7 +120,7 @@ test("the client's own helper runs a tool over the stream", async () => {
   expect(final.usage).toMatchObject({ input_tokens: 20, output_tokens: 9 });
 });
 
-test("usage: later counts replace earlier ones, caches count as input, compaction counts", async () => {
+test("usage: later counts replace earlier ones, cached tokens count as input, and compaction counts", async () => {
   const stream = async (start: object, ...deltas: object[]) => {
     const events = [
       opening(start),
@@ -167,7 +167,7 @@ test("usage: later counts replace earlier ones, caches count as input, compactio
   ]);
 });
 
-test("a call is charged by the price of the model that the client names", async () => {
+test("a call is charged at the price of the model that the client names", async () => {
   const given = message([{ type: "text", text: "x" }], { input_tokens: 500, output_tokens: 250 });
   stage.upstream.script("priced", { message: given });
   const { response } = await stage
@@ -177,7 +177,7 @@ test("a call is charged by the price of the model that the client names", async 
   expect((await stage.entriesOf(response))[1]).toMatchObject({ model: "claude/priced", credits: 1_000_000 });
 });
 
-test("a long stream of short events is charged by what the provider reports", async () => {
+test("a long stream of short events is charged according to the provider's report", async () => {
   const words = Array.from({ length: 600 }, () => "a ".padEnd(3));
   stage.upstream.script("first", {
     events: textEvents(words, 4, 600).map((event) => ({ ...event, padding: " ".repeat(60) })),

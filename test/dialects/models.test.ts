@@ -44,7 +44,7 @@ async function thrown(work: Promise<unknown>): Promise<unknown> {
 const list = (query: string, token = caller) => stage.gateway.call("GET", `/v1/models${query}`, { token });
 
 describe("refused", () => {
-  test("without a token, and with one that has neither scope, in the form of each client", async () => {
+  test("without a token, and with a token that has neither scope, in each client's form", async () => {
     const other = await stage.gateway.token({ scopes: ["tasks:read"] });
     expect(await thrown(openai("gth_none").models.list())).toMatchObject({
       status: 401,
@@ -73,7 +73,7 @@ describe("refused", () => {
     expect(headers.get("gatehouse-code")).toBe("scope_missing");
   });
 
-  test("a model that nobody offers is 404 model_not_found for each client", async () => {
+  test("a model that does not exist is 404 model_not_found for each client", async () => {
     expect(await thrown(openai().models.retrieve("nobody-99x"))).toMatchObject({
       ...{ status: 404, code: "model_not_found", type: "invalid_request_error" },
       message: expect.stringContaining("nobody-99x"),
@@ -101,7 +101,7 @@ describe("refused", () => {
     expect([status, body.code, body.errors[0].path]).toEqual([422, "validation_failed", path]);
   });
 
-  test("an alias, a tier or an unlisted model outside the policy, as if it were not there", async () => {
+  test("an alias, a tier or an unlisted model outside the policy, as if it did not exist", async () => {
     for (const name of ["best", "tier:2", "large", "up/never-1"]) {
       expect((await list(`/${name}`, stage.clerk)).body).toMatchObject({ code: "model_not_found" });
       expect((await list(`/${name}`)).body).toMatchObject({ id: name, allowed: true });
@@ -128,7 +128,7 @@ describe("refused", () => {
 const allowed = (model: { allowed: boolean }) => model.allowed;
 const idOf = (model: { id: string }) => model.id;
 
-test("the list has the fields of OpenAI, of Anthropic and our own", async () => {
+test("the list has the fields of OpenAI and Anthropic and our own", async () => {
   const { status, body, headers } = await list("");
   expect(status).toBe(200);
   expect(body).toMatchObject({
@@ -153,7 +153,7 @@ test("the list has the fields of OpenAI, of Anthropic and our own", async () => 
   expect(Date.parse(first.created_at)).toBe(first.created * 1_000);
 });
 
-test("every name that is listed as allowed can be retrieved, and no other workspace changes what it shows", async () => {
+test("every name that is listed as allowed can be retrieved, and no other workspace affects the result", async () => {
   const other = await stage.gateway.workspace("third");
   const headers = { authorization: `Bearer ${other}`, "content-type": "application/json" };
   const made = await fetch(`${stage.gateway.url}/v1/agents`, {
@@ -185,7 +185,7 @@ test("OpenAI's client lists and retrieves every name", async () => {
   expect(await ids(openai(onlyReads).models.list())).toEqual(ALL);
 });
 
-test("Anthropic's client lists, pages both ways and retrieves, as a bearer and as x-api-key", async () => {
+test("Anthropic's client lists, pages in both directions and retrieves, with a bearer token and with x-api-key", async () => {
   expect(await ids(anthropic().models.list())).toEqual(ALL);
   expect(await ids(anthropic().models.list({ limit: 1 }))).toEqual(ALL);
   expect(await ids(anthropic().models.list({ limit: 3, after_id: "tier:1" }))).toEqual(ALL.slice(4));
@@ -204,7 +204,7 @@ test("Anthropic's client lists, pages both ways and retrieves, as a bearer and a
   expect(await answer.json()).toMatchObject({ has_more: true, first_id: "best", last_id: "best" });
 });
 
-test("a cursor continues a list, in which nothing is missing or twice", async () => {
+test("a cursor continues a list with nothing missing or repeated", async () => {
   const seen: string[] = [];
   let cursor: string | null = null;
   do {
@@ -218,7 +218,7 @@ test("a cursor continues a list, in which nothing is missing or twice", async ()
   expect(body).toMatchObject({ data: [], has_more: false, first_id: null, last_id: null });
 });
 
-test("a name that is not listed but can be called is retrieved, with what it leads to", async () => {
+test("a name that is not listed but can be called is retrieved, with its target", async () => {
   expect((await list("/gpt-4o")).body).toMatchObject({ id: "gpt-4o", alias_of: "up/gpt-4o", provider: "up" });
   expect((await list("/small")).body).toMatchObject({ id: "small", alias_of: "tier:1" });
   expect((await list("/priced")).body).toMatchObject({ id: "priced", alias_of: "up/priced" });
@@ -226,7 +226,7 @@ test("a name that is not listed but can be called is retrieved, with what it lea
   expect((await list("/up/free/one")).body).toMatchObject({ id: "up/free/one", tiers: [] });
 });
 
-test("a read model is in the ledger", async () => {
+test("reading a model is recorded in the ledger", async () => {
   const { headers } = await list("/up/first", stage.clerk);
   const { body } = await stage.gateway.call("GET", `/v1/ledger/${headers.get("gatehouse-ledger")}`);
   expect(body).toMatchObject({ action: "model.read", agent: "clerk", outcome: "succeeded" });

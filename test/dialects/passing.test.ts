@@ -53,7 +53,7 @@ const chunk = fc.record({
 });
 const STOP = { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
 
-test("a stream's bytes pass back as they came, wherever the network cuts them", async () => {
+test("a stream's bytes are passed back as they arrive, wherever the network splits them", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(chunk, { maxLength: 5 }),
@@ -74,7 +74,7 @@ test("a stream's bytes pass back as they came, wherever the network cuts them", 
   );
 });
 
-test("a request's bytes pass on but for the model's name, and no header of the client does", async () => {
+test("a request's bytes are passed on except for the model's name, and none of the client's headers are", async () => {
   answerBytes = [Buffer.from('{"choices":[]}')];
   await fc.assert(
     fc.asyncProperty(

@@ -39,7 +39,7 @@ const anthropic = () => new Anthropic({ apiKey: token, baseURL: gateway.url, max
 const latest = async () =>
   (await gateway.call("GET", "/v1/ledger?action=model.call&order=desc&limit=1")).body.data[0];
 
-describe("a model without a price is refused, and never sent:", () => {
+describe("a model without a price is refused and never sent:", () => {
   test.each(["up/unknown", "up/never-heard-of", "tier:2", "unknown"])(
     "%s in a chat completion",
     async (model) => {
@@ -62,7 +62,7 @@ describe("a model without a price is refused, and never sent:", () => {
     });
   });
 
-  test("in messages, and in counting their tokens", async () => {
+  test("in messages and in counting their tokens", async () => {
     const request = { model: "claude/unknown", messages: USER };
     const asked = anthropic().messages.create({ ...request, max_tokens: 9 });
     const error = await asked.catch((thrown: unknown) => thrown);
@@ -73,7 +73,7 @@ describe("a model without a price is refused, and never sent:", () => {
   });
 });
 
-test("of a tier, the models with a price are used", async () => {
+test("only a tier's models with a price are used", async () => {
   chat.script("priced", { chunks: ["ok"] });
   const before = chat.requests.length;
   await openai().chat.completions.create({ model: "mixed", messages: USER });

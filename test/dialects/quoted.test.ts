@@ -24,7 +24,7 @@ function holding(word: string): string[] {
   return rows.map(({ held }) => held);
 }
 
-test("leaves neither the prompt nor the answer of another attempt; other calls stay", async () => {
+test("leaves neither the prompt nor the answer of another attempt, while other calls stay", async () => {
   const { gateway, upstream, clerk } = stage;
   const text = "The spare key hangs in the boathouse.";
   const { id } = (

@@ -30,7 +30,7 @@ const REFUSED: Refused[] = [
   ],
   ["a token without the scope", 403, "scope_missing", () => ({ token: reader, body: body("gpt-5") })],
   [
-    "another agent than the token's",
+    "a different agent from the token's",
     403,
     "agent_forbidden",
     () => ({ token: stage.clerk, headers: { "gatehouse-agent": "halted" }, body: body("gpt-5") }),
@@ -42,7 +42,7 @@ const REFUSED: Refused[] = [
     () => ({ token: open, headers: { "gatehouse-agent": "clerk" }, body: body("gpt-5") }),
   ],
   [
-    "an agent that is not there",
+    "an agent that does not exist",
     404,
     "agent_not_found",
     () => ({ headers: { "gatehouse-agent": "nobody" }, body: body("gpt-5") }),
@@ -54,8 +54,8 @@ const REFUSED: Refused[] = [
     () => ({ headers: { "gatehouse-agent": "halted" }, body: body("gpt-5") }),
   ],
   ["an empty body", 400, "invalid_json", () => ({ raw: "" })],
-  ["a body that is no JSON", 400, "invalid_json", () => ({ raw: "{" })],
-  ["a body that is no object", 400, "invalid_json", () => ({ raw: '["model"]' })],
+  ["a body that is not JSON", 400, "invalid_json", () => ({ raw: "{" })],
+  ["a body that is not an object", 400, "invalid_json", () => ({ raw: '["model"]' })],
   [
     "a model that is named twice",
     400,
@@ -63,7 +63,7 @@ const REFUSED: Refused[] = [
     () => ({ raw: '{"model":"up/a","mod\\u0065l":"up/b"}' }),
   ],
   ["no model", 422, "validation_failed", () => ({ body: { messages: MESSAGES } })],
-  ["a model that is no text", 422, "validation_failed", () => ({ body: body(7) })],
+  ["a model that is not a text", 422, "validation_failed", () => ({ body: body(7) })],
   [
     "stream that is neither true nor false",
     422,
@@ -71,7 +71,7 @@ const REFUSED: Refused[] = [
     () => ({ body: body("gpt-5", { stream: 1 }) }),
   ],
   [
-    "more answers than any provider gives",
+    "more answers than any provider supports",
     422,
     "validation_failed",
     () => ({ body: body("gpt-5", { n: 129 }) }),
@@ -96,13 +96,13 @@ const REFUSED: Refused[] = [
     () => ({ body: body("gpt-5", { n: "2" }) }),
   ],
   [
-    "a number of answers that is given twice",
+    "a number of answers that occurs twice",
     400,
     "invalid_json",
     () => ({ raw: '{"model":"up/a","n":128,"n":1}' }),
   ],
   [
-    "a limit that is given twice",
+    "a limit that occurs twice",
     400,
     "invalid_json",
     () => ({ raw: '{"model":"up/a","max_tokens":100000,"max_tokens":1}' }),
@@ -125,7 +125,7 @@ const REFUSED: Refused[] = [
   ["a forbidden tier", 403, "tier_forbidden", () => ({ token: stage.clerk, body: body("tier:2") })],
   ["an alias to a forbidden tier", 403, "tier_forbidden", () => ({ token: stage.clerk, body: body("best") })],
   [
-    "a field that another dialect does not have",
+    "a field that exists only in another dialect",
     400,
     "unsupported_parameter",
     () => ({ body: body("tier:3", { logprobs: true }) }),
@@ -153,7 +153,7 @@ describe("a call is refused, in OpenAI's form,", () => {
   });
 });
 
-test("a spent budget refuses a priced model, and its SDKs do not repeat the request", async () => {
+test("a spent budget refuses a priced model, and OpenAI's SDKs do not retry the request", async () => {
   await stage.gateway.agent("poor", { budget: { credits_per_day: 0 } });
   const answer = await stage.gateway.call("POST", "/v1/chat/completions", {
     headers: { "gatehouse-agent": "poor" },

@@ -42,7 +42,7 @@ test("each member is found where JSON.parse finds it", () => {
   );
 });
 
-test("only the model and the request for usage change", () => {
+test("only the model and the request for usage are changed", () => {
   const messages = fc.array(fc.record({ role: fc.constant("user"), content: fc.string() }));
   fc.assert(
     fc.property(written, messages, fc.boolean(), fc.string({ minLength: 1 }), (other, list, stream, name) => {
@@ -64,7 +64,7 @@ describe("a request is refused that", () => {
   test.each([
     ["names the model twice", '{"model":"a","model":"b"}'],
     ["names it twice, once with escapes", '{"model":"a","mod\\u0065l":"b"}'],
-    ["says twice whether it streams", '{"model":"a","stream":false,"stream":true}'],
+    ["specifies twice whether it streams", '{"model":"a","stream":false,"stream":true}'],
     ["is a list", '[{"model":"a"}]'],
     ["is a text", '"{}"'],
   ])("%s", (_, text) => {
@@ -72,7 +72,7 @@ describe("a request is refused that", () => {
   });
 });
 
-test("a member inside another one is not looked at", () => {
+test("a member inside another one is ignored", () => {
   const text = '{"a":{"model":"x"},"b":["model"],"model" : "y" , "c":"}"}';
   expect(read(text).model).toBe("y");
   expect(Buffer.from(read(text).bytesFor("z", "up/z")).toString()).toBe(text.replace('"y"', '"z"'));

@@ -101,7 +101,7 @@ describe("a provider that", () => {
       response: { id: WHOLE.id, status: "failed", error: { code: "server_error" } },
     });
     expect(failed.response.output[0].content[0].text).toStartWith("one tw");
-    // Later than all that was sent before.
+    // Later than everything sent before.
     const sent = [...text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number));
     expect(sent).toEqual(sent.toSorted((first, second) => first - second));
     expect(new Set(sent).size).toBe(sent.length);
@@ -112,7 +112,7 @@ describe("a provider that", () => {
     expect(stage.text(outcome, "output")).toContain("one tw");
   });
 
-  test("breaks off makes OpenAI's client throw, by itself and in its helper", async () => {
+  test("breaks off makes OpenAI's client throw, both directly and in its helper", async () => {
     stage.upstream.script("alone", { events: EVENTS, cutAfter: 6 });
     const request = { model: "up/alone", input: "hi" };
     const { data, response } = await stage
@@ -132,7 +132,7 @@ describe("a provider that", () => {
     ["answers 500", { status: 500 }, true],
     ["reports an error at once", { events: [{ type: "error", message: "boom" }] }, true],
     ["sends nothing", { parts: [] }, true],
-    ["says in a whole answer that it failed", { response: FAILED }, false],
+    ["reports in a whole answer that it failed", { response: FAILED }, false],
   ])("%s is followed by the tier's next model", async (_, behaviour, stream) => {
     const whole = responseOf([textItem("from the next")]);
     stage.upstream.script("first", behaviour);
@@ -149,7 +149,7 @@ describe("a provider that", () => {
     ]);
   });
 
-  test("answers with what is no JSON passes, and its usage is estimated", async () => {
+  test("answers with something that is not JSON passes, and its usage is estimated", async () => {
     stage.upstream.script("alone", { parts: [Buffer.from("<html>oops</html>")] });
     const { response, bytes } = await stage.post(ask("up/alone", false));
     expect([response.status, bytes.toString()]).toEqual([200, "<html>oops</html>"]);
@@ -166,7 +166,7 @@ describe("a provider that", () => {
   });
 });
 
-test("a provider that falls silent is given up, before and in the middle of its answer", async () => {
+test("a provider that falls silent is abandoned, before and during its answer", async () => {
   const short = await openResponsesStage({ timeoutMs: 300 });
   try {
     short.upstream.script("alone", { events: EVENTS, hangAfter: 6 });
@@ -180,7 +180,7 @@ test("a provider that falls silent is given up, before and in the middle of its 
   }
 });
 
-test("the last event is not sent before the outcome is on disk, and all before it is", async () => {
+test("the last event is not sent before the outcome is on disk, and all earlier events are", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   stage.upstream.script("alone", { events: EVENTS, gate: promise });
   const { data, response } = await stage
@@ -194,7 +194,7 @@ test("the last event is not sent before the outcome is on disk, and all before i
   }
 });
 
-test("a client that leaves ends the upstream's request, and what was used is charged", async () => {
+test("a client that leaves ends the upstream request, and is charged for the usage so far", async () => {
   stage.upstream.script("priced", { events: EVENTS, hangAfter: 6 });
   const { data, response } = await stage
     .client(stage.gateway.admin)

@@ -19,7 +19,7 @@ afterAll(() => stage.stop());
 
 const READ = ["model", "stream", "background", "store", "previous_response_id", "conversation", "input"];
 
-test("a request's bytes pass on but for the model's name", async () => {
+test("a request's bytes are passed on except for the model's name", async () => {
   const answer = responseOf([textItem("x")]);
   stage.upstream.script("any", { response: answer });
   await fc.assert(
@@ -42,7 +42,7 @@ test("a request's bytes pass on but for the model's name", async () => {
   );
 });
 
-test("a stream's bytes pass back as they came, cut at every byte", async () => {
+test("a stream's bytes are passed back as they arrive, split at every byte", async () => {
   const whole = responseOf([textItem("response.completed error é€😀")], {
     usage: { input_tokens: 3, output_tokens: 20 },
   });
@@ -61,7 +61,7 @@ test("a stream's bytes pass back as they came, cut at every byte", async () => {
   await at(Array.from({ length: bytes.length - 1 }, (_, index) => index + 1));
 }, 120_000);
 
-test("events with unknown fields and of unknown types pass, and are kept if the answer breaks off", async () => {
+test("events with unknown fields and of unknown types are passed on, and kept if the answer breaks off", async () => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.boolean(), async (unknown, crlf) => {
       const events: object[] = eventsOf(responseOf([textItem("xyz")])).map((event) => ({
@@ -83,7 +83,7 @@ test("events with unknown fields and of unknown types pass, and are kept if the 
   );
 });
 
-test("reasoning that Gatehouse has signed for another kind of provider is taken out, and nothing else", async () => {
+test("reasoning that Gatehouse signed for another kind of provider is removed, and nothing else", async () => {
   stage.upstream.script("any", { response: responseOf([textItem("x")]) });
   const signed = packSignature({ kind: "google" }, { google: { thoughtSignature: "s" } });
   const reasoning = (encrypted: string) => ({
@@ -95,7 +95,7 @@ test("reasoning that Gatehouse has signed for another kind of provider is taken 
   expect(sent).toEqual({ unknown: 1, model: "any", store: false, input: [input[0], input[2]] });
 });
 
-test("no header of the client passes on", async () => {
+test("no header of the client is passed on", async () => {
   stage.upstream.script("any", { response: responseOf([textItem("x")]) });
   await stage.client().responses.create({ model: "up/any", input: "x", store: false });
   const seen = stage.upstream.requests.at(-1)?.headers;

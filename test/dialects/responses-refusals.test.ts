@@ -16,8 +16,8 @@ const REFUSED: Refusal[] = [
   ["a tier that the policy forbids", asked({ model: "tier:2" }), 403, "tier_forbidden", null],
   ["no model", { input: "x" }, 422, "validation_failed", "model"],
   ["an unknown model", asked({ model: "nobody/x" }), 404, "model_not_found", "model"],
-  ["a stream that is no flag", asked({ stream: "yes" }), 422, "validation_failed", "stream"],
-  ["a store that is no flag", asked({ store: "no" }), 422, "validation_failed", "store"],
+  ["a stream that is not a flag", asked({ stream: "yes" }), 422, "validation_failed", "stream"],
+  ["a store that is not a flag", asked({ store: "no" }), 422, "validation_failed", "store"],
   ["a conversation", asked({ conversation: "conv_1" }), 400, "unsupported_parameter", "conversation"],
   [
     "a conversation's object",
@@ -37,7 +37,7 @@ const REFUSED: Refusal[] = [
     null,
   ],
   [
-    "a conversation in other letters",
+    "a conversation in other letter case",
     '{"model":"up/first","Conversation":"conv_1"}',
     400,
     "invalid_json",
@@ -52,7 +52,7 @@ const FOREIGN: [name: string, item: object | string, status: number, code: strin
   ["an image that only has an id", { type: "image_generation_call", id: "ig_1" }, 404, "not_found"],
   ["a message without content", { type: "message", id: "msg_1", role: "assistant" }, 404, "not_found"],
   ["a message with no parts", { id: "msg_1", role: "assistant", content: [] }, 404, "not_found"],
-  ["a search in files without its results", { type: "file_search_call", id: "fs_1" }, 404, "not_found"],
+  ["a file search without its results", { type: "file_search_call", id: "fs_1" }, 404, "not_found"],
   ["the type of every object", { type: "constructor", id: "x_1" }, 404, "not_found"],
   [
     "a message with its content twice",
@@ -85,7 +85,7 @@ test.each(REFUSED)("%s is refused, and nothing is sent", async (_, body, status,
   expect(await stage.entriesOf(response)).toMatchObject([{ outcome: "denied", code }]);
 });
 
-test("items that have their content with them pass with their ids", async () => {
+test("items that include their content are passed on with their ids", async () => {
   const input = [
     { role: "user", content: "x" },
     { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text: "y" }] },

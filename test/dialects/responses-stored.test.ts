@@ -40,7 +40,7 @@ async function send(body: object, token = stage.clerk) {
   return { ...answer, error: JSON.parse(answer.bytes.toString()).error };
 }
 
-describe("a response is found by nobody but its own workspace and agent:", () => {
+describe("a response can be found only by its own workspace and agent:", () => {
   type Others = [name: string, maker: () => Promise<string>, reader: () => Promise<string>];
   const others: Others[] = [
     [
@@ -50,7 +50,7 @@ describe("a response is found by nobody but its own workspace and agent:", () =>
     ],
     ["not by another agent", async () => stage.clerk, agentToken],
     ["not by a token without an agent", async () => stage.clerk, async () => stage.gateway.admin],
-    ["not by an agent, if none has made it", async () => stage.gateway.admin, async () => stage.clerk],
+    ["not by an agent, if no agent made it", async () => stage.gateway.admin, async () => stage.clerk],
   ];
   async function agentToken(): Promise<string> {
     const agent = freshId("agent").replace("_", "-");
@@ -94,7 +94,7 @@ describe("a response is found by nobody but its own workspace and agent:", () =>
     expect((await stage.ask("GET", `/${id}`, stage.gateway.admin)).status).toBe(404);
   });
 
-  test("an id that exists is not given to another response", async () => {
+  test("an existing id is not given to another response", async () => {
     const { id, whole } = await make();
     const other = { ...responseOf([textItem("another answer")]), id };
     stage.upstream.script("first", { response: other });
@@ -104,7 +104,7 @@ describe("a response is found by nobody but its own workspace and agent:", () =>
   });
 });
 
-test("OpenAI's client reads, lists and deletes a response, made whole or streamed", async () => {
+test("OpenAI's client reads, lists and deletes a response, created whole or streamed", async () => {
   const { responses } = stage.client();
   for (const stream of [false, true]) {
     const whole = responseOf([textItem("Good evening")]);
@@ -133,7 +133,7 @@ test("with store: false nothing is kept", async () => {
   expect((await send({ input: [{ type: "item_reference", id: item }] })).response.status).toBe(404);
 });
 
-test("the provider that made a response gets its ids as they are", async () => {
+test("the provider that made a response gets its ids unchanged", async () => {
   const { id, item } = await make();
   const next = responseOf([textItem("next")]);
   stage.upstream.script("first", { response: next });
@@ -239,7 +239,7 @@ test("the texts of a response and its request are erased together, by the ledger
   }
 });
 
-test("a response whose text alone was erased is gone as well", async () => {
+test("if only a response's text is erased, the response is gone too", async () => {
   const { id, entries } = await make();
   await stage.gateway.call("DELETE", `/v1/ledger/${entries[1]?.seq}/payload`);
   expect((await stage.ask("GET", `/${id}`)).status).toBe(404);
@@ -260,7 +260,7 @@ test("an agent deletes its response, but cannot erase the evidence", async () =>
   expect(page.data[0]).toMatchObject({ agent: "clerk", detail: { target_seq: entries[0]?.seq } });
 });
 
-test("a conversation of which a part was erased cannot be continued elsewhere, and says so", async () => {
+test("a conversation with an erased part cannot be continued elsewhere, and the refusal states the reason", async () => {
   const first = await make();
   const second = await make(stage.clerk, { previous_response_id: first.id });
   await stage.gateway.call("DELETE", `/v1/ledger/${first.entries[0]?.seq}/payload`);
@@ -279,7 +279,7 @@ test("a refused or broken response is not kept", async () => {
   expect((await stage.ask("GET", `/${whole.id}`)).status).toBe(404);
 });
 
-test("a response that was not made in the background is neither cancelled nor streamed again", async () => {
+test("a response that was not made in the background can be neither cancelled nor streamed again", async () => {
   const { id } = await make();
   for (const [method, path] of [
     ["POST", `/${id}/cancel`],
@@ -290,7 +290,7 @@ test("a response that was not made in the background is neither cancelled nor st
   }
 });
 
-test("a row that somebody has changed leads to nobody else's response", async () => {
+test("a changed row does not lead to another caller's response", async () => {
   const own = await make(stage.gateway.admin);
   const { id } = await make();
   const write = ownConnection(stage.gateway.dataDir);
@@ -346,7 +346,7 @@ test("a response whose outcome cannot be written is withheld, and is not kept wh
   expect((await stage.ask("GET", `/${whole.id}`)).status).toBe(404);
 });
 
-test("responses are there after a restart, and are continued", async () => {
+test("responses exist after a restart, and can be continued", async () => {
   const { path: dataDir, remove } = tempDir();
   try {
     const before = await openResponsesStage({ dataDir });

@@ -21,7 +21,7 @@ const TOOL = {
   parameters: { type: "object", properties: { city: { type: "string" } } },
 };
 
-test("a whole response comes back, and its intent and outcome are in the ledger", async () => {
+test("a whole response is returned, and its intent and outcome are in the ledger", async () => {
   const whole = responseOf([textItem("Good evening")]);
   stage.upstream.script("first", { response: whole });
   const { data, response } = await stage
@@ -43,7 +43,7 @@ test("a whole response comes back, and its intent and outcome are in the ledger"
   expect(JSON.parse(stage.text(outcome, "output") ?? "")).toEqual(whole);
 });
 
-test("a streamed response comes back event by event, and the evidence is the whole of it", async () => {
+test("a streamed response is returned event by event, and all of it is evidence", async () => {
   const whole = responseOf([textItem("one two three")]);
   stage.upstream.script("first", { events: eventsOf(whole) });
   const stream = stage.client().responses.stream({ model: "up/first", input: "Good morning" });
@@ -101,7 +101,7 @@ test("an incomplete response is a whole answer", async () => {
   expect((await stage.entriesOf(response)).at(-1)).toMatchObject({ outcome: "succeeded", detail: REPORTED });
 });
 
-test("a response that is not kept by its last event is put together from the others", async () => {
+test("a response whose last event omits it is assembled from the others", async () => {
   const whole = responseOf([textItem("one two"), callItem("weather", { city: "Bern" })]);
   const events = eventsOf(whole);
   const last = { ...events.at(-1), response: { ...whole, output: [] } };
@@ -113,7 +113,7 @@ test("a response that is not kept by its last event is put together from the oth
   expect(JSON.parse(stage.text(outcome, "output") ?? "")).toEqual(whole);
 });
 
-test("tools that the provider runs are named in the ledger, without what else stands there", async () => {
+test("tools that the provider runs are named in the ledger, and nothing else of their definitions is", async () => {
   stage.upstream.script("first", { response: responseOf([textItem("x")]) });
   const tools = [TOOL, { type: "web_search" }, { type: "mcp", server_label: "s" }, { type: "secret words" }];
   const { response } = await stage.post(
@@ -124,7 +124,7 @@ test("tools that the provider runs are named in the ledger, without what else st
   }
 });
 
-test("a priced response is charged by its usage", async () => {
+test("a priced response is charged according to its usage", async () => {
   stage.upstream.script("priced", { response: responseOf([textItem("x")]) });
   const { response } = await stage.post(JSON.stringify({ model: "up/priced", input: "x", store: false }), {
     token: stage.gateway.admin,

@@ -50,7 +50,7 @@ async function open(token: string): Promise<OpenStream> {
   return { status: response.status, rest: rest().catch(() => "left"), leave: () => client.abort() };
 }
 
-test("open streams share the memory for bodies; a workspace below its share ends a stream of another one", async () => {
+test("open streams share the memory for bodies, and a workspace below its share ends a stream of another one", async () => {
   const streams: OpenStream[] = [];
   const { admin } = stage.gateway;
   for (let count = 0; count < OF_ONE; count++) streams.push(await open(admin));

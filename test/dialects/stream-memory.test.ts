@@ -43,7 +43,7 @@ function heldBytes(): number {
 test.each([
   ["chat/completions", { model: "held/x", messages: [] }],
   ["responses", { model: "native/x", input: [] }],
-])("ten streams of %s with requests of 5 MB keep none of them", async (path, asked) => {
+])("ten streams of %s with requests of 5 MB keep none of the requests", async (path, asked) => {
   const before = heldBytes();
   const client = Bun.spawn(
     [

@@ -20,14 +20,14 @@ async function lastDetail() {
   return (await stage.entries()).at(-1)?.detail;
 }
 
-test("a stream of one token an event is charged by what the provider reports", async () => {
+test("a stream with one token per event is charged according to the provider's report", async () => {
   stage.upstream.script("any", { chunks: WORDS, usage: { prompt_tokens: 4, completion_tokens: 200 } });
   const detail = await lastDetail();
   expect(detail).toMatchObject({ input_tokens: 4, output_tokens: 200, usage: "reported" });
   expect(detail?.disbelieved).toBeUndefined();
 });
 
-test("a stream that breaks off is estimated by its texts, not by its bytes", async () => {
+test("the usage of a stream that breaks off is estimated from its texts, not from its bytes", async () => {
   stage.upstream.script("any", { chunks: WORDS, cutAfter: 180 });
   // Two bytes a word, and the role: four bytes a token.
   expect(await lastDetail()).toMatchObject({ output_tokens: expect.any(Number), usage: "estimated" });

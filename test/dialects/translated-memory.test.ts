@@ -26,7 +26,7 @@ function ask(signal: AbortSignal): Promise<Response> {
   });
 }
 
-test("streams in progress leave room for no more requests than fit into it, until they end", async () => {
+test("streams in progress leave room for no more requests than fit into memory, until they end", async () => {
   stage.google.script("held", { parts: [{ text: "one" }, { text: "two" }], hangAfter: 1 });
   const leave = new AbortController();
   const answers: Response[] = [];

@@ -82,11 +82,14 @@ const turns = () => undefined;
 const joined = (events: readonly string[]) => Buffer.from(events.map((data) => `data: ${data}\n\n`).join(""));
 
 describe("the evidence is the events themselves", () => {
-  test.each(CASES)("of a stream of %s with too many %s", async (_name, _kind, reader, first, event, last) => {
-    const events = joined([...first, ...Array.from({ length: EVENTS }, (_, at) => event(at)), ...last]);
-    const { text } = await reader().answerOf(events, turns);
-    expect(text === events.toString()).toBe(true);
-  });
+  test.each(CASES)(
+    "for a stream of %s with too many %s",
+    async (_name, _kind, reader, first, event, last) => {
+      const events = joined([...first, ...Array.from({ length: EVENTS }, (_, at) => event(at)), ...last]);
+      const { text } = await reader().answerOf(events, turns);
+      expect(text === events.toString()).toBe(true);
+    },
+  );
 });
 
 test("arguments of tools that have too many members together are kept as texts", async () => {
@@ -121,7 +124,7 @@ describe("the usage of a message", () => {
     expect(reader.usage).toBe(usage);
   });
 
-  test("is not believed if it has too many iterations to be counted again and again", () => {
+  test("is not believed if it has too many iterations to be counted repeatedly", () => {
     const reader = new MessagesStreamReader();
     reader.read(delta({ input_tokens: 1, output_tokens: 1, iterations: rounds(129) }));
     expect(reader.usage).toMatchObject({
@@ -130,7 +133,7 @@ describe("the usage of a message", () => {
     });
   });
 
-  test("keeps no more names than a message has", () => {
+  test("keeps only as many names as a message has", () => {
     const reader = new MessagesStreamReader();
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`n${at}`, at]));
     reader.read(delta({ input_tokens: 1, output_tokens: 1 }));

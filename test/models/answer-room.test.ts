@@ -50,7 +50,7 @@ const rest = async (reader: Reader): Promise<unknown> => {
   }
 };
 
-test("past the bound the longest answer fails at once, though it is silent, and the others go on", async () => {
+test("past the bound, the longest answer fails at once, even if it is silent, and the others continue", async () => {
   const longest = await open("events=16&hang");
   await read(longest, 16 * KIB);
   const waiting = rest(longest);
@@ -59,12 +59,12 @@ test("past the bound the longest answer fails at once, though it is silent, and 
   expect(await waiting).toBeInstanceOf(AnswerTooLarge);
 });
 
-test("an answer that is alone beyond the bound fails", async () => {
+test("a single answer beyond the bound fails", async () => {
   expect(await rest(await open("events=21"))).toBeInstanceOf(AnswerTooLarge);
   expect(await rest(await open("events=20"))).toBe("ended");
 });
 
-test("any number of ordinary answers are read beside those that fill the room", async () => {
+test("any number of ordinary answers are read alongside answers that fill the room", async () => {
   const long = await open("events=20&hang");
   await read(long, 20 * KIB);
   const ordinary = await Promise.all(Array.from({ length: 32 }, () => open("events=4&hang")));
@@ -72,7 +72,7 @@ test("any number of ordinary answers are read beside those that fill the room", 
   await Promise.all([long, ...ordinary].map((reader) => reader.cancel()));
 });
 
-test("what has ended, failed or was left takes no room", async () => {
+test("answers that ended, failed or were abandoned take no room", async () => {
   for (let round = 0; round < 3; round++) {
     expect(await rest(await open("events=20"))).toBe("ended");
     expect(await rest(await open("events=21"))).toBeInstanceOf(AnswerTooLarge);

@@ -44,7 +44,7 @@ const FETCHES: readonly [string, (url: string) => Promise<Response>][] = [
   ["a connector's", (url) => outbound.fetchFor(1)(url, { headers: { "accept-encoding": "br" } })],
 ];
 
-test.each(FETCHES)("%s compressed answer is refused, and was not asked for", async (_, fetching) => {
+test.each(FETCHES)("%s compressed answer is refused, and was not requested", async (_, fetching) => {
   for (const encoding of ["br", "gzip"]) {
     const failure = await fetching(`${server.url.origin}/?as=${encoding}`).then(
       () => null,

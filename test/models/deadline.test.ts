@@ -41,7 +41,7 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const nameOf = (error: unknown) => (error instanceof Error ? error.name : String(error));
 
 describe("a provider is abandoned with a TimeoutError", () => {
-  test("when its answer does not begin in time, even if it ignores the signal", async () => {
+  test("if its answer does not begin in time, even if it ignores the signal", async () => {
     const clock = new FakeClock();
     let signal: AbortSignal | undefined;
     const opening = withDeadline(
@@ -60,7 +60,7 @@ describe("a provider is abandoned with a TimeoutError", () => {
     expect(signal?.aborted).toBe(true);
   });
 
-  test("when its next part does not arrive in time, counted from the last one", async () => {
+  test("if its next part does not arrive in time, counted from the last one", async () => {
     const clock = new FakeClock();
     const source = provider();
     const { stream } = await withDeadline(source.open, OPTIONS, 1_000, clock);
@@ -104,7 +104,7 @@ test("a provider's own error is unchanged, and the caller's abort reaches the pr
   expect(source.aborted()).toBe(true);
 });
 
-test("after the end no timer remains: neither an ended stream nor a cancelled one is aborted later", async () => {
+test("no timer remains after the end: neither an ended stream nor a cancelled one is aborted later", async () => {
   const clock = new FakeClock();
   const whole = provider();
   const reader = (await withDeadline(whole.open, OPTIONS, 1_000, clock)).stream.getReader();

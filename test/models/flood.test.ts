@@ -31,7 +31,7 @@ test("leaves the event loop to others after 32 events", async () => {
   await flood.stop();
 });
 
-test("is read no faster than its rate, once there were 20,000 events", async () => {
+test("is limited to its rate after 20,000 events", async () => {
   const clock = new FakeClock();
   const flood = await startFlood(EVENT);
   const { came, cancel } = count(await cappedFetch("openai-compatible", clock)(flood.origin));

@@ -120,7 +120,7 @@ const paths = fc.constantFrom(CHAT, CHAT, MESSAGES, RESPONSES, "/v1/embeddings")
 
 let agents = 0;
 
-test("over policies, aliases, tiers and fallbacks, passed through and translated", async () => {
+test("across policies, aliases, tiers and fallbacks, passed through and translated", async () => {
   await fc.assert(
     fc.asyncProperty(
       policies,

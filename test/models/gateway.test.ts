@@ -38,7 +38,7 @@ async function codeOf(asked: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-test("the model gateway's module exports only that, and it only tiers, names, prices and guarded models", async () => {
+test("the model gateway's module exports only itself, and it exposes only tiers, names, prices and guarded models", async () => {
   expect(Object.keys(gateway)).toEqual(["createModelGateway"]);
   const { made, models } = await open(() => OPEN_POLICY);
   expect(Object.keys(made).sort()).toEqual([
@@ -54,7 +54,7 @@ test("the model gateway's module exports only that, and it only tiers, names, pr
   for (const { model } of models) expect(Object.keys(model).sort()).toEqual(shape);
 });
 
-test("only the model gateway imports the providers' language models, and only they import an SDK", async () => {
+test("only the model gateway imports the providers' language models, and only those import an SDK", async () => {
   const src = `${import.meta.dir}/../../src`;
   const found: string[] = [];
   for await (const path of new Bun.Glob("**/*.ts").scan(src)) {
@@ -73,7 +73,7 @@ test("only the model gateway imports the providers' language models, and only th
   expect(taken).toEqual(['import { createEmbeddingModel } from "../providers/index.ts"']);
 });
 
-test("an opened model is refused at the call once the policy forbids it or its tier", async () => {
+test("an opened model is refused at the call if the policy has since forbidden it or its tier", async () => {
   let policy: TierPolicy = OPEN_POLICY;
   const { models } = await open(() => policy);
   const forbidding: TierPolicy[] = [
@@ -99,7 +99,7 @@ test("an unlisted model costs nothing", async () => {
   for (const name of ["up/b", "up/A", "a", ""]) expect(made.price(name)).toEqual({ input: 0, output: 0 });
 });
 
-test("an answer is read in the turns of the workspace that its model was opened for", async () => {
+test("an answer is read in the turns of the workspace for which its model was opened", async () => {
   const { made } = await open(() => OPEN_POLICY);
   const { fetch } = globalThis;
   const seen: number[] = [];

@@ -14,12 +14,12 @@ const list = new PriceList(JSON.parse(SHIPPED));
 /** One credit is a cent. */
 const CENTS = toMicros(100) ?? 0;
 
-test("the file is what scripts/prices makes of the installed package", async () => {
+test("the file is the output of scripts/prices for the installed package", async () => {
   expect(shipped.dated).toMatch(/^\d{4}-\d{2}-\d{2}$/);
   expect(await listText(packagedProviders(), shipped.dated, await packagedSource())).toBe(SHIPPED);
 });
 
-test("it names its source, with the licence that has to go with it", async () => {
+test("it names its source and includes the required licence", async () => {
   expect(shipped.source).toBe("@pydantic/genai-prices 0.1.8 (MIT)");
   expect(shipped.license).toContain("Copyright (c) Pydantic Services Inc.");
 });
@@ -44,7 +44,7 @@ describe.each(SOURCES)("%s", (kind, providerId) => {
   // The length tiers begin far beyond this, and nothing is cached: what the source's own code makes of its base prices.
   const usage = { input_tokens: 1_000, output_tokens: 1_000 };
 
-  test("no model costs less than its source's own code makes of it", () => {
+  test("no model costs less than its source's own code calculates", () => {
     let compared = 0;
     for (const name of models.flatMap(({ id, match }) => [id, ...namesIn(match)])) {
       const expected = calcPrice(usage, name, {
@@ -66,7 +66,7 @@ describe.each(SOURCES)("%s", (kind, providerId) => {
     expect(compared).toBeGreaterThan(15);
   });
 
-  test("a name that nobody has is not listed", () => {
+  test("an unknown name is not listed", () => {
     expect(list.price(kind, "no-such-model-1", CENTS)).toBeUndefined();
   });
 });
@@ -114,7 +114,7 @@ const config = (more: Partial<PriceConfig>): PriceConfig => ({
   ...more,
 });
 
-test("the configuration wins over the list, and the built-in model is free", async () => {
+test("configured prices win over the list, and the built-in model is free", async () => {
   const book = await openPriceBook(config({}));
   expect(book.dated).toBe(shipped.dated);
   expect(book.of("openai/gpt-5-mini")).toEqual({ price: { input: 1, output: 2 }, origin: "config" });
@@ -131,7 +131,7 @@ test("the configuration wins over the list, and the built-in model is free", asy
   expect(names.filter((name) => book.refuses(name))).toEqual(["local/gpt-5-nano", "openai/x"]);
 });
 
-test("without a rate nothing is listed, and by default nothing is refused", async () => {
+test("without a rate no listed price is used, and by default nothing is refused", async () => {
   const book = await openPriceBook(config({ priceList: { unknown: "free" } }));
   expect(book.dated).toBeNull();
   expect(book.of("openai/gpt-5-nano")).toEqual({ price: { input: 0, output: 0 }, origin: "none" });

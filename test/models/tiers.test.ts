@@ -52,7 +52,7 @@ function codeOf(work: () => unknown): string | undefined {
   return undefined;
 }
 
-test("a policy allows whatever matches an allow glob and no deny glob", () => {
+test("a policy allows a name if it matches an allow glob and no deny glob", () => {
   fc.assert(
     fc.property(policy, model, (given, name) => {
       expect(allowsModel(given, name)).toBe(allowed(given, name));
@@ -88,7 +88,7 @@ test("the lowest tier is the lowest that is both configured and allowed", () => 
   );
 });
 
-describe("whatever is allowed, a denied model stays denied:", () => {
+describe("a denied model stays denied, whatever is allowed:", () => {
   test.each([
     [["*"], ["up/a"], "up/a", false],
     [["up/a"], ["*"], "up/a", false],

@@ -85,7 +85,7 @@ test.each(QUOTED)("a conversation with the answer in %s is quoted", async (where
   expect(finish).toBe("stop");
 });
 
-test("a conversation without an answer is told so", async () => {
+test("a conversation without an answer is reported as one", async () => {
   const { text } = await answer({
     messages: [
       { role: "system", content: "Shipping takes a week." },
@@ -96,7 +96,7 @@ test("a conversation without an answer is told so", async () => {
   expect(text).not.toContain("Shipping");
 });
 
-test("only tools that search are called: nothing judges what the others of a client do", async () => {
+test("only tools that search are called, because nothing judges what a client's other tools do", async () => {
   const tools = [
     tool("delete_everything", [], {}),
     tool("post_message", ["text"], { text: TEXT }),
@@ -110,7 +110,7 @@ test("only tools that search are called: nothing judges what the others of a cli
   expect((await answer({ tools, messages, tool_choice: "none" })).calls).toEqual([]);
 });
 
-test("what a search has found is quoted with its sources", async () => {
+test("search results are quoted with their sources", async () => {
   const found = { results: [{ text: REFUNDS, title: "Terms", source_uri: "https://example.org/terms" }] };
   const called = { name: "search", arguments: '{"query":"x"}' };
   const { text } = await answer({
@@ -133,7 +133,7 @@ test("an answer is no longer than the client allows", async () => {
 test.each<[string, Partial<Request>, string]>([
   ["a stop sequence", { stop: ["x"] }, "stop"],
   ["structured output", { response_format: { type: "json_object" } }, "response_format"],
-])("%s is refused, because it could not be followed", async (_, request, param) => {
+])("%s is refused, because it could not be obeyed", async (_, request, param) => {
   const refused = await stage.post("/v1/chat/completions", { model: MODEL, messages: USER, ...request });
   const { error } = JSON.parse(refused.text);
   expect([refused.status, error.code, error.param]).toEqual([400, "unsupported_parameter", param]);
@@ -141,7 +141,7 @@ test.each<[string, Partial<Request>, string]>([
 
 test.each<[string, object]>([
   [
-    "a tool that has to be called but is no search",
+    "a required tool that is not a search",
     { tools: [tool("weather", ["town"], { town: TEXT })], tool_choice: "required" },
   ],
   [
@@ -160,7 +160,7 @@ test.each<[string, object]>([
   expect([refused.status, JSON.parse(refused.text).error.code]).toEqual([400, "unsupported_parameter"]);
 });
 
-test("a conversation of megabytes is searched only in part", async () => {
+test("only a part of a conversation of megabytes is searched", async () => {
   const filler = "A long sentence about nothing at all. ".repeat(100_000);
   const messages = [{ role: "user" as const, content: `${filler}\n${REFUNDS}\nWhen are refunds paid?` }];
   const { text } = await answer({ messages });

@@ -40,7 +40,7 @@ describe("a provider of another dialect that", () => {
     );
   }
 
-  test("says what is wrong is shown without its address and our key", async () => {
+  test("reports an error message is shown without its address and our key", async () => {
     const told = `No sk-google-upstream at ${stage.google.url}/models: prompt too long`;
     stage.google.script("alone", { status: 400, message: told });
     const { text } = await ask("gemini/alone", false);
@@ -51,7 +51,7 @@ describe("a provider of another dialect that", () => {
   });
 
   const BROKEN: [name: string, behaviour: GoogleBehaviour, code: string, reason: string][] = [
-    ["ends without an end", { parts: [{ text: "one" }], cutAfter: 1 }, "provider_failed", "interrupted"],
+    ["stops without an end", { parts: [{ text: "one" }], cutAfter: 1 }, "provider_failed", "interrupted"],
     [
       "reports an error",
       {
@@ -141,7 +141,7 @@ test("an error that the model reports within its stream becomes the stream's err
 });
 
 test.each([false, true])(
-  "a provider that is silent for as long as its timeout allows is given up (stream: %p)",
+  "a provider that is silent for as long as its timeout allows is abandoned (stream: %p)",
   async (stream) => {
     stage.google.script("silent", { gate: new Promise(() => {}) });
     const { status, text } = await ask("slow/silent", stream);
@@ -151,7 +151,7 @@ test.each([false, true])(
   },
 );
 
-test("a client that leaves ends the request to the provider, and what was used is charged", async () => {
+test("a client that leaves ends the request to the provider, and is charged for the usage so far", async () => {
   stage.google.script("priced", { parts: [{ text: "one " }, { text: "two " }], hangAfter: 1 });
   const leave = new AbortController();
   const response = await fetch(`${stage.gateway.url}/v1/chat/completions`, {
@@ -191,7 +191,7 @@ test.each([false, true])(
   },
 );
 
-test("a policy that changes between the check and the sending keeps the request from the provider", async () => {
+test("a policy that changes between the check and the request prevents the request", async () => {
   const gate = Promise.withResolvers<void>();
   stage.google.script("first", { status: 500, gate: gate.promise });
   stage.anthropic.script("second", { message: message([], { input_tokens: 1, output_tokens: 1 }) });
@@ -209,7 +209,7 @@ test("a policy that changes between the check and the sending keeps the request 
   expect((await stage.lastEntries()).at(-1)).toMatchObject({ model: "claude/second", outcome: "failed" });
 });
 
-test("an answer with too many tool calls is given up", async () => {
+test("an answer with too many tool calls is abandoned", async () => {
   const parts = Array.from({ length: 129 }, () => ({ functionCall: { name: "weather", args: {} } }));
   stage.google.script("alone", { parts });
   const { text } = await ask("gemini/alone", true);
@@ -217,7 +217,7 @@ test("an answer with too many tool calls is given up", async () => {
   expect((await stage.lastEntries()).at(-1)).toMatchObject({ outcome: "failed", code: "answer_too_large" });
 });
 
-test("what a model's library would leave out is refused, and no answer is given", async () => {
+test("options that a model's library would leave out are refused, and no answer is returned", async () => {
   const usage = { input_tokens: 5, output_tokens: 4 };
   stage.anthropic.script("claude-opus-4-7", { events: [opening(usage)] });
   const body = { model: "claude/claude-opus-4-7", messages: USER, temperature: 0.5, stream: true };

@@ -86,21 +86,24 @@ test.each(MODELS)("instructions, limits and the choice of tools reach %s", async
   expect(toolConfig?.functionCallingConfig.mode ?? tool_choice.type).toBe(tool_choice ? "any" : "ANY");
 });
 
-test.each(MODELS)("no header of the client reaches %s, but the Gatehouses on the way", async (model) => {
-  await fetch(`${stage.gateway.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: {
-      ...{ authorization: `Bearer ${stage.clerk}`, "content-type": "application/json" },
-      ...{ "x-client": "1", cookie: "a=b", "openai-organization": "org", "anthropic-beta": "beta-1" },
-    },
-    body: JSON.stringify({ model, messages: USER }),
-  });
-  const headers = (model.startsWith("gemini") ? stage.google : stage.anthropic).requests.at(-1)?.headers;
-  for (const name of ["x-client", "cookie", "openai-organization", "anthropic-beta", "authorization"]) {
-    expect([name, headers?.get(name) ?? null]).toEqual([name, null]);
-  }
-  expect(headers?.get("gatehouse-via")).toBeString();
-});
+test.each(MODELS)(
+  "no header of the client reaches %s, except the Gatehouse instances on the way",
+  async (model) => {
+    await fetch(`${stage.gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        ...{ authorization: `Bearer ${stage.clerk}`, "content-type": "application/json" },
+        ...{ "x-client": "1", cookie: "a=b", "openai-organization": "org", "anthropic-beta": "beta-1" },
+      },
+      body: JSON.stringify({ model, messages: USER }),
+    });
+    const headers = (model.startsWith("gemini") ? stage.google : stage.anthropic).requests.at(-1)?.headers;
+    for (const name of ["x-client", "cookie", "openai-organization", "anthropic-beta", "authorization"]) {
+      expect([name, headers?.get(name) ?? null]).toEqual([name, null]);
+    }
+    expect(headers?.get("gatehouse-via")).toBeString();
+  },
+);
 
 test.each<[string, string, object, string]>([
   ["an unknown field", "gemini/gemini-3-pro", { future: 1 }, "future"],
@@ -113,7 +116,7 @@ test.each<[string, string, object, string]>([
     { response_format: { type: "json_object" } },
     "response_format",
   ],
-])("%s is refused by its name before anything is sent, and recorded", async (_, model, fields, param) => {
+])("%s is refused by name before anything is sent, and recorded", async (_, model, fields, param) => {
   const before = asked();
   const { status, headers, text } = await stage.post("/v1/chat/completions", {
     model,
@@ -129,7 +132,7 @@ test.each<[string, string, object, string]>([
   expect(more).toEqual([]);
 });
 
-test("a model of a tier that cannot take the request is passed over", async () => {
+test("a tier's model that cannot take the request is skipped", async () => {
   stage.google.script("first", { parts: [{ text: "from the first" }] });
   stage.anthropic.script("second", {
     message: message([{ type: "text", text: "from the second" }], { input_tokens: 1, output_tokens: 1 }),

@@ -53,7 +53,7 @@ describe.each(["gemini/first", "claude/second"])("%s", (model) => {
   });
 });
 
-test("the chunk with the usage reaches a client that asks for it", async () => {
+test("the usage chunk reaches a client that requests it", async () => {
   stage.google.script("first", { parts: [{ text: "x" }] });
   const stream = await stage.client.chat.completions.create({
     ...{ model: "gemini/first", messages: USER, stream: true, stream_options: { include_usage: true } },
@@ -63,7 +63,7 @@ test("the chunk with the usage reaches a client that asks for it", async () => {
   expect(usages).toEqual([expect.objectContaining({ prompt_tokens: 7, completion_tokens: 3 })]);
 });
 
-test("usage that the provider does not report is not invented, and estimated for the ledger", async () => {
+test("usage that the provider does not report is not invented for the client, but estimated for the ledger", async () => {
   stage.google.script("first", { parts: [{ text: "Good evening" }], usage: null });
   const answer = await stage.client.chat.completions.create({ model: "gemini/first", messages: USER });
   expect(answer.usage).toBeUndefined();
@@ -128,7 +128,7 @@ function sent(model: string) {
 }
 
 describe.each(["gemini/first", "claude/second"])("tools of a client with %s", (model) => {
-  test("are called side by side, whole and streamed, and their results go back", async () => {
+  test("are called in parallel, whole and streamed, and their results go back", async () => {
     callTools(model);
     const asked = { model, messages: USER, tools: [WEATHER] };
     const whole = await stage.client.chat.completions.create(asked);

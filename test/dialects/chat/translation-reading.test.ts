@@ -39,17 +39,22 @@ const UNSUPPORTED: [name: string, fields: object, path: string, target?: Transla
   ["log probabilities", { logprobs: true }, "/logprobs"],
   ["their number", { top_logprobs: 3 }, "/top_logprobs"],
   ["a bias", { logit_bias: { 50256: -100 } }, "/logit_bias"],
-  ["storing at the provider", { store: true }, "/store"],
-  ["metadata of what is stored", { metadata: { a: "b" } }, "/metadata"],
-  ["answers in sound", { modalities: ["text", "audio"] }, "/modalities"],
+  ["storage at the provider", { store: true }, "/store"],
+  ["metadata of stored responses", { metadata: { a: "b" } }, "/metadata"],
+  ["audio answers", { modalities: ["text", "audio"] }, "/modalities"],
   ["a voice", { audio: { voice: "ash" } }, "/audio"],
   ["a prediction", { prediction: { type: "content", content: "x" } }, "/prediction"],
-  ["a search of the web", { web_search_options: {} }, "/web_search_options"],
-  ["functions as before tools", { functions: [] }, "/functions"],
+  ["a web search", { web_search_options: {} }, "/web_search_options"],
+  ["functions in the form used before tools", { functions: [] }, "/functions"],
   ["another verbosity", { verbosity: "low" }, "/verbosity"],
-  ["an unknown option of streams", { stream_options: { future: 1 } }, "/stream_options/future"],
-  ["calls one by one, where they cannot be", { parallel_tool_calls: false }, "/parallel_tool_calls", GEMINI],
-  ["a tool of the provider", { tools: [{ type: "web_search" }] }, "/tools/0/type"],
+  ["an unknown stream option", { stream_options: { future: 1 } }, "/stream_options/future"],
+  [
+    "one call at a time, where it is not supported",
+    { parallel_tool_calls: false },
+    "/parallel_tool_calls",
+    GEMINI,
+  ],
+  ["one of the provider's own tools", { tools: [{ type: "web_search" }] }, "/tools/0/type"],
   ["a custom tool", { tools: [{ type: "custom", custom: { name: "x" } }] }, "/tools/0/type"],
   [
     "an unknown field of a tool",
@@ -58,16 +63,16 @@ const UNSUPPORTED: [name: string, fields: object, path: string, target?: Transla
   ],
   ["a choice among some tools", { tool_choice: { type: "allowed_tools" } }, "/tool_choice/type"],
   ["an unknown format", { response_format: { type: "grammar" } }, "/response_format/type"],
-  ["a message of another role", { messages: [{ role: "function", content: "x" }] }, "/messages/0/role"],
+  ["a message with an unknown role", { messages: [{ role: "function", content: "x" }] }, "/messages/0/role"],
   ["a message's author", { messages: [{ ...USER, name: "ann" }] }, "/messages/0/name"],
   ["an unknown kind of content", user({ type: "video_url" }), `${part}/type`],
   [
-    "a file of the provider's account",
+    "a file in the provider's account",
     user({ type: "file", file: { file_id: "f" } }),
     `${part}/file/file_id`,
   ],
   ["an image's size", image("data:image/png;base64,AAAA", { detail: "high" }), `${part}/image_url/detail`],
-  ["an address that nobody fetches", image("ftp://example.org/a.png"), `${part}/image_url/url`],
+  ["an address that nothing fetches", image("ftp://example.org/a.png"), `${part}/image_url/url`],
   ["an address of an unknown type", image("https://example.org/a"), `${part}/image_url/url`, GEMINI],
   [
     "an address in the provider's account",
@@ -76,7 +81,7 @@ const UNSUPPORTED: [name: string, fields: object, path: string, target?: Transla
     GEMINI,
   ],
   [
-    "the same in disguise",
+    "the same address in disguise",
     image("https://x@generativelanguage%2Egoogleapis.com:443/v1beta/files/a.png"),
     `${part}/image_url/url`,
     GEMINI,
@@ -87,7 +92,7 @@ const UNSUPPORTED: [name: string, fields: object, path: string, target?: Transla
     `${part}/type`,
   ],
   [
-    "arguments that are no object",
+    "arguments that are not an object",
     {
       messages: [
         {
@@ -100,7 +105,7 @@ const UNSUPPORTED: [name: string, fields: object, path: string, target?: Transla
   ],
 ];
 
-describe("refused by its path, because a model of another provider would not see it:", () => {
+describe("refused by path, because a model of another provider would not see it:", () => {
   test.each(UNSUPPORTED)("%s", (_, fields, path, target = CLAUDE) => {
     expect(problemOf(fields, target)).toEqual(["unsupported_parameter", path]);
   });
@@ -108,12 +113,12 @@ describe("refused by its path, because a model of another provider would not see
 
 test.each<[string, object, string]>([
   ["no messages", { messages: [] }, "/messages"],
-  ["messages that are no list", { messages: "hi" }, "/messages"],
+  ["messages that are not a list", { messages: "hi" }, "/messages"],
   ["a temperature that is a text", { temperature: "hot" }, "/temperature"],
   ["an unknown effort", { reasoning_effort: "utmost" }, "/reasoning_effort"],
   ["a picture that is not base64", image("data:image/png;base64,%%"), `${part}/image_url/url`],
   [
-    "a result that nobody asked for",
+    "a result that was not requested",
     { messages: [USER, { role: "tool", tool_call_id: "1", content: "x" }] },
     "/messages/1/tool_call_id",
   ],
@@ -121,7 +126,7 @@ test.each<[string, object, string]>([
   expect(problemOf(fields)).toEqual(["validation_failed", path]);
 });
 
-test("what clients send by default asks for nothing, and hints may be left out", () => {
+test("values that clients send by default have no effect, and hints may be left out", () => {
   const defaults = {
     ...{ n: 1, logprobs: false, store: false, logit_bias: {}, metadata: {}, modalities: ["text"] },
     ...{ presence_penalty: 0, frequency_penalty: 0, parallel_tool_calls: true, stop: null, tools: [] },

@@ -47,7 +47,7 @@ test.each([
   expect(whole([{ type: "text", text: "x" }], unified).choices[0].finish_reason).toBe(expected);
 });
 
-test("the usage is the provider's, with what was cached and reasoned, or missing", () => {
+test("the usage is the provider's, with cached and reasoning tokens, or missing", () => {
   expect(whole([], "stop").usage).toEqual({
     ...{ prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
     prompt_tokens_details: { cached_tokens: 4 },
@@ -56,7 +56,7 @@ test("the usage is the provider's, with what was cached and reasoned, or missing
   expect(whole([], "stop", NO_USAGE)).not.toHaveProperty("usage");
 });
 
-test("reasoning, sources and citations have their places, and tools of the provider none", () => {
+test("reasoning, sources and citations have their places, and the provider's own tools have none", () => {
   const source = {
     type: "source",
     sourceType: "url",
@@ -87,7 +87,7 @@ test("reasoning, sources and citations have their places, and tools of the provi
   });
 });
 
-test("parallel calls whose parts come interleaved keep to their indexes", () => {
+test("parallel calls whose parts arrive interleaved keep their indexes", () => {
   const { part } = writer();
   const parts: LanguageModelV4StreamPart[] = [
     { type: "tool-input-start", id: "a", toolName: "f" },
@@ -126,7 +126,7 @@ function chunksOf(events: string): any[] {
     .map((event) => JSON.parse(event.replace("data: ", "")));
 }
 
-test("an error of the model is thrown, and a file has no place", () => {
+test("an error from the model is thrown, and a file is refused", () => {
   const error = new Error("boom");
   expect(() => writer().part({ type: "error", error })).toThrow(error);
   const file = { type: "file", mediaType: "image/png", data: { type: "data", data: "AA" } } as const;
@@ -134,7 +134,7 @@ test("an error of the model is thrown, and a file has no place", () => {
   expect(() => writer().whole(result([file]))).toThrow("a chat completion cannot carry");
 });
 
-test("signed thoughts travel with the call that they led to, whole and streamed, to their own kind of provider", () => {
+test("signed thoughts travel with the call that they led to, whole and streamed, to the same kind of provider", () => {
   const claude: TranslationTarget = { provider: "claude", kind: "anthropic", supportedUrls: {} };
   const signature = { anthropic: { signature: "c2ln" } };
   const call = { type: "tool-call", toolCallId: "1", toolName: "f", input: "{}" } as const;
@@ -167,7 +167,7 @@ test("signed thoughts travel with the call that they led to, whole and streamed,
   expect(back(TARGET)).toHaveLength(1);
 });
 
-test("a signature that comes only with the end of a call is sent", () => {
+test("a signature that arrives only at the end of a call is sent", () => {
   const { part } = writer();
   const providerMetadata = { google: { thoughtSignature: "c2ln" } };
   const parts: LanguageModelV4StreamPart[] = [
@@ -209,7 +209,7 @@ function contentOf({ text, reasoning, calls: called }: Answer): LanguageModelV4C
   ];
 }
 
-test("an answer that a client returns reaches the provider as it came, but for its reasoning", () => {
+test("an answer that a client returns reaches the provider unchanged, except for its reasoning", () => {
   fc.assert(
     fc.property(answers, (answer) => {
       const content = contentOf(answer);
@@ -253,7 +253,7 @@ function* partsOf({ text, reasoning, calls: called }: Answer): Generator<Languag
   yield { type: "finish", finishReason: { unified, raw: undefined }, usage: USAGE };
 }
 
-test("a streamed answer says what the whole one says", async () => {
+test("a streamed answer has the same content as the whole one", async () => {
   await fc.assert(
     fc.asyncProperty(answers, fc.boolean(), async (answer, include_usage) => {
       const { part } = writer({ stream_options: { include_usage } });

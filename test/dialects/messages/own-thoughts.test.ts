@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-test("thoughts that another provider has signed are not sent to Anthropic, which would refuse the request", async () => {
+test("thoughts signed by another provider are not sent to Anthropic, which would refuse the request", async () => {
   const client = new Anthropic({ apiKey: stage.clerk, baseURL: stage.gateway.url, maxRetries: 0 });
   const asked = {
     ...{ model: "tier:2", max_tokens: 2_000, messages: USER, tools: [WEATHER] },
@@ -41,7 +41,7 @@ test("thoughts that another provider has signed are not sent to Anthropic, which
   });
 });
 
-test("Anthropic's own thoughts pass, and a message of nothing but others' is left out", async () => {
+test("Anthropic's own thoughts are passed on, and a message with only foreign thoughts is left out", async () => {
   const own = { type: "thinking", thinking: "Hm.", signature: "EqQBCkYIBRgC" };
   const signature = packSignature({ kind: "google" }, { google: { thoughtSignature: "s" } });
   const foreign = { type: "thinking", thinking: "", signature };

@@ -22,7 +22,7 @@ const ask = (model: string, stream: boolean, more: object = {}) =>
 const requests = () =>
   stage.chat.requests.length + stage.google.requests.length + stage.responses.requests.length;
 
-test("a forbidden model is refused, and its provider asked nothing", async () => {
+test("a forbidden model is refused, and no request is sent to its provider", async () => {
   const before = requests();
   for (const model of ["up/never", "gemini/never", "work/never"]) {
     const { status, headers, text } = await ask(model, true);
@@ -32,7 +32,7 @@ test("a forbidden model is refused, and its provider asked nothing", async () =>
   expect(requests()).toBe(before);
 });
 
-test("a field that cannot be translated is refused by its name, and nothing is sent", async () => {
+test("a field that cannot be translated is refused by name, and nothing is sent", async () => {
   const image = { type: "image", source: { type: "url", url: "http://169.254.169.254/latest" } };
   const cases: readonly (readonly [model: string, more: object, path: string])[] = [
     ["up/first", { top_k: 5 }, "top_k"],
@@ -99,7 +99,7 @@ describe("a provider of another dialect that", () => {
     function: { name: "weather", arguments: "{}" },
   });
   const BROKEN: [name: string, behaviour: Behaviour][] = [
-    ["ends without an end", { chunks: ["one"], noFinish: true }],
+    ["stops without an end", { chunks: ["one"], noFinish: true }],
     ["sends no JSON", { rawBytes: [chatEvent({ content: "one" }), Buffer.from("data: {no\n\n")] }],
     [
       "calls too many tools",
@@ -133,7 +133,7 @@ describe("a provider of another dialect that", () => {
     expect(await stream.finalMessage().catch((error: unknown) => error)).toBeInstanceOf(Anthropic.APIError);
   });
 
-  test("is cut off once the client has read a part ends the stream with an error event", async () => {
+  test("is cut off after the client has read a part ends the stream with an error event", async () => {
     const cut = Promise.withResolvers<never>();
     stage.chat.script("alone", { chunks: ["one"], gate: cut.promise });
     const stream = stage.client.messages.stream({ model: "up/alone", max_tokens: 100, messages: USER });
@@ -144,7 +144,7 @@ describe("a provider of another dialect that", () => {
     });
   });
 
-  test("fails before its answer has begun is followed by the tier's next model, of another dialect", async () => {
+  test("fails before its answer begins is followed by the tier's next model, in another dialect", async () => {
     for (const stream of [false, true]) {
       stage.google.script("first", { status: 500 });
       stage.chat.script("first", { chunks: ["from the second"] });
@@ -161,7 +161,7 @@ describe("a provider of another dialect that", () => {
   });
 });
 
-test("usage that the provider does not report is estimated for the ledger, and 0 for the client", async () => {
+test("usage that the provider does not report is estimated for the ledger, and is 0 for the client", async () => {
   for (const stream of [false, true]) {
     stage.chat.script("alone", { chunks: ["Good evening"], usage: null });
     const { text } = await ask("up/alone", stream);
@@ -172,7 +172,7 @@ test("usage that the provider does not report is estimated for the ledger, and 0
   }
 });
 
-test("a stop ends a stream with the error event, and the request to the provider", async () => {
+test("a stop ends a stream with the error event, and its request to the provider", async () => {
   stage.chat.script("alone", { chunks: ["one ", "two "], hangAfter: 1 });
   const answer = ask("up/alone", true);
   await until(() => stage.chat.requests.at(-1)?.model === "alone" && stage.chat.requests.length > 0);

@@ -92,7 +92,7 @@ describe.each(MODELS)("%s", (model) => {
     expect((await stage.lastEntries()).at(-1)).toMatchObject({ outcome: "succeeded", detail });
   });
 
-  test("calls the client's tools side by side, whole and streamed, and reads their results in a second turn", async () => {
+  test("calls the client's tools in parallel, whole and streamed, and reads their results in a second turn", async () => {
     const asked = {
       ...{ model, max_tokens: 100, messages: USER, tools: [WEATHER] },
       thinking: { type: "adaptive" as const },
@@ -173,7 +173,7 @@ test("thoughts come with a signature, and go back with it in the provider's own 
   expect(JSON.stringify(stage.google.requests.at(-1)?.body)).not.toContain("Which weather?");
 });
 
-test("reasoning of a server that signs nothing goes back to it as well", async () => {
+test("reasoning from a server that signs nothing is returned to it too", async () => {
   const events = [
     { role: "assistant", reasoning_content: "Which " },
     { reasoning_content: "weather?" },
@@ -245,7 +245,7 @@ test("images, documents and structured output reach each provider in its own for
   });
 });
 
-test("one tool at a time is asked of those that can, and no tool is made strict", async () => {
+test("one tool at a time is requested from providers that support it, and no tool is made strict", async () => {
   const asked = { max_tokens: 100, messages: USER, tools: [WEATHER] };
   const tool_choice = { type: "auto" as const, disable_parallel_tool_use: true };
   for (const model of ["up/first", "work/gpt-5"]) {
@@ -258,7 +258,7 @@ test("one tool at a time is asked of those that can, and no tool is made strict"
   });
 });
 
-test("a tool's image reaches a server whose results are texts in a message of its own", async () => {
+test("a tool's image is sent in a separate message to a server whose results are texts", async () => {
   greet("up/first");
   const source = { type: "base64" as const, media_type: "image/png" as const, data: "iVBORw0KGgo=" };
   const call = { type: "tool_use" as const, id: "a", name: "weather", input: {} };
@@ -279,7 +279,7 @@ test("a tool's image reaches a server whose results are texts in a message of it
   expect(user).toMatchObject({ role: "user", content: [{ type: "text" }, { image_url: { url } }] });
 });
 
-test("what Claude Code sends is answered by each kind of provider", async () => {
+test("a request from Claude Code is answered by each kind of provider", async () => {
   const asked = {
     model: "claude-sonnet-5-5",
     system: [

@@ -69,7 +69,7 @@ const called = (id: string, args: string): Part => ({
   ...{ type: "tool-call", toolCallId: id, toolName: `tool_${id}`, input: args },
 });
 
-test("parts that a message cannot have end the call", () => {
+test("parts that a message cannot contain end the call", () => {
   const file = { type: "file", mediaType: "image/png", data: { type: "data", data: "iVBO" } } as const;
   const result = { type: "tool-result", toolCallId: "a", toolName: "b", result: "c" } as const;
   const hosted = { ...called("a", "{}"), providerExecuted: true } as LanguageModelV4Content & Part;
@@ -79,7 +79,7 @@ test("parts that a message cannot have end the call", () => {
   }
 });
 
-test("an error in the stream is thrown as it is, before anything of the message if nothing has been written", () => {
+test("an error in the stream is thrown unchanged, before any part of the message if none was written", () => {
   const writer = MESSAGES_TRANSLATION.writer(THINKING, TARGET, HEAD);
   expect(writer.part({ type: "stream-start", warnings: [] })).toBe("");
   expect(writer.part({ type: "response-metadata", id: "x" })).toBe("");
@@ -158,7 +158,7 @@ test("calls that arrive interleaved are written one after the other", () => {
   );
 });
 
-test("a text that goes on after a call goes on in another block, and is not held back until the end", () => {
+test("a text that continues after a call is written to another block, and is not held back until the end", () => {
   const groups = streamed([
     text("Let me see. "),
     begin("a"),
@@ -172,7 +172,7 @@ test("a text that goes on after a call goes on in another block, and is not held
   );
 });
 
-test("blocks that no part ends are ended with the message", () => {
+test("blocks that no part ends are closed with the message", () => {
   const parts: Part[] = [
     { type: "reasoning-start", id: "r" },
     { type: "reasoning-delta", id: "r", delta: "Hm" },
@@ -185,7 +185,7 @@ test("blocks that no part ends are ended with the message", () => {
   );
 });
 
-test("a call without pieces of its input has it all the same", () => {
+test("a call whose input does not arrive in pieces still has its input", () => {
   expect(outline(streamed([called("a", '{"x":1}'), FINISH]))).toBe(
     'start +0tool_use 0:{"x":1} -0 | delta stop',
   );
@@ -195,7 +195,7 @@ test("a call without pieces of its input has it all the same", () => {
   expect(outline(streamed([called("a", ""), FINISH]))).toBe("start +0tool_use -0 | delta stop");
 });
 
-test("the input of a call in a whole answer is its JSON, or its text if it is none", () => {
+test("the input of a call in a whole answer is its JSON, or its text if it is not JSON", () => {
   const inputs = ['{"x":1}', "", '{"x":'].map((args) => {
     const [block] = whole([called("a", args) as LanguageModelV4Content]).content as { input: unknown }[];
     return block?.input;
@@ -203,7 +203,7 @@ test("the input of a call in a whole answer is its JSON, or its text if it is no
   expect(inputs).toEqual([{ x: 1 }, {}, '{"x":']);
 });
 
-test("thoughts of a client that asked for none are left out, unless it has tools", () => {
+test("thoughts are left out for a client that did not request them, unless it has tools", () => {
   const thought: LanguageModelV4Content = { type: "reasoning", text: "Hm." };
   const parts: Part[] = [
     { type: "reasoning-start", id: "r" },
@@ -225,7 +225,7 @@ test("thoughts of a client that asked for none are left out, unless it has tools
   }
 });
 
-test("of omitted thoughts only the signature is written", () => {
+test("only the signature of omitted thoughts is written", () => {
   const request = { thinking: { type: "adaptive", display: "omitted" } };
   const providerMetadata = { google: { thoughtSignature: "s" } };
   const parts: Part[] = [
@@ -241,7 +241,7 @@ test("of omitted thoughts only the signature is written", () => {
   ]);
 });
 
-test("a signed call has its signature in empty thoughts, before it if that is known then", () => {
+test("a signed call has its signature in empty thoughts, which precede it if the signature is known by then", () => {
   const providerMetadata = { google: { thoughtSignature: "s" } };
   const early = streamed([{ ...begin("a"), providerMetadata } as Part, called("a", "{}"), FINISH]);
   expect(outline(early)).toBe("start +0thinking 0:sig -0 +1tool_use | 1:{} -1 | delta stop");
@@ -258,7 +258,7 @@ test("a signed call has its signature in empty thoughts, before it if that is kn
   expect(outline(streamed([named, FINISH]))).toBe("start +0tool_use 0:{} -0 | delta stop");
 });
 
-test("addresses of sources are citations of the text beside them", () => {
+test("addresses of sources are citations of the adjacent text", () => {
   const source = {
     type: "source",
     sourceType: "url",
@@ -286,7 +286,7 @@ test("addresses of sources are citations of the text beside them", () => {
   expect(deltas([source, FINISH])).toContainEqual(citation);
 });
 
-test("the reasons why an answer has ended", () => {
+test("the reasons why an answer ended", () => {
   const reason = (unified: string, raw?: string, content: LanguageModelV4Content[] = []) =>
     whole(content, {}, { finishReason: { unified, raw } as never }).stop_reason;
   expect(reason("stop")).toBe("end_turn");
@@ -320,7 +320,7 @@ test("usage that is not reported is 0", () => {
   });
 });
 
-test("what waits for a block that never ends is bounded", () => {
+test("data that waits for a block that never ends is bounded", () => {
   const writer = MESSAGES_TRANSLATION.writer(THINKING, TARGET, HEAD);
   writer.part({ type: "reasoning-start", id: "r" });
   expect(writer.part({ type: "reasoning-delta", id: "r", delta: "Hm" })).toContain("thinking_delta");

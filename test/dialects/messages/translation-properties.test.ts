@@ -131,7 +131,7 @@ test("a streamed answer is the same message as the whole one", () => {
   );
 });
 
-test("however the parts of an answer interleave, its blocks are whole, and each text in its order", () => {
+test("however the parts of an answer interleave, its blocks are whole and each text is in order", () => {
   fc.assert(
     fc.property(target, pieces, fc.infiniteStream(fc.nat()), (to, answer, picks) => {
       const content = contentOf(answer, to.kind);
@@ -166,7 +166,7 @@ test("however the parts of an answer interleave, its blocks are whole, and each 
   );
 });
 
-test("an answer that a client sends back is the same conversation for the provider", () => {
+test("an answer that a client sends back is the same conversation to the provider", () => {
   fc.assert(
     fc.property(target, pieces, (to, answer) => {
       const content = contentOf(answer, to.kind);
@@ -189,7 +189,7 @@ test("an answer that a client sends back is the same conversation for the provid
   );
 });
 
-test("no request throws anything but a refusal", () => {
+test("a request throws nothing but a refusal", () => {
   const block = fc.record(
     {
       type: fc.constantFrom("text", "image", "document", "tool_use", "tool_result", "thinking", "x"),

@@ -51,7 +51,7 @@ const PNG = { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" };
 const UNSUPPORTED = "unsupported_parameter";
 const INVALID = "validation_failed";
 
-test("each field that another provider would not be sent is refused by its path", () => {
+test("each field that would not reach another provider is refused by path", () => {
   const document = (source: object, more: object = {}) => ({ type: "document", source, ...more });
   const text = { type: "text", media_type: "text/plain", data: "A text" };
   const cases: readonly (readonly [object, string])[] = [
@@ -106,7 +106,7 @@ test("each field that another provider would not be sent is refused by its path"
   for (const [request, path] of cases) expect(refusal(request)).toBe(`${UNSUPPORTED} ${path}`);
 });
 
-test("a request that is not one of Messages is refused by its path", () => {
+test("an invalid Messages request is refused by path", () => {
   const cases: readonly (readonly [object, string])[] = [
     [{ max_tokens: undefined }, "/max_tokens"],
     [{ max_tokens: 0 }, "/max_tokens"],
@@ -158,7 +158,7 @@ test("a request that is not one of Messages is refused by its path", () => {
   for (const [request, path] of cases) expect(refusal(request)).toBe(`${INVALID} ${path}`);
 });
 
-test("hints that change no answer, and members that are null, are left out", () => {
+test("hints that do not affect the answer, and members that are null, are left out", () => {
   const cached = { cache_control: { type: "ephemeral" } };
   const hints = {
     ...{ ...cached, service_tier: "auto", speed: "fast", stream: true, container: null, temperature: null },
@@ -174,7 +174,7 @@ test("hints that change no answer, and members that are null, are left out", () 
   });
 });
 
-test("sampling, stop sequences, structured output, tools and their choice", () => {
+test("sampling, stop sequences, structured output, tools and tool choice", () => {
   const schema = { type: "object", properties: { city: { type: "string" } } } as const;
   const request = {
     ...{ system: "Be brief.", temperature: 0.5, top_p: 0.9, top_k: 5, stop_sequences: ["END"] },
@@ -205,7 +205,7 @@ test("sampling, stop sequences, structured output, tools and their choice", () =
   expect(choices).toEqual(["auto", "required", "none"]);
 });
 
-test("one tool at a time is asked for where there is a field for it, and refused elsewhere", () => {
+test("one tool at a time is requested if a field for it exists, and refused otherwise", () => {
   const request = { tools: [TOOL], tool_choice: { type: "auto", disable_parallel_tool_use: true } };
   expect(call(request, OPENAI).providerOptions?.openai?.parallelToolCalls).toBe(false);
   expect(call(request).providerOptions?.up).toEqual({ parallel_tool_calls: false });
@@ -215,7 +215,7 @@ test("one tool at a time is asked for where there is a field for it, and refused
   }
 });
 
-test("thinking becomes the effort that is asked for, or the one with the nearest share of the answer", () => {
+test("thinking becomes the requested effort, or the effort with the nearest share of the answer", () => {
   const efforts: readonly (readonly [object, string | undefined])[] = [
     [{}, undefined],
     [{ thinking: { type: "adaptive" } }, undefined],
@@ -233,7 +233,7 @@ test("thinking becomes the effort that is asked for, or the one with the nearest
   for (const [request, effort] of efforts) expect(call(request).reasoning as string).toBe(effort as string);
 });
 
-test("thoughts are asked for in each provider's way, unless they are to be omitted", () => {
+test("thoughts are requested in each provider's way, unless they are to be omitted", () => {
   const thinking = { thinking: { type: "adaptive" } };
   const omitted = { thinking: { type: "adaptive", display: "omitted" } };
   expect(call(thinking, GOOGLE).providerOptions).toEqual({
@@ -245,7 +245,7 @@ test("thoughts are asked for in each provider's way, unless they are to be omitt
   expect(call(omitted, OPENAI).providerOptions?.openai).toEqual({ store: false, reasoningSummary: null });
 });
 
-test("a long user_id is sent as its hash, and only where there is a field for it", () => {
+test("a long user_id is sent as its hash, and only if a field for it exists", () => {
   const user = (target: TranslationTarget, user_id: string) =>
     call({ metadata: { user_id } }, target).providerOptions;
   expect(user(COMPATIBLE, "ann")?.openaiCompatible).toEqual({ user: "ann" });
@@ -310,7 +310,7 @@ test("no address is sent that would be read with the rights of the provider's ac
   expect(refusal(result, OPENAI)).toBe("none");
 });
 
-test("results of tools: texts, files, errors and none at all", () => {
+test("tool results: texts, files, errors and no results", () => {
   const output = (content: unknown, more?: object) => {
     const part = call(resulting(content, more)).prompt.at(-1)?.content[0];
     return typeof part === "object" && part.type === "tool-result" ? (part.output as unknown) : undefined;
@@ -329,7 +329,7 @@ test("results of tools: texts, files, errors and none at all", () => {
   expect(output([{ type: "image", source: PNG }])).toEqual({ type: "content", value: [file] });
 });
 
-test("results come in a message of their own before what the user says with them", () => {
+test("results are in a separate message before the user's own content", () => {
   const second = { ...CALL, id: "toolu_2", name: "time" };
   const messages = [
     USER,
@@ -373,7 +373,7 @@ test("results come in a message of their own before what the user says with them
   ]);
 });
 
-test("thoughts come back to the kind of provider that signed them, and to no other", () => {
+test("thoughts are returned to the kind of provider that signed them, and to no other", () => {
   const thinking = (signature: string) => ({ type: "thinking", thinking: "Hm.", signature });
   const assistant = (...content: object[]) => ({ messages: [USER, { role: "assistant", content }, USER] });
   const text = { type: "text", text: "Yes" };
@@ -390,7 +390,7 @@ test("thoughts come back to the kind of provider that signed them, and to no oth
   expect(call(assistant(foreign), GOOGLE).prompt.map(({ role }) => role)).toEqual(["user", "user"]);
 });
 
-test("a signature of a tool call comes back to the call, wherever its thoughts stand", () => {
+test("a signature of a tool call returns to the call, wherever its thoughts are", () => {
   const signature = packSignature(GOOGLE, { google: { thoughtSignature: "sig" } }, "toolu_1");
   const signed = { type: "thinking", thinking: "", signature };
   const part = {
@@ -455,7 +455,7 @@ const CLAUDE_CODE = {
   stream: true,
 };
 
-test("what Claude Code sends is translated for every kind, with nothing switched off", () => {
+test("a request from Claude Code is translated for every kind, with no features disabled", () => {
   for (const target of [OPENAI, COMPATIBLE, GOOGLE]) {
     const { prompt, tools, reasoning, maxOutputTokens } = call(CLAUDE_CODE, target);
     expect(prompt.map(({ role }) => role)).toEqual(["system", "user", "system", "assistant", "tool"]);

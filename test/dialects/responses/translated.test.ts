@@ -175,7 +175,7 @@ describe.each(["gemini/first", "claude/second"])("%s", (model) => {
     expect(called.some(({ type }) => type === "error")).toBe(false);
   });
 
-  test("is read by the AI SDK, which names what was said before by its id", async () => {
+  test("is read by the AI SDK, which refers to the earlier conversation by id", async () => {
     const { responses } = createOpenAI({ apiKey: stage.clerk, baseURL: `${stage.gateway.url}/v1` });
     const said = (role: "user", text: string) => ({ role, content: [{ type: "text" as const, text }] });
     greet(model);
@@ -198,7 +198,7 @@ describe.each(["gemini/first", "claude/second"])("%s", (model) => {
     expect(sent(model).text).toContain("Good evening");
   });
 
-  test("refuses what cannot be translated, before anything is sent", async () => {
+  test("refuses requests that cannot be translated, before anything is sent", async () => {
     const before = [stage.google.requests.length, stage.anthropic.requests.length];
     const { status, text } = await stage.post("/v1/responses", { model, input: "x", truncation: "auto" });
     expect([status, JSON.parse(text).error.param]).toEqual([400, "truncation"]);
@@ -207,7 +207,7 @@ describe.each(["gemini/first", "claude/second"])("%s", (model) => {
   });
 });
 
-test("a stream that is cut ends with error and response.failed, with what was said so far, and is not kept", async () => {
+test("a stream that is cut off ends with error and response.failed, with the text so far, and is not kept", async () => {
   stage.google.script("first", { parts: [{ text: "Good " }, { text: "evening" }], cutAfter: 1 });
   const { text } = await stage.post("/v1/responses", { model: "gemini/first", input: "x", stream: true });
   const events = text
@@ -248,7 +248,7 @@ test("a new user's first response comes from the embedded model", async () => {
   expect(text).toContain("builtin/extractive");
 });
 
-test("what Codex sends is understood: tools in a namespace are one name to the model, and two to Codex", async () => {
+test("requests from Codex are understood: a tool in a namespace has one name for the model and two for Codex", async () => {
   stage.google.script("first", {
     parts: [{ functionCall: { name: "multi_agent_v1__close_agent", args: { id: "a1" } } }],
   });
@@ -299,7 +299,7 @@ test("what Codex sends is understood: tools in a namespace are one name to the m
   expect([refused.status, JSON.parse(refused.text).error.param]).toEqual([400, "tools.2.type"]);
 });
 
-test("a server that only speaks Chat Completions answers, whole and streamed, and is given tools and their results", async () => {
+test("a server that only speaks Chat Completions answers, whole and streamed, and receives tools and their results", async () => {
   const compatible = await openDialectStage();
   try {
     const { upstream, gateway, clerk } = compatible;

@@ -23,7 +23,7 @@ const read = (more: object, target = ANTHROPIC) =>
 const user = (...content: object[]) => ({ input: [{ role: "user", content }] });
 const CALL = { type: "function_call", call_id: "c1", name: "f", arguments: "{}" };
 
-describe("a field that cannot be translated is refused by its path:", () => {
+describe("a field that cannot be translated is refused by path:", () => {
   const REFUSED: [path: string, request: object, target?: TranslationTarget][] = [
     ["novelty", { novelty: 1 }],
     ["prompt", { prompt: { id: "pmpt_1" } }],
@@ -124,7 +124,7 @@ describe("a field that cannot be translated is refused by its path:", () => {
   });
 });
 
-test("hints and values that ask for nothing are left out", () => {
+test("hints and values that have no effect are left out", () => {
   const hints = {
     ...{
       service_tier: "flex",
@@ -360,7 +360,7 @@ describe.each([
       ...{ content: parts, finishReason: STOP, usage: USAGE, warnings: [] },
     }) as Record<string, unknown> & { output: Record<string, unknown>[] };
 
-  test("comes back as the same conversation", () => {
+  test("is returned as the same conversation", () => {
     fc.assert(
       fc.property(content(target), (parts) => {
         const { output } = written(parts);
@@ -384,7 +384,7 @@ describe.each([
     );
   });
 
-  test("is the same whole and streamed, and the stream is one that clients read", () => {
+  test("is the same whole and streamed, in a stream that clients can read", () => {
     fc.assert(
       fc.property(content(target), fc.boolean(), (parts, interleave) => {
         const writer = RESPONSES_TRANSLATION.writer(REQUEST, target, HEAD);
@@ -425,7 +425,7 @@ describe.each([
   });
 });
 
-test("an answer that was cut short is incomplete", () => {
+test("an answer that was cut off is incomplete", () => {
   const ends = [
     ["length", "max_output_tokens"],
     ["content-filter", "content_filter"],

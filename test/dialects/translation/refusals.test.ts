@@ -33,7 +33,7 @@ function refused(kind: Kind, options: Options): string | undefined {
 
 const SCHEMA = { type: "object" } as const;
 
-test("what a kind of provider would not be sent is refused by the client's name for it", () => {
+test("an option that would not reach a kind of provider is refused under the client's name for it", () => {
   const cases: readonly (readonly [Kind, Options, string])[] = [
     ["openai", { topK: 5 }, "/top_k"],
     ["openai", { seed: 7 }, "/seed"],
@@ -56,7 +56,7 @@ test("what a kind of provider would not be sent is refused by the client's name 
   for (const [kind, options, path] of cases) expect([kind, refused(kind, options)]).toEqual([kind, path]);
 });
 
-test("what a kind of provider is sent is left as it is", () => {
+test("an option that reaches a kind of provider is left unchanged", () => {
   const cases: readonly (readonly [Kind, Options])[] = [
     ["openai", { temperature: 0.5, topP: 0.5, responseFormat: { type: "json" } }],
     ["openai-compatible", { seed: 1, stopSequences: ["END"], presencePenalty: 1, frequencyPenalty: 1 }],
@@ -69,7 +69,7 @@ test("what a kind of provider is sent is left as it is", () => {
   for (const [kind, options] of cases) expect(limited(kind, options)).toEqual({ prompt: USER, ...options });
 });
 
-test("values that clients send unasked and that change nothing are left out", () => {
+test("values that clients send by default and that have no effect are left out", () => {
   const neutral = { temperature: 1, topP: 1, presencePenalty: 0, frequencyPenalty: 0, stopSequences: [] };
   expect(limited("openai", neutral)).toEqual({ prompt: USER });
   const { stopSequences, ...others } = neutral;
@@ -86,7 +86,7 @@ const MIDDLE: LanguageModelV4Prompt = [
   { role: "system", content: "Now in Greek." },
 ];
 
-test("instructions in the middle stay where an API has a place for them, and become the user's text elsewhere", () => {
+test("instructions in the middle stay if the API accepts them, and otherwise become user text", () => {
   for (const kind of ["openai", "openai-compatible", "anthropic", "builtin"] as const) {
     expect(fittingPrompt(MIDDLE, { kind })).toEqual(MIDDLE);
   }
@@ -107,7 +107,7 @@ test("instructions in the middle stay where an API has a place for them, and bec
   expect(fittingPrompt(alone, { kind: "google" })).toEqual(alone);
 });
 
-test("where results of tools are texts, files follow in a message of the user, and errors are marked", () => {
+test("if tool results can only be texts, files follow in a user message, and errors are marked", () => {
   const image = { type: "file", mediaType: "image/png", data: { type: "data", data: "iVBO" } } as const;
   const result = (toolCallId: string, output: object) =>
     ({ type: "tool-result", toolCallId, toolName: "read", output }) as never;
@@ -174,7 +174,7 @@ const SAMPLES: Options = {
   ...{ temperature: 0.5, topP: 0.5, responseFormat: { type: "json" } },
 };
 
-test("the table agrees with what the installed packages report to have left out", async () => {
+test("the table agrees with the installed packages' reports of omitted options", async () => {
   for (const kind of ["openai", "openai-compatible", "anthropic", "google"] as const) {
     const model = modelOf(kind);
     for (const [option, value] of Object.entries(SAMPLES)) {

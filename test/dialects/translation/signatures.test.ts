@@ -17,7 +17,7 @@ function forged(value: unknown): string {
   return `gth1.${Buffer.from(JSON.stringify(value)).toString("base64url")}`;
 }
 
-test("a text that is not ours, broken or made up signs nothing", () => {
+test("a text that is foreign, broken or made up signs nothing", () => {
   const texts = [
     "",
     "EqQBCkYIBRgCKkD…",
@@ -36,7 +36,7 @@ test("a text that is not ours, broken or made up signs nothing", () => {
   for (const text of texts) expect(unpackSignature(GOOGLE, text)).toBeUndefined();
 });
 
-test("reasoning that another kind of provider has signed is not sent", () => {
+test("reasoning signed by another kind of provider is not sent", () => {
   const packed = packSignature(OPENAI, { openai: { reasoningEncryptedContent: "abc" } });
   expect(unpackSignature(OPENAI, packed)).toEqual({ openai: { reasoningEncryptedContent: "abc" } });
   expect(unpackSignature(GOOGLE, packed)).toBeUndefined();
@@ -93,7 +93,7 @@ const signatures = fc.record(
 );
 const namespaces = fc.stringMatching(/^[a-z][a-zA-Z-]{0,11}$/);
 
-test("what is packed comes back as it was, for the same kind alone", () => {
+test("packed metadata comes back unchanged, only for the same kind", () => {
   const signed = fc.dictionary(
     namespaces,
     signatures.filter((each) => Object.keys(each).length > 0),
@@ -108,7 +108,7 @@ test("what is packed comes back as it was, for the same kind alone", () => {
   );
 });
 
-test("no text whatever throws, or gets anything through but signatures", () => {
+test("no text throws, or gets anything through except signatures", () => {
   const names = new Set([
     ...["signature", "redactedData", "thoughtSignature", "reasoningEncryptedContent", "itemId"],
   ]);

@@ -20,7 +20,7 @@ import {
 useUpstream();
 
 describe("a refused batch", () => {
-  test("is halved until the text that is too long is found, which is cut", async () => {
+  test("is halved until the text that is too long is found, which is then cut", async () => {
     upstream.always(({ input }) => (input.some(({ length }) => length > 2_500) ? { status: 413 } : {}));
     const given = texts(8).map((text, index) => (index === 5 ? "long ".repeat(2_000) : text));
     const model = await embedder();
@@ -46,7 +46,7 @@ describe("a refused batch", () => {
     ]);
   });
 
-  test("whose halves succeed makes later ones smaller, but not below eight", async () => {
+  test("whose halves succeed makes later batches smaller, but not smaller than eight", async () => {
     const model = await embedder();
     upstream.always(({ input }) => (input.length > 32 ? { status: 422 } : {}));
     await model.embed(texts(64), "document");
@@ -65,7 +65,7 @@ describe("a refused batch", () => {
     );
   });
 
-  test("by a server that answers 500 to long texts counts as one too", async () => {
+  test("by a server that answers 500 to long texts counts as refused", async () => {
     const message = "input is too large to process. increase the physical batch size";
     upstream.always(({ input }) =>
       input.some(({ length }) => length > 600) ? { status: 500, message } : {},
@@ -75,7 +75,7 @@ describe("a refused batch", () => {
     expect(clock.waits).toEqual([]);
   });
 
-  test("of one text that stays too long when cut fails, and names it", async () => {
+  test("of one text that remains too long when cut fails and names the text", async () => {
     upstream.always(({ input }) => (input.some((text) => text.includes("bad")) ? { status: 400 } : {}));
     const error = await failure((await embedder()).embed(["good", "fine", "bad"], "document"));
     expect(error).toMatchObject({ reason: "text_refused", retryable: false, text: 2 });
@@ -97,7 +97,7 @@ describe("a refused batch", () => {
 });
 
 describe("batches", () => {
-  test("contain 64 texts for a compatible server, two at once over all calls, and the vectors keep their order", async () => {
+  test("contain 64 texts for a compatible server, two at once across all calls, and the vectors keep their order", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.always({ gate: gate.promise });
     const model = await embedder();
@@ -136,7 +136,7 @@ describe("batches", () => {
     expect(await model.embed(["b"], "document")).toEqual([unit("b")]);
   });
 
-  test("of another workspace are next, however many of one wait", async () => {
+  test("of another workspace are next, however many of the first one wait", async () => {
     const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
     upstream.always((_request, index) => {
       const gate = gates[index - asked];
@@ -160,7 +160,7 @@ describe("batches", () => {
     expect(inputs()).toHaveLength(52);
   });
 
-  test("of queries leave four places to workspaces without any", async () => {
+  test("of queries leave four slots to workspaces without any", async () => {
     upstream.always({ hang: true });
     const model = await sharedEmbedder();
     const control = new AbortController();

@@ -104,7 +104,7 @@ describe("an upstream's failure", () => {
     expect(clock.waits).toEqual(requests === 4 ? [500, 1_000, 2_000] : []);
   });
 
-  test("a wrong key is refused, and not quoted", async () => {
+  test("a wrong key is refused and not quoted", async () => {
     const error = await failure((await embedder("up/m", { apiKey: "sk-other" })).embed(["a"], "query"));
     expect(error).toMatchObject({ reason: "http_401", retryable: false });
     expect(error.message).not.toContain("sk-other");
@@ -119,7 +119,7 @@ describe("an upstream's failure", () => {
     expect(clock.waits).toHaveLength(3);
   });
 
-  test("one batch's failure stops the others, and nothing is returned", async () => {
+  test("the failure of one batch stops the others, and nothing is returned", async () => {
     const model = await embedder();
     let failed = 0;
     upstream.always((_, index) => {
@@ -188,7 +188,7 @@ describe("a temporary failure is retried", () => {
     expect(clock.waits).toEqual([...waits]);
   });
 
-  test("but not if Retry-After is too long, which is passed on", async () => {
+  test("but not if Retry-After is too long, in which case it is passed on", async () => {
     upstream.script({ status: 429, headers: { "retry-after": "31" } });
     const error = await failure((await embedder()).embed(["a"], "document"));
     expect(error).toMatchObject({ reason: "rate_limited", retryable: true, retryAfterMs: 31_000 });
@@ -208,7 +208,7 @@ describe("a provider that does not answer in time", () => {
     expect(inputs()).toHaveLength(4);
   });
 
-  test("is asked for half as much, and from then on no more than that", async () => {
+  test("gets half as much in the next request, and from then on no more than that", async () => {
     const model = await embedder();
     upstream.always(({ input }) => (input.length > 16 ? { hang: true } : {}));
     const made = model.embed(texts(64), "document");
@@ -257,7 +257,7 @@ describe("the signal", () => {
     expect(inputs()).toHaveLength(1);
   });
 
-  test("of one call does not affect the others, even those waiting for their turn", async () => {
+  test("of one call does not affect others, even those waiting for their turn", async () => {
     const model = await embedder();
     const gate = Promise.withResolvers<void>();
     upstream.script({ gate: gate.promise }, { gate: gate.promise });
@@ -288,7 +288,7 @@ test("an oversized answer is not read to its end", async () => {
   expect(await reading.catch((error: unknown) => error)).toBeInstanceOf(AnswerTooLarge);
 });
 
-test("vectors in another order are reordered like the texts", async () => {
+test("vectors in a different order are reordered to match the texts", async () => {
   upstream.script({ reversed: true });
   expect(await (await embedder()).embed(texts(5), "document")).toEqual(texts(5).map(unit));
 });

@@ -60,7 +60,7 @@ test("azure's own address is the same for passed and for translated requests", a
   expect(headers).toEqual({ "api-key": "key" });
 });
 
-describe("a provider's package reaches only what is below its URL:", () => {
+describe("a provider's package reaches only addresses below its URL:", () => {
   test.each([
     ["http://other.example/v1/x", "another host"],
     ["http://up.example:81/v1/x", "another port"],

@@ -43,7 +43,7 @@ describe("a provider's message is shown without", () => {
   });
 });
 
-test("what is no secret is shown", () => {
+test("text that is not a secret is shown", () => {
   expect(hide("Basic errors: user 123 used service_account")).toBe(
     "Basic errors: user 123 used service_account",
   );

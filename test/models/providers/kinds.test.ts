@@ -220,7 +220,10 @@ describe.each(NAMES)("%s", (name) => {
 
   test.each([
     ["is cut", () => script.cut("half an answer")],
-    ["is not what it claims to be", () => new Response("{}", { headers: { "content-type": "text/html" } })],
+    [
+      "sends something other than it claims",
+      () => new Response("{}", { headers: { "content-type": "text/html" } }),
+    ],
     ["redirects", () => new Response(null, { status: 307, headers: { location: "/elsewhere" } })],
   ])("an answer that %s is never used", async (_, answering) => {
     answer(answering);
@@ -295,7 +298,7 @@ describe.each(NAMES)("%s", (name) => {
 describe("a service account", () => {
   const claims = (part: string | undefined) => JSON.parse(Buffer.from(part ?? "", "base64url").toString());
 
-  test("asks for one token, with a signed JWT, however many calls need one", async () => {
+  test("requests one token, with a signed JWT, however many calls need it", async () => {
     answer(() => VERTEX.whole("a"));
     const model = await openModel("vertex");
     await Promise.all([1, 2, 3].map(() => model.doGenerate(ASK)));
@@ -323,7 +326,7 @@ describe("a service account", () => {
     ["fails", () => new Response("", { status: 503 }), "http_503"],
     ["brings no token", () => Response.json({ hello: 1 }), "http_502"],
     ["is redirected", () => Response.redirect("http://127.0.0.1:1/", 302), "error"],
-  ])("whose request for a token %s sends nothing to the model", async (_, token, reason) => {
+  ])("whose token request %s sends nothing to the model", async (_, token, reason) => {
     const { path, fields } = kindOf("vertex");
     upstream.answer((request) => (request.path === "/token" ? token() : VERTEX.streamed("never")));
     const other = await startStage({
@@ -390,11 +393,11 @@ test("a tuned model of vertex fails on its own, and the rest of its tier is used
 
 test.each([
   [
-    "a frame of 64 MiB that never comes",
+    "a frame of 64 MiB that never arrives",
     [Buffer.from([4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Buffer.alloc(4_096)],
   ],
   ["a frame of no bytes", [Buffer.alloc(64)]],
-  ["bytes that are no frames", [Buffer.alloc(4_096, "x")]],
+  ["bytes that are not frames", [Buffer.alloc(4_096, "x")]],
 ])("%s ends bedrock's stream", async (_, parts) => {
   answer(() => frames(parts));
   expect(await run("bedrock")).toMatchObject({ status: "succeeded", output: "from the fallback" });
