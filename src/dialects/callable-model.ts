@@ -1,4 +1,4 @@
-import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { LanguageModelV4CallOptions, LanguageModelV4Usage } from "@ai-sdk/provider";
 import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
 import { Problem } from "../base/errors.ts";
 import type { ClientModel, NativeModel } from "../models/gateway.ts";
@@ -11,7 +11,7 @@ import { TranslatedStream, WrittenAnswer, wholeBody } from "./translation/transl
 import type { AnswerHead, Translation, TranslationTarget } from "./translation/translation.ts";
 import { unsupported } from "./translation/unsupported.ts";
 import { clientUrls } from "./translation/urls.ts";
-import { embedAll, VectorAnswer } from "./translation/vectors.ts";
+import { embedAll, VectorAnswer, vectorUsage } from "./translation/vectors.ts";
 
 /** The context in which a request is sent. */
 export interface SentRequest {
@@ -22,6 +22,8 @@ export interface SentRequest {
   readonly workspaceId: number;
   /** Reads the policy again. MUST be awaited before every request to the provider except the first. */
   renew(): Promise<unknown>;
+  /** Called with what has been used before `send` resolves, if it takes several requests. */
+  used(usage: LanguageModelV4Usage): void;
 }
 
 /** A model that a client's request can be sent to, and that answers in the client's dialect. */
@@ -111,8 +113,11 @@ async function callableModel(
   return {
     id: model.id,
     hide: model.hide,
-    async send({ via, signal, workspaceId, renew }) {
-      const made = await embedAll(embedding, { values, dimensions, headers: via, signal, renew });
+    async send({ via, signal, workspaceId, renew, used }) {
+      const made = await embedAll(embedding, {
+        ...{ values, dimensions, headers: via, signal, renew },
+        used: (tokens) => used(vectorUsage(tokens)),
+      });
       const { tokens } = made;
       const { hide } = model;
       return new VectorAnswer(vectors.answer(client.value, made, model.id), { tokens, hide, workspaceId });

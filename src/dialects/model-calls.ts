@@ -267,6 +267,9 @@ export class ModelCalls {
         signal: abort.signal,
         workspaceId: progress.call.caller.workspaceId,
         renew: () => policy.admit(),
+        used(usage) {
+          attempt.reported = usage;
+        },
       });
       if (answer.status !== 200) return await fail(await refusedFailure(answer));
       attempt.wasOpened = true;

@@ -90,3 +90,20 @@ test("a policy that changes between two batches prevents the later ones", async 
   expect(stage.google.requests.length).toBe(before + 1);
   expect((await stage.lastEntries()).at(-1)).toMatchObject({ outcome: "failed", code: "model_forbidden" });
 });
+
+test("requests that were answered before one failed are charged", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  stage.google.script("vectors", { gate: promise });
+  const before = stage.google.requests.length;
+  // However much a text looks like data, it is a text.
+  const input = Array.from({ length: 250 }, () => "data:word ".repeat(100));
+  const answer = stage.post("/v1/embeddings", { model: MODEL, input });
+  await until(() => stage.google.requests.length > before);
+  stage.google.script("vectors", { status: 500 });
+  resolve();
+  expect((await answer).status).toBe(502);
+  stage.google.script("vectors", {});
+  const last = (await stage.lastEntries()).at(-1);
+  expect(last).toMatchObject({ outcome: "failed" });
+  expect(last?.detail?.input_tokens).toBe(25_000);
+});

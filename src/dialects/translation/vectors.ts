@@ -1,5 +1,6 @@
 import type { EmbeddingModelV4, LanguageModelV4Usage } from "@ai-sdk/provider";
 import { AnswerTooLarge } from "../../agents/index.ts";
+import { estimateTokens } from "../../agents/model/usage.ts";
 import { takeTurn } from "../../base/inflow.ts";
 import { inOrder } from "../../models/embed/vectors.ts";
 import type { DialectAnswer } from "../dialect-answer.ts";
@@ -23,6 +24,8 @@ export interface VectorRequest {
   readonly signal: AbortSignal;
   /** Awaited before every request except the first. */
   renew(): Promise<unknown>;
+  /** Called with the tokens of all requests that the provider has answered so far, counted or estimated. */
+  used(tokens: number): void;
 }
 
 export interface Vectors {
@@ -38,12 +41,13 @@ export interface Vectors {
  */
 export async function embedAll(
   model: EmbeddingModelV4,
-  { values, dimensions, headers, signal, renew }: VectorRequest,
+  { values, dimensions, headers, signal, renew, used }: VectorRequest,
 ): Promise<Vectors> {
   const most = Math.max(1, (await model.maxEmbeddingsPerCall) ?? UNKNOWN_TEXTS);
   const vectors: (readonly number[])[] = [];
   let tokens: number | null = 0;
   let numbers = 0;
+  let estimated = 0;
   for (let from = 0; from < values.length; from += most) {
     const batch = values.slice(from, from + most);
     if (from > 0) await renew();
@@ -52,14 +56,22 @@ export async function embedAll(
       ...(dimensions === undefined ? {} : { dimensions }),
     });
     const made = inOrder(answer.embeddings, answer.response?.body);
-    if (made.length !== batch.length) throw new UnfinishedAnswer("error");
-    for (const vector of made) numbers += vector.length;
-    if (numbers > MOST_NUMBERS) throw new AnswerTooLarge("The model's vectors have too many numbers.");
-    vectors.push(...made);
     const counted = tokenCount(answer.usage?.tokens);
     tokens = tokens === null || counted === undefined ? null : tokens + counted;
+    estimated += counted ?? estimateTokens(byteLength(batch));
+    used(estimated);
+    if (made.length !== batch.length) throw new UnfinishedAnswer("error");
+    for (const vector of made) numbers += vector.length;
+    // Known from the first ones on: the others need not be paid for.
+    const expected = numbers + (made[0]?.length ?? 0) * (values.length - from - batch.length);
+    if (expected > MOST_NUMBERS) throw new AnswerTooLarge("The model's vectors have too many numbers.");
+    vectors.push(...made);
   }
   return { vectors, tokens };
+}
+
+function byteLength(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
 }
 
 /**
@@ -86,7 +98,7 @@ export class VectorAnswer implements DialectAnswer {
       readonly workspaceId: number;
     },
   ) {
-    this.usage = tokens === null ? null : usageOf(tokens);
+    this.usage = tokens === null ? null : vectorUsage(tokens);
     this.hide = hide;
     this.#texts = texts[Symbol.iterator]();
     this.#workspaceId = workspaceId;
@@ -111,7 +123,7 @@ export class VectorAnswer implements DialectAnswer {
 }
 
 /** Vectors do not count as output. */
-function usageOf(tokens: number): LanguageModelV4Usage {
+export function vectorUsage(tokens: number): LanguageModelV4Usage {
   return {
     inputTokens: { total: tokens, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
     outputTokens: { total: 0, text: 0, reasoning: 0 },
