@@ -81,7 +81,7 @@ test("the rounding is that of exact arithmetic, up", () => {
   );
 });
 
-test("steps and failed attempts add up, in the task, the ledger and the workspace's month alike", async () => {
+test("steps and failed attempts add up, equally in the task, the ledger and the workspace's month", async () => {
   const { gateway, upstream } = stage;
   const month = async () => (await gateway.call("GET", "/v1/workspace")).body.usage.credits_this_month;
   const before = await month();
