@@ -60,7 +60,7 @@ describe("a call costs to the millionth, rounded up once:", () => {
   });
 });
 
-test("a cost is always a safe integer, however absurd price and count are", () => {
+test("a cost is always a safe integer, even with absurd prices and counts", () => {
   const greatest = Number.MAX_SAFE_INTEGER;
   const price = { input: greatest, output: greatest };
   expect(cost(price, { inputTokens: greatest, outputTokens: greatest })).toBe(greatest);

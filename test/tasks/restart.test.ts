@@ -258,7 +258,7 @@ test("ids are not reused if the next process dies before the task's first call",
   }
 });
 
-test("nor if process after process dies before the task has begun", async () => {
+test("ids are not reused if several processes die in turn before the task begins", async () => {
   const hold = held();
   upstream.script("a", hold.script);
   await dispatch(gateway, { agent: "plain" });

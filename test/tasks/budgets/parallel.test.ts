@@ -75,7 +75,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     expect(await reservations(stage.gateway)).toBe(0);
   });
 
-  test("if calls cost more, it is overspent by no more than their excess, and later ones are expected to cost as much", async () => {
+  test("if calls cost more than reserved, the budget is overspent by at most their excess, and later calls reserve as much", async () => {
     await budget(10);
     const model = oneByOne(stage, "paid", worth(3_000));
     const ids = await many(50, "busy");
