@@ -26,18 +26,24 @@ export interface AgentOptions {
    */
   readonly messages?: readonly Message[];
   readonly tools?: readonly Tool[];
-  /** The most answers in a run. Default 20. */
+  /** The maximum number of answers in a run. Default 20. */
   readonly maxSteps?: number;
   /**
-   * The most UTF-16 code units that models may send in one run: text, reasoning and arguments, over all attempts.
-   * Default 4,000,000.
+   * The maximum number of UTF-16 code units that models may send in one run: text, reasoning and arguments, over all
+   * attempts. Default 4,000,000.
    */
   readonly maxOutputCharacters?: number;
-  /** The most UTF-16 code units of a tool's output that the model is shown. Default 100,000. */
+  /** The maximum number of UTF-16 code units of a tool's output that the model is shown. Default 100,000. */
   readonly maxToolOutputCharacters?: number;
-  /** The most bytes of tool results in one step, as JSON. Default 4 MiB, which exceeds every model's context window. */
+  /**
+   * The maximum number of bytes of tool results in one step, as JSON. Default 4 MiB, which exceeds every model's
+   * context window.
+   */
   readonly maxStepBytes?: number;
-  /** The most bytes of instructions, remembered messages, prompt, answers and results together, as JSON. Default 16 MiB. */
+  /**
+   * The maximum number of bytes of instructions, remembered messages, prompt, answers and results together, as JSON.
+   * Default 16 MiB.
+   */
   readonly maxConversationBytes?: number;
   /** Cancels the run; providers and tools are notified immediately. */
   readonly signal?: AbortSignal;

@@ -24,10 +24,10 @@ const AS_BRACKET = 0xdf;
 const LEFT_BRACKET = 0x5b;
 
 /**
- * Finds members of the outermost object by name, so that everything else of a request can pass on byte for byte. A
+ * Finds members of the outermost object by name, so that the rest of a request can pass on byte for byte. A
  * name may be written with escapes.
  * @param bytes valid JSON
- * @throws Problem 400 `invalid_json` if the JSON is no object, or has one of the names twice or in other letter case:
+ * @throws Problem 400 `invalid_json` if the JSON is not an object, or has one of the names twice or in different case:
  *   JSON.parse takes the last of two, but a provider may take the first, or one that is spelled `Model`, and the policy
  *   would have been asked about another model
  */

@@ -7,7 +7,7 @@ import { cost, dearest, isFree, type Price } from "../base/call-cost.ts";
 const FIRST_OUTPUT_TOKENS = 1_000;
 /** Longer than the longest answers of current models. */
 const MOST_OUTPUT_TOKENS = 131_072;
-/** The most calls remembered for each model. */
+/** The maximum number of calls remembered for each model. */
 const REMEMBERED = 16;
 /** The maximum number of models remembered. Beyond that, the model that was called first is forgotten. */
 const MODEL_LIMIT = 1_000;

@@ -19,9 +19,9 @@ export interface OpenTasksParts
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
-  /** The most tasks that this process runs at once. */
+  /** The maximum number of tasks that this process runs at once. */
   readonly nodeCeiling: number;
-  /** The most tasks that may wait in one workspace. */
+  /** The maximum number of tasks that may wait in one workspace. */
   readonly queueLimit: number;
   /** Days that texts are kept. */
   readonly payloadDays: number;

@@ -44,15 +44,18 @@ const FETCHES: readonly [string, (url: string) => Promise<Response>][] = [
   ["a connector's", (url) => outbound.fetchFor(1)(url, { headers: { "accept-encoding": "br" } })],
 ];
 
-test.each(FETCHES)("%s compressed answer is refused, and was not requested", async (_, fetching) => {
-  for (const encoding of ["br", "gzip"]) {
-    const failure = await fetching(`${server.url.origin}/?as=${encoding}`).then(
-      () => null,
-      (error: unknown) => String(error),
-    );
-    expect(failure).toContain("compressed");
-  }
-  const plain = await fetching(`${server.url.origin}/?as=identity`);
-  expect((await plain.text()).length).toBe(TEXT.length);
-  expect(asked).toEqual(["identity", "identity", "identity"]);
-});
+test.each(FETCHES)(
+  "%s compressed answer is refused, and compression was not requested",
+  async (_, fetching) => {
+    for (const encoding of ["br", "gzip"]) {
+      const failure = await fetching(`${server.url.origin}/?as=${encoding}`).then(
+        () => null,
+        (error: unknown) => String(error),
+      );
+      expect(failure).toContain("compressed");
+    }
+    const plain = await fetching(`${server.url.origin}/?as=identity`);
+    expect((await plain.text()).length).toBe(TEXT.length);
+    expect(asked).toEqual(["identity", "identity", "identity"]);
+  },
+);

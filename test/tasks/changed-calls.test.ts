@@ -96,7 +96,7 @@ async function called(
   return { id, open: next.open };
 }
 
-describe("a tool's call is not made again after a restart, and its task ends as failed, if somebody", () => {
+describe("a tool call is not made again after a restart, and its task ends as failed, if someone", () => {
   test.each<[string, string]>([
     ["has renamed it", "UPDATE tool_calls SET id = 'call_x' WHERE tool = 'up.pay'"],
     ["has renamed all of them", "UPDATE tool_calls SET id = id || 'x'"],
@@ -114,7 +114,7 @@ describe("a tool's call is not made again after a restart, and its task ends as 
     ["has changed its tool", "UPDATE tool_calls SET tool = 'up.free' WHERE tool = 'up.pay'"],
     ["has changed its price", "UPDATE tool_calls SET price = 1 WHERE tool = 'up.pay'"],
     [
-      "has added one",
+      "has added a row",
       `INSERT INTO tool_calls SELECT workspace_id, task_id, 9, 'call_y', tool, status, intent_seq, started_at, duration_ms,
        outcome_seq, price FROM tool_calls WHERE tool = 'up.pay'`,
     ],
@@ -150,7 +150,7 @@ test("each call's entries name the call as the task shows it, refused or not", a
   ]);
 });
 
-describe("what is recorded and charged after a restart is what the ledger says, if somebody has changed", () => {
+describe("records and charges after a restart follow the ledger if someone has changed", () => {
   test.each<[string, string]>([
     ["what was reserved", "UPDATE tasks SET open_reserved = 777000000"],
     ["the model", "UPDATE tasks SET model = 'ceo/forged'"],
@@ -158,7 +158,7 @@ describe("what is recorded and charged after a restart is what the ledger says, 
     ["the payer", "UPDATE tasks SET agent_id = (SELECT id FROM agents WHERE name = 'boss')"],
     ["the open call", "UPDATE tasks SET open_model_call = NULL, status = 'queued'"],
     ["the status", "UPDATE tasks SET status = 'queued'"],
-    ["what it has cost", "UPDATE tasks SET credits = 123000000"],
+    ["the cost", "UPDATE tasks SET credits = 123000000"],
     ["its tokens", "UPDATE tasks SET input_tokens = 999, output_tokens = 999"],
     ["its steps", "UPDATE tasks SET steps = 77"],
     ["a price", "UPDATE tool_calls SET price = 50000000"],
@@ -215,7 +215,7 @@ describe("what is recorded and charged after a restart is what the ledger says, 
   });
 });
 
-describe("a lost call is charged to the agent that its signed entry names, or only to the workspace, if somebody has", () => {
+describe("a lost call is charged to the agent that its signed entry names, or only to the workspace, if someone has", () => {
   const SWAPPED = `UPDATE agents SET name = 'between' WHERE name = 'clerk';
     UPDATE agents SET name = 'clerk' WHERE name = 'boss'; UPDATE agents SET name = 'boss' WHERE name = 'between'`;
   const TOKEN_MOVED = "UPDATE tokens SET agent_id = (SELECT id FROM agents WHERE name = 'boss')";
@@ -255,7 +255,7 @@ describe("a lost call is charged to the agent that its signed entry names, or on
   });
 });
 
-test("a task that nobody has touched goes on after several crashes, and costs what its entries say", async () => {
+test("an unchanged task continues after several crashes, and costs what its entries record", async () => {
   const { id, open } = await called();
   await crash(() => {});
   await until(() => model.requests.length === 3);

@@ -80,7 +80,7 @@ test.each<[string, string | null, string]>([
 test.each([
   ["another task's end", "finish_seq = (SELECT finish_seq FROM tasks WHERE id > ?1)"],
   ["no end", "finish_seq = NULL"],
-  ["an end that was none", "finish_seq = dispatch_seq"],
+  ["an entry that is not an end", "finish_seq = dispatch_seq"],
   ["another status", "status = 'failed'"],
 ])("with %s: no decision on it is recorded", async (_, sql) => {
   await restart(sql);
@@ -91,7 +91,7 @@ test.each([
   expect(await named()).toEqual([{ table: "tasks", row: `1/${ids[0]}` }]);
 });
 
-test("that nobody has changed is named with its agent, also if an earlier version ended it without a seal", async () => {
+test("an unchanged task is named with its agent, even if an earlier version ended it without a seal", async () => {
   const names = async () => {
     const { status, entries } = await touch();
     expect(status).toBe(200);

@@ -70,14 +70,14 @@ async function waiting(request: object = {}): Promise<{ readonly id: string; ope
   return { id: await dispatch(gateway, { agent: "plain", prompt: "second", ...request }), open: first.open };
 }
 
-describe("a task that nobody has dispatched", () => {
+describe("a task that was never dispatched", () => {
   test.each([
     ["queued", 0],
     ["running", 3],
     ["running", 1],
     ["awaiting_approval", 0],
   ])(
-    "made up as %s, with %d attempts, is not run, and no entry names those whom its row names",
+    "made up as %s, with %d attempts, is not run, and no entry contains the names in its row",
     async (status, attempts) => {
       const model = await run(gateway, { agent: "plain" });
       const asked = upstream.requests.length;
@@ -108,7 +108,7 @@ describe("a task that nobody has dispatched", () => {
     expect(upstream.requests.length).toBe(asked);
   });
 
-  test("with the rows of a task that failed shows again why it did", async () => {
+  test("with the rows of a failed task shows the reason for the failure again", async () => {
     upstream.script("a", { status: 401 });
     const { id, error } = await run(gateway, { agent: "plain" });
     const reopened = "status = 'queued', finished_at = NULL, error_code = NULL, error_message = NULL";
@@ -130,7 +130,7 @@ describe("a task that nobody has dispatched", () => {
   });
 });
 
-describe("a task that waits ends as failed, in the name of who dispatched it, if somebody has changed its", () => {
+describe("a waiting task ends as failed, in the name of its dispatcher, if someone has changed its", () => {
   test.each<[string, (file: Database, id: string) => void]>([
     ["prompt", (file) => file.exec("UPDATE payloads SET body = 'pay' WHERE body = 'second'")],
     ["tools", (file, id) => file.query(`UPDATE tasks SET tools = '["*"]' WHERE id = ?`).run(id)],
@@ -173,7 +173,7 @@ test("untouched tasks continue after a crash, queued and running", async () => {
   expect(await named()).toEqual([]);
 });
 
-test("a note that would erase what quotes a text erases nothing, and is recorded as nobody's wish", async () => {
+test("a note that would erase quotes of a text erases nothing, and is not recorded as anyone's request", async () => {
   const { id } = await run(gateway, { agent: "plain", prompt: "keep this" });
   await crash((file) =>
     file.query("INSERT INTO meta (key, value) VALUES (?, ?)").run(
@@ -198,7 +198,7 @@ test("a note that would erase what quotes a text erases nothing, and is recorded
   gateway = await startGateway({ yaml, dataDir: gateway.dataDir });
 });
 
-test("a call that somebody wrote into an old entry is not recorded as lost, nor charged", async () => {
+test("a call that was written into an old entry is neither recorded as lost nor charged", async () => {
   await gateway.agent("payer", { budget: { credits_per_day: 1000 } });
   // The first 256 entries have a tile, and the history of tokens reaches behind them: a start reads none of them.
   for (let n = 0; n < 300; n++) await gateway.call("GET", "/v1/agents");
@@ -228,7 +228,7 @@ test("a call that somebody wrote into an old entry is not recorded as lost, nor 
   gateway = await startGateway({ yaml, dataDir });
 });
 
-describe("a task that runs, and whose row somebody took out of those that are checked, is found by the next start:", () => {
+describe("a running task whose row was removed from those that are checked is found by the next start:", () => {
   const other = "(SELECT finish_seq FROM tasks WHERE finish_seq IS NOT NULL LIMIT 1)";
   const finished = `status = 'succeeded', finished_at = created_at + 1, finish_seq = ${other}`;
 
@@ -258,7 +258,7 @@ describe("a task that runs, and whose row somebody took out of those that are ch
     expect(await named()).toContainEqual({ table: "tasks", row: `1/${id}` });
   });
 
-  test("marked as finished, with its seal, it goes on", async () => {
+  test("marked as finished, with its seal, it continues", async () => {
     const { id, open } = await running();
     await crash((file) => file.query(`UPDATE tasks SET ${finished} WHERE id = ?`).run(id));
     open();

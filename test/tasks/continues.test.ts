@@ -93,7 +93,7 @@ describe("a task that continues another", () => {
     );
   });
 
-  test("reads the documents of earlier messages as they are now", async () => {
+  test("reads the documents of earlier messages with their current text", async () => {
     const { id } = await write(stage.gateway, { title: "Crates", text: "Crate seven." });
     const messages = [{ role: "user", content: [{ type: "file", document: id }] }];
     const first = await talk({ prompt: undefined, messages }, "Seven.");
@@ -107,14 +107,14 @@ describe("a task that continues another", () => {
     expect(JSON.stringify(sent()[0])).toContain("no longer available");
   });
 
-  test("may continue one that failed, and says that it has no answer", async () => {
+  test("may continue a failed task, and reports that it has no answer", async () => {
     const first = await talk({ prompt: "Try." }, { status: 400 });
     expect(first.status).toBe("failed");
     await talk({ prompt: "Again.", continues: first.id }, "Done.");
     expect(outline()[1]).toBe("assistant: [The task ended without an answer: failed.]");
   });
 
-  test("leaves out what was erased, with one sentence for several", async () => {
+  test("leaves out erased texts, with one sentence for several", async () => {
     const first = await talk({ prompt: "My name is Ada." }, "Hello Ada.");
     const second = await talk({ prompt: "I like owls.", continues: first.id }, "Noted.");
     const third = await talk({ prompt: "I like rain.", continues: second.id }, "Noted too.");
@@ -140,7 +140,7 @@ describe("a task that continues another", () => {
   });
 });
 
-describe("what cannot be continued", () => {
+describe("a task that cannot be continued", () => {
   test("a task that has not finished: 409 task_not_finished", async () => {
     const hold = held();
     stage.upstream.script("a", hold.script);
@@ -172,7 +172,7 @@ describe("what cannot be continued", () => {
     expect([abroad.status, abroad.body.code]).toEqual([404, "not_found"]);
   });
 
-  test("a task of somebody else, without the right to read tasks: 403", async () => {
+  test("a task of another token, without the right to read tasks: 403", async () => {
     const first = await talk({ prompt: "My name is Ada." }, "Hello Ada.");
     const token = await stage.gateway.token({ agent: "talker", scopes: ["tasks:write"] });
     const ask = (continues: string) =>

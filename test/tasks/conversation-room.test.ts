@@ -51,7 +51,7 @@ describe("conversations in progress", () => {
     expect(room.held).toBe(0);
   });
 
-  test("of one workspace end past its share, and others go on", () => {
+  test("of one workspace end past its share, and others continue", () => {
     const { lost, open } = bench();
     open(1, 10).grow(10_000);
     open(1, 11).grow(10_000);
@@ -62,7 +62,7 @@ describe("conversations in progress", () => {
     expect(lost).toEqual([]);
   });
 
-  test("past what there is, a workspace below its share takes from the one with the most", () => {
+  test("past the limit, a workspace below its share takes memory from the one with the most", () => {
     const { room, lost, open } = bench();
     open(1, 10).grow(9_000);
     open(1, 11).grow(9_000);

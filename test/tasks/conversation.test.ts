@@ -66,7 +66,7 @@ test("the longest prompt with the longest instructions is sent", async () => {
   expect(task).toMatchObject({ status: "succeeded", output: "ok" });
 });
 
-test("tasks whose conversations are too long together end as tool_loop_limit, and the others go on", async () => {
+test("tasks whose conversations are too long together end as tool_loop_limit, and the others continue", async () => {
   const calls = Array.from({ length: 40 }, (_, index) => ({
     id: `c${index}`,
     name: "up__read",

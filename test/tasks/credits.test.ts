@@ -60,7 +60,7 @@ describe("a call costs to the millionth, rounded up once:", () => {
   });
 });
 
-test("a cost is always a safe integer, however absurd price and count are", () => {
+test("a cost is always a safe integer, even with absurd prices and counts", () => {
   const greatest = Number.MAX_SAFE_INTEGER;
   const price = { input: greatest, output: greatest };
   expect(cost(price, { inputTokens: greatest, outputTokens: greatest })).toBe(greatest);
@@ -81,7 +81,7 @@ test("the rounding is that of exact arithmetic, up", () => {
   );
 });
 
-test("steps and failed attempts add up, in the task, the ledger and the workspace's month alike", async () => {
+test("steps and failed attempts add up, equally in the task, the ledger and the workspace's month", async () => {
   const { gateway, upstream } = stage;
   const month = async () => (await gateway.call("GET", "/v1/workspace")).body.usage.credits_this_month;
   const before = await month();

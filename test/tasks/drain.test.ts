@@ -108,7 +108,7 @@ describe("while work in progress continues", () => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("a task ends if its answer was the last, and its stream says so", async () => {
+  test("a task ends if its answer was the last, and its stream reports it", async () => {
     const hold = held({ chunks: ["the ", "answer"] });
     upstream.script("a", hold.script);
     const id = await dispatch(gateway, body);
@@ -240,7 +240,7 @@ describe("while work in progress continues", () => {
   });
 });
 
-test("work that exceeds drain_seconds is broken off, and saved as it is", async () => {
+test("work that exceeds drain_seconds is interrupted, and its progress is saved", async () => {
   const hold = held({ chunks: ["half of "] });
   upstream.script("a", hold.script);
   const id = await dispatch(gateway, body);

@@ -32,7 +32,7 @@ function copyAsEarlier(): void {
   database.run(`PRAGMA user_version = ${SCHEMA_VERSION - 1}`);
 }
 
-test("an open task runs after the upgrade, and a finished one is continued", async () => {
+test("an open task runs after the upgrade, and a finished task can be continued", async () => {
   stage.upstream.script("a", { chunks: ["Hello Ada."] });
   const finished = await run(stage.gateway, { agent: "plain", prompt: "My name is Ada." });
   const hold = held();

@@ -44,7 +44,7 @@ const read = async (id: string) => (await gateway.call("GET", `/v1/tasks/${id}`)
 const events = async (id: string) => allEvents(await openEvents(gateway, id));
 
 describe("after 180 days", () => {
-  test("older texts are gone, younger ones stay, and one entry says up to where", async () => {
+  test("older texts are gone, younger ones stay, and one entry records how far", async () => {
     script();
     await start();
     const old = [await task("first heron"), await task("second heron")];

@@ -70,7 +70,7 @@ const ANSWERS: readonly [kind: string, what: string, eventOf: (number: number) =
   ],
   [
     "openai-compatible",
-    "fields that nobody knows",
+    "unknown fields",
     (number) =>
       event({
         choices: [{ index: 0, delta: { reasoning_details: [large(number)] }, finish_reason: null }],
@@ -93,7 +93,7 @@ async function start(kind: string, eventOf: (number: number) => string): Promise
   await stage.gateway.agent("clerk");
 }
 
-describe("a model's answer of more than 64 MiB is left, and the next model answers", () => {
+describe("a model's answer of more than 64 MiB is abandoned, and the next model answers", () => {
   test.each(ANSWERS)("of %s with large %s", async (kind, _what, eventOf) => {
     await start(kind, eventOf);
     const task = await run(stage.gateway, { agent: "clerk" });

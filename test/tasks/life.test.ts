@@ -162,7 +162,7 @@ test.each([400, 413, 422])("%d is the request's own fault and is not retried", a
   expect(upstream.requests.slice(before).map(({ model }) => model)).toEqual(["a"]);
 });
 
-test("when all models fail, the task is failed as model_unavailable; when all are silent, as timeout", async () => {
+test("if all models fail, the task fails as model_unavailable; if all are silent, as timeout", async () => {
   const { gateway, upstream } = stage;
   upstream.script("a", { status: 500 });
   upstream.script("b", { status: 429 });
@@ -180,7 +180,7 @@ test("when all models fail, the task is failed as model_unavailable; when all ar
   expect(silent).toMatchObject({ status: "failed", error: { code: "timeout" } });
 });
 
-test("an upstream's own error text shows nowhere: not in task, events, ledger or log", async () => {
+test("an upstream's own error text is shown nowhere: not in the task, the events, the ledger or the log", async () => {
   const { gateway, upstream } = stage;
   const error = { error: { message: `bad key ${SECRET}`, status: 500 } };
   const bytes = new TextEncoder().encode(`data: ${JSON.stringify(error)}\n\n`);

@@ -69,7 +69,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("are shown in whole to who reads the task, and with sizes in lists and events", async () => {
+  test("are shown in full to readers of the task, and with sizes in lists and events", async () => {
     const messages = asked(text("What is this?"), image);
     const task = await run(stage.gateway, { agent: "reader", prompt: undefined, messages });
     const briefly = asked(text("What is this?"), { type: "image", media_type: "image/png", size: 20 });
@@ -90,7 +90,7 @@ describe("messages", () => {
     expect(JSON.stringify(entries)).not.toContain(PNG);
   });
 
-  test("make one task for one key, and another body with the same key is refused", async () => {
+  test("create one task per key, and another body with the same key is refused", async () => {
     const headers = { "idempotency-key": "k1" };
     const send = (messages: readonly object[]) =>
       stage.gateway.call("POST", "/v1/tasks", { headers, body: { agent: "reader", messages } });
@@ -174,7 +174,7 @@ test("the texts of such a task are erased with its dispatch, from the task, its 
 describe("a document of the vault", () => {
   const named = (document: string) => asked(text("What does it say?"), { type: "file", document });
 
-  test("is read inside the agent's boundary at the run, and each read is recorded", async () => {
+  test("is read inside the agent's boundary when the task runs, and each read is recorded", async () => {
     const { id } = await write(stage.gateway, { title: "Crates", text: "The quagga sleeps." });
     const task = await run(stage.gateway, { agent: "reader", prompt: undefined, messages: named(id) });
     expect(task).toMatchObject({ status: "succeeded", messages: named(id) });
@@ -194,7 +194,7 @@ describe("a document of the vault", () => {
     expect(own[1]).toMatchObject({ outcome: "succeeded", agent: "reader", detail: { document: id } });
   });
 
-  test("outside the boundary, or unknown, is refused at the dispatch by its place", async () => {
+  test("outside the boundary, or unknown, is refused at the dispatch, with its place", async () => {
     const { id } = await write(stage.gateway, {
       title: "Secret",
       text: "The quagga sleeps.",
@@ -217,7 +217,7 @@ describe("a document of the vault", () => {
     expect([status, problem.code]).toEqual([403, "scope_missing"]);
   });
 
-  test("that is gone by the run ends the task as document_unavailable, and no model is asked", async () => {
+  test("that is gone when the task runs ends the task as document_unavailable, and no model is called", async () => {
     const { id } = await write(stage.gateway, { title: "Crates", text: "The quagga sleeps." });
     const hold = gate();
     stage.upstream.script("a", { gate: hold.opened, chunks: ["held"] });
@@ -239,7 +239,7 @@ describe("a document of the vault", () => {
   });
 });
 
-test("after kill -9, a task with messages goes on with all of its parts", async () => {
+test("after kill -9, a task with messages continues with all of its parts", async () => {
   const directory = tempDir();
   const upstream = startFakeModel();
   const hold = gate();

@@ -44,7 +44,7 @@ async function runTask(): Promise<Record<string, unknown>> {
 
 describe("a model", () => {
   test.each([1_000, 45_000])(
-    "whose tool arguments have %d levels is told so, and its task goes on",
+    "whose tool arguments have %d levels is told so, and its task continues",
     async (levels) => {
       stage.upstream.script("a", (_request, call) =>
         call === 0
@@ -68,14 +68,14 @@ describe("a model", () => {
     expect(upstream.calls).toHaveLength(1);
   });
 
-  test("whose answer has an event of 45,000 levels fails, and the next one is asked", async () => {
+  test("whose answer has an event of 45,000 levels fails, and the next one is called", async () => {
     const event = `data: {"id":"1","choices":${"[".repeat(45_000)}${"]".repeat(45_000)}}\n\n`;
     stage.upstream.script("a", { rawBytes: [encode(event)] });
     stage.upstream.script("b", { chunks: ["I can."] });
     expect(await runTask()).toMatchObject({ status: "succeeded", output: "I can.", model: "up/b" });
   });
 
-  test("that is the only one, and whose answers are so, ends its task as model_unavailable", async () => {
+  test("that is the only one, and whose answers are nested like that, ends its task as model_unavailable", async () => {
     const event = `data: ${deepText(45_000)}\n\n`;
     for (const name of ["a", "b"]) stage.upstream.script(name, { rawBytes: [encode(event)] });
     const task = await runTask();

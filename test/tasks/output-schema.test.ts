@@ -74,7 +74,7 @@ test("a task without a schema has neither", async () => {
   expect(Object.keys(task)).not.toContain("output_json");
 });
 
-test("an answer that is not valid is corrected, each correction a recorded step", async () => {
+test("an invalid answer is corrected, and each correction is a recorded step", async () => {
   script("In Bonn?", '{"city":"Bonn"}', VALID);
   const task = await run(stage.gateway, asked);
   expect(task).toMatchObject({ status: "succeeded", output: VALID, usage: { steps: 3 } });
@@ -86,7 +86,7 @@ test("an answer that is not valid is corrected, each correction a recorded step"
   expect(last).toMatchObject({ role: "user", content: expect.stringContaining("/celsius: is required") });
 });
 
-test("the text of the last step is the output: earlier answers are taken back", async () => {
+test("the text of the last step is the output: earlier answers are withdrawn", async () => {
   script("In Bonn?", VALID);
   const { id } = await run(stage.gateway, asked);
   const events = await allEvents(await openEvents(stage.gateway, id));
@@ -119,8 +119,8 @@ describe("a schema", () => {
   test.each([
     ["with a pattern", { type: "string", pattern: "^a" }],
     ["that is recursive", { type: "object", properties: { next: { $ref: "#" } } }],
-    ["of another document", { $ref: "https://example.org/schema" }],
-    ["with more than it may hold", { enum: Array.from({ length: 5_000 }, (_, index) => index) }],
+    ["that refers to another document", { $ref: "https://example.org/schema" }],
+    ["with too many parts", { enum: Array.from({ length: 5_000 }, (_, index) => index) }],
     ["of too many characters", { description: "d".repeat(100_001) }],
   ])("%s cannot be checked, and is refused", async (_name, output_schema) => {
     const { status, body } = await stage.gateway.call("POST", "/v1/tasks", {
@@ -144,13 +144,13 @@ describe("a schema", () => {
     expect(task.output_json).toEqual({ at: "soon", tags: ["a"] });
   });
 
-  test("may ask for any JSON value", async () => {
+  test("may request any JSON value", async () => {
     script("[1,2]");
     const output_schema = { type: "array", items: { type: "integer" } };
     expect((await run(stage.gateway, { ...asked, output_schema })).output_json).toEqual([1, 2]);
   });
 
-  test("is part of what an idempotency key stands for", async () => {
+  test("is part of an idempotency key's fingerprint", async () => {
     const headers = { "idempotency-key": "k" };
     await dispatch(stage.gateway, asked, { headers });
     const other = { ...asked, output_schema: { type: "object" } };
@@ -160,7 +160,7 @@ describe("a schema", () => {
 });
 
 describe.each([1, 2])("a process that dies during correction %i", (correction) => {
-  test("goes on with it, asks the same again, and counts the earlier ones", async () => {
+  test("continues, repeats the request, and counts the earlier ones", async () => {
     const hold = gate();
     const answers: Behaviour[] = [{ chunks: ["one"] }, { chunks: ["two"] }, { chunks: [VALID] }];
     stage.upstream.script("a", (_call, index) => ({

@@ -56,7 +56,7 @@ async function chain(document: string) {
   return [first, second, third];
 }
 
-test("what such tasks wrote is gone from the file, what they were asked stays, and others are kept", async () => {
+test("texts written by such tasks are gone from the file, their inputs stay, and other tasks are kept", async () => {
   const { id } = await quagga();
   say("Nothing to do with it.");
   const plain = await run(stage.gateway, { agent: "finder", prompt: `Say "document":"${id}".` });
@@ -79,7 +79,7 @@ test("what such tasks wrote is gone from the file, what they were asked stays, a
   expect(erased.map(({ task }) => task)).toEqual(tasks.map((task) => task.id));
 });
 
-test("a task that still goes on with such a conversation is erased at its end, with those that continue it", async () => {
+test("a running task that continues such a conversation is erased at its end, with the tasks that continue it", async () => {
   const { id } = await quagga();
   say(FIRST);
   const first = await run(stage.gateway, asked(id));
@@ -99,7 +99,7 @@ test("a task that still goes on with such a conversation is erased at its end, w
   expect(JSON.stringify(stage.upstream.requests.at(-1)?.body.messages)).toContain("was erased");
 });
 
-test("what the store refused to erase of a chain is erased by the next start", async () => {
+test("texts of a chain that the store refused to erase are erased by the next start", async () => {
   const { id } = await quagga();
   const tasks = await chain(id);
   const { dataDir } = stage.gateway;
@@ -129,7 +129,7 @@ test("a task that was sent the document with an earlier task's messages is found
   expect([(await read(second?.id)).output, (await read(third?.id)).output]).toEqual([null, null]);
 });
 
-test("a document that a client wrote itself, with a person's approval, is gone from the arguments that were asked for", async () => {
+test("a document that a client wrote itself, with a person's approval, is gone from the requested arguments", async () => {
   const { gateway } = stage;
   await gateway.agent("writer", { approvals: ["vault.write"] });
   const token = await gateway.token({ agent: "writer" });

@@ -63,7 +63,7 @@ const whole = () => {
 };
 
 describe("with payloads", () => {
-  test("the results, everything that the task said and requested afterwards, and its events are gone from the file", async () => {
+  test("the results, everything that the task wrote and requested afterwards, and its events are gone from the file", async () => {
     const { id } = await quaggas();
     script();
     const before = await run(stage.gateway, { agent: "finder", tools: TOOLS, prompt: "Where is it?" });
@@ -87,7 +87,7 @@ describe("with payloads", () => {
     expect((await stage.gateway.call("GET", "/v1/tasks")).body.data[0].output).toBeNull();
   });
 
-  test("its events are still read from anywhere, and end in task.finished", async () => {
+  test("its events can still be read from anywhere, and end in task.finished", async () => {
     const { id } = await quaggas();
     script();
     const task = await run(stage.gateway, { agent: "finder", tools: TOOLS });
@@ -116,7 +116,7 @@ describe("with payloads", () => {
     }
   });
 
-  test("the ledger holds and says what was erased and for whom, and unquoted texts are kept", async () => {
+  test("the ledger verifies and records what was erased and for whom, and unquoted texts are kept", async () => {
     const { id } = await quaggas();
     const other = await write(stage.gateway, { title: "Other", text: "Nothing of that kind." });
     script();
@@ -179,7 +179,7 @@ describe("with payloads", () => {
     expect(body.data.filter(({ output }: { output: string | null }) => output === null)).toHaveLength(12);
   });
 
-  test("a running task's quotes are erased at its end, and the ledger says that this is pending", async () => {
+  test("a running task's quotes are erased at its end, and the ledger records that this is pending", async () => {
     const { id } = await quaggas();
     const hold = held({ chunks: [ANSWER] });
     steps(searches, hold.script);
@@ -233,7 +233,7 @@ describe("with payloads", () => {
   });
 });
 
-test("what the store refused to erase is erased by the next start, even in the middle of a task", async () => {
+test("quotes that the store refused to erase are erased by the next start, even in the middle of a task", async () => {
   const { id } = await quaggas();
   script();
   const task = await run(stage.gateway, { agent: "finder", tools: TOOLS });
@@ -264,7 +264,7 @@ test("without payloads the quotes stay until they expire", async () => {
   expect(leftovers(stage.gateway.dataDir, { MARK })).not.toEqual([]);
 });
 
-test("another workspace's payloads are never looked at", async () => {
+test("another workspace's payloads are never read", async () => {
   const { id } = await quaggas();
   const admin = await stage.gateway.workspace("other");
   const agent = { name: "finder", owner: "tests", memory_scope: "/" };

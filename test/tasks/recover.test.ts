@@ -71,7 +71,7 @@ describe.each([
   ["stopped", "UPDATE agents SET status = 'stopped' WHERE name = 'careful'"],
   ["archived", "UPDATE agents SET archived_at = 1 WHERE name = 'careful'"],
 ])("a task that waits for a person, and whose agent was %s before the process died", (_name, change) => {
-  test("is cancelled at the start, and the question is withdrawn", async () => {
+  test("is cancelled at the start, and the request is withdrawn", async () => {
     await gateway.agent("careful", { approvals: ["up.*"] });
     await gateway.agent("other", { approvals: ["up.*"] });
     const gone = await ask("careful");

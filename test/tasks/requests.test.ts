@@ -35,7 +35,7 @@ afterEach(async () => {
 const askedOf = (model: string) => stage.upstream.requests.filter((each) => each.model === model).length;
 
 describe("tasks of one workspace that hang in their models", () => {
-  test("leave requests to another one's tools and models, and end when they are cancelled", async () => {
+  test("leave requests to another workspace's tools and models, and end when they are cancelled", async () => {
     const { gateway } = stage;
     stage.upstream.script("a", { hang: true });
     const ids = await Promise.all(Array.from({ length: TASKS }, () => dispatch(gateway, { agent: "busy" })));
@@ -63,7 +63,7 @@ describe("tasks of one workspace that hang in their models", () => {
     });
   });
 
-  test("all get their turn once earlier ones have their answers", async () => {
+  test("all get their turn once earlier tasks have their answers", async () => {
     const { gateway } = stage;
     const hold = held({ chunks: ["done"] });
     stage.upstream.script("a", hold.script);

@@ -173,7 +173,7 @@ test("a task during which the process died three times is not retried", async ()
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
-test("orderly stops do not count against a task, however many", async () => {
+test("orderly stops do not count against a task, however many there are", async () => {
   const holds = Array.from({ length: 4 }, () => held({ chunks: ["x"] }));
   upstream.script("a", (request, call) => {
     const script = holds[call]?.script;
@@ -258,7 +258,7 @@ test("ids are not reused if the next process dies before the task's first call",
   }
 });
 
-test("nor if process after process dies before the task has begun", async () => {
+test("ids are not reused if several processes die in turn before the task begins", async () => {
   const hold = held();
   upstream.script("a", hold.script);
   await dispatch(gateway, { agent: "plain" });

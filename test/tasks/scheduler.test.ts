@@ -100,7 +100,7 @@ describe("the queue of a workspace", () => {
   });
 });
 
-test("beyond the limit, soft runs tasks and reports each time; enforced lets them wait", () => {
+test("beyond the limit, soft runs tasks and reports each, and enforced makes them wait", () => {
   const soft = bench({ concurrentTasks: 2, enforcement: "soft" });
   for (const id of ["1", "2", "3", "4"]) soft.scheduler.enqueue(task(1, id));
   expect([soft.started.length, soft.over()]).toEqual([4, 2]);
@@ -174,7 +174,7 @@ test("agents of a workspace take turns within the workspace's turn", async () =>
   expect(started).toEqual(["a1", "a2", "x1", "b1", "x2", "a3", "b2"]);
 });
 
-test("of many simultaneous tasks none starts before the last one has a place", () => {
+test("none of many simultaneous tasks starts before the last one has a place", () => {
   const { scheduler, started } = bench({ concurrentTasks: 3 });
   scheduler.enqueueAll([
     ...["a1", "a2", "a3"].map((id) => task(1, id, 1)),
@@ -231,7 +231,7 @@ test("a workspace at its own limit does not block another", () => {
   expect(started).toEqual(["a1", "b1"]);
 });
 
-test("a stopped scheduler starts nothing more and waits for what runs", async () => {
+test("a stopped scheduler starts nothing more and waits for running tasks", async () => {
   const { scheduler, started, end } = bench({ concurrentTasks: 1 });
   for (const id of ["1", "2"]) scheduler.enqueue(task(1, id));
   let stopped = false;
@@ -245,7 +245,7 @@ test("a stopped scheduler starts nothing more and waits for what runs", async ()
   expect([started, scheduler.waiting(1), scheduler.totalRunning]).toEqual([["1"], 1, 0]);
 });
 
-test("whatever arrives, limits hold, nobody waits while there is room, and no slot is lost", async () => {
+test("whatever arrives, limits hold, no task waits while there is room, and no slot is lost", async () => {
   const step = fc.record({
     kind: fc.constantFrom("enqueue", "enqueue", "end", "remove", "reserve", "limit"),
     workspace: fc.integer({ min: 1, max: 3 }),

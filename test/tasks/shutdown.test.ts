@@ -48,7 +48,7 @@ test("a stop ends the streams of waiting tasks, and the next start runs them", a
   expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output: "done" });
 });
 
-test("a cancel whose end cannot be written does not delay a stop, and the next start tells the truth", async () => {
+test("a cancel whose end cannot be written does not delay a stop, and the next start reports it correctly", async () => {
   const hold = held();
   upstream.script("a", hold.script);
   await dispatch(gateway, { agent: "plain" });

@@ -64,7 +64,7 @@ describe("a tool that a model makes up is denied, its task names it, and the led
     expect(bytes().includes("long long")).toBe(false);
   });
 
-  test("nothing is left of a secret that a cut would split", async () => {
+  test("nothing is left of a secret that truncation would split", async () => {
     const { task, calls } = await callOnce(`${"x".repeat(113)}${SECRET}`);
     expect(task.tools_called[0]?.tool).toBe(`${"x".repeat(113)}gth_[redacted]`);
     expect(calls).toMatchObject([{ outcome: "denied", tool: null }]);

@@ -46,12 +46,12 @@ const CALLS: Case[] = [
     ...(["time.now", { zone: 1 }, "denied", "not valid"] as const),
   ],
   [
-    "is denied for arguments that are no JSON",
+    "is denied for arguments that are not JSON",
     { name: "time__now", arguments: '{"time_zone":' },
     ...(["time.now", '{"time_zone":', "denied", "not a valid JSON object"] as const),
   ],
   [
-    "is denied for a tool that there is not",
+    "is denied for a tool that does not exist",
     { name: "rm_rf", arguments: {} },
     "rm_rf",
     {},
@@ -115,7 +115,7 @@ test("calls are listed in the order in which they were made, each with its own i
   expect(new Set(called.map(({ id }) => id)).size).toBe(3);
 });
 
-test.each([1, 3])("max_steps %d ends a task that never stops asking for tools", async (max_steps) => {
+test.each([1, 3])("max_steps %d ends a task that never stops requesting tools", async (max_steps) => {
   const { gateway, upstream } = stage;
   await gateway.agent(`loop-${max_steps}`, { max_steps });
   upstream.script("a", { toolCalls: [{ name: "time__now", arguments: {} }] });

@@ -41,7 +41,7 @@ async function outcomesOf(task: string): Promise<readonly Entry[]> {
 const counts = (input: string, output: string) =>
   `,"usage":{"prompt_tokens":${input},"completion_tokens":${output},"total_tokens":0}`;
 
-describe("usage that cannot be true is charged by an estimate of what was sent and came back", () => {
+describe("implausible usage is charged by an estimate of what was sent and received", () => {
   test.each([
     ["left out", ""],
     ["null", `,"usage":null`],
@@ -70,7 +70,7 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
     ["output", counts("2", "1050000"), { input_tokens: 2, output_tokens: 3 }],
     ["both", counts("900000000", "900000000"), { input_tokens: 2, output_tokens: 3 }],
   ])(
-    "far more %s than so many bytes can be, and the ledger says that it was not believed",
+    "far more %s than that number of bytes allows, and the ledger records it as disbelieved",
     async (which, usage, charged) => {
       stage.upstream.script("paid", answering(usage));
       const task = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
@@ -84,7 +84,7 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
     },
   );
 
-  test("and is not learned from: the next call reserves no more than before", async () => {
+  test("and is not used for later estimates: the next call reserves no more than before", async () => {
     const budget = { credits_per_day: 1_000 };
     await stage.gateway.agent("saver", { budget });
     const reserved = async (usage: string): Promise<unknown> => {
@@ -119,7 +119,7 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
     ["output, too few for what came", 8, 16_897, [2, 100], [2, 4_225], "output_tokens"],
     ["one of each for megabytes", 1e6, 5e5, [1, 1], [250_000, 125_000], "input_tokens output_tokens"],
     ["none beside one for megabytes", 1e6, 5e5, [1, 0], [250_000, 125_000], "input_tokens"],
-  ] as const)("%s, and the ledger says that it was not believed", async (...row) => {
+  ] as const)("%s, and the ledger records it as disbelieved", async (...row) => {
     const [, sent, came, [input, output], charged, names] = row;
     stage.upstream.script("paid", answering(counts(`${input}`, `${output}`), "x".repeat(came)));
     const task = await run(stage.gateway, { agent: "plain", prompt: "x".repeat(sent) });
@@ -139,7 +139,7 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
   });
 });
 
-test("the fewest tokens that so many bytes can be are taken as reported", async () => {
+test("the fewest tokens that this number of bytes can be are taken as reported", async () => {
   const spaces = " ".repeat(16_896);
   stage.upstream.script("paid", answering(counts("100", "100"), spaces));
   const task = await run(stage.gateway, { agent: "plain", prompt: spaces });
@@ -147,7 +147,7 @@ test("the fewest tokens that so many bytes can be are taken as reported", async 
   expect((await outcomesOf(task.id))[0]?.detail?.usage).toBe("reported");
 });
 
-test("large definitions of tools are no lower bound: providers write them in their own way", async () => {
+test("large tool definitions are not a lower bound: providers write them in their own way", async () => {
   const properties = { of: { type: "string", description: "x".repeat(50_000) } };
   const tools = startScriptedMcp([{ name: "read", inputSchema: { type: "object", properties } }]);
   await addConnector(stage.gateway, "up", tools.url);
@@ -169,7 +169,7 @@ test("a small but plausible count is taken as reported, including a count of cac
 });
 
 describe("a failed call is charged", () => {
-  test("nothing if the provider refuses it, and the ledger does not call that reported", async () => {
+  test("nothing if the provider refuses it, and the ledger does not mark that as reported", async () => {
     stage.upstream.script("paid", { status: 500 });
     const task = await run(stage.gateway, { agent: "plain", tier: 2, prompt: PROMPT });
     const [refused] = await outcomesOf(task.id);

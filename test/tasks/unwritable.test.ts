@@ -52,7 +52,7 @@ test("a model call whose outcome could not be written is settled and charged by 
   expect((await stage.gateway.call("GET", "/v1/workspace")).body.usage.credits_this_month).toBe(3);
 });
 
-test("a tool call whose outcome could not be written gets an outcome that says so", async () => {
+test("a tool call whose outcome could not be written gets an outcome that records this", async () => {
   stage.upstream.script("a", { toolCalls: [{ name: "time__now", arguments: {} }] });
   refuse("no_result", "UPDATE OF duration_ms ON tool_calls", "full");
   const task = await run(stage.gateway, { agent: "plain", tools: ["time.now"] });
@@ -107,7 +107,7 @@ test("a task whose start cannot be written ends as interrupted once it can", asy
   expect(stage.upstream.requests).toEqual([]);
 });
 
-test("a cancel that could not be written says so, and not that the server is shutting down", async () => {
+test("a cancel that could not be written reports that, and not that the server is shutting down", async () => {
   const hold = held();
   stage.upstream.script("a", hold.script);
   const id = await dispatch(stage.gateway, { agent: "plain" });

@@ -52,7 +52,7 @@ describe("a model's answer", () => {
     expect(endless.sent.events).toBeLessThan(16);
   });
 
-  test("that never stops starting tool calls is abandoned, and another call is answered meanwhile", async () => {
+  test("that never stops starting tool calls is abandoned, and another call is answered in the meantime", async () => {
     number = (of) => event({ tool_calls: [beginning(of)] });
     const { gateway } = stage;
     const id = await dispatch(gateway, { agent: "clerk" });

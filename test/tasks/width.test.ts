@@ -51,7 +51,7 @@ describe("a model", () => {
   test.each([
     ["members", wide(MOST + 1)],
     ["integers as names", integers(MOST / 4 + 1)],
-  ])("whose tool arguments have too many %s is told so, and its task goes on", async (_name, input) => {
+  ])("whose tool arguments have too many %s is told so, and its task continues", async (_name, input) => {
     stage.upstream.script("a", (_request, call) =>
       call === 0 ? { toolCalls: [{ name: "up__echo", arguments: input }] } : { chunks: ["Never mind."] },
     );
@@ -63,7 +63,7 @@ describe("a model", () => {
     expect(JSON.stringify(told)).toContain("have too many members: at most 50000 are allowed");
   });
 
-  test("whose answer has an event with too many members fails, and the next one is asked", async () => {
+  test("whose answer has an event with too many members fails, and the next one is called", async () => {
     const event = `data: {"id":"1","choices":[${integers(MOST / 4)}]}\n\n`;
     stage.upstream.script("a", { rawBytes: [encode(event)] });
     stage.upstream.script("b", { chunks: ["I can."] });

@@ -14,13 +14,14 @@ interface ReceivedCall extends Pick<CollectedToolCall, "toolCallId" | "toolName"
 }
 
 /**
- * The most tool calls in one answer. Sensible models request ten or twenty at once. The SDK's work grows with the
- * square of the calls begun: 64,000 of them blocked the process for half a minute.
+ * The maximum number of tool calls in one answer. Sensible models request ten or twenty at once. The SDK's work grows
+ * with the square of the calls begun: 64,000 of them blocked the process for half a minute.
  */
 export const MAX_TOOL_CALLS = 128;
 
 /**
- * The most empty parts in one answer. The output limit counts characters, so a stream of empty parts would never end.
+ * The maximum number of empty parts in one answer. The output limit counts characters, so a stream of empty parts
+ * would never end.
  */
 export const MAX_EMPTY_PARTS = 100_000;
 

@@ -33,8 +33,9 @@ export function estimateTokens(bytes: number): number {
 }
 
 /**
- * The most bytes of text that one token covers. In each vocabulary that OpenAI publishes (gpt2, p50k_base, cl100k_base,
- * o200k_base of openai/tiktoken) the longest token has 128 bytes; in the two latest it is a run of spaces.
+ * The maximum number of bytes of text that one token covers. In each vocabulary that OpenAI publishes (gpt2,
+ * p50k_base, cl100k_base, o200k_base of openai/tiktoken) the longest token has 128 bytes; in the two latest it is a
+ * run of spaces.
  */
 const MOST_BYTES_PER_TOKEN = 128;
 

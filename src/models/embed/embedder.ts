@@ -71,7 +71,7 @@ export interface Embedder {
 const BUILT_IN = "builtin/lexical";
 const MOST_ATTEMPTS = 4;
 const LONGEST_WAIT_MS = 30_000;
-/** The most concurrent requests of one call. */
+/** The maximum number of concurrent requests of one call. */
 const REQUESTS_AT_ONCE = 2;
 /**
  * A compatible server's own limit is unknown, whatever the SDK reports, and a small machine has to answer in time.

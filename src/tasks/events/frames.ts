@@ -44,8 +44,8 @@ export function encodeFrame<Name extends TaskEventName>(
 }
 
 /**
- * The most bytes joined into one block, and therefore the most written at once and held for a reader that has stopped
- * reading.
+ * The maximum number of bytes joined into one block, and therefore the most written at once and held for a reader
+ * that has stopped reading.
  */
 const BLOCK_BYTES = 64 * 1024;
 

@@ -11,8 +11,8 @@ const QUICK_FRAMES = 20_000;
  */
 const LEAST_TEXT = 1_024;
 /**
- * The most UTF-16 code units joined into one frame. JSON needs at most six bytes for each, so a frame still fits in a
- * block.
+ * The maximum number of UTF-16 code units joined into one frame. JSON needs at most six bytes for each, so a frame
+ * still fits in a block.
  */
 const JOINED_TEXT = 8_192;
 

@@ -19,7 +19,7 @@ export interface HistoryOptions {
   readonly memoryScope: Boundary;
   /** Whether the task has tools. Without any, some providers refuse a conversation that contains calls. */
   readonly hasTools: boolean;
-  /** The most bytes of the messages as JSON. */
+  /** The maximum number of bytes of the messages as JSON. */
   readonly room: number;
 }
 

@@ -3,7 +3,7 @@ import { parseJson } from "../../base/json-limits.ts";
 import { exactCheck, type ValueCheck } from "../../connectors/arguments/check.ts";
 import type { TaskInput } from "./task-input.ts";
 
-/** The most characters of a schema as JSON: it is sent with every request of the task. */
+/** The maximum number of characters of a schema as JSON: it is sent with every request of the task. */
 const MOST_CHARACTERS = 100_000;
 
 /** Checks outputs against a task's schema. Null if they cannot be checked exactly within a short time. */

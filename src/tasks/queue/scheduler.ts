@@ -25,9 +25,9 @@ export interface SlotCall {
 const NO_AGENT = 0;
 
 export interface SchedulerParts {
-  /** The most tasks that this process runs at once, over all workspaces. */
+  /** The maximum number of tasks that this process runs at once, over all workspaces. */
   readonly nodeCeiling: number;
-  /** The most tasks that may wait in one workspace. */
+  /** The maximum number of tasks that may wait in one workspace. */
   readonly queueLimit: number;
   workspace(id: number): Workspace;
   /** Called when a workspace runs more tasks than its limit while enforcement is soft. */

@@ -5,7 +5,7 @@ import type { Sql } from "../../store/db.ts";
 import type { Scheduler } from "../queue/scheduler.ts";
 import type { TaskErrorCode, TaskStatus } from "../task.ts";
 
-/** The most rows requested in one query. */
+/** The maximum number of rows requested in one query. */
 const AT_ONCE = 500;
 
 interface FeedTaskRow {

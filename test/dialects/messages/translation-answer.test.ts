@@ -74,8 +74,8 @@ test("parts that a message cannot contain end the call", () => {
   const result = { type: "tool-result", toolCallId: "a", toolName: "b", result: "c" } as const;
   const hosted = { ...called("a", "{}"), providerExecuted: true } as LanguageModelV4Content & Part;
   for (const part of [file, result, hosted, { type: "custom", kind: "openai.compaction" } as const]) {
-    expect(() => whole([part])).toThrow("a part that a message cannot have");
-    expect(() => streamed([part])).toThrow("a part that a message cannot have");
+    expect(() => whole([part])).toThrow("a part that a message cannot contain");
+    expect(() => streamed([part])).toThrow("a part that a message cannot contain");
   }
 });
 

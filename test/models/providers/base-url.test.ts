@@ -79,7 +79,7 @@ describe("a provider's package reaches only addresses below its URL:", () => {
       "",
       Object.assign(inner, { preconnect: globalThis.fetch.preconnect }),
     );
-    expect(limited(url)).rejects.toThrow("does not go to the configured provider");
+    expect(limited(url)).rejects.toThrow("goes to an address outside the configured provider");
     expect(wasSent).toBe(false);
   });
 });

@@ -25,7 +25,7 @@ describe("nobody decides", () => {
   test.each([
     [24, {}],
     [2, { more: "approvals: { expire_hours: 2 }" }],
-  ])("for %d hours: it counts as denied, and the model is told", async (hours, settings) => {
+  ])("for %d hours: the call counts as denied, and the model is told", async (hours, settings) => {
     const clock = new FakeClock();
     stage = await startApprovals({}, { clock, ...settings });
     const asked = await stage.ask();
@@ -50,7 +50,7 @@ describe("nobody decides", () => {
 });
 
 describe("two people", () => {
-  test("have to approve: the same person twice counts once, however the name is written", async () => {
+  test("must approve: the same person counts only once, however the name is written", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const asked = await stage.ask();
     const first = await stage.decide(asked.path, { decision: "approve" }, await person("Ann Lee"));
@@ -106,7 +106,7 @@ describe("two people", () => {
     expect(stage.tools.calls).toEqual([{ name: "send", input: { to: "one" } }]);
   });
 
-  test("at the same time count one after the other", async () => {
+  test("who approve at the same time count one after the other", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     const tokens = await Promise.all(["Ann", "Bo", "Cy", "Di"].map((name) => person(name)));
@@ -244,7 +244,7 @@ describe("changes while it waited:", () => {
   test.each([
     ["POST", "/v1/agents/careful/stop"],
     ["DELETE", "/v1/agents/careful"],
-  ])("%s %s withdraws the question", async (method, path) => {
+  ])("%s %s withdraws the request", async (method, path) => {
     stage = await startApprovals();
     const asked = await stage.ask();
     expect((await stage.gateway.call(method, path)).status).toBeLessThan(300);

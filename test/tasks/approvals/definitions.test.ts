@@ -53,7 +53,7 @@ const outcome = (answer: { status: number; body: { code?: string; status?: strin
 ];
 const CHANGED = [409, "approval_changed"];
 
-test("asked of one connector, another is not called: it is shown again, and called when it is approved", async () => {
+test("a call requested from one connector is not sent to another: it is presented again, and made once approved", async () => {
   stage = await startApprovals();
   const asked = (await stage.ask()) as Shown;
   const other = await swap();
@@ -90,7 +90,7 @@ test("asked of one connector, another is not called: it is shown again, and call
   ]);
 });
 
-test("the ledger says which definition was shown, and which was approved", async () => {
+test("the ledger records which definition was presented, and which was approved", async () => {
   stage = await startApprovals();
   const asked = (await stage.ask()) as Shown;
   await swap();
@@ -118,7 +118,7 @@ test.each([
   ["schema", { ...SEND, inputSchema: { ...SCHEMA, properties: { to: { type: "string" } } } }],
   ["description", { ...SEND, description: "Sends it to the whole world." }],
   ["annotations", { ...SEND, annotations: { destructiveHint: true } }],
-])("a tool whose %s changed since it was shown is shown again", async (_name, tool) => {
+])("a tool whose %s changed since it was presented is presented again", async (_name, tool) => {
   stage = await startApprovals();
   const asked = await stage.ask();
   await refreshAs(tool);
@@ -129,7 +129,7 @@ test.each([
   expect(stage.tools.calls).toHaveLength(1);
 });
 
-test("a refresh that changes nothing asks nobody again", async () => {
+test("a refresh that changes nothing does not ask again", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   await refreshAs({ ...SEND });
@@ -145,7 +145,7 @@ test("a tool that no longer exists is not called, although it was approved", asy
   expect(stage.tools.calls).toEqual([]);
 });
 
-test("a denial works even if the tool has changed, and shows nothing again", async () => {
+test("a denial works even if the tool has changed, and presents nothing again", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   const other = await swap();
@@ -167,7 +167,7 @@ test("other arguments are checked against the definition too", async () => {
 describe("two people", () => {
   const person = (name: string) => stage.gateway.token({ scopes: ["approvals:write"], person: name });
 
-  test("both have to approve what is shown again: earlier approvals do not count", async () => {
+  test("must both approve a call that is presented again: earlier approvals do not count", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const asked = await stage.ask();
     const [ann, bo] = [await person("Ann"), await person("Bo")];
@@ -181,7 +181,7 @@ describe("two people", () => {
     expect(other.calls).toHaveLength(1);
   });
 
-  test("arguments changed by the first person stay changed when the call is shown again", async () => {
+  test("arguments changed by the first person stay changed when the call is presented again", async () => {
     stage = await startApprovals({ approvals_required: 2 });
     const asked = await stage.ask();
     const [ann, bo] = [await person("Ann"), await person("Bo")];
@@ -216,7 +216,7 @@ describe("between the approval and the call", () => {
 
   const waiting = (asked: Asked) => until(async () => (await shown(asked.task)) !== undefined);
 
-  test("the connector is replaced: the call is not made, and shown again", async () => {
+  test("the connector is replaced: the call is not made, and is presented again", async () => {
     const { asked, goOn } = await approvedAndWaiting();
     const other = await swap();
     goOn();
@@ -229,7 +229,7 @@ describe("between the approval and the call", () => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("the tool gets another schema: the call is not made, and shown again", async () => {
+  test("the tool gets another schema: the call is not made, and is presented again", async () => {
     const { asked, goOn } = await approvedAndWaiting();
     await refreshAs({ ...SEND, description: "other" });
     goOn();
@@ -255,7 +255,7 @@ describe("after a restart", () => {
     expect(stage.tools.calls).toHaveLength(1);
   });
 
-  test("a connector replaced before it is not mistaken for the one that was shown", async () => {
+  test("a connector that was replaced earlier is not mistaken for the presented one", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     const other = await swap();
@@ -267,7 +267,7 @@ describe("after a restart", () => {
     expect(other.calls).toHaveLength(1);
   });
 
-  test("a question from an older version, without a definition, is shown again", async () => {
+  test("a request from an older version, without a definition, is presented again", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     await stage.restart((dataDir) => presentAsEarlier(dataDir, asked));
@@ -277,7 +277,7 @@ describe("after a restart", () => {
     expect((await ended(stage.gateway, asked.task)).status).toBe("succeeded");
   });
 
-  test("an approval from an older version, without a definition, is shown again before the call", async () => {
+  test("an approval from an older version, without a definition, is presented again before the call", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
     await stage.restart((dataDir) => presentAsEarlier(dataDir, asked, "Ann"));
@@ -298,7 +298,7 @@ describe("after a restart", () => {
   });
 });
 
-test("arguments shown twice are erased everywhere", async () => {
+test("arguments presented twice are erased everywhere", async () => {
   stage = await startApprovals();
   const asked = await stage.ask();
   await swap();

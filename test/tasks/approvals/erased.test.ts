@@ -33,7 +33,7 @@ async function changeTool(): Promise<void> {
   expect((await stage.gateway.call("POST", "/v1/connectors/up/refresh")).status).toBe(200);
 }
 
-test("it cannot be approved as it was, however often somebody tries, but can be denied", async () => {
+test("it cannot be approved unchanged, however often it is tried, but can be denied", async () => {
   for (const more of [{}, { arguments_hash: asked.arguments_hash }]) {
     expect(await decide({ decision: "approve", ...more })).toEqual(ERASED);
   }
@@ -44,14 +44,14 @@ test("it cannot be approved as it was, however often somebody tries, but can be 
   expect(stage.tools.calls).toEqual([]);
 });
 
-test("it can be approved with other arguments, and is called with those", async () => {
+test("it can be approved with other arguments, and is called with them", async () => {
   expect(await decide({ decision: "approve", arguments: { to: "one" } })).toEqual([200, "approved"]);
   await ended(stage.gateway, asked.task);
   expect(stage.tools.calls).toEqual([{ name: "send", input: { to: "one" } }]);
 });
 
 test.each([{}, { arguments: { to: "one" } }])(
-  "if its tool has changed too, it is denied or expires: nobody is told to review it again (%j)",
+  "if its tool has changed too, it is denied or expires: the request to review it again is not sent (%j)",
   async (more) => {
     await changeTool();
     for (let again = 0; again < 2; again++) {

@@ -55,7 +55,7 @@ async function approvedOnce(): Promise<{ readonly asked: Asked; readonly seq: nu
 
 const GO_ON = (task: string) => ["UPDATE tasks SET status = 'queued' WHERE id = ?", task] as const;
 
-describe("a waiting call is not made, however its row says that it was approved:", () => {
+describe("a waiting call is not made, even if its row claims that it was approved:", () => {
   beforeEach(async () => {
     stage = await startApprovals();
   });
@@ -112,7 +112,7 @@ describe("a waiting call is not made, however its row says that it was approved:
       ({ task }) => [["UPDATE approvals SET status = 'approved' WHERE task_id = ?", task]],
     ],
     [
-      "by nobody, since nobody has to",
+      "by zero people, since none are required",
       ({ task }) => [
         [
           "UPDATE approvals SET status = 'approved', decision_seq = pending_seq, required = 0 WHERE task_id = ?",
@@ -138,7 +138,7 @@ describe("a waiting call is not made, however its row says that it was approved:
   });
 });
 
-test("arguments that nobody approved are not used, although an approval's row and the task's answer have them", async () => {
+test("arguments that were not approved are not used, although an approval's row and the task's answer have them", async () => {
   stage = await startApprovals({ approvals_required: 2 });
   const [ann, bo] = [await person("Ann"), await person("Bo")];
   const asked = await stage.ask();
@@ -156,7 +156,7 @@ test("arguments that nobody approved are not used, although an approval's row an
   expect(stage.tools.calls).toEqual([]);
 });
 
-describe("two people have to approve:", () => {
+describe("two people must approve:", () => {
   let ann: string;
   let bo: string;
   let asked: Asked;
@@ -176,10 +176,10 @@ describe("two people have to approve:", () => {
       ["INSERT INTO approval_votes SELECT workspace_id, task_id, call_id, 'cy', seq FROM approval_votes"],
     ],
     [
-      "a vote names an entry that is still to come",
+      "a vote names an entry that does not exist yet",
       ["INSERT INTO approval_votes SELECT workspace_id, task_id, call_id, 'cy', 1000000 FROM approval_votes"],
     ],
-  ])("nobody decides while %s", async (_, forgery) => {
+  ])("a decision is not made while %s", async (_, forgery) => {
     await stage.restart(change(forgery));
     const before = await decisions();
     for (const token of [ann, bo]) expect(outcome(await approve(asked.path, {}, token))).toEqual(CHANGED);
@@ -192,7 +192,7 @@ describe("two people have to approve:", () => {
     await until(async () => (await told()) === 1);
   });
 
-  test("one of them is not both, though the row says that it is settled", async () => {
+  test("one of them is not both, although the row claims that the call is settled", async () => {
     const seq = await seqOf(({ action }) => action === "oversight.approve");
     await stage.restart(
       change(
@@ -222,7 +222,7 @@ describe("an expiry", () => {
 
   const expiries = async () => (await decisions()).filter(({ action }) => action === "oversight.expire");
 
-  test("of a call that was never presented is not recorded, and holds up none that was", async () => {
+  test("of a call that was never presented is not recorded, and does not delay calls that were", async () => {
     const asked = await stage.ask();
     await stage.restart(
       change([
@@ -275,7 +275,7 @@ describe("a list of decisions", () => {
       "other arguments",
       'UPDATE payloads SET body = \'{"to":"one"}\' WHERE kind = \'input\' AND body = \'{"to":"all"}\'',
     ],
-    ["a vote of somebody else", "UPDATE approval_votes SET person = 'ann lee'"],
+    ["a vote of another person", "UPDATE approval_votes SET person = 'ann lee'"],
     ["no vote", "DELETE FROM approval_votes"],
   ])("shows nobody %s", async (_, forgery) => {
     await approvedOnce();
@@ -317,7 +317,7 @@ test.each([
     "UPDATE tool_calls SET intent_seq = 2 WHERE intent_seq = (SELECT MAX(intent_seq) FROM tool_calls)",
   ],
 ])(
-  "no other text is erased with a call's arguments, though a row says that they were %s there",
+  "no other text is erased with a call's arguments, although a row claims that they were %s there",
   async (_, forgery) => {
     stage = await startApprovals();
     const first = await stage.ask();
@@ -341,7 +341,7 @@ test.each([
   },
 );
 
-test("a call that was approved is made once, though the store knows nothing of it any more", async () => {
+test("a call that was approved is made once, even if the store no longer knows of it", async () => {
   stage = await startApprovals();
   const [called, answer] = [gate(), gate()];
   stage.upstream.script("a", (request) => {

@@ -53,14 +53,14 @@ const FILTERS: readonly (readonly [index: string, filter: Omit<ApprovalFilter, "
 ];
 
 describe.each(STATUSES.map((statuses) => [statuses] as const))("of the statuses %j", (statuses) => {
-  test.each(FILTERS)("it is read out of %s, asked for %j", async (index, filter) => {
+  test.each(FILTERS)("it is read from %s, for a request with %j", async (index, filter) => {
     const plan = await planOf((sql) => chooseApprovals(sql, 1, { ...filter, statuses }, 51));
     expect(plan.split(index)).toHaveLength(statuses.length + 1);
     expect(plan).not.toMatch(/SCAN a|TEMP B-TREE/);
   });
 });
 
-test("waiting approvals are read from an index of those", async () => {
+test("waiting approvals are read from their own index", async () => {
   const plan = await planOf((sql) => chooseApprovals(sql, 1, { statuses: ["pending"] }, 51));
   expect(plan).toMatch(/approvals_(pending|by_status) \(workspace_id=\?.* AND pending_seq<\?\)/);
   expect(plan).not.toMatch(/SCAN a|TEMP B-TREE/);

@@ -76,7 +76,7 @@ describe("the list, when some were decided in each way", () => {
     expect([status, body.errors?.[0].path]).toEqual([422, path]);
   });
 
-  test("is of those that wait where nothing else is asked for, with the contract's fields as they were", async () => {
+  test("contains waiting approvals unless other statuses are requested, with the contract's fields unchanged", async () => {
     const [only, ...more] = await list(stage);
     expect(more).toEqual([]);
     expect(only).toEqual((await list(stage, "?status=pending"))[0]);
@@ -131,7 +131,7 @@ describe("the list, when some were decided in each way", () => {
     }
   });
 
-  test("says who decided, when and why, like the entry of the decision", async () => {
+  test("shows who decided, when and why, like the decision's entry", async () => {
     const all = await list(stage, "?status=decided");
     for (const each of all) {
       const { body: entry } = await stage.gateway.call("GET", `/v1/ledger/${each.decision_seq}`);

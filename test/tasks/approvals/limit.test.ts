@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.stop());
 
-test("beyond 10,000 pending calls, nobody is asked until one of them is decided", async () => {
+test("beyond 10,000 pending calls, no approval is requested until one of them is decided", async () => {
   ownConnection(stage.gateway.dataDir).run(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
      INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash,

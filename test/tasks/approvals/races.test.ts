@@ -98,7 +98,7 @@ function check(entries: readonly Entry[], required: number, made: number): void 
   expect(made).toBeLessThanOrEqual(intents);
 }
 
-test("a call is made at most once, and only as enough different people approved it", async () => {
+test("a call is made at most once, and only if enough different people approved it", async () => {
   await fc.assert(
     fc.asyncProperty(turns, fc.constantFrom(1, 2), async (story, required) => {
       const clock = new FakeClock();

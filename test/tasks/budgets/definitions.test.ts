@@ -46,7 +46,7 @@ const BUDGETS = [
 ] as const;
 
 test.each(BUDGETS)(
-  "40 tasks at once with 100 large tools spend no more of %s than it is and one call beyond it",
+  "40 tasks at once with 100 large tools overspend %s by at most one call",
   async (_name, budget, month) => {
     await stage.gateway.agent("busy", budget === null ? {} : { budget });
     if (month !== null) {

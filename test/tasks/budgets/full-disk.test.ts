@@ -101,7 +101,7 @@ test("a tool's call, of a task and over MCP", async () => {
   expect(unsettled(await ledger(stage.gateway))).toEqual([]);
 });
 
-test("a call over MCP that has reserved a whole budget holds up the next one only until its outcome is written, without a restart", async () => {
+test("a call over MCP that has reserved a whole budget blocks the next one only until its outcome is written, without a restart", async () => {
   await stage.gateway.agent("clerk", { budget: { credits_per_day: 0.5 } });
   const held = gate();
   upstream.answer(async () => {

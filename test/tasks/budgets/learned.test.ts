@@ -18,7 +18,7 @@ const request = fc.record({
   answers: fc.array(text, { maxLength: 3 }),
 });
 
-test.each([4, 3])("a token for each %d bytes", async (bytesPerToken) => {
+test.each([4, 3])("one token per %d bytes", async (bytesPerToken) => {
   upstream.script("honest", ({ body }) => ({
     chunks: ["ok"],
     usage: {

@@ -51,7 +51,7 @@ const BUDGETS = [
 ] as const;
 
 describe.each(BUDGETS)("of %s", (_name, budget) => {
-  test("no call is sent for which reservations leave nothing, and a spent budget refuses", async () => {
+  test("no call is sent if reservations leave nothing, and a spent budget refuses", async () => {
     await budget(5);
     const model = oneByOne(stage, "paid", worth(1_000));
     const ids = await many(50, "busy");
@@ -75,7 +75,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     expect(await reservations(stage.gateway)).toBe(0);
   });
 
-  test("if calls cost more, it is overspent by no more than their excess, and later ones are expected to cost as much", async () => {
+  test("if calls cost more than reserved, the budget is overspent by at most their excess, and later calls reserve as much", async () => {
     await budget(10);
     const model = oneByOne(stage, "paid", worth(3_000));
     const ids = await many(50, "busy");
@@ -133,7 +133,7 @@ describe("a call that waits for its budget", () => {
     for (let turn = 0; turn < 20; turn++) await stage.gateway.call("GET", "/v1/agents");
   };
 
-  test("is cancelled at once, costs nothing, and leaves its place to the next", async () => {
+  test("is cancelled at once, costs nothing, and releases its place to the next call", async () => {
     const { out, ids } = await waiting(3);
     const [first = "", second = "", third = ""] = ids;
     const answer = await stage.gateway.call("POST", `/v1/tasks/${first}/cancel`);

@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-test("a model without a price is refused before anything is written, if unknown prices are", async () => {
+test("a model without a price is refused before anything is written, if unknown prices are refused", async () => {
   const { call } = stage.gateway;
   const before = stage.upstream.requests.length;
   const refused = await call("POST", "/v1/tasks", { body: { agent: "plain", tier: 2, prompt: "hi" } });
@@ -61,7 +61,7 @@ test("the priced models of a tier are used, and the built-in one needs no price"
   expect(stage.upstream.requests.slice(before).map(({ model }) => model)).toEqual(["detailed"]);
 });
 
-test("cached input and reasoning cost what they cost, and the entry names them", async () => {
+test("cached input and reasoning cost their own prices, and the entry names them", async () => {
   stage.upstream.script("detailed", {
     chunks: ["ok"],
     usage: {
@@ -111,7 +111,7 @@ test("charges are exact sums, whatever parts a provider reports", async () => {
   );
 });
 
-test("a lost call costs what was reserved at all five prices, and the ledger holds", async () => {
+test("a lost call costs its reservation at all five prices, and the ledger verifies", async () => {
   const model = startFakeModel();
   const directories = [mkdtempSync(join(tmpdir(), "gatehouse-prices-"))];
   const yaml = `providers:\n  up: { kind: openai-compatible, base_url: "${model.url}" }\ntiers:\n  1: { models: [up/detailed] }\n${DETAILED}\n`;
@@ -165,7 +165,7 @@ test("a task that was accepted before its model needed a price ends without a ca
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("with a rate, models of a known vendor cost what the list says", async () => {
+test("with a rate, models of a known vendor cost their listed prices", async () => {
   const model = startFakeModel();
   const gateway = await startGateway({
     yaml: `providers:\n  o: { kind: openai, base_url: "${model.url}", api_key: k }\ntiers:\n  1: { models: [o/gpt-5-mini] }\nprices: { credits_per_usd: 100 }\n`,

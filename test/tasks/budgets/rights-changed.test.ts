@@ -105,7 +105,7 @@ describe("a task's call that waits for its budget", () => {
   const toolsCalled = async () =>
     (await ended(stage.gateway, id)).tools_called.map(({ status }: { status: string }) => status);
 
-  test("is denied where its agent may not use the tool any more", async () => {
+  test("is denied if its agent may no longer use the tool", async () => {
     await change({ tools: ["up.other"] });
     await letIn();
     expect(await toolsCalled()).toEqual(["denied"]);
@@ -114,7 +114,7 @@ describe("a task's call that waits for its budget", () => {
     await nothingOpen();
   });
 
-  test("is denied where the connector was removed", async () => {
+  test("is denied if the connector was removed", async () => {
     await change({});
     expect((await stage.gateway.call("DELETE", "/v1/connectors/up")).status).toBe(204);
     await letIn();
@@ -123,7 +123,7 @@ describe("a task's call that waits for its budget", () => {
     await nothingOpen();
   });
 
-  test("is put before a person where it needs one by now, and is made once it is approved", async () => {
+  test("is presented for approval if it now needs one, and is made once approved", async () => {
     await change({ approvals: ["up.paid"] });
     await letIn();
     const path = await asked();
@@ -135,7 +135,7 @@ describe("a task's call that waits for its budget", () => {
     await nothingOpen();
   });
 
-  test("is made where something else about its agent has changed", async () => {
+  test("is made if something else about its agent has changed", async () => {
     await change({ tools: ["up.*"], approvals: ["up.other"], description: "changed" });
     await letIn();
     expect(await toolsCalled()).toEqual(["succeeded"]);
@@ -144,7 +144,7 @@ describe("a task's call that waits for its budget", () => {
   });
 });
 
-test("a call that was approved is made, though it needs approval still when it has waited for its budget", async () => {
+test("a call that was approved is made, even if it still needs approval after it waited for its budget", async () => {
   await change({ approvals: ["up.paid"] });
   const client = await agentClient();
   const call = client.call("up__paid");
@@ -173,7 +173,7 @@ describe("a client's call that waits for its budget", () => {
     expect(called()).toEqual(["other"]);
   });
 
-  test("is refused where its agent may not use the tool any more", async () => {
+  test("is refused if its agent may no longer use the tool", async () => {
     await change({ tools: ["up.other"] });
     await letIn();
     expect((await answer).refused).toBe("tool_forbidden");
@@ -181,7 +181,7 @@ describe("a client's call that waits for its budget", () => {
     await nothingOpen();
   });
 
-  test("is refused where the connector was removed", async () => {
+  test("is refused if the connector was removed", async () => {
     await change({});
     expect((await stage.gateway.call("DELETE", "/v1/connectors/up")).status).toBe(204);
     await letIn();
@@ -190,7 +190,7 @@ describe("a client's call that waits for its budget", () => {
     await nothingOpen();
   });
 
-  test("is refused at once by a drain, which waits for the call that is out", async () => {
+  test("is refused at once by a drain, which waits for the call in flight", async () => {
     let isDrained = false;
     const drained = stage.gateway.gateway.drain().then(() => {
       isDrained = true;
@@ -203,7 +203,7 @@ describe("a client's call that waits for its budget", () => {
     await nothingOpen();
   });
 
-  test("is put before a person where it needs one by now, and is made once it is approved", async () => {
+  test("is presented for approval if it now needs one, and is made once approved", async () => {
     await change({ approvals: ["up.paid"] });
     await letIn();
     const path = await asked();
@@ -215,7 +215,7 @@ describe("a client's call that waits for its budget", () => {
     await nothingOpen();
   });
 
-  test("is made where something else about its agent has changed", async () => {
+  test("is made if something else about its agent has changed", async () => {
     await change({ tools: ["up.*"], approvals: ["up.other"], description: "changed" });
     await letIn();
     expect((await answer).isError).not.toBe(true);

@@ -74,7 +74,7 @@ describe("in a task", () => {
     expect(await spent(stage.gateway)).toBe(CREDIT / 2 + 1);
   });
 
-  test("a call that is broken off may have taken effect, and is charged", async () => {
+  test("a call that is cut off may have taken effect, and is charged", async () => {
     await stage.gateway.agent("plain", { budget: { credits_per_day: 100 } });
     upstream.answer(() => new Promise(() => {}));
     asks(["up__paid"]);
@@ -163,7 +163,7 @@ describe("over MCP", () => {
     ]);
   });
 
-  test("calls together spend no more than there is, and a waiting one ends with its agent's stop", async () => {
+  test("calls together spend no more than the budget, and a waiting call ends with its agent's stop", async () => {
     await stage.gateway.agent("clerk", { budget: { credits_per_day: 0.5 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     const held = gate();
@@ -183,7 +183,7 @@ describe("over MCP", () => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("nobody is asked to approve what cannot be paid; an approved call is charged as a task", async () => {
+  test("approval is not requested for a call that cannot be paid; an approved call is charged as a task", async () => {
     await stage.gateway.agent("clerk", { approvals: ["up.*"], budget: { credits_per_day: 0.25 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     const call = client.call("up__paid");
@@ -202,7 +202,7 @@ describe("over MCP", () => {
     expect(await spent(stage.gateway)).toBe(CREDIT / 4);
   });
 
-  test("a call approved after the budget is spent is refused, and its task says so", async () => {
+  test("a call approved after the budget is spent is refused, and its task reports it", async () => {
     await stage.gateway.agent("clerk", { approvals: ["up.paid"], budget: { credits_per_day: 0.25 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     const call = client.call("up__paid");

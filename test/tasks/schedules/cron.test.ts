@@ -36,7 +36,7 @@ describe("refused", () => {
   });
 
   test.each(["", "Nope/Zone", "+02:00", "-05", "Europe/Berlin ", "../etc/passwd", "Europe\u0000/Berlin"])(
-    "%j is no time zone",
+    "%j is not a time zone",
     (zone) => {
       expect(isTimezone(zone)).toBe(false);
     },
@@ -56,21 +56,21 @@ describe("times", () => {
       "2026-12-31T23:58:30Z",
       ["2026-12-31T23:59Z", "2027-01-01T00:00Z"],
     ],
-    ["exclusive of the moment itself", "* * * * *", "UTC", "2026-01-01T00:00:00Z", ["2026-01-01T00:01Z"]],
+    ["the moment itself is excluded", "* * * * *", "UTC", "2026-01-01T00:00:00Z", ["2026-01-01T00:01Z"]],
     ["leap days", "0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", ["2028-02-29T00:00Z", "2032-02-29T00:00Z"]],
     ["no leap day in 2100", "0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", ["2104-02-29T00:00Z"]],
     ["the 31st", "0 0 31 * *", "UTC", "2026-01-31T00:00:00Z", ["2026-03-31T00:00Z", "2026-05-31T00:00Z"]],
     ["a name", "@daily", "America/New_York", "2026-01-01T06:00:00Z", ["2026-01-02T05:00Z"]],
     ["weekdays", "0 9 * * MON-FRI", "UTC", "2026-01-02T10:00:00Z", ["2026-01-05T09:00Z"]],
     [
-      "a time that summer time leaves out comes just after it",
+      "a time that daylight saving time skips occurs just after the gap",
       "30 2 * * *",
       "Europe/Berlin",
       "2026-03-28T00:00:00Z",
       ["2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"],
     ],
     [
-      "a time that comes twice comes once",
+      "a time that occurs twice runs once",
       "30 2 * * *",
       "Europe/Berlin",
       "2026-10-24T00:00:00Z",
@@ -84,7 +84,7 @@ describe("times", () => {
       ["2026-11-01T05:30Z", "2026-11-02T06:30Z"],
     ],
     [
-      "intervals go on through both",
+      "intervals continue through both",
       "*/30 * * * *",
       "Europe/Berlin",
       "2026-10-25T00:10:00Z",

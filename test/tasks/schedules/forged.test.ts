@@ -85,7 +85,7 @@ test.each<[name: string, ...statements: string[]]>([
   await until(async () => (await entriesOf("ledger.schedule_changed")).length === 1);
 });
 
-test("one that was deleted is not run, though its row is there again", async () => {
+test("a deleted schedule is not run, although its row has been restored", async () => {
   using file = new Database(databasePath(directory.path), { readonly: true });
   const columns = file.query<{ name: string }, []>("SELECT name FROM pragma_table_info('schedules')").all();
   const values = columns.map(({ name }) => `quote(${name})`).join(" || ',' || ");

@@ -7,7 +7,7 @@ import { startStage } from "../support.ts";
 /** How long a model may be silent. */
 const PATIENCE_MS = 600_000;
 
-test("a time that comes while the previous task still runs gets its own task", async () => {
+test("a time that arrives while the previous task still runs gets its own task", async () => {
   const clock = new FakeClock(Date.UTC(2026, 0, 2, 3, 4, 5));
   const { gateway, upstream, stop } = await startStage({
     clock,

@@ -90,7 +90,7 @@ test("at each time a task is dispatched, with the schedule's actor, and its entr
 });
 
 describe("lost rights stop a schedule", () => {
-  test("a revoked token's schedule does not run, says so, and is paused", async () => {
+  test("a revoked token's schedule does not run, reports it, and is paused", async () => {
     const issued = await call("POST", "/v1/tokens", { name: "t", scopes: ["tasks:write", "tasks:read"] });
     const id = await schedule({}, issued.body.secret);
     await call("DELETE", `/v1/tokens/${issued.body.id}`);
@@ -123,7 +123,7 @@ describe("lost rights stop a schedule", () => {
     expect((await read(id)).last_run.code).toBe("invalid_token");
   });
 
-  test("a stopped agent's runs are refused, each on record, until it is resumed", async () => {
+  test("a stopped agent's runs are refused, each with an entry, until it is resumed", async () => {
     const id = await schedule();
     await call("POST", "/v1/agents/helper/stop");
     await reach(id, "2026-01-02T04:00:00Z");
@@ -175,7 +175,7 @@ describe("missed", () => {
     ]);
   });
 
-  test("with `once` one run makes up for them, however many there were and however often it starts", async () => {
+  test("with `once`, one run makes up for them, however many there were and however often the server starts", async () => {
     const id = await schedule({ cron: "*/1 * * * *", missed: "once" });
     await gateway.stop();
     clock.advance(40 * DAY);
@@ -212,7 +212,7 @@ describe("missed", () => {
   });
 });
 
-test("over months each day has its task, through summer time and leap day", async () => {
+test("over months each day has its task, through daylight saving time and leap day", async () => {
   await call("PATCH", "/v1/workspace", { limits: { requests_per_minute: 1_000_000 } });
   clock.setWall(Date.UTC(2028, 1, 27));
   const id = await schedule({ cron: "30 2 * * *", timezone: "Europe/Berlin" });
@@ -261,7 +261,7 @@ test("a deleted or paused schedule does not run", async () => {
   expect((await read(paused)).last_run).toBeNull();
 });
 
-describe("an archived agent, and a new one of its name:", () => {
+describe("an archived agent, and a new one with its name:", () => {
   test("the schedule is not run by the other one, and is paused", async () => {
     const id = await schedule();
     expect((await call("DELETE", "/v1/agents/helper")).status).toBe(204);
@@ -280,7 +280,7 @@ describe("an archived agent, and a new one of its name:", () => {
     expect(await tasks()).toHaveLength(1);
   });
 
-  test("a token of the new one does not see it", async () => {
+  test("a token of the new agent does not see it", async () => {
     const id = await schedule();
     await call("DELETE", "/v1/agents/helper");
     await gateway.agent("helper");
