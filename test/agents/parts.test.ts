@@ -77,6 +77,41 @@ describe("messages with parts", () => {
       expect(model.calls.at(-1)?.prompt[0]?.content).toEqual([{ type: "text", text: "größer,1\n" }]);
     }
   });
+
+  test.each([
+    ["at once if the runtime can", true],
+    ["without a function call for each byte if it cannot", false],
+  ])("have long files of text decoded %s", async (_name, isAble) => {
+    const text = "größer,1\n".repeat(50_000);
+    const data = Buffer.from(text).toString("base64");
+    const { fromBase64, from } = Uint8Array;
+    // A call for each of 6 MiB blocks the event loop for half a second.
+    const counted = { whole: 0, bytes: 0 };
+    const replaced = {
+      fromBase64: isAble
+        ? (base64: string) => {
+            counted.whole += 1;
+            return fromBase64.call(Uint8Array, base64);
+          }
+        : undefined,
+      from: (values: Iterable<unknown>, map: (value: unknown, index: number) => number) =>
+        from.call(Uint8Array, [...values], (value, index) => {
+          counted.bytes += 1;
+          return map(value, index);
+        }),
+    };
+    Object.assign(Uint8Array, replaced);
+    try {
+      const parts = [{ type: "file", mediaType: "text/csv", data }] as const;
+      const model = scripted("a", [answers("ok")]);
+      await collect(runAgent({ model, prompt: [{ role: "user", text: "", parts }] }));
+      expect(model.calls[0]?.prompt[0]?.content).toEqual([{ type: "text", text }]);
+    } finally {
+      Object.assign(Uint8Array, { fromBase64, from });
+    }
+    expect(counted.bytes).toBe(0);
+    expect(counted.whole > 0).toBe(isAble);
+  });
 });
 
 describe("a prompt of several messages", () => {

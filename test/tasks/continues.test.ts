@@ -188,6 +188,30 @@ describe("a task that cannot be continued", () => {
   });
 });
 
+test("a conversation that names a document anywhere needs a token that may read the vault: 403", async () => {
+  const document = await write(stage.gateway, { title: "Crates", text: "The quagga sleeps." });
+  const messages = [{ role: "user", content: [{ type: "file", document: document.id }] }];
+  const first = await talk({ prompt: undefined, messages }, "Noted.");
+  const second = await talk({ prompt: "And?", continues: first.id }, "Noted too.");
+  const without = await talk({ prompt: "Hello." }, "Hello.");
+  const scopes = ["tasks:read", "tasks:write"];
+  const token = await stage.gateway.token({ agent: "talker", scopes });
+  const reader = await stage.gateway.token({ agent: "talker", scopes: [...scopes, "vault:read"] });
+  const before = stage.upstream.requests.length;
+  const ask = (continues: string, by: string) =>
+    stage.gateway.call("POST", "/v1/tasks", {
+      token: by,
+      body: { agent: "talker", prompt: "What does it say?", continues },
+    });
+  for (const { id } of [first, second]) {
+    const { status, body } = await ask(id, token);
+    expect([status, body.code]).toEqual([403, "scope_missing"]);
+  }
+  expect(stage.upstream.requests).toHaveLength(before);
+  expect((await ask(without.id, token)).status).toBe(202);
+  expect((await ask(second.id, reader)).status).toBe(202);
+});
+
 test("a process that dies while such a task runs sends the same conversation again", async () => {
   const first = await talk({ prompt: "My name is Ada." }, "Hello Ada.");
   const hold = gate();

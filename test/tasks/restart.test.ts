@@ -10,6 +10,7 @@ import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { ownConnection } from "../support/own-connection.ts";
 import { startScriptedMcp } from "../support/scripted-mcp.ts";
+import { remove, write } from "../support/vault.ts";
 import { dispatch, ended, held, ledger, openEvents, unsettled, until, yamlOf } from "./support.ts";
 
 let upstream: FakeModel;
@@ -280,4 +281,48 @@ test("ids are not reused if several processes die in turn before the task begins
     "output.delta",
     "task.finished",
   ]);
+});
+
+describe("a final answer that was saved before the process died is the output, although", () => {
+  const OUTPUTS = [
+    ["text", {}, "The quagga."],
+    ["JSON", { output_schema: { type: "object", required: ["animal"] } }, '{"animal":"quagga"}'],
+  ] as const;
+
+  /** Lets the task's end fail in this process, and waits until its answer is in the file. */
+  async function answered(request: object, output: string): Promise<string> {
+    upstream.script("a", { chunks: [output] });
+    const file = ownConnection(gateway.dataDir);
+    file.run(
+      `CREATE TEMP TRIGGER unfinished BEFORE UPDATE OF finished_at ON main.tasks
+       BEGIN SELECT RAISE(ABORT, 'full'); END`,
+    );
+    const id = await dispatch(gateway, { agent: "plain", ...request });
+    await until(() => file.query("SELECT 1 FROM task_answers WHERE task_id = ?").get(id) !== null);
+    return id;
+  }
+
+  test.each(OUTPUTS)("the document of its question is gone: %s", async (_name, form, output) => {
+    const document = await write(gateway, { title: "Crates", text: "The quagga sleeps." });
+    const messages = [{ role: "user", content: [{ type: "file", document: document.id }] }];
+    const id = await answered({ prompt: undefined, messages, ...form }, output);
+    await remove(gateway, document.id);
+    await crash();
+    expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output, error: null });
+    expect(upstream.requests).toHaveLength(1);
+    expect((await allEvents(await openEvents(gateway, id))).at(-2)).toMatchObject({
+      event: "output.delta",
+      data: { text: output },
+    });
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+  });
+
+  test.each(OUTPUTS)("no model of its tier is left: %s", async (_name, form, output) => {
+    const id = await answered(form, output);
+    yaml = yamlOf(upstream.url, { tiers: { 2: ["b"] } });
+    await crash();
+    expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output, error: null });
+    expect(upstream.requests).toHaveLength(1);
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+  });
 });

@@ -3,6 +3,7 @@ import {
   type LanguageModelV4Prompt,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
+import { bytesOfBase64 } from "../model/base64.ts";
 import type { SourcePassage } from "./rank.ts";
 
 /** A question and the texts that were sent with it. */
@@ -69,6 +70,5 @@ function textOf({ mediaType, data }: LanguageModelV4FilePart, most: number): str
 /** @param most the number of bytes that is enough */
 function bytesOf(base64: string, most: number): Uint8Array {
   // Four characters are three bytes.
-  const binary = atob(base64.slice(0, Math.ceil(most / 3) * 4));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+  return bytesOfBase64(base64.slice(0, Math.ceil(most / 3) * 4));
 }

@@ -1,4 +1,5 @@
 import type { FilePart } from "../message.ts";
+import { bytesOfBase64 } from "./base64.ts";
 
 const TEXT_TYPE = /^(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|[\w.-]+\+(?:json|xml)))(?:\s*;.*)?$/i;
 
@@ -12,7 +13,7 @@ export function textOfFile(part: FilePart): string | undefined {
   if (!TEXT_TYPE.test(part.mediaType)) return undefined;
   let text = known.get(part);
   if (text === undefined) {
-    text = new TextDecoder().decode(Uint8Array.from(atob(part.data), (unit) => unit.charCodeAt(0)));
+    text = new TextDecoder().decode(bytesOfBase64(part.data));
     known.set(part, text);
   }
   return text;

@@ -69,6 +69,17 @@ export async function historyOf(
   return { messages, documents };
 }
 
+/** Whether a task, or one of those whose conversation goes on in it, names a document. Each run reads its text again. */
+export async function namesDocument(db: HistoryParts["db"], last: Task): Promise<boolean> {
+  let task: Task | undefined = last;
+  for (let links = 0; task && links < MOST_LINKS; links++) {
+    if (documentsOf(task.input?.messages ?? null).length > 0) return true;
+    const { workspaceId, continues }: Task = task;
+    task = continues === null ? undefined : await findTask(db, workspaceId, continues);
+  }
+  return false;
+}
+
 /** The conversation of one task. Null if any of its texts was erased. */
 async function linkOf(
   parts: HistoryParts,

@@ -1,5 +1,5 @@
 import type { JsonSchema, JsonValue, OutputOption } from "../../agents/index.ts";
-import { parseJson } from "../../base/json-limits.ts";
+import { JsonTooLarge, parseJson } from "../../base/json-limits.ts";
 import { exactCheck, type ValueCheck } from "../../connectors/arguments/check.ts";
 import type { TaskInput } from "./task-input.ts";
 
@@ -17,6 +17,17 @@ export function outputOption({ outputSchema: schema }: TaskInput): OutputOption 
   const validate = outputCheck(schema);
   if (!validate) throw new Error("a task was accepted with a schema that cannot be checked");
   return { schema, validate };
+}
+
+/** Whether an answer can be a task's output: any text without a schema, and valid JSON with one. */
+export function isValidOutput(option: OutputOption | undefined, text: string): boolean {
+  if (!option) return true;
+  try {
+    return option.validate?.(parseJson(text) as JsonValue).length === 0;
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof JsonTooLarge) return false;
+    throw error;
+  }
 }
 
 /** The value of an output; null if the task has no schema, or its texts were erased. */

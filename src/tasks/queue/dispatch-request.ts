@@ -5,6 +5,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { Call } from "../../gate/call.ts";
 import { checkDocuments } from "../input/documents.ts";
+import { namesDocument } from "../input/history.ts";
 import { outputCheck } from "../input/output-schema.ts";
 import { documentsOf, type InputMessage, storedInput } from "../input/task-input.ts";
 import type { TaskParts } from "../parts.ts";
@@ -100,4 +101,10 @@ async function checkContinued({ db }: CheckParts, call: Call, agent: Agent, id: 
     );
   }
   if (!isFinal(task.status)) throw notFinished(task);
+  if (!hasScope(scopes, "vault:read") && (await namesDocument(db, task))) {
+    throw new Problem(
+      "scope_missing",
+      "To continue a conversation with a document, the token needs the scope vault:read.",
+    );
+  }
 }

@@ -23,7 +23,7 @@ import {
 import type { OwedCharge } from "../ending/lost-calls.ts";
 import type { EventLog } from "../events/log.ts";
 import { DocumentUnavailable } from "../input/documents.ts";
-import { outputOption } from "../input/output-schema.ts";
+import { isValidOutput, outputOption } from "../input/output-schema.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 import { askedMessages } from "./asked-messages.ts";
@@ -101,11 +101,14 @@ export class TaskRun {
     const { own } = run.progress;
     await run.journal.prepare(own !== null);
     if (own) return this.#runOwnCall(run, own);
+    const output = outputOption(input);
+    const { answer } = run.progress;
+    if (answer !== null && isValidOutput(output, answer)) return this.#useSaved(run, answer);
     const { conversations } = this.#parts;
     const conversation = conversations.open(this.#task.workspaceId, (error) => this.#lost.abort(error));
     try {
       const prompt = await askedMessages(this.#parts, this.#task, input, agent);
-      return await this.#runAgent(run, { prompt, output: outputOption(input) }, conversation);
+      return await this.#runAgent(run, { prompt, output }, conversation);
     } catch (error) {
       if (error instanceof AgentDenied) return deniedEnding(error);
       if (error instanceof DocumentUnavailable) return failure("document_unavailable", error.message);
@@ -135,6 +138,14 @@ export class TaskRun {
     };
   }
 
+  /** The process died after the final answer was saved. The documents and models that led to it may since have gone. */
+  #useSaved({ journal }: Run, answer: string): TaskEnding {
+    journal.started(this.#task.model ?? "");
+    if (this.#task.eventCeiling > 0) journal.reset();
+    journal.text(answer);
+    return { status: "succeeded", error: null, output: answer.toWellFormed() };
+  }
+
   async #runAgent(
     run: Run,
     { prompt, output }: AskedTask,
@@ -143,7 +154,7 @@ export class TaskRun {
     const { clock, modelGateway, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, createdBy, eventCeiling } = this.#task;
     const { rights, journal } = run;
-    const { messages, isInStep, asked, answer } = run.progress;
+    const { messages, isInStep, asked } = run.progress;
     const { agent } = rights;
     // The agent and the connectors may have changed since the task was accepted. A new task whose tools are gone does
     // not begin. A resumed task continues without them: calls of these tools are refused, and the model is told.
@@ -165,12 +176,6 @@ export class TaskRun {
     // A task that waited for a person continues as if it had not been interrupted.
     if (!isInStep || asked.size === 0) journal.started(models[0]?.id ?? "");
     if (eventCeiling > 0 && !isInStep) journal.reset();
-    // The process died after the final answer was saved.
-    if (answer !== null && !output) {
-      journal.text(answer);
-      return { status: "succeeded", error: null, output: answer.toWellFormed() };
-    }
-
     // A run that resumes may have a long conversation before it calls a model.
     conversation.hold([...prompt, ...messages]);
     const events = runAgent({
