@@ -1,5 +1,6 @@
+import { Problem } from "../../base/errors.ts";
 import { field } from "../json.ts";
-import { elementsOf, findMembers, folded, MemberNames, type Span } from "../request-bytes.ts";
+import { elementsOf, findMembers, folded, MemberNames, membersWithin, type Span } from "../request-bytes.ts";
 
 /**
  * Where the items of each type have their content. With it, an item's `id` leads to nothing that the provider keeps;
@@ -66,4 +67,43 @@ function referenceOf(item: unknown): string[] {
 function isContent(value: unknown): boolean {
   if (typeof value === "string" || Array.isArray(value)) return value.length > 0;
   return value !== undefined && value !== null;
+}
+
+/** Members that name files, stores and skills of the provider's account. Kept responses do not prove whose these are. */
+const ACCOUNT_MEMBERS = ["file_id", "file_ids", "vector_store_ids", "skill_id"];
+const CONTAINER_MEMBERS = ["container", "container_id"];
+const ID_MEMBERS = new MemberNames([...ACCOUNT_MEMBERS, ...CONTAINER_MEMBERS]);
+/** Schemas, the client's own notes, and where a text that is there came from: the provider looks up nothing in these. */
+const NO_IDS: ReadonlySet<string> = new Set([
+  ...["parameters", "input_schema", "output_schema", "schema", "metadata", "annotations", "results"],
+]);
+
+/**
+ * The ids of containers that a request names anywhere. Each MUST be checked to belong to the caller.
+ * @throws Problem 404 `not_found` if it names anything else of the provider's account
+ */
+export function containersIn(bytes: Uint8Array): readonly string[] {
+  const containers = new Set<string>();
+  for (const { name, value } of membersWithin(bytes, ID_MEMBERS, NO_IDS)) {
+    const ids = [value].flat().filter((id): id is string => typeof id === "string" && id !== "");
+    const [first] = ids;
+    if (first !== undefined && ACCOUNT_MEMBERS.includes(name)) throw foreignId(name, first);
+    for (const id of ids) containers.add(id);
+  }
+  return [...containers];
+}
+
+/** @throws Problem 404 `not_found` if one of the containers is none in which these outputs were made */
+export function requireContainers(containers: readonly string[], outputs: readonly unknown[]): void {
+  const items = outputs.flatMap((output): unknown[] => (Array.isArray(output) ? output : []));
+  const own = new Set(items.map((item) => field(item, "container_id")));
+  for (const id of containers) if (!own.has(id)) throw foreignId("container", id);
+}
+
+function foreignId(name: string, id: string): Problem {
+  const shown = JSON.stringify(id.slice(0, 128));
+  const detail = `${name} ${shown} is kept by the provider, in an account that all workspaces share: it cannot be used.`;
+  return new Problem("not_found", detail, {
+    errors: [{ path: `/${name}`, message: "must not name what only the provider keeps" }],
+  });
 }

@@ -6,7 +6,7 @@ import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers, MemberNames, type RequestMembers } from "../request-bytes.ts";
 import { isPacked } from "../translation/signatures.ts";
 import { unsupported } from "../translation/unsupported.ts";
-import { referencesIn } from "./references.ts";
+import { containersIn, referencesIn } from "./references.ts";
 import { wholeInput } from "./stored/conversation.ts";
 import type { ResponseLinks } from "./stored/links.ts";
 import { keepResponse } from "./stored/rows.ts";
@@ -35,9 +35,11 @@ export interface ReadResponsesRequest {
   readonly previous: string | null;
   /** The ids of items that it refers to. */
   readonly references: readonly string[];
+  /** The ids of containers that it names. */
+  readonly containers: readonly string[];
 }
 
-/** @throws Problem 400 `invalid_json`, `unsupported_parameter`, 422 `validation_failed` */
+/** @throws Problem 400 `invalid_json`, `unsupported_parameter`, 404 `not_found`, 422 `validation_failed` */
 export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadResponsesRequest {
   const members = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
@@ -53,7 +55,8 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
     throw invalidField("/previous_response_id", "must be the id of a response");
   }
   const references = referencesIn(bytes, members.spans.get("input"), field(value, "input"));
-  return { bytes, value, members, model, isStream, isKept, previous, references };
+  const containers = containersIn(bytes);
+  return { bytes, value, members, model, isStream, isKept, previous, references, containers };
 }
 
 /** What is written of a response that is kept. Holds nothing of the request: a stream may take long. */

@@ -35,7 +35,8 @@ export class ResponseCalls {
   async run(call: Call, client: ResponsesClient): Promise<ModelAnswer> {
     const { modelCalls, clock } = this.#parts;
     const request = readResponsesRequest(client.bytes, client.value);
-    const refers = request.previous !== null || request.references.length > 0;
+    const { previous, references, containers } = request;
+    const refers = previous !== null || references.length > 0 || containers.length > 0;
     const links = refers ? await this.#resolve(call, client, request) : null;
     return modelCalls.run(call, {
       ...{ ...client, api: RESPONSES },

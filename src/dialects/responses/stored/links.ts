@@ -1,6 +1,7 @@
 import { Problem } from "../../../base/errors.ts";
 import type { ModelTarget } from "../../../models/names.ts";
 import { field } from "../../json.ts";
+import { requireContainers } from "../references.ts";
 import { itemOf, providerOf, type ResponseOwner, type ResponseStore, type StoredResponse } from "./store.ts";
 
 /** An item of a conversation, and the provider that has made it; null if the client has. */
@@ -37,17 +38,25 @@ const NATIVE_MS = 29 * 86_400_000;
 const MOST_STEPS = 1_000;
 const MOST_BYTES = 10 * 1024 * 1024;
 
+/** What a request refers to by ids. */
+interface References {
+  readonly previous: string | null;
+  readonly references: readonly string[];
+  readonly containers?: readonly string[];
+}
+
 /**
  * Finds what a request refers to: everything MUST belong to its caller, since all callers share the provider's account.
  * @throws Problem 404 `not_found`, 413 `body_too_large`, 429 `rate_limited`
  */
 export async function resolveLinks(
   parts: LinkParts,
-  { previous, references }: { readonly previous: string | null; readonly references: readonly string[] },
+  { previous, references, containers = [] }: References,
 ): Promise<ResponseLinks> {
   const chain = new LinkedChain(parts);
   if (previous !== null) await chain.readBefore(previous);
   for (const id of references) await chain.readItem(id);
+  requireContainers(containers, chain.outputs);
   const { target } = parts;
   const isKnown = target?.kind === "model" && chain.isKnownTo(providerOf(target.id));
   if (previous !== null && !isKnown) await chain.readWhole();
@@ -70,6 +79,10 @@ class LinkedChain implements ResponseLinks {
   get bytes(): number {
     const named = this.#responses.filter((response) => response !== this.#last);
     return (this.#last?.row.bytes ?? 0) + named.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  get outputs(): readonly unknown[] {
+    return this.#responses.map(({ response }) => field(response, "output"));
   }
 
   isKnownTo(provider: string): boolean {
