@@ -75,6 +75,26 @@ for (const [name, item, status, code] of FOREIGN) {
   REFUSED.push([name, body, status, code, status === 404 ? "input" : null]);
 }
 
+const HIDDEN_TOOLS: [name: string, members: string][] = [
+  ["tools that are there twice", '"tools":[{"type":"mcp"}],"input":"x","tools":[]'],
+  ["a tool with two types", '"input":"x","tools":[{"type":"mcp","type":"function"}]'],
+  ["a tool with a type in other letters", '"input":"x","tools":[{"Type":"mcp","type":"function"}]'],
+  [
+    "a shell with two environments",
+    '"input":"x","tools":[{"type":"shell","environment":{"type":"container_auto"},"environment":null}]',
+  ],
+  [
+    "a shell's environment with two types",
+    '"input":"x","tools":[{"type":"shell","environment":{"type":"container_auto","type":"local"}}]',
+  ],
+  [
+    "an item whose tools are there twice",
+    '"input":[{"type":"additional_tools","tools":[{"type":"mcp"}],"tools":null}]',
+  ],
+];
+for (const [name, members] of HIDDEN_TOOLS) {
+  REFUSED.push([name, `{"model":"up/first",${members}}`, 400, "invalid_json", null]);
+}
 const says = (part: object) => ({ input: [{ role: "user", content: [part] }] });
 const tool = (more: object) => ({ tools: [more] });
 const KEPT_BY_THE_PROVIDER: [name: string, more: object | string, param: string][] = [

@@ -6,6 +6,7 @@ import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers, MemberNames, type RequestMembers } from "../request-bytes.ts";
 import { isPacked } from "../translation/signatures.ts";
 import { unsupported } from "../translation/unsupported.ts";
+import { hostedTools } from "./hosted-tools.ts";
 import { containersIn, referencesIn } from "./references.ts";
 import { wholeInput } from "./stored/conversation.ts";
 import type { ResponseLinks } from "./stored/links.ts";
@@ -15,12 +16,8 @@ import { ResponsesStreamReader } from "./stream.ts";
 
 const MEMBERS = new MemberNames([
   ...["model", "stream", "background", "store", "previous_response_id", "conversation", "input"],
-  "max_output_tokens",
+  ...["max_output_tokens", "tools"],
 ]);
-
-/** Tools that the provider runs by itself. */
-const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)(?:_preview)?(?:_\d+)*$/;
-const MOST_HOSTED = 16;
 
 /** A client's request for a response, before it is known what it refers to. */
 export interface ReadResponsesRequest {
@@ -37,6 +34,8 @@ export interface ReadResponsesRequest {
   readonly references: readonly string[];
   /** The ids of containers that it names. */
   readonly containers: readonly string[];
+  /** The provider's own tools that it offers. Undefined if there is none. */
+  readonly hostedTools: string | undefined;
 }
 
 /** @throws Problem 400 `invalid_json`, `unsupported_parameter`, 404 `not_found`, 422 `validation_failed` */
@@ -56,7 +55,11 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   }
   const references = referencesIn(bytes, members.spans.get("input"), field(value, "input"));
   const containers = containersIn(bytes);
-  return { bytes, value, members, model, isStream, isKept, previous, references, containers };
+  const hosted = hostedTools(bytes, value, members);
+  return {
+    ...{ bytes, value, members, model, isStream, isKept, previous, references, containers },
+    hostedTools: hosted,
+  };
 }
 
 /** What is written of a response that is kept. Holds nothing of the request: a stream may take long. */
@@ -102,7 +105,7 @@ export function responsesRequest(
       answers: 1,
       mostTokens: countOf(field(value, "max_output_tokens")),
     },
-    detail: { hosted_tools: hostedTools(field(value, "tools")) },
+    detail: { hosted_tools: request.hostedTools },
     bytesFor(name, id) {
       kept.isNative = true;
       return bytesFor(request, links, name, providerOf(id));
@@ -177,14 +180,6 @@ function flagOf(value: unknown, name: string): boolean | null {
   const flag = field(value, name) ?? null;
   if (flag !== null && typeof flag !== "boolean") throw invalidField(`/${name}`, "must be true or false");
   return flag;
-}
-
-/** What the provider's own tools do is not subject to Gatehouse's policy, so the ledger shows that they were offered. */
-function hostedTools(tools: unknown): string | undefined {
-  if (!Array.isArray(tools)) return undefined;
-  const types = tools.map((tool) => field(tool, "type"));
-  const hosted = types.filter((type): type is string => typeof type === "string" && HOSTED.test(type));
-  return hosted.length === 0 ? undefined : [...new Set(hosted)].slice(0, MOST_HOSTED).join(",");
 }
 
 const FAILED = '"failed"';
