@@ -46,7 +46,7 @@ export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: u
   for (const [index, { start, end }] of elementsOf(bytes, span).entries()) {
     if (hasId(input[index])) findMembers(bytes.subarray(start, end), READ_MEMBERS);
   }
-  return [...new Set(input.flatMap(referenceOf))];
+  return referencesOf(input);
 }
 
 /** Whether an item has an id, however it is spelled. Most have none, and are not searched. */
@@ -55,13 +55,19 @@ function hasId(item: unknown): boolean {
   return Object.keys(item).some((name) => name === "id" || (name.length <= 3 && folded(name) === "id"));
 }
 
-function referenceOf(item: unknown): string[] {
+/** The ids of items that the provider may read where it keeps them. */
+export function referencesOf(items: readonly unknown[]): readonly string[] {
+  return [...new Set(items.flatMap((item) => referenceOf(item) ?? []))];
+}
+
+/** The id of an item without its content; null if the item has it, or no id. */
+export function referenceOf(item: unknown): string | null {
   const id = field(item, "id");
-  if (id === undefined || id === null) return [];
+  if (id === undefined || id === null) return null;
   const type =
     field(item, "type") ?? (typeof field(item, "role") === "string" ? "message" : "item_reference");
   const members = typeof type === "string" && Object.hasOwn(CONTENT, type) ? CONTENT[type] : undefined;
-  return members?.some((name) => isContent(field(item, name))) ? [] : [String(id)];
+  return members?.some((name) => isContent(field(item, name))) ? null : String(id);
 }
 
 function isContent(value: unknown): boolean {

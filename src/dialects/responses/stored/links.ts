@@ -1,7 +1,7 @@
 import { Problem } from "../../../base/errors.ts";
 import type { ModelTarget } from "../../../models/names.ts";
 import { field } from "../../json.ts";
-import { requireContainers } from "../references.ts";
+import { referenceOf, requireContainers } from "../references.ts";
 import { itemOf, providerOf, type ResponseOwner, type ResponseStore, type StoredResponse } from "./store.ts";
 
 /** An item of a conversation, and the provider that has made it; null if the client has. */
@@ -160,13 +160,6 @@ class LinkedChain implements ResponseLinks {
 export function inputItemsOf(input: unknown): readonly unknown[] {
   if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
   return Array.isArray(input) ? input : [];
-}
-
-/** The id in a reference to an item; null if it is no reference. */
-export function referenceOf(item: unknown): string | null {
-  const type = field(item, "type") ?? (field(item, "role") === undefined ? "item_reference" : "message");
-  const id = field(item, "id");
-  return type === "item_reference" && typeof id === "string" ? id : null;
 }
 
 function tooLong(): Problem {
