@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
 import type { Tx } from "../../store/db.ts";
 import type { DialectRequest, KeptAnswer } from "../dialect.ts";
 import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
@@ -62,16 +63,21 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   };
 }
 
+interface KeepingParts {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 /** What is written of a response that is kept. Holds nothing of the request: a stream may take long. */
 class KeptResponse {
   readonly #bytes: number;
-  readonly #clock: Clock;
+  readonly #parts: KeepingParts;
   #requestSeq: number | null = null;
   isNative = false;
 
-  constructor(bytes: number, clock: Clock) {
+  constructor(bytes: number, parts: KeepingParts) {
     this.#bytes = bytes;
-    this.#clock = clock;
+    this.#parts = parts;
   }
 
   /** The first attempt's intent has the request. */
@@ -83,7 +89,8 @@ class KeptResponse {
     if (this.#requestSeq === null) throw new Error("an answer without an intent was kept");
     const { isNative } = this;
     const requestSeq = this.#requestSeq;
-    await keepResponse(tx, answer, { requestSeq, isNative, bytes: this.#bytes, now: this.#clock.now() });
+    const { clock, log } = this.#parts;
+    await keepResponse(tx, answer, { requestSeq, isNative, bytes: this.#bytes, now: clock.now(), log });
   };
 }
 
@@ -91,11 +98,11 @@ class KeptResponse {
 export function responsesRequest(
   request: ReadResponsesRequest,
   links: ResponseLinks | null,
-  clock: Clock,
+  parts: KeepingParts,
 ): DialectRequest {
   const { bytes, value, model, isStream, isKept } = request;
   const textBytes = textBytesOf(value);
-  const kept = new KeptResponse(bytes.length + (links?.bytes ?? 0), clock);
+  const kept = new KeptResponse(bytes.length + (links?.bytes ?? 0), parts);
   return {
     model,
     isStream,

@@ -1,5 +1,6 @@
 import type { Agents } from "../../access/agents.ts";
 import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
 import type { Call } from "../../gate/call.ts";
 import type { ModelGateway } from "../../models/gateway.ts";
 import { callingAgent } from "../calling-agent.ts";
@@ -15,6 +16,7 @@ export interface ResponseCallsParts {
   readonly agents: Agents;
   readonly store: ResponseStore;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** A client's request, and where the memory of what it refers to is counted. */
@@ -33,14 +35,14 @@ export class ResponseCalls {
 
   /** @throws Problem as `ModelCalls.run`; 404 `not_found` if the request refers to what is not its caller's */
   async run(call: Call, client: ResponsesClient): Promise<ModelAnswer> {
-    const { modelCalls, clock } = this.#parts;
+    const { modelCalls } = this.#parts;
     const request = readResponsesRequest(client.bytes, client.value);
     const { previous, references, containers } = request;
     const refers = previous !== null || references.length > 0 || containers.length > 0;
     const links = refers ? await this.#resolve(call, client, request) : null;
     return modelCalls.run(call, {
       ...{ ...client, api: RESPONSES },
-      request: responsesRequest(request, links, clock),
+      request: responsesRequest(request, links, this.#parts),
     });
   }
 
