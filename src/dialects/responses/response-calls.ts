@@ -39,10 +39,12 @@ export class ResponseCalls {
     const request = readResponsesRequest(client.bytes, client.value);
     const { previous, references, containers } = request;
     const refers = previous !== null || references.length > 0 || containers.length > 0;
-    const links = refers ? await this.#resolve(call, client, request) : null;
+    const resolve = async () =>
+      responsesRequest(request, await this.#resolve(call, client, request), this.#parts);
     return modelCalls.run(call, {
       ...{ ...client, api: RESPONSES },
-      request: responsesRequest(request, links, this.#parts),
+      request: responsesRequest(request, null, this.#parts),
+      resolve: refers ? resolve : undefined,
     });
   }
 

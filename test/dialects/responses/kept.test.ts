@@ -91,3 +91,20 @@ test("a response that cannot be kept is logged", async () => {
   expect((await stage.ask("GET", `/${whole.id}`)).status).toBe(404);
   expect(logged.filter((line) => line.includes("a response is not kept"))).toHaveLength(1);
 });
+
+test.each([false, true])(
+  "what a call refers to is read only if the call may be made (stream: %p)",
+  async (stream) => {
+    const body = { previous_response_id: "resp_unknown", stream };
+    const codeOf = async (more: object) => {
+      const { response } = await send({ ...body, ...more });
+      return [response.status, response.headers.get("gatehouse-code")];
+    };
+    expect(await codeOf({ model: "up/never" })).toEqual([403, "model_forbidden"]);
+    expect(await codeOf({ model: "nobody/x" })).toEqual([404, "model_not_found"]);
+    await stage.gateway.call("POST", "/v1/agents/clerk/stop");
+    expect(await codeOf({})).toEqual([409, "agent_stopped"]);
+    await stage.gateway.call("POST", "/v1/agents/clerk/resume");
+    expect(await codeOf({})).toEqual([404, "not_found"]);
+  },
+);
