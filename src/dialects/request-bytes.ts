@@ -82,13 +82,17 @@ export function* membersWithin(
   names: MemberNames,
   skipped: ReadonlySet<string>,
 ): Generator<{ readonly name: string; readonly value: unknown }> {
+  // Most names are shorter, and are not read. With the quotes; escapes only make a name longer.
+  const shortest = Math.min(...[...names.byFolded.keys(), ...skipped].map(({ length }) => length)) + 2;
   for (let at = 0; at < bytes.length; at++) {
     if (bytes[at] !== QUOTE) continue;
     const nameStart = at;
     const nameEnd = endOfString(bytes, at);
     at = nameEnd - 1;
+    const length = nameEnd - nameStart;
+    if (length < shortest || length > LONGEST_NAME) continue;
     const colon = skipBlank(bytes, nameEnd);
-    if (bytes[colon] !== COLON || nameEnd - nameStart > LONGEST_NAME) continue;
+    if (bytes[colon] !== COLON) continue;
     const name = JSON.parse(textOf(bytes, nameStart, nameEnd)) as string;
     const meant = names.byFolded.get(folded(name));
     const isSkipped = skipped.has(name);
