@@ -51,6 +51,11 @@ export interface ClientRequest {
   readonly api: Omit<DialectApi, "read">;
   /** The request as read. A stream does not keep it. */
   readonly request: DialectRequest;
+  /**
+   * The request with what it refers to. That is expensive to read, so it is called once the route is found and the call is
+   * counted. Undefined if it refers to nothing.
+   */
+  readonly resolve?: (() => Promise<DialectRequest>) | undefined;
   readonly bytes: Uint8Array;
   /** The parsed bytes. */
   readonly value: unknown;
@@ -140,12 +145,16 @@ export class ModelCalls {
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
     const { direct, scheduler, ids, clock } = this.#parts;
     const { workspaceId } = call.caller;
-    const { agent, request, policy, models } = await findRoute(this.#parts, call, client);
+    const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
+    policy.refuseEnded();
+    const { isStream } = named;
+    if (client.resolve && !isStream) await call.count();
+    const request = (await client.resolve?.()) ?? named;
     const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
     const route = new CallableModels(models, { client, request, head });
     policy.refuseEnded();
     const first = await route.first();
-    if (!request.isStream) await call.count();
+    if (!client.resolve && !isStream) await call.count();
     policy.refuseEnded();
     const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
     const { abort, wait } = open;

@@ -17,6 +17,7 @@ export interface RequestMembers {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const LEFT_BRACE = 0x7b;
 const RIGHT_BRACKET = 0x5d;
 /** The mask that clears the bit in which `{` differs from `[`, and `}` from `]`. */
@@ -65,6 +66,46 @@ export function elementsOf(bytes: Uint8Array, { start, end }: Span): readonly Sp
     at = skipBlank(bytes, last) + 1;
   }
   return elements;
+}
+
+/** A longer name, as written, is none that is looked for: each letter may be an escape of six bytes. */
+const LONGEST_NAME = 128;
+
+/**
+ * The members with these names in all objects at any depth, in whatever case they are written. A name that occurs twice in
+ * an object is found twice.
+ * @param bytes valid JSON
+ * @param skipped the names of members in which nothing is looked for
+ */
+export function* membersWithin(
+  bytes: Uint8Array,
+  names: MemberNames,
+  skipped: ReadonlySet<string>,
+): Generator<{ readonly name: string; readonly value: unknown }> {
+  // Most names are shorter, and are not read. With the quotes; escapes only make a name longer.
+  const shortest = Math.min(...[...names.byFolded.keys(), ...skipped].map(({ length }) => length)) + 2;
+  for (let at = 0; at < bytes.length; at++) {
+    if (bytes[at] !== QUOTE) continue;
+    const nameStart = at;
+    const nameEnd = endOfString(bytes, at);
+    at = nameEnd - 1;
+    const length = nameEnd - nameStart;
+    if (length < shortest || length > LONGEST_NAME) continue;
+    const colon = skipBlank(bytes, nameEnd);
+    if (bytes[colon] !== COLON) continue;
+    const name = JSON.parse(textOf(bytes, nameStart, nameEnd)) as string;
+    const meant = names.byFolded.get(folded(name));
+    const isSkipped = skipped.has(name);
+    if (meant === undefined && !isSkipped) continue;
+    const start = skipBlank(bytes, colon + 1);
+    const end = endOfValue(bytes, start);
+    if (isSkipped) at = end - 1;
+    else if (meant !== undefined) {
+      // Objects are looked into, and are no value of these members.
+      const value = bytes[start] === LEFT_BRACE ? undefined : JSON.parse(textOf(bytes, start, end));
+      yield { name: meant, value };
+    }
+  }
 }
 
 /** Names of members to look for in many objects. */

@@ -85,7 +85,7 @@ export async function openWork(
     ...{ ledger, workspaces, agents, modelGateway, direct, clock, log, instance },
   });
   const responses = new ResponseStore({ db, lists });
-  const responseCalls = new ResponseCalls({ modelCalls, modelGateway, agents, clock, store: responses });
+  const responseCalls = new ResponseCalls({ modelCalls, modelGateway, agents, clock, log, store: responses });
   const storedResponses = new StoredResponses({
     ...{ agents, clock, store: responses, eraser: openedTasks.eraser },
   });

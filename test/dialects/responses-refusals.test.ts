@@ -75,6 +75,104 @@ for (const [name, item, status, code] of FOREIGN) {
   REFUSED.push([name, body, status, code, status === 404 ? "input" : null]);
 }
 
+const HIDDEN_TOOLS: [name: string, members: string][] = [
+  ["tools that are there twice", '"tools":[{"type":"mcp"}],"input":"x","tools":[]'],
+  ["a tool with two types", '"input":"x","tools":[{"type":"mcp","type":"function"}]'],
+  ["a tool with a type in other letters", '"input":"x","tools":[{"Type":"mcp","type":"function"}]'],
+  [
+    "a shell with two environments",
+    '"input":"x","tools":[{"type":"shell","environment":{"type":"container_auto"},"environment":null}]',
+  ],
+  [
+    "a shell's environment with two types",
+    '"input":"x","tools":[{"type":"shell","environment":{"type":"container_auto","type":"local"}}]',
+  ],
+  [
+    "an item whose tools are there twice",
+    '"input":[{"type":"additional_tools","tools":[{"type":"mcp"}],"tools":null}]',
+  ],
+];
+for (const [name, members] of HIDDEN_TOOLS) {
+  REFUSED.push([name, `{"model":"up/first",${members}}`, 400, "invalid_json", null]);
+}
+const says = (part: object) => ({ input: [{ role: "user", content: [part] }] });
+const tool = (more: object) => ({ tools: [more] });
+const KEPT_BY_THE_PROVIDER: [name: string, more: object | string, param: string][] = [
+  ["a file", says({ type: "input_file", file_id: "file_1" }), "file_id"],
+  ["an image", says({ type: "input_image", file_id: "file_1" }), "file_id"],
+  [
+    "a screenshot",
+    {
+      input: [
+        {
+          type: "computer_call_output",
+          call_id: "call_1",
+          output: { type: "computer_screenshot", file_id: "file_1" },
+        },
+      ],
+    },
+    "file_id",
+  ],
+  [
+    "a file in a function's output",
+    {
+      input: [
+        {
+          type: "function_call_output",
+          call_id: "call_1",
+          output: [{ type: "input_file", file_id: "file_1" }],
+        },
+      ],
+    },
+    "file_id",
+  ],
+  [
+    "a file in a variable",
+    { prompt: { id: "p", variables: { x: { type: "input_file", file_id: "file_1" } } } },
+    "file_id",
+  ],
+  ["a container", tool({ type: "code_interpreter", container: "cntr_1" }), "container"],
+  [
+    "files of a new container",
+    tool({ type: "code_interpreter", container: { type: "auto", file_ids: ["file_1"] } }),
+    "file_ids",
+  ],
+  [
+    "a shell's container",
+    tool({ type: "shell", environment: { type: "container_reference", container_id: "cntr_1" } }),
+    "container",
+  ],
+  [
+    "a shell's skill",
+    tool({
+      type: "shell",
+      environment: { type: "container_auto", skills: [{ type: "skill_reference", skill_id: "s_1" }] },
+    }),
+    "skill_id",
+  ],
+  ["a mask", tool({ type: "image_generation", input_image_mask: { file_id: "file_1" } }), "file_id"],
+  ["a vector store", tool({ type: "file_search", vector_store_ids: ["vs_1"] }), "vector_store_ids"],
+  [
+    "a tool in the input",
+    { input: [{ type: "additional_tools", tools: [{ type: "file_search", vector_store_ids: ["vs_1"] }] }] },
+    "vector_store_ids",
+  ],
+  [
+    "a file that is named twice",
+    '{"role":"user","content":[{"type":"input_file","file_id":"file_1","file_id":null}]}',
+    "file_id",
+  ],
+  [
+    "a file in other letters",
+    '{"role":"user","content":[{"type":"input_file","File_\\u0049d":"file_1"}]}',
+    "file_id",
+  ],
+];
+for (const [name, more, param] of KEPT_BY_THE_PROVIDER) {
+  const body = typeof more === "string" ? `{"model":"up/first","input":[${more}]}` : asked(more);
+  REFUSED.push([`${name} that only the provider keeps`, body, 404, "not_found", param]);
+}
+
 test.each(REFUSED)("%s is refused, and nothing is sent", async (_, body, status, code, param) => {
   const before = stage.upstream.requests.length;
   const { response, bytes } = await stage.post(typeof body === "string" ? body : JSON.stringify(body));
@@ -96,4 +194,60 @@ test("items that include their content are passed on with their ids", async () =
   const { response } = await stage.post(JSON.stringify(asked({ input })));
   expect(response.status).toBe(200);
   expect(JSON.parse(stage.upstream.requests.at(-1)?.bytes.toString() ?? "").input).toEqual(input);
+});
+
+test("members of these names that lead to nothing of the provider pass", async () => {
+  const more = {
+    metadata: { file_id: "file_1" },
+    input: [
+      {
+        role: "user",
+        content: [{ type: "input_file", file_data: "data:text/plain;base64,eA==", file_id: null }],
+      },
+      { type: "function_call", call_id: "call_1", name: "f", arguments: '{"file_id":"file_1"}' },
+      {
+        ...{ type: "message", role: "assistant" },
+        content: [
+          { type: "output_text", text: "y", annotations: [{ type: "file_citation", file_id: "file_1" }] },
+        ],
+      },
+    ],
+    tools: [
+      {
+        ...{ type: "function", name: "f" },
+        parameters: {
+          type: "object",
+          properties: { file_id: { type: "string" } },
+          default: { file_id: "x" },
+        },
+      },
+      { type: "code_interpreter", container: { type: "auto" } },
+    ],
+  };
+  const { response } = await stage.post(JSON.stringify(asked(more)));
+  expect(response.status).toBe(200);
+});
+
+test("a container passes only if a response that the request refers to was made in it", async () => {
+  const item = {
+    ...{ type: "code_interpreter_call", id: "ci_1", code: "1", outputs: [] },
+    status: "completed",
+  };
+  const made = { ...item, container_id: "cntr_own" };
+  const said = textItem("cntr_said");
+  stage.upstream.script("first", { response: responseOf([made, said], { id: "resp_own" }) });
+  await stage.post(JSON.stringify({ model: "up/first", input: "x" }));
+  stage.upstream.script("first", { response: responseOf([textItem("y")]) });
+  const ask = async (container: string, more: object) => {
+    const tools = [{ type: "code_interpreter", container }];
+    const { response } = await stage.post(JSON.stringify(asked({ tools, ...more })));
+    return response.status;
+  };
+  const previous = { previous_response_id: "resp_own" };
+  expect(await ask("cntr_own", previous)).toBe(200);
+  expect(await ask("cntr_own", { input: [made] })).toBe(200);
+  expect(await ask("cntr_said", previous)).toBe(404);
+  expect(await ask("cntr_other", previous)).toBe(404);
+  expect(await ask("cntr_own", {})).toBe(404);
+  expect(await ask("cntr_own", { input: [{ ...made, container_id: "cntr_other" }] })).toBe(404);
 });

@@ -115,12 +115,24 @@ test("a response whose last event omits it is assembled from the others", async 
 
 test("tools that the provider runs are named in the ledger, and nothing else of their definitions is", async () => {
   stage.upstream.script("first", { response: responseOf([textItem("x")]) });
-  const tools = [TOOL, { type: "web_search" }, { type: "mcp", server_label: "s" }, { type: "secret words" }];
-  const { response } = await stage.post(
-    JSON.stringify({ model: "up/first", input: "x", tools, store: false }),
-  );
-  for (const { detail } of await stage.entriesOf(response)) {
-    expect(detail).toMatchObject({ hosted_tools: "web_search,mcp" });
+  const shell = (type: string) => ({ type: "shell", environment: { type } });
+  const namespace = { type: "namespace", name: "n", tools: [TOOL, { type: "mcp" }] };
+  const cases: [tools: object[], input: unknown, hosted: string | undefined][] = [
+    [
+      [TOOL, { type: "web_search" }, { type: "mcp", server_label: "s" }, { type: "secret words" }],
+      "x",
+      "web_search,mcp",
+    ],
+    [[shell("container_auto")], "x", "shell"],
+    [[shell("local"), { type: "shell" }], "x", undefined],
+    [[namespace], "x", "mcp"],
+    [[], [{ type: "additional_tools", tools: [{ type: "web_search" }, namespace] }], "web_search,mcp"],
+  ];
+  for (const [tools, input, hosted] of cases) {
+    const { response } = await stage.post(JSON.stringify({ model: "up/first", input, tools, store: false }));
+    expect(response.status).toBe(200);
+    const entries = await stage.entriesOf(response);
+    expect(entries.map(({ detail }) => detail?.hosted_tools)).toEqual([hosted, hosted]);
   }
 });
 

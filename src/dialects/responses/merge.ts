@@ -5,9 +5,10 @@ import { responseTextBytes } from "./text-bytes.ts";
 /** The maximum number of items in an output, and of parts in an item, that are merged. */
 const MOST_ITEMS = 1_024;
 
-/** Where a delta's text belongs: in a member of the item, or in one of the item's parts. */
+/** Where a delta's text belongs: in a member of the item, of an object in it, or of one of the item's parts. */
 interface DeltaPlace {
   readonly member: string;
+  readonly object?: string;
   readonly parts?: { readonly list: string; readonly index: string; readonly type: string };
 }
 
@@ -24,6 +25,7 @@ const DELTAS: ReadonlyMap<unknown, DeltaPlace> = new Map<string, DeltaPlace>([
   ["response.mcp_call_arguments.delta", { member: "arguments" }],
   ["response.custom_tool_call_input.delta", { member: "input" }],
   ["response.code_interpreter_call_code.delta", { member: "code" }],
+  ["response.apply_patch_call_operation_diff.delta", { object: "operation", member: "diff" }],
 ]);
 
 /**
@@ -83,12 +85,13 @@ export class MergedResponse {
     else this.#isKnown = false;
   }
 
-  #addDelta(event: Members, { member, parts }: DeltaPlace): void {
+  #addDelta(event: Members, { member, object, parts }: DeltaPlace): void {
     const { output_index: index, delta } = event;
     const item = typeof index === "number" ? this.#items.get(index) : undefined;
     if (!item || typeof delta !== "string") return;
-    const part = parts ? partOf(item, parts, event[parts.index]) : item;
-    if (!part) return;
+    const inner = object === undefined ? item : item[object];
+    const part = parts ? partOf(item, parts, event[parts.index]) : inner;
+    if (!isMembers(part)) return;
     const before = field(part, member);
     part[member] = (typeof before === "string" ? before : "") + delta;
   }

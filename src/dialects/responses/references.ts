@@ -1,5 +1,6 @@
+import { Problem } from "../../base/errors.ts";
 import { field } from "../json.ts";
-import { elementsOf, findMembers, folded, MemberNames, type Span } from "../request-bytes.ts";
+import { elementsOf, findMembers, folded, MemberNames, membersWithin, type Span } from "../request-bytes.ts";
 
 /**
  * Where the items of each type have their content. If it is present, the provider does not look up the item's `id`.
@@ -45,7 +46,7 @@ export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: u
   for (const [index, { start, end }] of elementsOf(bytes, span).entries()) {
     if (hasId(input[index])) findMembers(bytes.subarray(start, end), READ_MEMBERS);
   }
-  return [...new Set(input.flatMap(referenceOf))];
+  return referencesOf(input);
 }
 
 /** Whether an item has an id, in any spelling. Most have none and are not searched. */
@@ -54,16 +55,61 @@ function hasId(item: unknown): boolean {
   return Object.keys(item).some((name) => name === "id" || (name.length <= 3 && folded(name) === "id"));
 }
 
-function referenceOf(item: unknown): string[] {
+/** The ids of items that the provider may read where it keeps them. */
+export function referencesOf(items: readonly unknown[]): readonly string[] {
+  return [...new Set(items.flatMap((item) => referenceOf(item) ?? []))];
+}
+
+/** The id of an item without its content; null if the item has it, or no id. */
+export function referenceOf(item: unknown): string | null {
   const id = field(item, "id");
-  if (id === undefined || id === null) return [];
+  if (id === undefined || id === null) return null;
   const type =
     field(item, "type") ?? (typeof field(item, "role") === "string" ? "message" : "item_reference");
   const members = typeof type === "string" && Object.hasOwn(CONTENT, type) ? CONTENT[type] : undefined;
-  return members?.some((name) => isContent(field(item, name))) ? [] : [String(id)];
+  return members?.some((name) => isContent(field(item, name))) ? null : String(id);
 }
 
 function isContent(value: unknown): boolean {
   if (typeof value === "string" || Array.isArray(value)) return value.length > 0;
   return value !== undefined && value !== null;
+}
+
+/** Members that name files, stores and skills of the provider's account. Kept responses do not prove whose these are. */
+const ACCOUNT_MEMBERS = ["file_id", "file_ids", "vector_store_ids", "skill_id"];
+const CONTAINER_MEMBERS = ["container", "container_id"];
+const ID_MEMBERS = new MemberNames([...ACCOUNT_MEMBERS, ...CONTAINER_MEMBERS]);
+/** Schemas, the client's own notes, and where a text that is there came from: the provider looks up nothing in these. */
+const NO_IDS: ReadonlySet<string> = new Set([
+  ...["parameters", "input_schema", "output_schema", "schema", "metadata", "annotations", "results"],
+]);
+
+/**
+ * The ids of containers that a request names anywhere. Each MUST be checked to belong to the caller.
+ * @throws Problem 404 `not_found` if it names anything else of the provider's account
+ */
+export function containersIn(bytes: Uint8Array): readonly string[] {
+  const containers = new Set<string>();
+  for (const { name, value } of membersWithin(bytes, ID_MEMBERS, NO_IDS)) {
+    const ids = [value].flat().filter((id): id is string => typeof id === "string" && id !== "");
+    const [first] = ids;
+    if (first !== undefined && ACCOUNT_MEMBERS.includes(name)) throw foreignId(name, first);
+    for (const id of ids) containers.add(id);
+  }
+  return [...containers];
+}
+
+/** @throws Problem 404 `not_found` if one of the containers is none in which these outputs were made */
+export function requireContainers(containers: readonly string[], outputs: readonly unknown[]): void {
+  const items = outputs.flatMap((output): unknown[] => (Array.isArray(output) ? output : []));
+  const own = new Set(items.map((item) => field(item, "container_id")));
+  for (const id of containers) if (!own.has(id)) throw foreignId("container", id);
+}
+
+function foreignId(name: string, id: string): Problem {
+  const shown = JSON.stringify(id.slice(0, 128));
+  const detail = `${name} ${shown} is kept by the provider, in an account that all workspaces share: it cannot be used.`;
+  return new Problem("not_found", detail, {
+    errors: [{ path: `/${name}`, message: "must not name what only the provider keeps" }],
+  });
 }

@@ -1,12 +1,14 @@
 import type { Clock } from "../../base/clock.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
 import type { Tx } from "../../store/db.ts";
 import type { DialectRequest, KeptAnswer } from "../dialect.ts";
 import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers, MemberNames, type RequestMembers } from "../request-bytes.ts";
 import { isPacked } from "../translation/signatures.ts";
 import { unsupported } from "../translation/unsupported.ts";
-import { referencesIn } from "./references.ts";
+import { hostedTools } from "./hosted-tools.ts";
+import { containersIn, referencesIn } from "./references.ts";
 import { wholeInput } from "./stored/conversation.ts";
 import type { ResponseLinks } from "./stored/links.ts";
 import { keepResponse } from "./stored/rows.ts";
@@ -15,12 +17,8 @@ import { ResponsesStreamReader } from "./stream.ts";
 
 const MEMBERS = new MemberNames([
   ...["model", "stream", "background", "store", "previous_response_id", "conversation", "input"],
-  "max_output_tokens",
+  ...["max_output_tokens", "tools"],
 ]);
-
-/** Tools that the provider runs itself. */
-const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)(?:_preview)?(?:_\d+)*$/;
-const MOST_HOSTED = 16;
 
 /** A client's request for a response, before its references are resolved. */
 export interface ReadResponsesRequest {
@@ -35,9 +33,13 @@ export interface ReadResponsesRequest {
   readonly previous: string | null;
   /** The ids of the items that it refers to. */
   readonly references: readonly string[];
+  /** The ids of containers that it names. */
+  readonly containers: readonly string[];
+  /** The provider's own tools that it offers. Undefined if there is none. */
+  readonly hostedTools: string | undefined;
 }
 
-/** @throws Problem 400 `invalid_json`, `unsupported_parameter`, 422 `validation_failed` */
+/** @throws Problem 400 `invalid_json`, `unsupported_parameter`, 404 `not_found`, 422 `validation_failed` */
 export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadResponsesRequest {
   const members = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
@@ -53,19 +55,29 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
     throw invalidField("/previous_response_id", "must be the id of a response");
   }
   const references = referencesIn(bytes, members.spans.get("input"), field(value, "input"));
-  return { bytes, value, members, model, isStream, isKept, previous, references };
+  const containers = containersIn(bytes);
+  const hosted = hostedTools(bytes, value, members);
+  return {
+    ...{ bytes, value, members, model, isStream, isKept, previous, references, containers },
+    hostedTools: hosted,
+  };
+}
+
+interface KeepingParts {
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** The data that is written for a kept response. It holds nothing of the request, since a stream may take long. */
 class KeptResponse {
   readonly #bytes: number;
-  readonly #clock: Clock;
+  readonly #parts: KeepingParts;
   #requestSeq: number | null = null;
   isNative = false;
 
-  constructor(bytes: number, clock: Clock) {
+  constructor(bytes: number, parts: KeepingParts) {
     this.#bytes = bytes;
-    this.#clock = clock;
+    this.#parts = parts;
   }
 
   /** The first attempt's intent has the request's text. */
@@ -77,7 +89,8 @@ class KeptResponse {
     if (this.#requestSeq === null) throw new Error("an answer without an intent was kept");
     const { isNative } = this;
     const requestSeq = this.#requestSeq;
-    await keepResponse(tx, answer, { requestSeq, isNative, bytes: this.#bytes, now: this.#clock.now() });
+    const { clock, log } = this.#parts;
+    await keepResponse(tx, answer, { requestSeq, isNative, bytes: this.#bytes, now: clock.now(), log });
   };
 }
 
@@ -85,11 +98,11 @@ class KeptResponse {
 export function responsesRequest(
   request: ReadResponsesRequest,
   links: ResponseLinks | null,
-  clock: Clock,
+  parts: KeepingParts,
 ): DialectRequest {
   const { bytes, value, model, isStream, isKept } = request;
   const textBytes = textBytesOf(value);
-  const kept = new KeptResponse(bytes.length + (links?.bytes ?? 0), clock);
+  const kept = new KeptResponse(bytes.length + (links?.bytes ?? 0), parts);
   return {
     model,
     isStream,
@@ -99,7 +112,7 @@ export function responsesRequest(
       answers: 1,
       mostTokens: countOf(field(value, "max_output_tokens")),
     },
-    detail: { hosted_tools: hostedTools(field(value, "tools")) },
+    detail: { hosted_tools: request.hostedTools },
     bytesFor(name, id) {
       kept.isNative = true;
       return bytesFor(request, links, name, providerOf(id));
@@ -174,14 +187,6 @@ function flagOf(value: unknown, name: string): boolean | null {
   const flag = field(value, name) ?? null;
   if (flag !== null && typeof flag !== "boolean") throw invalidField(`/${name}`, "must be true or false");
   return flag;
-}
-
-/** The provider's own tools are not subject to Gatehouse's policy, so the ledger shows that they were offered. */
-function hostedTools(tools: unknown): string | undefined {
-  if (!Array.isArray(tools)) return undefined;
-  const types = tools.map((tool) => field(tool, "type"));
-  const hosted = types.filter((type): type is string => typeof type === "string" && HOSTED.test(type));
-  return hosted.length === 0 ? undefined : [...new Set(hosted)].slice(0, MOST_HOSTED).join(",");
 }
 
 const FAILED = '"failed"';

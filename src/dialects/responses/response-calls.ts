@@ -1,5 +1,6 @@
 import type { Agents } from "../../access/agents.ts";
 import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
 import type { Call } from "../../gate/call.ts";
 import type { ModelGateway } from "../../models/gateway.ts";
 import { callingAgent } from "../calling-agent.ts";
@@ -15,6 +16,7 @@ export interface ResponseCallsParts {
   readonly agents: Agents;
   readonly store: ResponseStore;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** A client's request, and the account for the memory of the texts that it refers to. */
@@ -36,13 +38,16 @@ export class ResponseCalls {
    *   its caller
    */
   async run(call: Call, client: ResponsesClient): Promise<ModelAnswer> {
-    const { modelCalls, clock } = this.#parts;
+    const { modelCalls } = this.#parts;
     const request = readResponsesRequest(client.bytes, client.value);
-    const refers = request.previous !== null || request.references.length > 0;
-    const links = refers ? await this.#resolve(call, client, request) : null;
+    const { previous, references, containers } = request;
+    const refers = previous !== null || references.length > 0 || containers.length > 0;
+    const resolve = async () =>
+      responsesRequest(request, await this.#resolve(call, client, request), this.#parts);
     return modelCalls.run(call, {
       ...{ ...client, api: RESPONSES },
-      request: responsesRequest(request, links, clock),
+      request: responsesRequest(request, null, this.#parts),
+      resolve: refers ? resolve : undefined,
     });
   }
 

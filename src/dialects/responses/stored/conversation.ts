@@ -1,5 +1,6 @@
 import { field } from "../../json.ts";
-import { type ConversationItem, inputItemsOf, type ResponseLinks, referenceOf } from "./links.ts";
+import { referenceOf } from "../references.ts";
+import { type ConversationItem, inputItemsOf, type ResponseLinks } from "./links.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

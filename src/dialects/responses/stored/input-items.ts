@@ -1,6 +1,7 @@
 import { Problem } from "../../../base/errors.ts";
 import { field } from "../../json.ts";
-import { type ConversationItem, inputItemsOf, type ResponseLinks, referenceOf } from "./links.ts";
+import { referenceOf } from "../references.ts";
+import { type ConversationItem, inputItemsOf, type ResponseLinks } from "./links.ts";
 import type { StoredResponse } from "./store.ts";
 
 /** Selects the listed items of a request. */

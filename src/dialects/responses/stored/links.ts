@@ -1,6 +1,7 @@
 import { Problem } from "../../../base/errors.ts";
 import type { ModelTarget } from "../../../models/names.ts";
 import { field } from "../../json.ts";
+import { referenceOf, requireContainers } from "../references.ts";
 import { itemOf, providerOf, type ResponseOwner, type ResponseStore, type StoredResponse } from "./store.ts";
 
 /** An item of a conversation and the provider that made it; null if the client did. */
@@ -37,6 +38,13 @@ const NATIVE_MS = 29 * 86_400_000;
 const MOST_STEPS = 1_000;
 const MOST_BYTES = 10 * 1024 * 1024;
 
+/** What a request refers to by ids. */
+interface References {
+  readonly previous: string | null;
+  readonly references: readonly string[];
+  readonly containers?: readonly string[];
+}
+
 /**
  * Resolves a request's references. All of them MUST belong to its caller, since all callers share the provider's
  * account.
@@ -44,11 +52,12 @@ const MOST_BYTES = 10 * 1024 * 1024;
  */
 export async function resolveLinks(
   parts: LinkParts,
-  { previous, references }: { readonly previous: string | null; readonly references: readonly string[] },
+  { previous, references, containers = [] }: References,
 ): Promise<ResponseLinks> {
   const chain = new LinkedChain(parts);
   if (previous !== null) await chain.readBefore(previous);
   for (const id of references) await chain.readItem(id);
+  requireContainers(containers, chain.outputs);
   const { target } = parts;
   const isKnown = target?.kind === "model" && chain.isKnownTo(providerOf(target.id));
   if (previous !== null && !isKnown) await chain.readWhole();
@@ -71,6 +80,10 @@ class LinkedChain implements ResponseLinks {
   get bytes(): number {
     const named = this.#responses.filter((response) => response !== this.#last);
     return (this.#last?.row.bytes ?? 0) + named.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  get outputs(): readonly unknown[] {
+    return this.#responses.map(({ response }) => field(response, "output"));
   }
 
   isKnownTo(provider: string): boolean {
@@ -148,13 +161,6 @@ class LinkedChain implements ResponseLinks {
 export function inputItemsOf(input: unknown): readonly unknown[] {
   if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
   return Array.isArray(input) ? input : [];
-}
-
-/** The id in a reference to an item; null if it is not a reference. */
-export function referenceOf(item: unknown): string | null {
-  const type = field(item, "type") ?? (field(item, "role") === undefined ? "item_reference" : "message");
-  const id = field(item, "id");
-  return type === "item_reference" && typeof id === "string" ? id : null;
 }
 
 function tooLong(): Problem {

@@ -1,6 +1,8 @@
+import type { Log } from "../../../base/log.ts";
 import type { Sql, Tx } from "../../../store/db.ts";
 import type { KeptAnswer } from "../../dialect.ts";
-import { field, parsedOrNothing } from "../../json.ts";
+import { field } from "../../json.ts";
+import { finalResponse } from "./final-response.ts";
 
 /** Maps a response's id to the entries that have its texts. */
 export interface ResponseRow {
@@ -32,11 +34,15 @@ export async function keepResponse(
     isNative,
     bytes,
     now,
-  }: Pick<ResponseRow, "requestSeq" | "isNative" | "bytes"> & { now: number },
+    log,
+  }: Pick<ResponseRow, "requestSeq" | "isNative" | "bytes"> & { now: number; log: Log },
 ): Promise<void> {
-  const response = parsedOrNothing(output);
+  const response = finalResponse(output);
   const id = field(response, "id");
-  if (!isResponseId(id)) return;
+  if (!isResponseId(id)) {
+    log.warn("a response is not kept: its answer has no whole response with an id", { model, outcome });
+    return;
+  }
   const kept = await tx.run(
     `INSERT INTO responses
        (workspace_id, id, agent_id, model, native, request_seq, outcome_seq, bytes, created_at)
@@ -53,7 +59,10 @@ export async function keepResponse(
       now,
     ],
   );
-  if (kept === 0) return;
+  if (kept === 0) {
+    log.warn("a response is not kept: another one has its id", { model, outcome });
+    return;
+  }
   for (const item of itemIdsOf(response)) {
     await tx.run(
       `INSERT INTO response_items (workspace_id, id, response_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,

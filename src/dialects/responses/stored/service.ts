@@ -7,8 +7,9 @@ import type { PayloadEraser } from "../../../tasks/texts/erase.ts";
 import { forgetResponse } from "../../../tasks/texts/kept-responses.ts";
 import { callingAgent } from "../../calling-agent.ts";
 import { field } from "../../json.ts";
+import { referencesOf } from "../references.ts";
 import { type InputItemQuery, inputItemPage } from "./input-items.ts";
-import { inputItemsOf, referenceOf, resolveLinks } from "./links.ts";
+import { inputItemsOf, resolveLinks } from "./links.ts";
 import type { ResponseOwner, ResponseStore } from "./store.ts";
 
 export interface StoredResponsesParts {
@@ -38,9 +39,7 @@ export class StoredResponses {
     const owner = await this.#owner(call, headers);
     const stored = await store.read(owner, id);
     const previous = field(stored.request, "previous_response_id");
-    const references = inputItemsOf(field(stored.request, "input")).flatMap(
-      (item) => referenceOf(item) ?? [],
-    );
+    const references = referencesOf(inputItemsOf(field(stored.request, "input")));
     const links = await resolveLinks(
       { store, owner, now: clock.now(), target: null, hold: () => {} },
       { previous: typeof previous === "string" ? previous : null, references },

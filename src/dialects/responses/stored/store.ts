@@ -5,6 +5,7 @@ import type { LedgerLists } from "../../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import type { Db } from "../../../store/db.ts";
 import { field, parsedOrNothing } from "../../json.ts";
+import { finalResponse } from "./final-response.ts";
 import { findResponse, isResponseId, type ResponseRow, responseOfItem } from "./rows.ts";
 
 /** The caller whose responses are read. */
@@ -74,7 +75,7 @@ export class ResponseStore {
     const request = await this.#text(workspaceId, row.requestSeq, "input", asked.input_hash);
     const response = await this.#text(workspaceId, row.outcomeSeq, "output", answered.output_hash);
     if (request === undefined || response === undefined) return undefined;
-    const parsed = parsedOrNothing(response);
+    const parsed = finalResponse(response);
     if (field(parsed, "id") !== id) return undefined;
     return {
       ...{ row, provider: providerOf(row.model), request: parsedOrNothing(request), response: parsed },
