@@ -25,6 +25,8 @@ import { prepareZipReaders, ZIP_READER_TESTS } from "./zip-readers-check.ts";
 
 /** Tests of the built program, which need dist/gatehouse. */
 const PROGRAM_TESTS = ["test/binary", "test/faults"];
+/** Tests that run after those, so that both parts take about as long: each keeps one core busy. */
+const LATER_TESTS = ["test/tasks"];
 /**
  * Tests that need a program that not every machine has. CI installs it; other machines skip these tests if it is
  * missing.
@@ -153,7 +155,7 @@ async function buildThen(parts: () => Promise<Tally>): Promise<Tally> {
 }
 
 async function checkAll(): Promise<Tally> {
-  const elsewhere = [...PROGRAM_TESTS, ...OUTSIDE.map(({ folder }) => folder)].map(without);
+  const elsewhere = [...PROGRAM_TESTS, ...LATER_TESTS, ...OUTSIDE.map(({ folder }) => folder)].map(without);
   let tally = await runCommand("types", tool("typescript/bin/tsc", "--noEmit"));
   tally = add(
     tally,
@@ -168,9 +170,18 @@ async function checkAll(): Promise<Tally> {
   );
   tally = add(tally, await runCommand("unused code", tool("knip/bin/knip.js", "--no-progress")));
   // At the same time, because each takes minutes: the tests that wait for a browser or other processes, and the rest.
-  const beside = checkOutside().then(async (checked) => add(checked, await buildThen(checkProgram)));
+  const beside = checkOutside()
+    .then(async (checked) => add(checked, await buildThen(checkProgram)))
+    .then(async (checked) => add(checked, await checkLater()));
   tally = add(tally, await runTests("tests", elsewhere));
   return add(tally, await beside);
+}
+
+async function checkLater(): Promise<Tally> {
+  let tally = NOTHING;
+  for (const folder of LATER_TESTS)
+    tally = add(tally, await runTests(folder, [`./${folder}/`], { isAside: true }));
+  return tally;
 }
 
 async function checkProgram(): Promise<Tally> {
