@@ -26,7 +26,7 @@ import { prepareZipReaders, ZIP_READER_TESTS } from "./zip-readers-check.ts";
 /** Tests of the built program, which need dist/gatehouse. */
 const PROGRAM_TESTS = ["test/binary", "test/faults"];
 /** Tests that run after those, so that both parts take about as long: each keeps one core busy. */
-const LATER_TESTS = ["test/tasks"];
+const LATER_TESTS = ["test/tasks", "test/mcp"];
 /**
  * Tests that need a program that not every machine has. CI installs it; other machines skip these tests if it is
  * missing.
