@@ -147,14 +147,11 @@ export class ModelCalls {
     const { workspaceId } = call.caller;
     const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
     policy.refuseEnded();
-    const { isStream } = named;
-    if (client.resolve && !isStream) await call.count();
+    if (!named.isStream) await call.count();
     const request = (await client.resolve?.()) ?? named;
     const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
     const route = new CallableModels(models, { client, request, head });
-    policy.refuseEnded();
     const first = await route.first();
-    if (!client.resolve && !isStream) await call.count();
     policy.refuseEnded();
     const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
     const { abort, wait } = open;

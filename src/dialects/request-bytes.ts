@@ -32,9 +32,8 @@ const LEFT_BRACKET = 0x5b;
  *   JSON.parse takes the last of two, but a provider may take the first, or one that is spelled `Model`, and the policy
  *   would have been asked about another model
  */
-export function findMembers(bytes: Uint8Array, names: readonly string[] | MemberNames): RequestMembers {
+export function findMembers(bytes: Uint8Array, { byFolded: wanted }: MemberNames): RequestMembers {
   const spans = new Map<string, Span>();
-  const wanted = names instanceof MemberNames ? names.byFolded : new MemberNames(names).byFolded;
   let at = bytes.indexOf(LEFT_BRACE) + 1;
   if (at === 0 || !isBlank(bytes, 0, at - 1)) throw invalid("The body is not a JSON object.");
   for (;;) {

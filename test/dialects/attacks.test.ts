@@ -1,7 +1,7 @@
 /** What attacks on the calls of clients found: hostile providers, and clients that evade rules. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { MergedCompletion } from "../../src/dialects/chat/merge.ts";
-import { findMembers } from "../../src/dialects/request-bytes.ts";
+import { findMembers, MemberNames } from "../../src/dialects/request-bytes.ts";
 import { until } from "../support/until.ts";
 import { type DialectStage, openDialectStage } from "./support.ts";
 
@@ -49,7 +49,7 @@ describe("unknown fields of a chunk are kept as received", () => {
 });
 
 test("a model's name in different letter case is refused, however it is written", () => {
-  const find = (text: string) => findMembers(Buffer.from(text), ["model", "stream"]);
+  const find = (text: string) => findMembers(Buffer.from(text), new MemberNames(["model", "stream"]));
   for (const name of ["Model", "MODEL", "mod\\u0045l", "\\u017ftream"]) {
     expect(() => find(`{"model":"a","${name}":"b"}`)).toThrow(
       expect.objectContaining({ code: "invalid_json" }),
@@ -117,6 +117,6 @@ test("a request with many members is read in time proportional to its length", (
     searched += (found < 0 ? body.length : found) - (from ?? 0);
     return found;
   }) as typeof body.indexOf;
-  expect(findMembers(body, ["model"]).spans.size).toBe(1);
+  expect(findMembers(body, new MemberNames(["model"])).spans.size).toBe(1);
   expect(searched).toBeLessThan(2 * body.length);
 });

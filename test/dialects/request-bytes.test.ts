@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { readChatRequest } from "../../src/dialects/chat/request.ts";
-import { edited, findMembers } from "../../src/dialects/request-bytes.ts";
+import { edited, findMembers, MemberNames } from "../../src/dialects/request-bytes.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const read = (text: string) => readChatRequest(bytesOf(text), JSON.parse(text));
@@ -32,7 +32,7 @@ test("each member is found where JSON.parse finds it", () => {
       const value = JSON.parse(text) as Record<string, unknown>;
       const names = Object.keys(value);
       const bytes = bytesOf(text);
-      const { spans, close } = findMembers(bytes, names);
+      const { spans, close } = findMembers(bytes, new MemberNames(names));
       expect([...spans.keys()].sort()).toEqual([...names].sort());
       for (const [name, { start, end }] of spans) {
         expect(JSON.parse(Buffer.from(bytes.subarray(start, end)).toString())).toEqual(value[name]);

@@ -51,7 +51,7 @@ class Watched {
   async #until(condition: () => boolean): Promise<void> {
     const patience = AbortSignal.timeout(LONGEST_MS);
     const late = new Promise<void>((_, reject) =>
-      patience.addEventListener("abort", () => reject(new Error(`${this.#open} calls are in flight by now`))),
+      patience.addEventListener("abort", () => reject(new Error(`${this.#open} calls are in flight now`))),
     );
     late.catch(() => {}); // nothing waits for it any more
     while (!condition()) await Promise.race([this.#changed.promise, late]);

@@ -1,13 +1,15 @@
 import { invalidField } from "../../base/errors.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
-import { type Edit, edited, findMembers } from "../request-bytes.ts";
+import { type Edit, edited, findMembers, MemberNames } from "../request-bytes.ts";
 import { ChatStreamReader } from "./stream.ts";
 
 /** The maximum number of answers to one prompt at OpenAI. Each of them is reserved from the budgets. */
 const MOST_ANSWERS = 128;
 /** Members that are changed, or that determine the reservation. */
-const MEMBERS = ["model", "stream", "stream_options", "n", "max_completion_tokens", "max_tokens"];
+const MEMBERS = new MemberNames([
+  ...["model", "stream", "stream_options", "n", "max_completion_tokens", "max_tokens"],
+]);
 
 /** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
 export function readChatRequest(bytes: Uint8Array, value: unknown): DialectRequest {

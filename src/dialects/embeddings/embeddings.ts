@@ -2,9 +2,11 @@ import { invalidField } from "../../base/errors.ts";
 import type { DialectApi, DialectRequest } from "../dialect.ts";
 import { field } from "../json.ts";
 import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
-import { edited, findMembers } from "../request-bytes.ts";
+import { edited, findMembers, MemberNames } from "../request-bytes.ts";
 import { EMBEDDINGS_TRANSLATION } from "./translation.ts";
 import { describeVectors, embeddingsUsage, inFormat, type VectorFormat } from "./vectors.ts";
+
+const MEMBERS = new MemberNames(["model", "encoding_format"]);
 
 /** OpenAI's Embeddings. */
 export const EMBEDDINGS: DialectApi = {
@@ -28,7 +30,7 @@ function inputBytesOf(input: unknown): number {
 
 /** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
 function readEmbeddingsRequest(bytes: Uint8Array, value: unknown): DialectRequest {
-  const { spans } = findMembers(bytes, ["model", "encoding_format"]);
+  const { spans } = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
   const named = spans.get("model");
   if (typeof model !== "string" || !named) throw invalidField("/model", "must be the name of a model");

@@ -1,13 +1,15 @@
 import { invalidField } from "../../base/errors.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
-import { edited, findMembers } from "../request-bytes.ts";
+import { edited, findMembers, MemberNames } from "../request-bytes.ts";
 import { withoutOwnThoughts } from "./own-thoughts.ts";
 import { MessagesStreamReader } from "./stream.ts";
 
+const MEMBERS = new MemberNames(["model", "stream", "max_tokens"]);
+
 /** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
 export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectRequest {
-  const { spans } = findMembers(bytes, ["model", "stream", "max_tokens"]);
+  const { spans } = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
   const stream = field(value, "stream");
   const named = spans.get("model");

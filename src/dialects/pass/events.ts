@@ -22,7 +22,8 @@ export class EventSplitter {
   add(part: Uint8Array): Buffer {
     const bytes = Buffer.from(part.buffer, part.byteOffset, part.length);
     // Only the new bytes are searched: an endless event must not cost the square of its length.
-    const end = endOfLastEvent(Buffer.concat([this.#tail, bytes])) - this.#tail.length;
+    const searched = this.#tail.length === 0 ? bytes : Buffer.concat([this.#tail, bytes]);
+    const end = endOfLastEvent(searched) - this.#tail.length;
     if (end <= 0) {
       this.#wait(bytes);
       return Buffer.alloc(0);

@@ -15,7 +15,7 @@ const EXPLAINED: Readonly<Record<string, ErrorExplanation>> = {
   },
   output_invalid: {
     name: "output did not fit its schema",
-    advice: "Simplify the schema, or say in the prompt what is asked for.",
+    advice: "Simplify the schema, or state in the prompt what you need.",
   },
   document_unavailable: {
     name: "a document was gone",
