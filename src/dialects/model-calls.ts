@@ -14,7 +14,7 @@ import { CallInterruption } from "../gate/direct/running-calls.ts";
 import { outcomeOf } from "../gate/gate.ts";
 import type { Admit } from "../ledger/ledger.ts";
 import { expectedCost } from "../models/expected-cost.ts";
-import type { ModelGateway } from "../models/gateway.ts";
+import type { ClientModel, ModelGateway } from "../models/gateway.ts";
 import type { Dialect } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
 import type { Scheduler } from "../tasks/queue/scheduler.ts";
@@ -52,8 +52,8 @@ export interface ClientRequest {
   /** The request as read. A stream does not keep it. */
   readonly request: DialectRequest;
   /**
-   * The request with what it refers to. That is expensive to read, so it is called once the route is found and the call is
-   * counted. Undefined if it refers to nothing.
+   * The request with what it refers to. That is expensive to read, so it is called once the call is counted and has a
+   * place. Undefined if it refers to nothing.
    */
   readonly resolve?: (() => Promise<DialectRequest>) | undefined;
   readonly bytes: Uint8Array;
@@ -143,31 +143,38 @@ export class ModelCalls {
    * @throws Problem; nothing was sent, or the outcome of what was sent is on disk
    */
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
-    const { direct, scheduler, ids, clock } = this.#parts;
+    const { direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
     const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
     policy.refuseEnded();
     if (!named.isStream) await call.count();
-    const request = (await client.resolve?.()) ?? named;
-    const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
-    const route = new CallableModels(models, { client, request, head });
-    const first = await route.first();
+    // What it refers to is read only once the call has a place. Everything else is refused without taking one.
+    const ready = client.resolve ? null : await this.#prepare(models, client, named);
     policy.refuseEnded();
     const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
-    const { abort, wait } = open;
-    const place = new HeldPlace(open);
-    const { leave } = place;
-    const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
+    const { abort, wait, leave } = open;
     try {
-      place.release = await scheduler.enter(
+      open.releasePlace = await scheduler.enter(
         { workspaceId, agentId: agent?.id ?? null, id: ids("call") },
         wait,
       );
+      const request = (await client.resolve?.()) ?? named;
+      const { first, route } = ready ?? (await this.#prepare(models, client, request));
+      wait.throwIfAborted();
+      const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
       return await this.#tryEach(progress, first, route, policy);
     } catch (error) {
       leave();
       throw open.refusal(error);
     }
+  }
+
+  /** @throws Problem 400 `unsupported_parameter` if no model can take the request */
+  async #prepare(models: readonly ClientModel[], client: ClientRequest, request: DialectRequest) {
+    const { ids, clock } = this.#parts;
+    const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
+    const route = new CallableModels(models, { client, request, head });
+    return { route, first: await route.first() };
   }
 
   async #tryEach(
@@ -368,22 +375,6 @@ function inTurn(first: () => void, second: () => void): () => void {
   return () => {
     first();
     second();
-  };
-}
-
-/** A call's slot among the concurrent ones. */
-class HeldPlace {
-  release: () => void = () => {};
-  readonly #open: ClientCall;
-
-  constructor(open: ClientCall) {
-    this.#open = open;
-  }
-
-  /** Releases everything that the call holds. Can be called repeatedly. */
-  readonly leave = (): void => {
-    this.release();
-    this.#open.leave();
   };
 }
 
