@@ -70,6 +70,7 @@ interface KeepingParts {
 
 /** The data that is written for a kept response. It holds nothing of the request, since a stream may take long. */
 class KeptResponse {
+  /** Bytes of the conversation up to the request. */
   readonly #bytes: number;
   readonly #parts: KeepingParts;
   #requestSeq: number | null = null;
@@ -102,7 +103,8 @@ export function responsesRequest(
 ): DialectRequest {
   const { bytes, value, model, isStream, isKept } = request;
   const textBytes = textBytesOf(value);
-  const kept = new KeptResponse(bytes.length + (links?.bytes ?? 0), parts);
+  const { start = 0, end = 0 } = request.members.spans.get("input") ?? {};
+  const kept = new KeptResponse(end - start + (links?.bytes ?? 0), parts);
   return {
     model,
     isStream,

@@ -3,7 +3,8 @@ import Type from "typebox";
 import { Problem } from "../../base/errors.ts";
 import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { openAiError } from "../../dialects/openai-errors.ts";
-import type { StoredResponses } from "../../dialects/responses/stored/service.ts";
+import type { HoldMemory, StoredResponses } from "../../dialects/responses/stored/service.ts";
+import type { Call } from "../../gate/call.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { RESPONSE_DELETED, RESPONSE_ITEMS, RESPONSES_BODIES } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
@@ -34,6 +35,16 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
     headers: AGENT_HEADERS,
     status: 200,
   };
+  /** Counts the texts that are read as the workspace's bodies are, until the answer is made. */
+  async function counted(call: Call, read: (hold: HoldMemory) => Promise<object>): Promise<object> {
+    const texts = endpoints.bodies.open(call.caller.workspaceId);
+    texts.complete();
+    try {
+      return await read((bytes) => texts.take(bytes));
+    } finally {
+      texts.close();
+    }
+  }
   const read = endpoint(
     endpoints,
     {
@@ -41,7 +52,7 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
       ...{ action: "response.read", summary: "Read a response that is kept" },
     },
     async ({ call, params: { id = "" }, query: { stream }, request }) => {
-      const body = await storedResponses.get(call, request.headers, id);
+      const body = await counted(call, (hold) => storedResponses.get(call, request.headers, id, hold));
       if (stream) {
         const message = "is possible only for a response that was made in the background";
         const errors = [{ path: "/stream", message }];
@@ -60,7 +71,9 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
     },
     async ({ call, params: { id = "" }, query: { limit = 20, after, order = "desc" }, request }) => ({
       status: 200,
-      body: await storedResponses.inputItems(call, request.headers, id, { limit, after, order }),
+      body: await counted(call, (hold) =>
+        storedResponses.inputItems(call, { headers: request.headers, hold }, id, { limit, after, order }),
+      ),
     }),
   );
   const remove = endpoint(

@@ -24,7 +24,9 @@ export function inputItemPage(
     const id = referenceOf(item);
     return (id === null ? undefined : links.items.get(id)) ?? { item, provider: null };
   });
-  const items = [...links.before, ...own].map(({ item }, index) => viewItem(row.id, item, index));
+  const all = [...links.before, ...own];
+  // Counted from the end: the beginning of a conversation may have been erased since the page before.
+  const items = all.map(({ item }, index) => viewItem(row.id, item, all.length - index));
   if (order === "desc") items.reverse();
   const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && from === 0) {

@@ -19,6 +19,9 @@ export interface StoredResponsesParts {
   readonly clock: Clock;
 }
 
+/** Takes memory for texts that are read. @throws Problem 429 `rate_limited` */
+export type HoldMemory = (bytes: number) => void;
+
 /** What clients can do with stored responses. */
 export class StoredResponses {
   readonly #parts: StoredResponsesParts;
@@ -27,21 +30,30 @@ export class StoredResponses {
     this.#parts = parts;
   }
 
-  /** @throws Problem 404 `not_found` */
-  async get(call: Call, headers: Headers, id: string): Promise<object> {
-    const { response } = await this.#parts.store.read(await this.#owner(call, headers), id);
+  /** @throws Problem 404 `not_found`, 429 `rate_limited` */
+  async get(call: Call, headers: Headers, id: string, hold: HoldMemory): Promise<object> {
+    const owner = await this.#owner(call, headers);
+    const { response } = await this.#parts.store.read(owner, id, undefined, hold);
     return response as object;
   }
 
-  /** @throws Problem 404 `not_found` */
-  async inputItems(call: Call, headers: Headers, id: string, query: InputItemQuery): Promise<object> {
+  /**
+   * Earlier responses of the conversation that are no longer stored are left out, with those before them.
+   * @throws Problem 404 `not_found`, 413 `body_too_large`, 429 `rate_limited`
+   */
+  async inputItems(
+    call: Call,
+    { headers, hold }: { readonly headers: Headers; readonly hold: HoldMemory },
+    id: string,
+    query: InputItemQuery,
+  ): Promise<object> {
     const { store, clock } = this.#parts;
     const owner = await this.#owner(call, headers);
-    const stored = await store.read(owner, id);
+    const stored = await store.read(owner, id, undefined, hold);
     const previous = field(stored.request, "previous_response_id");
     const references = referencesOf(inputItemsOf(field(stored.request, "input")));
     const links = await resolveLinks(
-      { store, owner, now: clock.now(), target: null, hold: () => {} },
+      { store, owner, now: clock.now(), target: null, mayMiss: true, hold },
       { previous: typeof previous === "string" ? previous : null, references },
     );
     return inputItemPage(stored, links, query);

@@ -21,8 +21,6 @@ export interface StoredResponse {
   readonly provider: string;
   readonly request: unknown;
   readonly response: unknown;
-  /** Bytes of both. */
-  readonly bytes: number;
 }
 
 export interface ResponseStoreParts {
@@ -43,10 +41,16 @@ export class ResponseStore {
 
   /**
    * @param path where in the request the id is, for the refusal
-   * @throws Problem 404 `not_found`; also if its texts have been erased or have expired
+   * @param hold called with the bytes of its texts before they are read
+   * @throws Problem 404 `not_found`; also if its texts have been erased or have expired; whatever `hold` throws
    */
-  async read(owner: ResponseOwner, id: string, path?: string): Promise<StoredResponse> {
-    const found = isResponseId(id) ? await this.#find(owner, id) : undefined;
+  async read(
+    owner: ResponseOwner,
+    id: string,
+    path?: string,
+    hold?: (bytes: number) => void,
+  ): Promise<StoredResponse> {
+    const found = isResponseId(id) ? await this.#find(owner, id, hold) : undefined;
     if (!found) throw unknownResponse(id, path);
     return found;
   }
@@ -60,7 +64,11 @@ export class ResponseStore {
     return found;
   }
 
-  async #find({ workspaceId, agent }: ResponseOwner, id: string): Promise<StoredResponse | undefined> {
+  async #find(
+    { workspaceId, agent }: ResponseOwner,
+    id: string,
+    hold?: (bytes: number) => void,
+  ): Promise<StoredResponse | undefined> {
     const row = await findResponse(this.#parts.db, workspaceId, id);
     if (!row || row.agentId !== (agent?.id ?? null)) return undefined;
     const asked = await this.#entry(workspaceId, row.requestSeq);
@@ -72,21 +80,28 @@ export class ResponseStore {
       answered.agent === agent?.name &&
       answered.model === row.model;
     if (!isProven) return undefined;
+    hold?.(await this.#bytesOf(workspaceId, row));
     const request = await this.#text(workspaceId, row.requestSeq, "input", asked.input_hash);
     const response = await this.#text(workspaceId, row.outcomeSeq, "output", answered.output_hash);
     if (request === undefined || response === undefined) return undefined;
     const parsed = finalResponse(response);
     if (field(parsed, "id") !== id) return undefined;
-    return {
-      ...{ row, provider: providerOf(row.model), request: parsedOrNothing(request), response: parsed },
-      bytes: Buffer.byteLength(request) + Buffer.byteLength(response),
-    };
+    return { row, provider: providerOf(row.model), request: parsedOrNothing(request), response: parsed };
   }
 
   async #entry(workspaceId: number, seq: number): Promise<ParsedEntry> {
     const entry = await this.#parts.lists.entry(workspaceId, seq);
     const parsed = entry ? parsedEntry(entry.bytes) : {};
     return parsed.action === "model.call" ? parsed : {};
+  }
+
+  async #bytesOf(workspaceId: number, { requestSeq, outcomeSeq }: ResponseRow): Promise<number> {
+    const row = await this.#parts.db.get<{ bytes: number | null }>(
+      `SELECT SUM(octet_length(body)) AS bytes FROM payloads
+       WHERE workspace_id = $1 AND ((seq = $2 AND kind = 'input') OR (seq = $3 AND kind = 'output'))`,
+      [workspaceId, requestSeq, outcomeSeq],
+    );
+    return row?.bytes ?? 0;
   }
 
   /** Undefined if the text was erased, or does not match the ledger. */
