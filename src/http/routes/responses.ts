@@ -3,6 +3,7 @@ import Type from "typebox";
 import { Problem } from "../../base/errors.ts";
 import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { openAiError } from "../../dialects/openai-errors.ts";
+import { requireIncluded } from "../../dialects/responses/stored/includable.ts";
 import type { HoldMemory, StoredResponses } from "../../dialects/responses/stored/service.ts";
 import type { Call } from "../../gate/call.ts";
 import { clientForm } from "../answer/client-errors.ts";
@@ -13,8 +14,17 @@ export interface ResponseRouteParts {
   readonly storedResponses: StoredResponses;
 }
 
+const Include = Type.Optional(
+  Type.Array(Type.String({ maxLength: 128 }), {
+    maxItems: 16,
+    description: "Parts that the items must have. Only what was kept with the response can be included.",
+  }),
+);
+/** OpenAI's clients write a list's name with brackets. */
+const INCLUDE = { include: Include, "include[]": Include };
+
 const READ_QUERY = Type.Object(
-  { stream: Type.Optional(Type.Boolean({ description: "Only false: the response has ended." })) },
+  { ...INCLUDE, stream: Type.Optional(Type.Boolean({ description: "Only false: the response has ended." })) },
   { additionalProperties: false },
 );
 const ITEMS_QUERY = Type.Object(
@@ -22,6 +32,7 @@ const ITEMS_QUERY = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: "Default 20." })),
     after: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
     order: Type.Optional(Type.Enum(["asc", "desc"], { description: "Default desc." })),
+    ...INCLUDE,
   },
   { additionalProperties: false },
 );
@@ -36,7 +47,7 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
     status: 200,
   };
   /** Counts the texts that are read as the workspace's bodies are, until the answer is made. */
-  async function counted(call: Call, read: (hold: HoldMemory) => Promise<object>): Promise<object> {
+  async function counted<Body>(call: Call, read: (hold: HoldMemory) => Promise<Body>): Promise<Body> {
     const texts = endpoints.bodies.open(call.caller.workspaceId);
     texts.complete();
     try {
@@ -51,8 +62,9 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
       ...{ ...shared, dialect: { answer: RESPONSES_BODIES.answer }, query: READ_QUERY },
       ...{ action: "response.read", summary: "Read a response that is kept" },
     },
-    async ({ call, params: { id = "" }, query: { stream }, request }) => {
+    async ({ call, params: { id = "" }, query: { stream, ...query }, request }) => {
       const body = await counted(call, (hold) => storedResponses.get(call, request.headers, id, hold));
+      requireIncluded(included(query), "output" in body ? body.output : undefined);
       if (stream) {
         const message = "is possible only for a response that was made in the background";
         const errors = [{ path: "/stream", message }];
@@ -69,12 +81,14 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
       dialect: RESPONSE_ITEMS,
       summary: "List the items that a response answers, with the conversation before it",
     },
-    async ({ call, params: { id = "" }, query: { limit = 20, after, order = "desc" }, request }) => ({
-      status: 200,
-      body: await counted(call, (hold) =>
-        storedResponses.inputItems(call, { headers: request.headers, hold }, id, { limit, after, order }),
-      ),
-    }),
+    async ({ call, params: { id = "" }, query, request: { headers } }) => {
+      const { limit = 20, after, order = "desc" } = query;
+      const body = await counted(call, (hold) =>
+        storedResponses.inputItems(call, { headers, hold }, id, { limit, after, order }),
+      );
+      requireIncluded(included(query), body.data);
+      return { status: 200, body };
+    },
   );
   const remove = endpoint(
     endpoints,
@@ -107,4 +121,10 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
     .delete("/:id", remove.handle, remove.hook)
     .get("/:id/input_items", items.handle, items.hook)
     .post("/:id/cancel", cancel.handle, cancel.hook);
+}
+
+type IncludeQuery = { readonly [Name in keyof typeof INCLUDE]?: readonly string[] | undefined };
+
+function included({ include = [], "include[]": bracketed = [] }: IncludeQuery): readonly string[] {
+  return [...include, ...bracketed];
 }

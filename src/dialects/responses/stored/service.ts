@@ -8,7 +8,7 @@ import { forgetResponse } from "../../../tasks/texts/kept-responses.ts";
 import { callingAgent } from "../../calling-agent.ts";
 import { field } from "../../json.ts";
 import { referencesOf } from "../references.ts";
-import { type InputItemQuery, inputItemPage } from "./input-items.ts";
+import { type InputItemPage, type InputItemQuery, inputItemPage } from "./input-items.ts";
 import { inputItemsOf, resolveLinks } from "./links.ts";
 import type { ResponseOwner, ResponseStore } from "./store.ts";
 
@@ -46,7 +46,7 @@ export class StoredResponses {
     { headers, hold }: { readonly headers: Headers; readonly hold: HoldMemory },
     id: string,
     query: InputItemQuery,
-  ): Promise<object> {
+  ): Promise<InputItemPage> {
     const { store, clock } = this.#parts;
     const owner = await this.#owner(call, headers);
     const stored = await store.read(owner, id, undefined, hold);
