@@ -17,7 +17,7 @@ import { ResponsesStreamReader } from "./stream.ts";
 
 const MEMBERS = new MemberNames([
   ...["model", "stream", "background", "store", "previous_response_id", "conversation", "input"],
-  ...["max_output_tokens", "tools"],
+  ...["max_output_tokens", "tools", "prompt"],
 ]);
 
 /** A client's request for a response, before its references are resolved. */
@@ -56,6 +56,10 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   }
   const references = referencesIn(bytes, members.spans.get("input"), field(value, "input"));
   const containers = containersIn(bytes);
+  if ((field(value, "prompt") ?? null) !== null) {
+    const shared = "names what the provider keeps in an account that all workspaces share.";
+    throw unsupported("prompt", `${shared} Send its texts as instructions and input.`);
+  }
   const hosted = hostedTools(bytes, value, members);
   return {
     ...{ bytes, value, members, model, isStream, isKept, previous, references, containers },
