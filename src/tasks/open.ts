@@ -64,7 +64,10 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     tasks,
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
-    quoted: new QuotedPayloads({ db, ledger, lists, hub, forgetting, clock, log }),
+    quoted: new QuotedPayloads({
+      ...{ db, ledger, lists, hub, forgetting, clock, log },
+      openCalls: (workspaceId) => parts.histories.of(workspaceId).openCalls,
+    }),
     eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },
