@@ -22,7 +22,8 @@ import { type AttemptParts, type EndedModelCall, ModelAttempt, type RecordedMode
 import type { CallPolicy } from "./call-policy.ts";
 import { type CallableModel, CallableModels } from "./callable-model.ts";
 import { ClientCall } from "./client-call.ts";
-import type { DialectApi, DialectRequest } from "./dialect.ts";
+import type { ClientRequest, ModelAnswer } from "./client-request.ts";
+import type { DialectRequest } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
 import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
 import { findRoute } from "./find-route.ts";
@@ -46,42 +47,17 @@ interface UnsentModelCall {
   readonly outcome: "denied" | "failed" | "cancelled";
 }
 
-/** A client's request for a model. */
-export interface ClientRequest {
-  readonly api: Omit<DialectApi, "read">;
-  /** The request as read. A stream does not keep it. */
-  readonly request: DialectRequest;
-  /**
-   * The request with what it refers to. That is expensive to read, so it is called once the route is found and the call is
-   * counted. Undefined if it refers to nothing.
-   */
-  readonly resolve?: (() => Promise<DialectRequest>) | undefined;
-  readonly bytes: Uint8Array;
-  /** The parsed bytes. */
-  readonly value: unknown;
-  readonly headers: Headers;
-  /** The part of the client's query that is passed on, including its question mark; may be empty. */
-  readonly query: string;
-  /** Aborts when the client leaves. */
-  readonly signal: AbortSignal;
-  /** Called with the refusal if the request is abandoned to free its memory. */
-  onRefused(refused: (problem: Problem) => void): void;
-  /** Keeps the memory of the request counted until the returned function is called. */
-  keep(): () => void;
-}
-
-/** An answer for a client. MUST be sent, or its body cancelled. */
-export interface ModelAnswer {
-  /** Never the provider's own content type: a browser must not show an answer as a page. */
-  readonly contentType: "application/json" | "text/event-stream";
-  /** The model that answered. */
-  readonly model: string;
-  /** The seq of the intent of the answered request. */
-  readonly intent: number;
-  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
-}
-
 const EVENT_STREAM = /^\s*text\/event-stream\b/i;
+
+/** A call that may be made. */
+interface PreparedCall {
+  readonly agent: Agent | null;
+  readonly request: DialectRequest;
+  readonly policy: CallPolicy;
+  readonly route: CallableModels;
+  /** The first model of the route. */
+  readonly first: CallableModel;
+}
 
 /** A call in progress, with everything that its attempts share. */
 interface CallInProgress {
@@ -123,7 +99,7 @@ export class ModelCalls {
    * of it, and a call that ends before anything is sent is counted as such.
    * @throws what `work` throws
    */
-  async serve(call: Call, dialect: Dialect, work: () => Promise<ModelAnswer>): Promise<ModelAnswer> {
+  async serve<Answer>(call: Call, dialect: Dialect, work: () => Promise<Answer>): Promise<Answer> {
     call.about({ detail: { dialect } });
     try {
       return await work();
@@ -143,8 +119,40 @@ export class ModelCalls {
    * @throws Problem; nothing was sent, or the outcome of what was sent is on disk
    */
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
-    const { direct, scheduler, ids, clock } = this.#parts;
+    const { direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
+    const { agent, request, policy, route, first } = await this.#prepare(call, client);
+    const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
+    const { abort, wait } = open;
+    const place = new HeldPlace(open);
+    const { leave } = place;
+    const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
+    try {
+      if (!client.dispatched) {
+        const slot = { workspaceId, agentId: agent?.id ?? null, id: ids("call") };
+        place.release = await scheduler.enter(slot, wait);
+      }
+      return await this.#tryEach(progress, first, route, policy);
+    } catch (error) {
+      leave();
+      throw open.refusal(error);
+    }
+  }
+
+  /**
+   * Checks a call that is dispatched now and made later, and counts it.
+   * @throws Problem as `run` does before it sends anything
+   */
+  async check(call: Call, client: ClientRequest): Promise<void> {
+    const { modelGateway, budgets, db } = this.#parts;
+    const { agent, first } = await this.#prepare(call, client);
+    const { workspaceId } = call.caller;
+    if (modelGateway.price(first.id) !== FREE) await budgets.check(db, { workspaceId, agent });
+  }
+
+  /** Finds the route, counts the call, and reads the request. */
+  async #prepare(call: Call, client: ClientRequest): Promise<PreparedCall> {
+    const { ids, clock } = this.#parts;
     const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
     policy.refuseEnded();
     if (!named.isStream) await call.count();
@@ -153,21 +161,7 @@ export class ModelCalls {
     const route = new CallableModels(models, { client, request, head });
     const first = await route.first();
     policy.refuseEnded();
-    const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
-    const { abort, wait } = open;
-    const place = new HeldPlace(open);
-    const { leave } = place;
-    const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
-    try {
-      place.release = await scheduler.enter(
-        { workspaceId, agentId: agent?.id ?? null, id: ids("call") },
-        wait,
-      );
-      return await this.#tryEach(progress, first, route, policy);
-    } catch (error) {
-      leave();
-      throw open.refusal(error);
-    }
+    return { agent, request, policy, route, first };
   }
 
   async #tryEach(
@@ -219,12 +213,17 @@ export class ModelCalls {
   ): Promise<ModelAttempt> {
     const { modelGateway, budgets, estimates, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const detail = { dialect: client.api.dialect, attempt: number, ...request.detail };
+    const detail = {
+      ...{ dialect: client.api.dialect, attempt: number },
+      ...request.detail,
+      ...client.dispatched,
+    };
     call.about({ model, detail });
     const price = modelGateway.price(model);
     const owner = ids("call");
-    // Only the first attempt keeps the request: it is the same for all attempts.
-    const input = number === 1 ? Buffer.from(client.bytes).toString() : undefined;
+    // Only one entry has the request: it is the same for all attempts.
+    const isFirst = number === 1 && !client.dispatched;
+    const input = isFirst ? Buffer.from(client.bytes).toString() : undefined;
     const admit: Admit = async (tx) => void (await policy.admit(tx));
     const { size } = request;
     const expected = () => expectedCost(price, estimates.of(workspaceId), model, () => size.bytes, size);

@@ -30,6 +30,8 @@ export interface OpenTasksParts
 /** Tasks, with the approval of their calls and the erasure of their texts. */
 export interface OpenTasks {
   readonly signals: TaskSignals;
+  /** The memory for conversations in progress. */
+  readonly conversations: ConversationRoom;
   readonly tasks: TaskService;
   readonly desk: ApprovalDesk;
   /** Tool calls that clients make themselves and that need approval. Each gets a task. */
@@ -61,6 +63,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   });
   return {
     signals,
+    conversations,
     tasks,
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),

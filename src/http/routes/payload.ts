@@ -14,7 +14,11 @@ import { ownEntries, seesEntry } from "../ledger/own-entries.ts";
 /** The most characters of a text in a response. Requests may have 10 MiB, and answers more. */
 const EXCERPT = 262_144;
 /** Actions of clients' own calls. The texts of tasks are read with their task, and those of tool calls by nobody. */
-const CLIENT_ACTIONS: ReadonlySet<string | undefined> = new Set(["model.call", "model.count"]);
+const CLIENT_ACTIONS: ReadonlySet<string | undefined> = new Set([
+  "model.call",
+  "model.count",
+  "response.dispatch",
+]);
 
 export interface PayloadRouteParts {
   readonly db: Db;

@@ -40,6 +40,11 @@ export function encodeFrame<Name extends TaskEventName>(
   name: Name,
   data: TaskEvents[Name],
 ): Uint8Array {
+  return encodeNamed(id, name, data);
+}
+
+/** Like `encodeFrame`. The name MUST NOT contain a line break. */
+export function encodeNamed(id: number, name: string, data: object): Uint8Array {
   return encoder.encode(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 

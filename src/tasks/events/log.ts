@@ -17,7 +17,7 @@ const LEAST_TEXT = 1_024;
 const JOINED_TEXT = 8_192;
 
 /**
- * The events of one open task, encoded once and shared by all its readers. A reader holds a position rather than a
+ * The events of one open task or response, encoded once and shared by all its readers. A reader holds a position rather than a
  * buffer, so a slow reader costs nothing and a fast one never waits for it. Frames are released one save after they
  * were stored; readers that have not read them yet get them from the store. Memory is bounded by the cap on a task's
  * output, and because text that arrives in one turn of the event loop shares a frame, which delays no reader. 300,000
@@ -95,15 +95,19 @@ export class EventLog {
   }
 
   publish<Name extends TaskEventName>(name: Name, data: TaskEvents[Name]): void {
-    if (this.#closed) throw new Error("the task's events have ended");
+    this.publishFrame((id) => encodeFrame(id, name, data));
+  }
+
+  publishFrame(encode: (id: number) => Uint8Array): void {
+    if (this.#closed) throw new Error("the events have ended");
     this.flush();
-    this.#push(encodeFrame(this.nextId, name, data));
+    this.#push(encode(this.nextId));
     this.#endTurnSoon();
   }
 
   /** Publishes text as `output.delta`, joined with other text of the same turn of the event loop. */
   publishText(text: string): void {
-    if (this.#closed) throw new Error("the task's events have ended");
+    if (this.#closed) throw new Error("the events have ended");
     if (this.#textLength + text.length > JOINED_TEXT) this.flush();
     this.#text.push(text);
     this.#textLength += text.length;

@@ -74,7 +74,12 @@ export class OpenConversation {
     const added = messages.slice(this.#messages);
     if (added.length === 0) return;
     this.#messages = messages.length;
-    for (const message of added) this.#characters += JSON.stringify(message).length;
+    this.add(added.reduce((sum, message) => sum + JSON.stringify(message).length, 0));
+  }
+
+  /** @throws AgentDenied with `CONVERSATIONS_FULL` */
+  add(characters: number): void {
+    this.#characters += characters;
     if (this.#characters <= this.#ordinary) return;
     this.#place?.release();
     this.#place = this.#take(this.#characters - this.#ordinary);

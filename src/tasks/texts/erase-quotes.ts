@@ -14,6 +14,7 @@ import { findTask, lastSeq } from "../rows/tasks.ts";
 import { eraseEvents } from "./erase-events.ts";
 import { type Erasure, ErasureNote, storedErasures } from "./erasure-note.ts";
 import { type Extent, findQuotes, type QuotedTexts } from "./find-quotes.ts";
+import { eraseResponseEvents } from "./kept-responses.ts";
 
 const RETRY_MS = 30_000;
 
@@ -233,6 +234,7 @@ export class QuotedPayloads {
     for (const [task, quotes] of found) {
       if (this.#stopped) return;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
+      else await this.#eraseResponseEvents(erasure.workspaceId, quotes);
       await this.#erasePayloads(erasure, task, quotes);
     }
   }
@@ -244,6 +246,11 @@ export class QuotedPayloads {
     const cause = { reason: "document_deleted", document } as const;
     await erasePayloads(this.#parts, workspaceId, first ? [...others, first] : others, draft, cause);
     this.#parts.forgetting.deleted();
+  }
+
+  async #eraseResponseEvents(workspaceId: number, { first, others }: QuotedTexts): Promise<void> {
+    const seqs = new Set((first ? [first, ...others] : others).map(({ seq }) => seq));
+    await this.#parts.db.tx((tx) => eraseResponseEvents(tx, workspaceId, [...seqs]));
   }
 
   async #eraseEvents(

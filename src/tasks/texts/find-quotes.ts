@@ -71,7 +71,7 @@ export async function findQuotes(
     if (to === null) break;
     const rows = await db.all<QuotingTaskRow>(
       `SELECT p.seq, p.kind,
-         (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count') AND ${TASK} IS NULL))
+         (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count', 'response.dispatch') AND ${TASK} IS NULL))
            AND instr(p.body, $4) > 0 AS holds,
          ${TASK} AS task, ${CALL} AS call, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action,
          ${REQUEST} AS request
@@ -102,7 +102,8 @@ export async function findQuotes(
  * entries, and only the first has the prompt. `prompts` are the requests with such prompts that were read so far.
  */
 function holdsPrompt(prompts: Set<string>, { kind, holds, task, action, request }: QuotingTaskRow): boolean {
-  if (action !== "model.call" || task !== null || request === null) return false;
+  const isClients = action === "model.call" || action === "response.dispatch";
+  if (!isClients || task !== null || request === null) return false;
   if (kind === "input" && holds) prompts.add(request);
   return kind === "output" && prompts.has(request);
 }

@@ -1,4 +1,4 @@
-import { Problem } from "../../../base/errors.ts";
+import { invalidField, Problem } from "../../../base/errors.ts";
 import type { ModelTarget } from "../../../models/names.ts";
 import { field } from "../../json.ts";
 import { referenceOf, requireContainers } from "../references.ts";
@@ -48,7 +48,7 @@ interface References {
 /**
  * Resolves a request's references. All of them MUST belong to its caller, since all callers share the provider's
  * account.
- * @throws Problem 404 `not_found`, 413 `body_too_large`, 429 `rate_limited`
+ * @throws Problem 404 `not_found`, 413 `body_too_large`, 422 `validation_failed`, 429 `rate_limited`
  */
 export async function resolveLinks(
   parts: LinkParts,
@@ -146,6 +146,7 @@ class LinkedChain implements ResponseLinks {
   async #read(id: string, path: string): Promise<StoredResponse> {
     const { store, owner } = this.#parts;
     const response = await store.read(owner, id, path);
+    if (!response.isAnswered) throw unanswered(id, path);
     this.#hold(response.bytes);
     return response;
   }
@@ -161,6 +162,10 @@ class LinkedChain implements ResponseLinks {
 export function inputItemsOf(input: unknown): readonly unknown[] {
   if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
   return Array.isArray(input) ? input : [];
+}
+
+function unanswered(id: string, path: string): Problem {
+  return invalidField(path, `must be the id of a response with an answer; ${id} has none, or has not ended`);
 }
 
 function tooLong(): Problem {
