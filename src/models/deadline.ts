@@ -59,10 +59,7 @@ async function firstResult<Result>(
   }
 }
 
-/**
- * Not created in an async function: functions created there would keep the request's options while the answer is
- * streamed.
- */
+/** Not an async function: functions created in one would keep the request's options while the answer is streamed. */
 function untilSilence(
   parts: ReadableStream<LanguageModelV4StreamPart>,
   silence: SilenceTimer,

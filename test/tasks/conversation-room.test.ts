@@ -56,7 +56,7 @@ describe("conversations in progress", () => {
     open(1, 10).grow(10_000);
     open(1, 11).grow(10_000);
     expect(codeOf(() => open(1, 12).grow(10_000))).toBe(
-      "conversations_full: The workspace's conversations in progress are too long together.",
+      "conversations_full: The workspace's conversations in progress are too long in total.",
     );
     expect(codeOf(() => open(2).grow(10_000))).toBe("held");
     expect(lost).toEqual([]);

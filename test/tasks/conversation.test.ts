@@ -83,7 +83,7 @@ test("tasks whose conversations are too long together end as tool_loop_limit, an
     status: "failed",
     error: {
       code: "tool_loop_limit",
-      message: "The workspace's conversations in progress are too long together.",
+      message: "The workspace's conversations in progress are too long in total.",
     },
   };
   expect(await Promise.race(tasks)).toMatchObject(full);

@@ -15,7 +15,7 @@ interface ReceivedCall extends Pick<CollectedToolCall, "toolCallId" | "toolName"
 
 /**
  * The maximum number of tool calls in one answer. Sensible models request ten or twenty at once. The SDK's work grows
- * with the square of the calls begun: 64,000 of them blocked the process for half a minute.
+ * with the square of the number of calls begun: 64,000 of them blocked the process for half a minute.
  */
 export const MAX_TOOL_CALLS = 128;
 
@@ -96,7 +96,7 @@ export class ResponseCollector {
   }
 
   /**
-   * Counts calls when they begin, because an unfinished call takes memory too. Several calls may have the same id.
+   * Counts calls when they begin, because an unfinished call also takes memory. Several calls may have the same id.
    */
   #limitCalls(): void {
     if (Math.max(this.#begun.size, this.#calls.length) <= MAX_TOOL_CALLS) return;
@@ -134,8 +134,8 @@ function lengthOf(signatures: Readonly<Record<string, string>>): number {
 }
 
 /**
- * Arguments that cannot be parsed, or are nested too deeply or too wide, remain text. The call is then refused, and
- * the model is told. Some providers send nothing for a tool without parameters.
+ * Arguments that cannot be parsed, or are too deep or too wide, remain text. The call is then refused, and the model
+ * is told. Some providers send nothing for a tool without parameters.
  */
 function parseArguments(text: string): JsonValue {
   if (text.trim() === "") return {};

@@ -76,8 +76,8 @@ export interface ApprovalRequest {
 }
 
 /**
- * Records a request for approval. The entry contains everything that the decision is checked against, since its row
- * is not signed.
+ * Records a request for approval. The row is not signed, so the entry contains everything that the decision is
+ * checked against.
  * @param before the same call as presented earlier
  */
 export async function presentCall(

@@ -44,7 +44,7 @@ export function encodeFrame<Name extends TaskEventName>(
 }
 
 /**
- * The maximum number of bytes joined into one block, and therefore the most written at once and held for a reader
+ * The maximum number of bytes joined into one block, and therefore the maximum written at once, or held for a reader
  * that has stopped reading.
  */
 const BLOCK_BYTES = 64 * 1024;

@@ -110,7 +110,7 @@ export class EventLog {
     if (this.#deltas < QUICK_FRAMES || this.#textLength >= LEAST_TEXT) this.#endTurnSoon();
   }
 
-  /** Makes a frame of the text so far, for readers that must get everything that has arrived. */
+  /** Turns the text so far into a frame, for readers that must get everything that has arrived. */
   flush(): void {
     if (this.#textLength === 0) return;
     const text = this.#text.join("");
@@ -148,7 +148,7 @@ export class EventLog {
     return () => this.#waiting.delete(wake);
   }
 
-  /** Joins what a model sent at once into one frame, which reaches each reader at once. */
+  /** Joins the text of one turn into one frame, and wakes each reader once. */
   #endTurnSoon(): void {
     if (this.#turnEnds || (this.#waiting.size === 0 && this.#textLength === 0)) return;
     this.#turnEnds = true;

@@ -17,7 +17,7 @@ export interface DocumentText {
 
 type DocumentReads = Pick<Vault, "find" | "text">;
 
-/** The maximum number of documents of one task, and of UTF-16 code units in their texts together. */
+/** The maximum number of documents in one task, and of UTF-16 code units in all their texts together. */
 export const MOST_DOCUMENTS = 32;
 const MOST_CHARACTERS = 1_000_000;
 

@@ -99,8 +99,8 @@ export class RunRights {
   }
 
   /**
-   * The hash of what a call of this tool would reach (`definitionHash`); undefined if the tool is gone or has changed
-   * since it was offered.
+   * The hash of the connector and tool that a call would reach (`definitionHash`); undefined if the tool is gone or
+   * has changed since it was offered.
    */
   definitionOf(tool: string): string | undefined {
     const current = this.#currentDefinition(tool);
