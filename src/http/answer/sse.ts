@@ -70,7 +70,7 @@ class DeliveredChunks {
 
 interface SseConnection {
   /**
-   * Waits while the client has much left to read, after it was given this many bytes. False if it has stopped
+   * Waits while the client, which has just been given this many bytes, has much left to read. False if it has stopped
    * reading.
    */
   drained(bytes: number): Promise<boolean>;
@@ -127,7 +127,7 @@ async function drained(held: () => number, signal: AbortSignal, clock: Clock): P
 
 /**
  * Chunks that the connection has not taken yet. The library does not expose how full its queue is, and pushes without
- * asking. Its controller, which only its types make private, knows.
+ * asking. Its controller knows, and only its types make that private.
  */
 function backlog(stream: Stream<Uint8Array>): number {
   const controller: ReadableStreamDefaultController | undefined = Reflect.get(stream, "controller");

@@ -14,7 +14,10 @@ export function requireHeld({ scopes: held }: Pick<Caller, "scopes">, scopes: re
   }
 }
 
-/** Who may give tokens to people: a token that acts as an agent only has that agent's rights, whatever its scopes. */
+/**
+ * Whether a caller may give tokens to people. A token that acts as an agent only has that agent's rights, whatever
+ * its scopes.
+ */
 function isAdmin({ scopes, agent }: Pick<Caller, "scopes" | "agent">): boolean {
   return agent === null && hasScope(scopes, "admin");
 }

@@ -58,7 +58,7 @@ interface Download {
   readonly chunks: AsyncGenerator<Uint8Array, void>;
 }
 
-/** Blocks that one page reads at most, about 0.8 ms each. The next page continues from there. */
+/** The maximum number of blocks that one page reads, at about 0.8 ms each. The next page continues from there. */
 const PAGE_BLOCKS = 256;
 const ENCODER = new TextEncoder();
 

@@ -65,7 +65,7 @@ export function sessionRoutes(
       let link: RedeemedLink | undefined;
       if (credential.kind === "link") {
         link = links.use(credential.secret);
-        // Another request has used the link first.
+        // Another request used the link first.
         if (!link)
           throw unauthenticated(
             "invalid_token",

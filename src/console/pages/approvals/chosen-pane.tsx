@@ -95,7 +95,7 @@ function Begin({ view, first }: { readonly view: ApprovalsView; readonly first: 
     >
       {isWaiting
         ? "The earliest deadline comes first. Nothing is approved by waiting: calls that nobody decides on count as denied."
-        : "Each has its arguments, who decided, when and why."}{" "}
+        : "Each shows its arguments, who decided, when and why."}{" "}
       Or press <kbd>j</kbd>.
     </Empty>
   );

@@ -171,7 +171,7 @@ function Rewritten({
           work={async () => head.forget()}
         >
           <p>
-            The signed checkpoint that this browser keeps is evidence of what the ledger was. Copy it first,
+            The signed checkpoint that this browser keeps is evidence of the ledger's earlier state. Copy it first,
             if you may need it: nobody else may have it.
           </p>
           <pre class="ledger-note">{head.seen?.note}</pre>

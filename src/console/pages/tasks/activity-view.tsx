@@ -149,7 +149,7 @@ function ApprovalView({
   );
 }
 
-/** The state at the end of the activity, which tells an empty output from one still to come. */
+/** The state at the end of the activity, which distinguishes an empty output from one that is still to come. */
 function Ending({
   task,
   watched,

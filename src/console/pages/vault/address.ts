@@ -9,7 +9,7 @@ export interface SearchView {
   /** The search text; empty: documents are listed instead. */
   readonly text: string;
   readonly mode: SearchMode;
-  /** The most results. */
+  /** The maximum number of results. */
   readonly most: number;
   /** The selected path; empty: all paths. */
   readonly scope: string;
