@@ -18,9 +18,14 @@ const Part = Type.Object(
     type: Type.Enum(["text", "image", "file"]),
     text: Type.Optional(Type.String({ minLength: 1, maxLength: TEXT_LENGTH, description: "Of a text." })),
     media_type: Type.Optional(
-      Type.String({ maxLength: 255, description: "The media type of an image or a file, such as `image/png`." }),
+      Type.String({
+        maxLength: 255,
+        description: "The media type of an image or a file, such as `image/png`.",
+      }),
     ),
-    data: Type.Optional(Type.String({ minLength: 1, description: "The content of an image or a file, in base64." })),
+    data: Type.Optional(
+      Type.String({ minLength: 1, description: "The content of an image or a file, in base64." }),
+    ),
     document: Type.Optional(DocumentId),
   },
   {

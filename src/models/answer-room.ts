@@ -50,7 +50,9 @@ export class AnswerRoom implements BodyRoom {
     if (!first) throw new Error("bytes are counted for answers that have already ended");
     const longest = rest.reduce((most, answer) => (answer.further > most.further ? answer : most), first);
     this.#leave(longest);
-    longest.fail(new AnswerTooLarge("The answers in progress take too much memory, and this is the longest."));
+    longest.fail(
+      new AnswerTooLarge("The answers in progress take too much memory, and this is the longest."),
+    );
   }
 
   #leave(answer: StreamedAnswer): void {

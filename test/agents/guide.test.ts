@@ -1,4 +1,6 @@
-/** The programs of docs/framework.md, saved and run as the guide says, in a project that is set up as it says. */
+/**
+ * The programs of docs/framework.md, saved and run as the guide describes, in a project that is set up accordingly.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What a person with the file, and without keys, writes into the row of a finished task is not signed. */
+/** Changes to the row of a finished task by a person with the file, but without the keys, are not signed. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";

@@ -1,4 +1,4 @@
-/** What all conversations in progress may keep in memory, by workspace and together. */
+/** The memory that all conversations in progress may use, by workspace and in total. */
 import { describe, expect, test } from "bun:test";
 import type { AgentDenied, Message } from "../../src/agents/index.ts";
 import { ConversationRoom } from "../../src/tasks/run/conversation-room.ts";

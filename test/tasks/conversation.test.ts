@@ -1,4 +1,4 @@
-/** A task's conversation is bounded: one whose tools answer without measure ends, with a code of the contract. */
+/** A task's conversation is bounded: a task whose tools answer without limit ends, with a code of the contract. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector } from "../mcp/support.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
@@ -66,7 +66,7 @@ test("the longest prompt with the longest instructions is sent", async () => {
   expect(task).toMatchObject({ status: "succeeded", output: "ok" });
 });
 
-test("tasks whose conversations are too long together end as tool_loop_limit, and the others continue", async () => {
+test("tasks whose conversations are too long in total end as tool_loop_limit, and the others continue", async () => {
   const calls = Array.from({ length: 40 }, (_, index) => ({
     id: `c${index}`,
     name: "up__read",

@@ -45,7 +45,7 @@ async function start(): Promise<void> {
   gateway = await startGateway({ clock, yaml, dataDir });
 }
 
-/** Starts a drain, and tells whether it is over. */
+/** Starts a drain, and reports whether it is over. */
 function drain(): { readonly over: Promise<void>; isOver: boolean } {
   const draining = { over: gateway.gateway.drain(), isOver: false };
   void draining.over.then(() => {

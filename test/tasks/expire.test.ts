@@ -169,7 +169,7 @@ test("an unfinished task keeps everything since its dispatch, and its texts expi
     output: "Said while it ran. ",
   });
 
-  // By now the prompt is old enough, but the output is not.
+  // At this point the prompt is old enough, but the output is not.
   clock.advance(HOUR_MS);
   await until(async () => (await expired()).length === 2);
   const half = await read(id);
@@ -258,7 +258,7 @@ test("texts that the store refuses to erase are erased an hour later, and record
   pass(181);
   await until(() => count() === 160 - 128);
   expect(await expired()).toEqual([]);
-  // Of a copy: a second writer on the file of a gateway that runs would be another program.
+  // Works on a copy: a second writer on the file of a running gateway would count as another program.
   const copy = tempDir();
   cpSync(gateway.dataDir, copy.path, { recursive: true });
   const db = openSqlite(databasePath(copy.path), { seals: sealsOf(copy.path) });

@@ -1,4 +1,7 @@
-/** The note of an erasure that is put back, or that an earlier version wrote, erases only what is older than the deletion. */
+/**
+ * A restored note of an erasure, or a note that an earlier version wrote, erases only what is older than the
+ * deletion.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";

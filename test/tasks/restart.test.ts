@@ -59,7 +59,10 @@ async function crash(
   gateway = await startGateway({ yaml, dataDir: next, opened });
 }
 
-/** What would make a queued task, or this one, run fails in this process. A start refuses such a trigger in the file. */
+/**
+ * Makes the update that would run a queued task, or this one, fail in this process. A start would refuse such a
+ * trigger in the file.
+ */
 function holdQueued(dataDir: string, id = "%"): void {
   ownConnection(dataDir).run(
     `CREATE TEMP TRIGGER held BEFORE UPDATE OF status ON main.tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'

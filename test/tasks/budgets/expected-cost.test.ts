@@ -73,7 +73,7 @@ describe("the tokens of a request", () => {
   });
 });
 
-test("a call costs its request and its expected answer; a free model nothing, one with any price something", () => {
+test("a call is expected to cost its request and its answer: nothing for a free model, something at any price", () => {
   const estimates = new TokenEstimates();
   estimates.noteOutput("a", 10);
   const costOf = (price: typeof PRICE, bytes: () => number) => expectedCost(price, estimates, "a", bytes);

@@ -171,8 +171,8 @@ function Rewritten({
           work={async () => head.forget()}
         >
           <p>
-            The signed checkpoint that this browser keeps is evidence of the ledger's earlier state. Copy it first,
-            if you may need it: nobody else may have it.
+            The signed checkpoint that this browser keeps is evidence of the ledger's earlier state. Copy it
+            first, if you may need it: nobody else may have it.
           </p>
           <pre class="ledger-note">{head.seen?.note}</pre>
         </Confirm>
