@@ -84,7 +84,7 @@ describe("a task that continues another", () => {
     expect(String(sent()[2]?.content)).toContain("time_zone");
   });
 
-  test("without tools of its own sends earlier calls as text, because some providers refuse them otherwise", async () => {
+  test("sends earlier calls as text if it has no tools, because some providers refuse them otherwise", async () => {
     const first = await talk({ prompt: "What time is it?", tools: ["time.now"] }, TIME, "Noon.");
     await talk({ prompt: "Sure?", continues: first.id }, "Yes.");
     expect(sent().map(({ role }) => role)).toEqual(["user", "user", "assistant", "user"]);

@@ -25,7 +25,7 @@ export const MAX_TOOL_CALLS = 128;
  */
 export const MAX_EMPTY_PARTS = 100_000;
 
-/** What has been received of one answer. Takes linear time: parts are collected and joined once. */
+/** The parts received so far of one answer. Takes linear time: parts are collected and joined once. */
 export class ResponseCollector {
   readonly #run: RunState;
   readonly #text: string[] = [];

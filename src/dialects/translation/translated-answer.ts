@@ -21,7 +21,7 @@ const MOST_BYTES = 16 * 1024 * 1024;
 /** The context in which a translated answer is written. */
 export interface AnswerParts {
   readonly writer: AnswerWriter;
-  /** The workspace in whose turns the answer is read. */
+  /** The workspace whose turns are used to read the answer. */
   readonly workspaceId: number;
   /** The client's names of the fields that a model's library may warn about. */
   readonly paths: Readonly<Record<string, string>>;

@@ -5,7 +5,7 @@ import type { BodyParts } from "./json-parts.ts";
 
 const ENCODER = new TextEncoder();
 
-/** What a handler returns. The endpoint adds the headers of the call. */
+/** The result of a handler. The endpoint adds the headers of the call. */
 export interface Reply {
   readonly status: number;
   /** Sent as JSON; undefined sends no body. */

@@ -10,7 +10,7 @@ const RETRY_SECONDS = 10;
 
 /** How many downloads of a kind may run at once. */
 export interface DownloadLimits {
-  /** What they are called in error messages. */
+  /** Their name in error messages. */
   readonly what: string;
   readonly perWorkspace: number;
   readonly perNode: number;

@@ -54,7 +54,7 @@ export interface RawBody {
   /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
   /**
-   * Takes more memory from the workspace's share, for texts that the request leads to.
+   * Takes more memory from the workspace's share, for texts that the request refers to.
    * @throws Problem 429 `rate_limited`
    */
   hold(bytes: number): void;

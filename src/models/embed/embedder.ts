@@ -34,7 +34,7 @@ export interface EmbeddingUse {
   readonly durationMs: number;
 }
 
-/** What all embedders of a process share. */
+/** The parts that all embedders of a process share. */
 export interface EmbeddingParts {
   readonly lanes: EmbeddingLanes;
   /** Called after each successful request. */
@@ -123,7 +123,7 @@ interface EmbedderParts extends EmbeddingParts {
   readonly random: RandomSource;
 }
 
-/** What all batches of one call share. */
+/** The state that all batches of one call share. */
 interface Call {
   readonly prefix: string;
   readonly signal: AbortSignal;

@@ -56,7 +56,7 @@ export type DeskParts = Pick<
   isEnding(taskId: string): boolean;
 };
 
-/** The number of expired approvals read at a time. Each is settled in a transaction of its own. */
+/** The number of expired approvals read at a time. Each is settled in its own transaction. */
 const EXPIRED_AT_ONCE = 100;
 /** Event ids reserved above a decision's event, which is written while no run maintains the ceiling. */
 const CEILING_STEP = 16;

@@ -49,7 +49,7 @@ export function encodeFrame<Name extends TaskEventName>(
  */
 const BLOCK_BYTES = 64 * 1024;
 
-/** Joins consecutive frames into blocks of up to 64 KiB. A larger frame is a block of its own. */
+/** Joins consecutive frames into blocks of up to 64 KiB. A larger frame becomes its own block. */
 export function* blocksOf(
   frames: readonly Uint8Array[],
 ): Generator<{ frames: number; bytes: Uint8Array }, void> {

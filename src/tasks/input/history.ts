@@ -15,7 +15,7 @@ import { documentsOf } from "./task-input.ts";
 type HistoryParts = Pick<TaskParts, "db" | "lists" | "vault">;
 
 export interface HistoryOptions {
-  /** What the task's agent may currently see. */
+  /** The documents that the task's agent may currently see. */
   readonly memoryScope: Boundary;
   /** Whether the task has tools. Without any, some providers refuse a conversation that contains calls. */
   readonly hasTools: boolean;

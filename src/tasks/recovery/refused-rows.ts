@@ -4,7 +4,7 @@ import type { TaskEnd } from "../rows/tasks.ts";
 
 /**
  * Closes the row of a task that must not run and whose end is not written to the ledger. The row then claims nothing
- * beyond the ledger.
+ * that the ledger does not contain.
  */
 export async function closeRow(
   tx: Tx,

@@ -11,7 +11,7 @@ import type { Task } from "../task.ts";
 export type RunRightsParts = Pick<TaskParts, "agents" | "tokens" | "tools" | "workspaces">;
 
 /**
- * What a run may use, according to its agent as last read, the current connectors and the token that dispatched the
+ * The rights of a run, according to its agent as last read, the current connectors and the token that dispatched the
  * task. All of them may change while the task runs. A change takes effect with the next call.
  */
 export class RunRights {

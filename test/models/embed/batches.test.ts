@@ -160,7 +160,7 @@ describe("batches", () => {
     expect(inputs()).toHaveLength(52);
   });
 
-  test("of queries leave four slots to workspaces without any", async () => {
+  test("of queries leave four slots to workspaces that use none", async () => {
     upstream.always({ hang: true });
     const model = await sharedEmbedder();
     const control = new AbortController();

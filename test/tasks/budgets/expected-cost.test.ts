@@ -52,7 +52,7 @@ describe("the tokens of a request", () => {
     expect(after([100, 20_000], ...Array(16).fill([100, 10]))).toBe(500_256);
   });
 
-  test("are at most one token per byte beyond that: one absurd count does not multiply", () => {
+  test("are at most one token per byte beyond that, so one absurd count does not multiply", () => {
     expect(after([5_000, 50_000])).toBeLessThan(MEGABYTE + 50_000);
   });
 

@@ -50,7 +50,7 @@ export function ActivityCard({
     >
       {watched.isLost && (
         <p class="note" role="status">
-          The connection was lost. The page reconnects by itself.
+          The connection was lost. The page reconnects automatically.
         </p>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}

@@ -73,7 +73,7 @@ function follow(id: string, activity: Activity, lost: (isLost: boolean) => void)
     opened.addEventListener("error", () => {
       if (activity.finished) return;
       lost(true);
-      // The browser reconnects by itself, unless the answer was not a stream.
+      // The browser reconnects automatically, unless the answer was not a stream.
       if (opened.readyState !== EventSource.CLOSED) return;
       retry = setTimeout(open, wait);
       wait = Math.min(wait * 2, LAST_RETRY_MS);
