@@ -80,7 +80,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     const model = oneByOne(stage, "paid", worth(3_000));
     const ids = await many(50, "busy");
     await until(() => model.out() === 10);
-    // 3 spent and 9 reserved: each call that ends admits no other.
+    // 3 spent and 9 reserved: a call that ends does not admit another.
     model.next();
     const first = await Promise.race(ids.map((id) => ended(stage.gateway, id)));
     expect(first.status).toBe("succeeded");

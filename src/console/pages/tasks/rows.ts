@@ -44,7 +44,7 @@ export function rowOf(task: Task): TaskListRow {
 
 /**
  * Merges events into the rows, newest first: tasks are updated in place, removed if they no longer match the filter,
- * and inserted where they belong. `isWhole`: no later page will bring older tasks.
+ * and inserted where they belong. `isWhole`: no later page contains older tasks.
  */
 export function merge(
   rows: readonly TaskListRow[],
