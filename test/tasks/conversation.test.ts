@@ -77,7 +77,7 @@ test("tasks whose conversations are too long in total end as tool_loop_limit, an
     const steps = body.messages.filter(({ role }) => role === "assistant").length;
     return steps < 3 ? { toolCalls: calls } : { chunks: ["ok"], gate: hanging.opened };
   });
-  // Each keeps 12 million characters, of which 128 Mi may be in memory. None succeeds before the gate is opened.
+  // Each keeps 12 million characters, and 128 Mi in total may be in memory. None succeeds before the gate is opened.
   const tasks = Array.from({ length: 14 }, () => run(stage.gateway, { agent: "reader", tools: ["up.read"] }));
   const full = {
     status: "failed",

@@ -1,4 +1,7 @@
-/** `ledger.payload_days`: old prompts, outputs and arguments are erased, also from tasks' events and from every file. */
+/**
+ * `ledger.payload_days`: old prompts, outputs and arguments are erased, including from tasks' events and from every
+ * file.
+ */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync } from "node:fs";
 import { databasePath } from "../../src/store/directory.ts";
@@ -33,7 +36,7 @@ import { dispatch, ended, held, ledger, openEvents, run, until } from "./support
 setDefaultTimeout(60_000);
 useDirectory();
 
-/** Moves only the wall clock, except for the last hour, in which expiry looks again. */
+/** Moves only the wall clock, except for the last hour, in which expiry runs again. */
 function pass(days: number, lastMs = HOUR_MS): void {
   clock.setWall(clock.now() + days * DAY_MS - lastMs);
   clock.advance(lastMs);
@@ -146,7 +149,7 @@ test("the configured days apply, and a server checks at its start", async () => 
 test("an unfinished task keeps everything since its dispatch, and its texts expire later by their age", async () => {
   script();
   await start();
-  // A model may be silent for an hour at most, so expiry has to look before that.
+  // A model may be silent for an hour at most, so expiry has to run before that.
   clock.advance(HOUR_MS / 2);
   const before = await task("before it");
   const hold = held({ chunks: ["Said while it ran. "] });

@@ -91,7 +91,7 @@ const WAYS = [
 ] as const;
 
 describe.each(WAYS)("after %s", (_name, again) => {
-  test("waiting tasks run, and a task without tool calls runs again, with event ids above all that were sent", async () => {
+  test("waiting tasks run, and a task without tool calls runs again, with event ids above all those already sent", async () => {
     const hold = held({ chunks: ["lost ", "words"] });
     upstream.script("a", hold.script);
     const first = await dispatch(gateway, { agent: "plain" });

@@ -25,7 +25,7 @@ const WORD = /\p{Script=Han}|[\p{L}\p{N}]+/gu;
 
 /** A heading names the topic of the text below it, but contains no information about it. */
 const HEADING = /^#{1,6}\s/;
-/** Sentences with a smaller share of the best one's overlap are left out. */
+/** Sentences whose overlap is a smaller share of the best sentence's are left out. */
 const WORTH = 0.5;
 
 /**

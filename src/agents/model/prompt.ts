@@ -66,8 +66,8 @@ const NOT_STRICT = {
 } as const;
 
 /**
- * Converts a conversation and the tools on offer for providers. Returns new objects for every call, because a provider
- * may modify them.
+ * Converts a conversation and the offered tools into providers' form. Returns new objects for every call, because a
+ * provider may modify them.
  */
 export function toProviderRequest<Data>(
   run: RunState,

@@ -147,7 +147,7 @@ function requireEnd(part: Extract<LanguageModelV4StreamPart, { type: "finish" }>
 }
 
 /**
- * Refuses fields that only some models of a provider lack and that their libraries left out.
+ * Refuses fields that some models of a provider do not support, and that their libraries therefore left out.
  * @throws Problem 400 `unsupported_parameter`
  */
 function refuseDropped(warnings: readonly SharedV4Warning[], { paths }: AnswerParts): void {

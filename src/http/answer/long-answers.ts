@@ -85,7 +85,7 @@ export class LongAnswers {
   }
 
   /**
-   * The same body, read at once and sent in parts. Parts that the client has not read yet take places too. None is
+   * The same body, read at once and sent in parts. Parts that the client has not read yet also take places. None is
    * refused, because its calls have been made.
    */
   relay(answered: AnsweredRequest, source: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {

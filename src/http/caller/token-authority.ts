@@ -54,8 +54,8 @@ export function requireIssuable(
 }
 
 /**
- * Checks that a caller may rotate a token, which reveals its new secret. The same applies as to issuing it, except
- * that each token may rotate itself.
+ * Checks that a caller may rotate a token, which reveals its new secret. The rules for issuing it apply, except that
+ * each token may rotate itself.
  * @throws Problem 403 `scope_missing`
  */
 export function requireRotatable(

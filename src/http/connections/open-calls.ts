@@ -22,7 +22,7 @@ interface OpenCall {
   isUrgent: boolean;
 }
 
-/** All calls are checked once there are twice as many as were open at the last sweep, and this many more. */
+/** All calls are checked once there are twice as many as were open at the last sweep, plus this many. */
 const BETWEEN_SWEEPS = 256;
 /**
  * If a sweep finds that fewer than one in this many calls have ended, this part of all calls is refused before the

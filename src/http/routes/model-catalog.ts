@@ -31,7 +31,7 @@ export interface ModelView {
   readonly allowed: boolean;
 }
 
-/** The names that clients may send as `model`, as one policy sees them. */
+/** The names that clients may send as `model`, under one policy. */
 export class ModelCatalog {
   readonly #gateway: Pick<ModelGateway, "tiers" | "names" | "priceOf">;
   /** In seconds. */

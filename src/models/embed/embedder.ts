@@ -223,7 +223,7 @@ class NetworkEmbedder implements Embedder {
       const wait = Math.max(answer.retryAfterMs ?? 0, backoff(attempt, this.#parts.random));
       if (!answer.retryable || attempt >= attempts || wait > LONGEST_WAIT_MS) throw this.#failed(answer);
       await pause(wait, this.#parts.clock, call.signal);
-      // A slow machine would never answer the whole in time. Each half gets the remaining attempts.
+      // A slow machine would never answer the whole batch in time. Each half gets the remaining attempts.
       if (answer.reason === "timeout" && batch.length > 1)
         return this.#halve(batch, call, attempts - attempt);
     }

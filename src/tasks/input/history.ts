@@ -36,8 +36,8 @@ const LEFT_OUT =
 
 /**
  * Rebuilds the conversation from the texts of the earlier tasks, so their erasure and expiry apply. A task with a
- * missing text is left out, and a sentence states that. The rows and texts are compared with the ledger before a
- * model reads them.
+ * missing text is left out, and a sentence says so. The rows and texts are compared with the ledger before a model
+ * reads them.
  * @throws LedgerChanged if they differ
  */
 export async function historyOf(

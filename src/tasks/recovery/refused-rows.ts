@@ -31,7 +31,7 @@ export async function closeRow(
 }
 
 /**
- * Overwrites the rows of a task with the ledger's values. Its open calls are open in the rows afterwards.
+ * Overwrites the rows of a task with the ledger's values. Afterwards, its open calls are also open in the rows.
  * @param agentId null to keep the stored one
  */
 export async function restoreRows(

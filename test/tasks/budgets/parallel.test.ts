@@ -51,7 +51,7 @@ const BUDGETS = [
 ] as const;
 
 describe.each(BUDGETS)("of %s", (_name, budget) => {
-  test("no call is sent if reservations leave nothing, and a spent budget refuses", async () => {
+  test("no call is sent if reservations leave nothing, and a spent budget refuses calls", async () => {
     await budget(5);
     const model = oneByOne(stage, "paid", worth(1_000));
     const ids = await many(50, "busy");
@@ -67,7 +67,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("no call fails before it is spent if calls cost less than reserved", async () => {
+  test("no call fails before the budget is spent if calls cost less than reserved", async () => {
     await budget(10);
     stage.upstream.script("paid", worth(500));
     expect(codes(await endsOf(await many(50, "busy")))).toEqual(["20 succeeded", "30 credits_exhausted"]);

@@ -183,7 +183,7 @@ describe("over MCP", () => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("approval is not requested for a call that cannot be paid; an approved call is charged as a task", async () => {
+  test("approval is not requested for a call that cannot be paid for; an approved call is charged as a task", async () => {
     await stage.gateway.agent("clerk", { approvals: ["up.*"], budget: { credits_per_day: 0.25 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     const call = client.call("up__paid");

@@ -157,7 +157,7 @@ const FIELDS: Readonly<Record<AgentDraftField, readonly Exclude<keyof AgentDraft
   credits_per_day: ["creditsPerDay"],
 };
 
-/** Applies the changes from `before` to `draft` to `now`: unchanged parts are taken from `now`. */
+/** The draft `now` with the changes made between `before` and `draft`: unchanged parts are taken from `now`. */
 export function rebased(before: AgentDraft, draft: AgentDraft, now: AgentDraft): AgentDraft {
   const fields = differences(before, draft).flatMap((part) => FIELDS[part]);
   return { ...now, ...Object.fromEntries(fields.map((field) => [field, draft[field]])) };

@@ -63,7 +63,7 @@ export function ChosenPane({
             </a>
           }
         >
-          The address may be mistyped, or its records were removed.
+          The address may be mistyped, or its records may have been removed.
         </Empty>
       )}
       {approval && (

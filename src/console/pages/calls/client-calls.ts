@@ -52,7 +52,7 @@ export function modelCallFacts({ detail }: Pick<LedgerEntry, "detail">): ModelCa
 /** A client's request to a model, as shown by the newest of its entries. */
 export interface ClientCall {
   readonly entry: LedgerEntry;
-  /** As the entry's outcome; `running` if there is only an intent. */
+  /** The entry's outcome; `running` if there is only an intent. */
   readonly status: string;
 }
 

@@ -45,7 +45,7 @@ export function Head({ ownReads }: { readonly ownReads: OwnReads }): JSX.Element
               <code class="break">{signed.key.keyId.toHex()}</code>
               <span class="muted small">
                 {head.judgement?.isSameKey === false
-                  ? "A different key than this browser saw before. “Verify in this browser” checks whether the previous key vouches for it."
+                  ? "A different key from the one that this browser saw before. “Verify in this browser” checks whether the previous key vouches for it."
                   : "Ed25519. Compare it with the operator's output of: gatehouse ledger key"}
               </span>
             </>

@@ -8,7 +8,7 @@ export type TaskRequest = CallOptions<"POST /v1/tasks">["body"];
 const KEY_BYTES = 16;
 
 /**
- * Dispatches tasks so that a retry after a lost answer creates no second task: an unchanged request keeps its
+ * Dispatches tasks so that a retry after a lost answer does not create a second task: an unchanged request keeps its
  * idempotency key.
  */
 export class Dispatcher {

@@ -26,7 +26,7 @@ export function useActivity(id: string, round: number, wrote: () => void): TaskA
     let isLost = false;
     let frame: number | null = null;
     const show = () => {
-      // The events of a finished task arrive in hundreds.
+      // Hundreds of events of a finished task arrive at once.
       frame ??= requestAnimationFrame(() => {
         frame = null;
         setWatched({ pieces: activity.pieces, finished: activity.finished, isLost });

@@ -8,7 +8,7 @@ import { isBelow } from "../search/reach.tsx";
 import { matching, type ScopeNode, treeOf } from "./tree.ts";
 import type { Scopes } from "./use-scopes.ts";
 
-/** From this many scopes on, the tree has a search field. */
+/** With at least this many scopes, the tree has a search field. */
 const MANY = 15;
 /** The maximum number of nodes shown on one level. The rest can be found by searching. */
 const SHOWN = 200;
