@@ -92,7 +92,7 @@ export class ResponseCollector {
   #receive(characters: number): void {
     if (characters > 0) this.#run.receive(characters);
     else if (++this.#emptyParts > MAX_EMPTY_PARTS)
-      throw new AnswerTooLarge("The model's answer does not end.");
+      throw new AnswerTooLarge("The model's answer did not end.");
   }
 
   /**

@@ -131,7 +131,7 @@ class AnswerLimits {
     if (Math.max(this.#begun.size, this.#calls) > MAX_TOOL_CALLS) {
       throw new AnswerTooLarge(`The model requested more than ${MAX_TOOL_CALLS} tool calls at once.`);
     }
-    if (this.#empty > MAX_EMPTY_PARTS) throw new AnswerTooLarge("The model's answer does not end.");
+    if (this.#empty > MAX_EMPTY_PARTS) throw new AnswerTooLarge("The model's answer did not end.");
   }
 
   addBytes(bytes: number): void {

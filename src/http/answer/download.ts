@@ -68,9 +68,9 @@ export interface DownloadParts {
 
 /**
  * Sends chunks as a response body. Each chunk is produced once the previous one has been taken. Bun asks for more as
- * long as the connection accepts it: about 4 MB ahead of a local reader. A client that leaves ends the reading; one
- * that stops reading is abandoned. Failures are passed on as errors, so Bun cuts off the connection without the
- * body's end mark: part of an export MUST NOT look like all of it.
+ * long as the connection accepts it: about 4 MB ahead of a local reader. Reading ends when the client leaves, and a
+ * client that stops reading is abandoned. Failures are passed on as errors, so Bun cuts off the connection without
+ * the body's end mark: part of an export MUST NOT look like all of it.
  */
 export function downloadStream(
   chunks: AsyncGenerator<Uint8Array, void>,

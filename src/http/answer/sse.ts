@@ -18,8 +18,8 @@ const BACKLOG_WAIT_MS = 25;
 const STALL_MS = 5 * 60_000;
 
 /**
- * A stream of server-sent events. Frames are passed on unchanged. A client that leaves ends the reading. `expire`
- * ends the connection of a client that does not read; `ended` is called once the stream is over.
+ * A stream of server-sent events. Frames are passed on unchanged. Reading ends when the client leaves. `expire` ends
+ * the connection of a client that does not read; `ended` is called once the stream is over.
  */
 export function eventStream(
   reader: EventReader,

@@ -164,7 +164,7 @@ function TokenList({
           work={async () => {
             await call("DELETE /v1/tokens/:id", { params: { id: revoking.id } });
             notify(`${revoking.name} has been revoked.`);
-            // Revoking the reader's own token signs out.
+            // Revoking the reader's own token signs the reader out.
             revoked();
           }}
         >
