@@ -90,7 +90,7 @@ function remember<Model>(make: (model: string) => Model): (model: string) => Mod
   };
 }
 
-/** A name that the package refuses makes a model that always fails, so that the rest of its route can be used. */
+/** A name that the package refuses creates a model that always fails, so that the rest of its route can be used. */
 function makeOrFail(name: string, make: (model: string) => LanguageModelV4): LanguageModelV4 {
   try {
     return make(name);
