@@ -23,7 +23,7 @@ export interface OpenTasksParts
   readonly nodeCeiling: number;
   /** The maximum number of tasks that may wait in one workspace. */
   readonly queueLimit: number;
-  /** Days that texts are kept. */
+  /** How many days texts are kept. */
   readonly payloadDays: number;
 }
 

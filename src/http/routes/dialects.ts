@@ -33,7 +33,7 @@ export interface DialectRouteParts extends EventReplyParts {
 }
 
 type DialectForm = Pick<DialectApi, "dialect" | "errorBody">;
-/** Calls a model as a dialect's clients ask. */
+/** Calls a model for a client of a dialect. */
 type RunCall = (
   call: Call,
   client: ResponsesClient,
@@ -42,7 +42,7 @@ type RunCall = (
 
 /** Sent by Anthropic's clients. No other part of a query is accepted or passed on. */
 const BETA_QUERY = Type.Object(
-  { beta: Type.Optional(Type.Boolean({ description: "Is passed on to the provider." })) },
+  { beta: Type.Optional(Type.Boolean({ description: "Passed on to the provider." })) },
   { additionalProperties: false },
 );
 const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });

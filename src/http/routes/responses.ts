@@ -40,7 +40,7 @@ const ITEMS_QUERY = Type.Object(
   { additionalProperties: false },
 );
 
-/** Responses that are kept, in OpenAI's form. */
+/** Stored responses, in OpenAI's form. */
 export function responseRoutes(
   endpoints: EndpointContext,
   { storedResponses, ...replies }: ResponseRouteParts,

@@ -49,12 +49,12 @@ export function encodeNamed(id: number, name: string, data: object): Uint8Array 
 }
 
 /**
- * The maximum number of bytes joined into one block, and therefore the most written at once and held for a reader
+ * The maximum number of bytes joined into one block, and therefore the maximum written at once, or held for a reader
  * that has stopped reading.
  */
 const BLOCK_BYTES = 64 * 1024;
 
-/** Joins consecutive frames into blocks of up to 64 KiB. A larger frame is a block of its own. */
+/** Joins consecutive frames into blocks of up to 64 KiB. A larger frame becomes its own block. */
 export function* blocksOf(
   frames: readonly Uint8Array[],
 ): Generator<{ frames: number; bytes: Uint8Array }, void> {

@@ -8,7 +8,7 @@ import { type EventTable, nextEvents, TASK_EVENTS } from "./store.ts";
 export interface EventReader {
   /** The next frames, once there are any; null after `task.finished`. */
   next(): Promise<readonly Uint8Array[] | null>;
-  /** Ends the reading, even while it waits: from now on `next` returns null. */
+  /** Stops reading, even while it waits: from now on `next` returns null. */
   close(): void;
 }
 

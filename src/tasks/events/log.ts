@@ -25,7 +25,7 @@ const JOINED_TEXT = 8_192;
  * and 23 MB (20,274 frames) if each arrives in its own turn.
  */
 export class EventLog {
-  /** The Gatehouses that the task's dispatch passed through. Its calls carry them on. */
+  /** The Gatehouses that the task's dispatch passed through. Its calls pass them on. */
   readonly via: Via;
   readonly #frames: Uint8Array[] = [];
   /** The id of the first frame held; ids of later frames follow it. */
@@ -114,7 +114,7 @@ export class EventLog {
     if (this.#deltas < QUICK_FRAMES || this.#textLength >= LEAST_TEXT) this.#endTurnSoon();
   }
 
-  /** Makes a frame of the text so far, for readers that must get everything that has arrived. */
+  /** Turns the text so far into a frame, for readers that must get everything that has arrived. */
   flush(): void {
     if (this.#textLength === 0) return;
     const text = this.#text.join("");
@@ -152,7 +152,7 @@ export class EventLog {
     return () => this.#waiting.delete(wake);
   }
 
-  /** Joins what a model sent at once into one frame, which reaches each reader at once. */
+  /** Joins the text of one turn into one frame, and wakes each reader once. */
   #endTurnSoon(): void {
     if (this.#turnEnds || (this.#waiting.size === 0 && this.#textLength === 0)) return;
     this.#turnEnds = true;

@@ -42,7 +42,7 @@ export class ConversationRoom {
     return this.#places.taken;
   }
 
-  /** @param lost ends the conversation, with the error for it */
+  /** @param lost ends the conversation with the given error */
   open(workspaceId: number, lost: (error: AgentDenied) => void): OpenConversation {
     return new OpenConversation(this.#ordinary, (characters) => {
       const place = this.#places.take(workspaceId, characters);
@@ -94,6 +94,6 @@ function noRoom(isOwn: boolean): AgentDenied {
   const whose = isOwn ? "workspace" : "server";
   return new AgentDenied(
     CONVERSATIONS_FULL,
-    `The ${whose}'s conversations in progress are too long together.`,
+    `The ${whose}'s conversations in progress are too long in total.`,
   );
 }

@@ -31,7 +31,7 @@ export interface QuotedParts {
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * Erases what tasks quote of deleted documents: each tool result that contains a document's id, and everything that
+ * Erases quotes of deleted documents from tasks: each tool result that contains a document's id, and everything that
  * the same task wrote or requested after it, in payloads and in stored events. If a task's messages name the
  * document, or it continues the conversation of a task that quotes it, everything except its input is erased. The
  * entries and their hashes remain. The text cannot be removed from the memory of a running task, so its quotes are
@@ -225,7 +225,7 @@ export class QuotedPayloads {
     else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
-  /** Erases quotes in the entries above `after` that belong to the extent. */
+  /** Erases quotes in the entries above `after` that are within the extent. */
   async #eraseQuotes(note: ErasureNote, after: number, extent: Extent): Promise<void> {
     const { erasure } = note;
     const found = await findQuotes(this.#parts, erasure, after, extent, () => this.#stopped);

@@ -45,8 +45,8 @@ export class PayloadEraser {
   /**
    * Erases the texts of an entry or, for the intent that dispatched a task, all texts of the task; also in the task's
    * stored events. Erasing the request of a stored response also erases the response. Each transaction that deletes
-   * records the names of what it deleted; the last is recorded by the call's own entry. Repeating it erases whatever
-   * is left, and succeeds if nothing is.
+   * texts records which ones; the last is recorded by the call's own entry. Repeating it erases whatever is left, and
+   * succeeds if nothing is.
    * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
@@ -109,7 +109,7 @@ function named({ seq, input_hash: input, output_hash: output }: Target): ErasedP
   return payloads;
 }
 
-/** The texts of an entry that a task's events repeat. Events do not contain tool results. */
+/** The texts of an entry that also appear in a task's events. Events do not contain tool results. */
 function textsOf({ action }: Target, call: CallArguments | null): ErasedTexts | null {
   if (action === "task.dispatch") {
     return { prompt: false, argumentsOf: new Set(), output: { afterCall: null } };

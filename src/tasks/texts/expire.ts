@@ -35,15 +35,15 @@ export interface ExpiryParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly workspaces: { list(): readonly { readonly id: number }[] };
-  /** Days that payloads are kept. */
+  /** How many days payloads are kept. */
   readonly days: number;
 }
 
 /**
  * Erases payloads by age, together with the texts in stored events, at the start and every hour. It erases a prefix
- * of the ledger, so that a single entry records any amount. Payloads after the dispatch of an unfinished task or
- * response are kept. Texts in events are erased with the payload that contains the same text; a model's text is erased with its
- * task's last entry.
+ * of the ledger, so a single entry can record any amount. Payloads after the dispatch of an unfinished task or
+ * response are kept. Texts in events are erased with the payload that contains the same text; a model's text is erased
+ * with its task's last entry.
  */
 export class PayloadExpiry {
   readonly #parts: ExpiryParts;

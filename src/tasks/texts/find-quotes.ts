@@ -50,7 +50,7 @@ const [TASK, CALL, TOOL, REF, ACTION, REQUEST] = [
 ];
 
 /**
- * Finds what quotes a document in the entries above `after`, by task; the key "" is for calls without a task.
+ * Finds the quotes of a document in the entries above `after`, by task; the key "" is for calls without a task.
  * @param isStopped ends the search early
  */
 export async function findQuotes(
