@@ -26,7 +26,13 @@ const REFUSED: Refusal[] = [
     "unsupported_parameter",
     "conversation",
   ],
-  ["background work", asked({ background: true }), 400, "unsupported_parameter", "background"],
+  [
+    "background work that is not stored",
+    asked({ background: true, store: false }),
+    400,
+    "unsupported_parameter",
+    "store",
+  ],
   ["a foreign response", asked({ previous_response_id: "resp_1" }), 404, "not_found", "previous_response_id"],
   ["two models", '{"model":"up/first","input":"x","model":"up/never"}', 400, "invalid_json", null],
   [

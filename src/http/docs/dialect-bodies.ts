@@ -73,6 +73,12 @@ export const RESPONSES_BODIES: DialectBodies = {
     instructions: optional(Type.Union([TEXT, Type.Null()])),
     stream: STREAM,
     store: optional(Type.Union([Type.Boolean(), Type.Null()])),
+    background: optional(
+      Type.Union([Type.Boolean(), Type.Null()], {
+        description: "Answer at once, and make the response afterwards.",
+      }),
+    ),
+    previous_response_id: optional(Type.Union([TEXT, Type.Null()])),
     max_output_tokens: optional(Type.Union([COUNT, Type.Null()])),
     ...SAMPLING,
     tools: TOOLS,

@@ -28,7 +28,7 @@ export interface ModelCallFacts {
 
 /** Whether an entry belongs to a model call, or a count of tokens, that a client has made itself. */
 export function isClientCall({ action, task }: Pick<LedgerEntry, "action" | "task">): boolean {
-  return task === null && (action === "model.call" || action === "model.count");
+  return task === null && ["model.call", "model.count", "response.dispatch"].includes(action);
 }
 
 export function modelCallFacts({ detail }: Pick<LedgerEntry, "detail">): ModelCallFacts {
