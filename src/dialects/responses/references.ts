@@ -1,6 +1,6 @@
 import { Problem } from "../../base/errors.ts";
 import { field } from "../json.ts";
-import { elementsOf, findMembers, folded, MemberNames, membersWithin, type Span } from "../request-bytes.ts";
+import { elementsOf, findMembers, folded, MemberNames, type Span, textsWithin } from "../request-bytes.ts";
 
 /**
  * Where the items of each type have their content. If it is present, the provider does not look up the item's `id`.
@@ -94,11 +94,10 @@ const NO_IDS: ReadonlySet<string> = new Set([
  */
 export function containersIn(bytes: Uint8Array): readonly string[] {
   const containers = new Set<string>();
-  for (const { name, value } of membersWithin(bytes, ID_MEMBERS, NO_IDS)) {
-    const ids = [value].flat().filter((id): id is string => typeof id === "string" && id !== "");
-    const [first] = ids;
-    if (first !== undefined && ACCOUNT_MEMBERS.includes(name)) throw foreignId(name, first);
-    for (const id of ids) containers.add(id);
+  for (const { name, text } of textsWithin(bytes, ID_MEMBERS, NO_IDS)) {
+    if (text === "") continue;
+    if (ACCOUNT_MEMBERS.includes(name)) throw foreignId(name, text);
+    containers.add(text);
   }
   return [...containers];
 }
