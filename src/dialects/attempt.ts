@@ -20,9 +20,6 @@ import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { DialectRequest, RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
 
-/** The maximum number of characters of an answer kept in memory until its outcome can be written. */
-const LATE_OUTPUT_LIMIT = 1_048_576;
-
 /** A model call that has ended. `credits` in micro-credits. */
 export interface EndedModelCall {
   /** The model's name in metrics and statistics: see `ModelNames.countedAs`. */
@@ -171,16 +168,16 @@ export class ModelAttempt {
         error,
       });
       if (error instanceof StoreUnavailable) {
-        // Parts of a stream have already reached the client. Longer texts would fill the memory while the disk is
-        // full.
-        const isShort = (entry.output?.length ?? 0) <= LATE_OUTPUT_LIMIT;
-        const late = { ...settled, entry: isShort ? entry : withoutOutput(entry) };
+        // Parts of a stream have already reached the client.
+        const text = { workspaceId, characters: entry.output?.length ?? 0 };
+        const isKept = direct.late.fits(text);
+        const late = { ...settled, entry: isKept ? entry : withoutOutput(entry) };
         const write = lateSettling({ ...this.#parts, usage: direct.usage }, late, {
           owner: this.#owner,
           since: this.#began + durationMs,
           done: announce,
         });
-        direct.late.keep({ intent, write });
+        direct.late.keep({ intent, write, text: isKept ? text : undefined });
       }
       return new Problem(
         "ledger_unavailable",

@@ -20,8 +20,10 @@ export class ClientCall {
   readonly abort = new AbortController();
   /** Aborts when the call may no longer begin; includes `abort`. */
   readonly wait: AbortSignal;
+  /** Releases the call's slot among the concurrent ones, once it has one. */
+  releasePlace: () => void = () => {};
   readonly #agent: Agent | null;
-  readonly #leave: () => void;
+  readonly #unregister: () => void;
 
   constructor(running: RunningCalls, { workspaceId, agent, signal, onRefused }: ClientCallParts) {
     const { abort } = this;
@@ -35,16 +37,17 @@ export class ClientCall {
     if (signal.aborted) leaves();
     onRefused((problem) => abort.abort(problem));
     const unregister = running.add({ workspaceId, agentId: agent?.id ?? null, abort, wait });
-    this.#leave = () => {
+    this.#unregister = () => {
       signal.removeEventListener("abort", leaves);
       unregister();
     };
   }
 
-  /** Can be called repeatedly. */
-  leave(): void {
-    this.#leave();
-  }
+  /** Releases everything that the call holds. Can be called repeatedly. */
+  readonly leave = (): void => {
+    this.releasePlace();
+    this.#unregister();
+  };
 
   /** The error to throw in place of `error`: the refusal, if the call was ended on purpose. */
   refusal(error: unknown): unknown {

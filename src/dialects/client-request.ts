@@ -8,8 +8,8 @@ export interface ClientRequest {
   /** The request as read. A stream does not keep it. */
   readonly request: DialectRequest;
   /**
-   * The request with what it refers to. That is expensive to read, so it is called once the route is found and the call is
-   * counted. Undefined if it refers to nothing.
+   * The request with what it refers to. That is expensive to read, so it is called once the call is counted and has a
+   * place. Undefined if it refers to nothing.
    */
   readonly resolve?: (() => Promise<DialectRequest>) | undefined;
   readonly bytes: Uint8Array;

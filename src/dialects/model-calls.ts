@@ -14,7 +14,7 @@ import { CallInterruption } from "../gate/direct/running-calls.ts";
 import { outcomeOf } from "../gate/gate.ts";
 import type { Admit } from "../ledger/ledger.ts";
 import { expectedCost } from "../models/expected-cost.ts";
-import type { ModelGateway } from "../models/gateway.ts";
+import type { ClientModel, ModelGateway } from "../models/gateway.ts";
 import type { Dialect } from "../models/native.ts";
 import type { Tx } from "../store/db.ts";
 import type { Scheduler } from "../tasks/queue/scheduler.ts";
@@ -49,14 +49,23 @@ interface UnsentModelCall {
 
 const EVENT_STREAM = /^\s*text\/event-stream\b/i;
 
-/** A call that may be made. */
-interface PreparedCall {
-  readonly agent: Agent | null;
+/** A request with everything that it refers to. */
+interface ReadyRequest {
   readonly request: DialectRequest;
-  readonly policy: CallPolicy;
   readonly route: CallableModels;
   /** The first model of the route. */
   readonly first: CallableModel;
+}
+
+/** A call that may be made. */
+interface AdmittedCall {
+  readonly agent: Agent | null;
+  /** The request without what it refers to. */
+  readonly named: DialectRequest;
+  readonly policy: CallPolicy;
+  readonly models: readonly ClientModel[];
+  /** Null if it refers to anything. */
+  readonly ready: ReadyRequest | null;
 }
 
 /** A call in progress, with everything that its attempts share. */
@@ -121,17 +130,17 @@ export class ModelCalls {
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
     const { direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const { agent, request, policy, route, first } = await this.#prepare(call, client);
+    const { agent, named, policy, models, ready } = await this.#admit(call, client);
     const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
-    const { abort, wait } = open;
-    const place = new HeldPlace(open);
-    const { leave } = place;
-    const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
+    const { abort, wait, leave } = open;
     try {
       if (!client.dispatched) {
         const slot = { workspaceId, agentId: agent?.id ?? null, id: ids("call") };
-        place.release = await scheduler.enter(slot, wait);
+        open.releasePlace = await scheduler.enter(slot, wait);
       }
+      const { request, first, route } = ready ?? (await this.#resolve(models, client, named));
+      wait.throwIfAborted();
+      const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
       return await this.#tryEach(progress, first, route, policy);
     } catch (error) {
       leave();
@@ -145,23 +154,36 @@ export class ModelCalls {
    */
   async check(call: Call, client: ClientRequest): Promise<void> {
     const { modelGateway, budgets, db } = this.#parts;
-    const { agent, first } = await this.#prepare(call, client);
+    const { agent, named, models, ready } = await this.#admit(call, client);
+    const { first } = ready ?? (await this.#resolve(models, client, named));
     const { workspaceId } = call.caller;
     if (modelGateway.price(first.id) !== FREE) await budgets.check(db, { workspaceId, agent });
   }
 
-  /** Finds the route, counts the call, and reads the request. */
-  async #prepare(call: Call, client: ClientRequest): Promise<PreparedCall> {
-    const { ids, clock } = this.#parts;
+  /**
+   * Finds the route, and counts the call. What the request refers to is read only once the call has a place.
+   * Everything else is refused without taking one.
+   */
+  async #admit(call: Call, client: ClientRequest): Promise<AdmittedCall> {
     const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
     policy.refuseEnded();
     if (!named.isStream) await call.count();
+    const ready = client.resolve ? null : await this.#resolve(models, client, named);
+    policy.refuseEnded();
+    return { agent, named, policy, models, ready };
+  }
+
+  /** @throws Problem 400 `unsupported_parameter` if no model can take the request */
+  async #resolve(
+    models: readonly ClientModel[],
+    client: ClientRequest,
+    named: DialectRequest,
+  ): Promise<ReadyRequest> {
+    const { ids, clock } = this.#parts;
     const request = (await client.resolve?.()) ?? named;
     const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
     const route = new CallableModels(models, { client, request, head });
-    const first = await route.first();
-    policy.refuseEnded();
-    return { agent, request, policy, route, first };
+    return { request, route, first: await route.first() };
   }
 
   async #tryEach(
@@ -367,22 +389,6 @@ function inTurn(first: () => void, second: () => void): () => void {
   return () => {
     first();
     second();
-  };
-}
-
-/** A call's slot among the concurrent ones. */
-class HeldPlace {
-  release: () => void = () => {};
-  readonly #open: ClientCall;
-
-  constructor(open: ClientCall) {
-    this.#open = open;
-  }
-
-  /** Releases everything that the call holds. Can be called repeatedly. */
-  readonly leave = (): void => {
-    this.release();
-    this.#open.leave();
   };
 }
 

@@ -8,8 +8,8 @@ import { refuseTwice } from "./body/body.ts";
 
 /** The maximum number of characters in all texts of a task. */
 const TEXT_LENGTH = 1_000_000;
-/** The maximum number of base64 characters in all files of a task: 6 MiB of files. */
-const DATA_LENGTH = 8 * 1024 * 1024;
+/** The maximum number of bytes in all files of a task. As base64 they take 8 MiB of the 10 MiB that a body may have. */
+const FILE_BYTES = 6 * 1024 * 1024;
 const MEDIA_TYPE = /^[A-Za-z0-9][\w.+-]{0,126}\/[A-Za-z0-9][\w.+-]{0,126}$/;
 const METADATA_KEY = "^[\\s\\S]{1,64}$";
 
@@ -57,7 +57,7 @@ export const TaskCreate = Type.Object(
         maxItems: 200,
         description:
           "In place of `prompt`: a conversation whose last message is the user's. At most 1,000,000 characters of " +
-          "text and 6 MiB of files.",
+          "text and 6 MiB of files, in a body of at most 10 MiB.",
       }),
     ),
     continues: Type.Optional(
@@ -151,8 +151,12 @@ function toPart(part: Static<typeof Part>, path: string): InputPart {
   }
   if (document !== undefined) {
     allow(["document", "media_type"]);
-    // The vault keeps the text of a document, not its pages or pictures.
-    if (type === "image") throw invalidField(`${path}/type`, "must be file for a document of the vault");
+    if (type === "image") {
+      throw invalidField(
+        `${path}/type`,
+        "must be file: the vault keeps the text of a document, not its pictures. Send an image as `data`",
+      );
+    }
     return { type, document, ...(media_type === undefined ? {} : { media_type }) };
   }
   allow(["media_type", "data"]);
@@ -177,11 +181,11 @@ function limitLengths(messages: readonly InputMessage[]): void {
     else {
       for (const part of content) {
         if ("text" in part) text += part.text.length;
-        else if ("data" in part) data += part.data.length;
+        else if ("data" in part) data += Buffer.byteLength(part.data, "base64");
       }
     }
   }
   if (text > TEXT_LENGTH)
     throw invalidField("/messages", `must have at most ${TEXT_LENGTH} characters of text`);
-  if (data > DATA_LENGTH) throw invalidField("/messages", "must have at most 6 MiB of files");
+  if (data > FILE_BYTES) throw invalidField("/messages", "must have at most 6 MiB of files");
 }

@@ -1,7 +1,7 @@
 /** OpenAI's Embeddings, passed through, with OpenAI's own client. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { inFormat } from "../../src/dialects/embeddings/vectors.ts";
+import { describeVectors, inFormat } from "../../src/dialects/embeddings/vectors.ts";
 import { type DialectStage, openDialectStage } from "./support.ts";
 
 const VECTORS = [
@@ -127,4 +127,9 @@ describe("an answer of 16 MB in a format that was not requested", () => {
     expect(JSON.parse(converted.toString()).data).toHaveLength(500);
     expect(JSON.parse(inFormat(converted, "float").toString())).toEqual(JSON.parse(received.toString()));
   });
+});
+
+test("the evidence of millions of vectors does not count them all", () => {
+  expect(describeVectors('"embedding":[1],'.repeat(100_000))).toBe('{"vectors":100000}');
+  expect(describeVectors('"embedding":[1],'.repeat(100_001))).toBe('{"vectors":100000,"more":true}');
 });

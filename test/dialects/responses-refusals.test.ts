@@ -33,6 +33,24 @@ const REFUSED: Refusal[] = [
     "unsupported_parameter",
     "store",
   ],
+  ["a stored prompt", asked({ prompt: { id: "pmpt_1" } }), 400, "unsupported_parameter", "prompt"],
+  [
+    "a stored prompt, named only",
+    { model: "up/first", prompt: "pmpt_1" },
+    400,
+    "unsupported_parameter",
+    "prompt",
+  ],
+  [
+    "a stored prompt in other letters",
+    '{"model":"up/first","input":"x","Prompt":{"id":"pmpt_1"}}',
+    ...([400, "invalid_json", null] as const),
+  ],
+  [
+    "a stored prompt that a second one hides",
+    '{"model":"up/first","input":"x","prompt":{"id":"pmpt_1"},"prompt":null}',
+    ...([400, "invalid_json", null] as const),
+  ],
   ["a foreign response", asked({ previous_response_id: "resp_1" }), 404, "not_found", "previous_response_id"],
   ["two models", '{"model":"up/first","input":"x","model":"up/never"}', 400, "invalid_json", null],
   [

@@ -52,10 +52,11 @@ drain_seconds: 1
 /** A gateway in front of a scripted upstream that speaks Responses. */
 export async function openResponsesStage({
   timeoutMs = 60_000,
+  settings = "",
   ...options
-}: { timeoutMs?: number } & TestGatewayOptions = {}): Promise<ResponsesStage> {
+}: { timeoutMs?: number; settings?: string } & TestGatewayOptions = {}): Promise<ResponsesStage> {
   const upstream = startFakeResponses("sk-upstream");
-  const gateway = await startGateway({ yaml: YAML(upstream.url, timeoutMs), ...options });
+  const gateway = await startGateway({ yaml: YAML(upstream.url, timeoutMs) + settings, ...options });
   await gateway.agent("clerk", {
     tier_policy: { tiers: [1, 3], models: { allow: ["*"], deny: ["up/never*"] } },
   });

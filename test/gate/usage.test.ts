@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { silentLog } from "../../src/base/log.ts";
-import { decodeUsage, encodeUsage, mergeUsage, noUsage } from "../../src/gate/usage/facts.ts";
+import { addUsage, decodeUsage, encodeUsage, mergeUsage, noUsage } from "../../src/gate/usage/facts.ts";
 import { recordUsage, slotOf, type UsageRecord } from "../../src/gate/usage/record.ts";
 import { type Breakdown, type UsageReport, usageReport } from "../../src/gate/usage/report.ts";
 import { oldestKept, USAGE_STEPS, UsageSlots, type UsageStep } from "../../src/gate/usage/slots.ts";
@@ -293,4 +293,26 @@ test("what an earlier version has stored, without clients' calls, is read and ad
   mergeUsage(facts, decodeUsage(7, encodeUsage(client)));
   expect(facts).toMatchObject({ credits: 12, inputTokens: 3, clients: { credits: 7, outputTokens: 2 } });
   expect(facts.latency).toEqual({ task: [], model: [0, 2], tool: [], client: [], count: [] });
+});
+
+test("tools beyond 200 in a slot are counted together, and nothing of what they cost is lost", () => {
+  const [facts, others, all] = [noUsage(), noUsage(), noUsage()];
+  const row = {
+    slot: 0,
+    agentId: 1,
+    outcome: "succeeded",
+    bucket: 0,
+    count: 1,
+    inputTokens: 0,
+    outputTokens: 0,
+  };
+  for (let index = 0; index < 1_000; index++) {
+    const slot = index % 2 === 0 ? facts : others;
+    addUsage(slot, { ...row, kind: "tool", name: `made.tool_${index}`, credits: 3 });
+  }
+  mergeUsage(all, facts);
+  mergeUsage(all, decodeUsage(others.credits, encodeUsage(others)));
+  for (const { tools } of [facts, others, all]) expect(tools.size).toBe(201);
+  const costs = [...all.tools.values()].reduce((sum, each) => sum + each, 0);
+  expect([costs, all.credits]).toEqual([3_000, 3_000]);
 });

@@ -129,6 +129,25 @@ test("a task that was sent the document with an earlier task's messages is found
   expect([(await read(second?.id)).output, (await read(third?.id)).output]).toEqual([null, null]);
 });
 
+test("a task that continues one whose tool read the document is found, though that task was erased", async () => {
+  const { id } = await quagga();
+  const other = await write(stage.gateway, { title: "Others", text: "Nothing of that kind." });
+  const searching = { toolCalls: [{ name: "vault__read", arguments: { document_id: id } }] };
+  stage.upstream.script("a", (_, index) => (index === 0 ? searching : { chunks: [FIRST] }));
+  const first = await run(stage.gateway, { agent: "finder", tools: ["vault.read"] });
+  say(SECOND);
+  const second = await run(stage.gateway, { agent: "finder", prompt: "Sure?", continues: first.id });
+  say(THIRD);
+  const third = await run(stage.gateway, { agent: "finder", prompt: "Really?", continues: second.id });
+  const [intent] = (await ledger(stage.gateway)).filter((each) => each.task === first.id);
+  expect((await stage.gateway.call("DELETE", `/v1/ledger/${intent?.seq}/payload`)).status).toBe(204);
+  await remove(stage.gateway, other.id, "?payloads=true");
+  expect([(await read(second.id)).output, (await read(third.id)).output]).toEqual([SECOND, THIRD]);
+  await remove(stage.gateway, id, "?payloads=true");
+  expect([(await read(second.id)).output, (await read(third.id)).output]).toEqual([null, null]);
+  expect(leftovers(stage.gateway.dataDir, { MARK, FIRST, SECOND, THIRD })).toEqual([]);
+});
+
 test("a document that a client wrote itself, with a person's approval, is gone from the requested arguments", async () => {
   const { gateway } = stage;
   await gateway.agent("writer", { approvals: ["vault.write"] });

@@ -18,7 +18,7 @@ import { ResponsesStreamReader } from "./stream.ts";
 
 const MEMBERS = new MemberNames([
   ...["model", "stream", "background", "store", "previous_response_id", "conversation", "input"],
-  ...["max_output_tokens", "tools"],
+  ...["max_output_tokens", "tools", "prompt"],
 ]);
 
 /** A client's request for a response, before its references are resolved. */
@@ -62,6 +62,10 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   }
   const references = referencesIn(bytes, members.spans.get("input"), field(value, "input"));
   const containers = containersIn(bytes);
+  if ((field(value, "prompt") ?? null) !== null) {
+    const shared = "names what the provider keeps in an account that all workspaces share.";
+    throw unsupported("prompt", `${shared} Send its texts as instructions and input.`);
+  }
   const hosted = hostedTools(bytes, value, members);
   return {
     ...{ bytes, value, members, model, isStream, isBackground, isKept, previous, references, containers },
@@ -98,6 +102,7 @@ export type KeepDispatched = (tx: Tx, answer: KeptAnswer, bytes: number) => Prom
 
 /** The data that is written for a kept response. It holds nothing of the request, since a stream may take long. */
 class KeptResponse {
+  /** Bytes of the conversation up to the request. */
   readonly #bytes: number;
   readonly #parts: KeepingParts;
   #requestSeq: number | null = null;
@@ -134,15 +139,16 @@ export function responsesRequest(
 ): DialectRequest {
   const { bytes, value, model, isStream, isKept } = request;
   const textBytes = textBytesOf(value);
-  const allBytes = bytes.length + (links?.bytes ?? 0);
-  const kept = new KeptResponse(allBytes, parts);
+  const { start = 0, end = 0 } = request.members.spans.get("input") ?? {};
+  const conversation = end - start + (links?.bytes ?? 0);
+  const kept = new KeptResponse(conversation, parts);
   const keep: DialectRequest["keep"] =
-    keepDispatched && ((tx, answer) => keepDispatched(tx, answer, allBytes));
+    keepDispatched && ((tx, answer) => keepDispatched(tx, answer, conversation));
   return {
     model,
     isStream,
     size: {
-      bytes: allBytes,
+      bytes: bytes.length + (links?.bytes ?? 0),
       textBytes: textBytes + (links?.bytes ?? 0),
       answers: 1,
       mostTokens: countOf(field(value, "max_output_tokens")),

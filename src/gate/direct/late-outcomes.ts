@@ -4,12 +4,19 @@ import { StoreUnavailable } from "../../store/db.ts";
 
 /** The most outcomes that wait, a few hundred bytes each: all calls that ten full workspaces may have in flight. */
 const LIMIT = 10_000;
+/** The maximum number of characters of an answer that waits with its outcome. */
+const TEXT_LIMIT = 1_048_576;
+/** The same for the answers of a workspace together, and for all. A full disk would otherwise fill the memory too. */
+const WORKSPACE_TEXT_LIMIT = 16 * TEXT_LIMIT;
+const ALL_TEXT_LIMIT = 64 * TEXT_LIMIT;
 const RETRY_MS = 1_000;
 
 /** The outcome of a call that has ended while the store could not be written. */
 export interface LateOutcome {
   /** Seq of the call's intent. */
   readonly intent: number;
+  /** The workspace and length of the text that is kept with the outcome. Undefined if none is. */
+  readonly text?: { readonly workspaceId: number; readonly characters: number } | undefined;
   /** Writes and charges the outcome, completely or not at all, and releases what the call holds. */
   write(): Promise<void>;
 }
@@ -23,6 +30,8 @@ export class LateOutcomes {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #waiting: LateOutcome[] = [];
+  /** Characters of the texts that wait, by workspace. */
+  readonly #texts = new Map<number, number>();
   #writing: Promise<void> | null = null;
   #cancel: (() => void) | null = null;
   #isStopped = false;
@@ -30,6 +39,14 @@ export class LateOutcomes {
   constructor(clock: Clock, log: Log) {
     this.#clock = clock;
     this.#log = log;
+  }
+
+  /** Whether there is room for a text. If not, its outcome MUST be kept without it. */
+  fits({ workspaceId, characters }: NonNullable<LateOutcome["text"]>): boolean {
+    let all = characters;
+    for (const held of this.#texts.values()) all += held;
+    const own = (this.#texts.get(workspaceId) ?? 0) + characters;
+    return characters <= TEXT_LIMIT && own <= WORKSPACE_TEXT_LIMIT && all <= ALL_TEXT_LIMIT;
   }
 
   keep(outcome: LateOutcome): void {
@@ -40,7 +57,15 @@ export class LateOutcomes {
     }
     this.#log.warn("a call's outcome cannot be recorded yet", { intent });
     this.#waiting.push(outcome);
+    this.#hold(outcome, 1);
     this.#retrySoon();
+  }
+
+  #hold({ text }: LateOutcome, sign: 1 | -1): void {
+    if (!text) return;
+    const held = (this.#texts.get(text.workspaceId) ?? 0) + sign * text.characters;
+    if (held === 0) this.#texts.delete(text.workspaceId);
+    else this.#texts.set(text.workspaceId, held);
   }
 
   /** Tries one last time. */
@@ -86,6 +111,7 @@ export class LateOutcomes {
         });
       }
       this.#waiting.shift();
+      this.#hold(next, -1);
     }
   }
 }

@@ -4,6 +4,11 @@ import type { UsageCount, UsageKind } from "./record.ts";
 
 const KINDS = ["task", "model", "tool", "client", "count"] as const satisfies readonly UsageKind[];
 
+/** The most names of tools in one slot. Whoever adds and removes connectors can name as many tools as they like. */
+const MOST_TOOLS = 200;
+/** Counts the tools beyond that. */
+const OTHER_TOOLS = "(other)";
+
 /** Usage in a slot, of one agent or of all callers. */
 export interface UsageFacts {
   /** Micro-credits. */
@@ -45,16 +50,17 @@ export function addUsage(facts: UsageFacts, row: UsageCount): void {
   addTo(facts.outcomes, `${kind}.${outcome}`, count);
   if (bucket !== NOT_MEASURED) addAt(facts.latency[kind], bucket, count);
   if (credits > 0 && kind === "model") addTo(facts.models, name, credits);
-  if (credits > 0 && kind === "tool") addTo(facts.tools, name, credits);
+  if (credits > 0 && kind === "tool") addTool(facts.tools, name, credits);
 }
 
 /** Adds `more` to `facts`. */
 export function mergeUsage(facts: UsageFacts, more: UsageFacts): void {
   addAmounts(facts, more);
   addAmounts(facts.clients, more.clients);
-  for (const group of ["outcomes", "models", "tools"] as const) {
+  for (const group of ["outcomes", "models"] as const) {
     for (const [name, value] of more[group]) addTo(facts[group], name, value);
   }
+  for (const [name, value] of more.tools) addTool(facts.tools, name, value);
   for (const kind of KINDS) {
     for (const [index, count] of more.latency[kind].entries()) addAt(facts.latency[kind], index, count);
   }
@@ -64,6 +70,10 @@ function addAmounts(sums: UsageFacts["clients"], more: Readonly<UsageFacts["clie
   sums.credits = cappedMicros(sums.credits + more.credits);
   sums.inputTokens += more.inputTokens;
   sums.outputTokens += more.outputTokens;
+}
+
+function addTool(sums: Map<string, number>, name: string, value: number): void {
+  addTo(sums, sums.has(name) || sums.size < MOST_TOOLS ? name : OTHER_TOOLS, value);
 }
 
 function addTo(sums: Map<string, number>, name: string, value: number): void {

@@ -2,8 +2,10 @@ import { Elysia } from "elysia";
 import Type from "typebox";
 import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { openAiError } from "../../dialects/openai-errors.ts";
-import type { StoredResponses } from "../../dialects/responses/stored/service.ts";
+import { requireIncluded } from "../../dialects/responses/stored/includable.ts";
+import type { HoldMemory, StoredResponses } from "../../dialects/responses/stored/service.ts";
 import { unsupported } from "../../dialects/translation/unsupported.ts";
+import type { Call } from "../../gate/call.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { RESPONSE_DELETED, RESPONSE_ITEMS, RESPONSES_BODIES } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
@@ -13,8 +15,18 @@ export interface ResponseRouteParts extends EventReplyParts {
   readonly storedResponses: StoredResponses;
 }
 
+const Include = Type.Optional(
+  Type.Array(Type.String({ maxLength: 128 }), {
+    maxItems: 16,
+    description: "Parts that the items must have. Only what was kept with the response can be included.",
+  }),
+);
+/** OpenAI's clients write a list's name with brackets. */
+const INCLUDE = { include: Include, "include[]": Include };
+
 const READ_QUERY = Type.Object(
   {
+    ...INCLUDE,
     stream: Type.Optional(
       Type.Boolean({
         description: "Answer with the events of a response that was made in the background as a stream.",
@@ -36,6 +48,7 @@ const ITEMS_QUERY = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: "Default 20." })),
     after: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
     order: Type.Optional(Type.Enum(["asc", "desc"], { description: "Default desc." })),
+    ...INCLUDE,
   },
   { additionalProperties: false },
 );
@@ -52,6 +65,16 @@ export function responseRoutes(
     headers: AGENT_HEADERS,
     status: 200,
   };
+  /** Counts the texts that are read as the workspace's bodies are, until the answer is made. */
+  async function counted<Body>(call: Call, read: (hold: HoldMemory) => Promise<Body>): Promise<Body> {
+    const texts = endpoints.bodies.open(call.caller.workspaceId);
+    texts.complete();
+    try {
+      return await read((bytes) => texts.take(bytes));
+    } finally {
+      texts.close();
+    }
+  }
   const read = endpoint(
     endpoints,
     {
@@ -60,14 +83,18 @@ export function responseRoutes(
       counted: (request) => !STREAM_PARAMETER.test(request.url),
       streams: "The events of a response in the background, with `stream=true`.",
     },
-    async ({ call, params: { id = "" }, query: { stream, starting_after: after }, request }) => {
+    async ({ call, params: { id = "" }, query: { stream, starting_after: after, ...query }, request }) => {
       if (!stream) {
         if (after !== undefined) throw unsupported("starting_after", "has an effect only with stream=true.");
-        return { status: 200, body: await storedResponses.get(call, request.headers, id) };
+        const body = await counted(call, (hold) => storedResponses.get(call, request.headers, id, hold));
+        requireIncluded(included(query), "output" in body ? body.output : undefined);
+        return { status: 200, body };
       }
       const place = replies.streams.take(call.caller.workspaceId);
       try {
-        const events = await storedResponses.events(call, request.headers, id, after);
+        const events = await counted(call, (hold) =>
+          storedResponses.events(call, { headers: request.headers, hold }, id, after),
+        );
         return eventReply(replies, { caller: call.caller, request }, place, events);
       } catch (error) {
         place.release();
@@ -83,10 +110,14 @@ export function responseRoutes(
       dialect: RESPONSE_ITEMS,
       summary: "List the items that a response answers, with the conversation before it",
     },
-    async ({ call, params: { id = "" }, query: { limit = 20, after, order = "desc" }, request }) => ({
-      status: 200,
-      body: await storedResponses.inputItems(call, request.headers, id, { limit, after, order }),
-    }),
+    async ({ call, params: { id = "" }, query, request: { headers } }) => {
+      const { limit = 20, after, order = "desc" } = query;
+      const body = await counted(call, (hold) =>
+        storedResponses.inputItems(call, { headers, hold }, id, { limit, after, order }),
+      );
+      requireIncluded(included(query), body.data);
+      return { status: 200, body };
+    },
   );
   const remove = endpoint(
     endpoints,
@@ -127,4 +158,10 @@ export function responseRoutes(
     .delete("/:id", remove.handle, remove.hook)
     .get("/:id/input_items", items.handle, items.hook)
     .post("/:id/cancel", cancel.handle, cancel.hook);
+}
+
+type IncludeQuery = { readonly [Name in keyof typeof INCLUDE]?: readonly string[] | undefined };
+
+function included({ include = [], "include[]": bracketed = [] }: IncludeQuery): readonly string[] {
+  return [...include, ...bracketed];
 }

@@ -55,35 +55,57 @@ export async function readDocuments(
   memoryScope: Boundary,
   documents: readonly NamedDocument[],
 ): Promise<ReadonlyMap<string, DocumentText>> {
-  const boundary = simplify(memoryScope);
-  const texts = new Map<string, DocumentText>();
-  let characters = 0;
-  for (const { id } of documents) {
-    const document = texts.get(id) ?? (await readDocument(vault, workspaceId, boundary, id));
-    texts.set(id, document);
-    characters += document.text.length;
-    if (characters <= MOST_CHARACTERS) continue;
-    throw new DocumentUnavailable(`The documents are longer than ${MOST_CHARACTERS} characters in total.`);
-  }
-  return texts;
+  const reading = new DocumentReading(vault, workspaceId, memoryScope);
+  for (const [id, mentions] of mentionsOf(documents)) await reading.read(id, mentions);
+  return reading.texts;
 }
 
-/** Reads the documents that can be read, and leaves out the others. */
+/** Reads the documents that can be read, up to the same length, and leaves out the others. */
 export async function readAvailable(
   vault: DocumentReads,
   workspaceId: number,
   memoryScope: Boundary,
   documents: readonly NamedDocument[],
 ): Promise<ReadonlyMap<string, DocumentText>> {
-  const texts = new Map<string, DocumentText>();
-  for (const { id } of documents) {
+  const reading = new DocumentReading(vault, workspaceId, memoryScope);
+  for (const [id, mentions] of mentionsOf(documents)) {
     try {
-      if (!texts.has(id)) texts.set(id, await readDocument(vault, workspaceId, simplify(memoryScope), id));
+      await reading.read(id, mentions);
     } catch (error) {
       if (!(error instanceof DocumentUnavailable)) throw error;
     }
   }
-  return texts;
+  return reading.texts;
+}
+
+/** How often each document is named: its text is sent each time. */
+function mentionsOf(documents: readonly NamedDocument[]): ReadonlyMap<string, number> {
+  const mentions = new Map<string, number>();
+  for (const { id } of documents) mentions.set(id, (mentions.get(id) ?? 0) + 1);
+  return mentions;
+}
+
+/** Reads documents of one task, which may have grown since it was accepted. */
+class DocumentReading {
+  readonly texts = new Map<string, DocumentText>();
+  readonly #vault: DocumentReads;
+  readonly #workspaceId: number;
+  readonly #boundary: Boundary;
+  #characters = MOST_CHARACTERS;
+
+  constructor(vault: DocumentReads, workspaceId: number, memoryScope: Boundary) {
+    this.#vault = vault;
+    this.#workspaceId = workspaceId;
+    this.#boundary = simplify(memoryScope);
+  }
+
+  /** @throws DocumentUnavailable, before a text is read that makes the documents together too long */
+  async read(id: string, mentions: number): Promise<void> {
+    const most = Math.floor(this.#characters / mentions);
+    const document = await readDocument(this.#vault, this.#workspaceId, this.#boundary, id, most);
+    this.#characters -= document.text.length * mentions;
+    this.texts.set(id, document);
+  }
 }
 
 /** How often to read a document that is being rewritten. */
@@ -94,16 +116,19 @@ async function readDocument(
   workspaceId: number,
   boundary: Boundary,
   id: string,
+  most: number,
 ): Promise<DocumentText> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const document = await findDocument(vault, workspaceId, boundary, id);
     if (!document) throw new DocumentUnavailable(`The agent can no longer see the document ${id}.`);
-    if (document.characters > MOST_CHARACTERS) break;
+    if (document.characters > most) {
+      throw new DocumentUnavailable(`The documents together are longer than ${MOST_CHARACTERS} characters.`);
+    }
     const text = await vault.text(document);
     // Shorter if it was replaced between the two reads.
     if (text.length === document.characters) return { title: document.title, text: text.toWellFormed() };
   }
-  throw new DocumentUnavailable(`The document ${id} is too long, or changes too often to be read.`);
+  throw new DocumentUnavailable(`The document ${id} changes too often to be read.`);
 }
 
 /** Undefined if the document does not exist or is outside the boundary. */

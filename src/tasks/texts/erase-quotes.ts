@@ -34,7 +34,8 @@ const NONE: ReadonlySet<string> = new Set();
  * Erases quotes of deleted documents from tasks: each tool result that contains a document's id, and everything that
  * the same task wrote or requested after it, in payloads and in stored events. If a task's messages name the
  * document, or it continues the conversation of a task that quotes it, everything except its input is erased. The
- * entries and their hashes remain. The text cannot be removed from the memory of a running task, so its quotes are
+ * entries and their hashes remain. Responses that continue a quoting one with `previous_response_id`, or repeat its
+ * items, are erased too. The text cannot be removed from the memory of a running task, so its quotes are
  * erased as soon as it ends; until then the ledger records them as pending.
  */
 export class QuotedPayloads {
@@ -244,7 +245,9 @@ export class QuotedPayloads {
     const { workspaceId, document } = erasure;
     const draft = { ...draftOf(erasure, "succeeded"), task: task === "" ? undefined : task };
     const cause = { reason: "document_deleted", document } as const;
-    await erasePayloads(this.#parts, workspaceId, first ? [...others, first] : others, draft, cause);
+    // A later response is found only by the earlier one that it continues, which is therefore erased after it.
+    const ordered = task === "" ? others.toReversed() : others;
+    await erasePayloads(this.#parts, workspaceId, first ? [...ordered, first] : ordered, draft, cause);
     this.#parts.forgetting.deleted();
   }
 

@@ -16,6 +16,7 @@ import { forgetFingerprint } from "../queue/idempotency.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
+import { quotesIn } from "./erased-quotes.ts";
 import { forgetResponse, keptResponse } from "./kept-responses.ts";
 
 export interface EraserParts {
@@ -63,6 +64,8 @@ export class PayloadEraser {
       ? await payloadsOf({ db, lists }, task)
       : [...named(target), ...(asked?.others ?? []), ...(response?.payloads ?? [])];
     const admit = async (tx: Tx) => call.requireRights(tx);
+    const mayContinue = task ? await isContinued(db, task) : target.action === "model.call";
+    const quotes = mayContinue ? await quotesIn({ db, lists }, workspaceId, payloads) : [];
     if (task) {
       const texts = isWhole ? ALL_TEXTS : textsOf(target, asked);
       if (texts) await eraseEvents(db, task, texts, admit);
@@ -71,12 +74,18 @@ export class PayloadEraser {
     const others = Math.max(0, payloads.length - NAMED_AT_ONCE);
     const cause = { reason: "requested", target_seq: seq } as const;
     const draft = call.draft("succeeded");
+    for (const detail of quotes.slice(1)) {
+      await db.tx(async (tx) => {
+        await admit(tx);
+        await ledger.append(tx, workspaceId, { ...call.draft("pending"), detail });
+      });
+    }
     await erasePayloads({ db, ledger }, workspaceId, payloads.slice(0, others), draft, cause, admit);
     await call.commit(async (tx, record) => {
       const erased = await deletePayloads(tx, workspaceId, payloads.slice(others));
       if (isWhole) await forgetFingerprint(tx, task);
       if (response) await forgetResponse(tx, workspaceId, response.id);
-      await record({ detail: erasureDetail(erased, cause) });
+      await record({ detail: { ...erasureDetail(erased, cause), ...quotes[0] } });
     });
     forgetting.deleted();
     await forgetting.forget();
@@ -100,6 +109,13 @@ export class PayloadEraser {
     }
     return task;
   }
+}
+
+/** Whether another task continues its conversation. */
+async function isContinued(db: Db, { workspaceId, id }: Task): Promise<boolean> {
+  const key = [workspaceId, id];
+  const sql = "SELECT 1 AS found FROM tasks WHERE workspace_id = $1 AND continues = $2 LIMIT 1";
+  return (await db.get<{ found: number }>(sql, key)) !== undefined;
 }
 
 function named({ seq, input_hash: input, output_hash: output }: Target): ErasedPayload[] {

@@ -4,6 +4,8 @@ import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { entryField } from "../../ledger/reading/query.ts";
 import type { Db } from "../../store/db.ts";
+import { type ErasedQuotes, erasedQuotes } from "./erased-quotes.ts";
+import { provenText, QuotingResponses, referencesIn, responseIdsIn } from "./response-links.ts";
 
 /** Entries that may quote a document. */
 export interface Extent {
@@ -38,16 +40,26 @@ interface QuotingTaskRow extends ErasedPayload {
   readonly ref: number | null;
   readonly action: string | null;
   readonly request: string | null;
+  readonly dialect: string | null;
+  /** The response in the background that the entry belongs to. */
+  readonly response: string | null;
+  readonly hash: string | null;
 }
 
-const [TASK, CALL, TOOL, REF, ACTION, REQUEST] = [
+const [TASK, CALL, TOOL, REF, ACTION, REQUEST, DIALECT, RESPONSE, ASKED, ANSWERED] = [
   entryField("l.bytes", "task"),
   entryField("l.bytes", "$.detail.call"),
   entryField("l.bytes", "tool"),
   entryField("l.bytes", "ref"),
   entryField("l.bytes", "action"),
   entryField("l.bytes", "request_id"),
+  entryField("l.bytes", "$.detail.dialect"),
+  entryField("l.bytes", "$.detail.response"),
+  entryField("l.bytes", "input_hash"),
+  entryField("l.bytes", "output_hash"),
 ];
+
+const NOTHING_ERASED: ErasedQuotes = { tasks: new Set(), responses: [], links: [] };
 
 /**
  * Finds the quotes of a document in the entries above `after`, by task; the key "" is for calls without a task.
@@ -62,10 +74,12 @@ export async function findQuotes(
 ): Promise<ReadonlyMap<string, QuotedTexts>> {
   const found = new Map<string, QuotedTexts>();
   const inputs = new Map<number, WriteInput>();
-  const prompts = new Set<string>();
   // The outcome of a call that began before the deletion may come after it.
   const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
+  const earlier = before > 0 ? await erasedQuotes(lists, { workspaceId, document, before }) : NOTHING_ERASED;
   const readers = await readersOf(lists, { workspaceId, document }, from, { before, tasks });
+  for (const task of earlier.tasks) readers.add(task);
+  const conversations = new QuotedConversations(db, workspaceId, earlier);
   for (let after = from; !isStopped(); ) {
     const to = await endOfSlice(db, workspaceId, after, last);
     if (to === null) break;
@@ -74,7 +88,8 @@ export async function findQuotes(
          (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count', 'response.dispatch') AND ${TASK} IS NULL))
            AND instr(p.body, $4) > 0 AS holds,
          ${TASK} AS task, ${CALL} AS call, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action,
-         ${REQUEST} AS request
+         ${REQUEST} AS request, ${DIALECT} AS dialect, ${RESPONSE} AS response,
+         CASE p.kind WHEN 'input' THEN ${ASKED} ELSE ${ANSWERED} END AS hash
        FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
        WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
       [workspaceId, after, to, document],
@@ -83,29 +98,71 @@ export async function findQuotes(
     for (const row of rows) {
       const end = row.task === null ? undefined : tasks.get(row.task);
       const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
-      if (!isMeant) continue;
+      const isFollowed = before > 0 && (await conversations.follows(row, isMeant));
+      if (!isMeant && !isFollowed) continue;
       // A task's input only names the document.
       const isAsked = row.action === "task.dispatch" && row.kind === "input";
       if (row.task !== null && !isAsked && (whole.has(row.task) || readers.has(row.task))) {
         begin(found, row.task);
       }
-      collect(found, inputs, { ...row, holds: holdsPrompt(prompts, row) ? 1 : row.holds });
+      collect(found, inputs, { ...row, holds: isFollowed ? 1 : row.holds });
     }
     after = to;
     await new Promise((resolve) => setImmediate(resolve));
   }
+  // Tasks that continue these are found even if nothing of these is left.
+  for (const task of earlier.tasks) begin(found, task);
   return found;
 }
 
-/**
- * Whether this is the answer to a client's prompt that contains the document. Each attempt of a request has its own
- * entries, and only the first has the prompt. `prompts` are the requests with such prompts that were read so far.
- */
-function holdsPrompt(prompts: Set<string>, { kind, holds, task, action, request }: QuotingTaskRow): boolean {
-  const isClients = action === "model.call" || action === "response.dispatch";
-  if (!isClients || task !== null || request === null) return false;
-  if (kind === "input" && holds) prompts.add(request);
-  return kind === "output" && prompts.has(request);
+/** Clients' calls whose prompt contains the document, or continues a response that quotes it. */
+class QuotedConversations {
+  readonly #db: Db;
+  readonly #workspaceId: number;
+  /** Each attempt of a request has its own entries, and only the first has the prompt. */
+  readonly #requests = new Set<string>();
+  readonly #responses: QuotingResponses;
+
+  constructor(db: Db, workspaceId: number, { responses, links }: ErasedQuotes) {
+    this.#db = db;
+    this.#workspaceId = workspaceId;
+    this.#responses = new QuotingResponses(links);
+    this.#responses.add(responses);
+  }
+
+  /**
+   * Whether a text is to be erased because of the prompt of its request. Rows MUST be passed in order.
+   * @param isMeant whether the call began before the deletion. What continues a quoted conversation may be later
+   */
+  async follows(row: QuotingTaskRow, isMeant: boolean): Promise<boolean> {
+    const { holds, kind, task, action, request, dialect, response } = row;
+    const isClients = action === "model.call" || action === "response.dispatch";
+    if (!isClients || task !== null || request === null) return false;
+    if (kind === "input") {
+      if (holds && isMeant) this.#requests.add(request);
+      return dialect === "responses" && this.#continues(row, request);
+    }
+    const isAnswer = this.#requests.has(request);
+    if (dialect === "responses" && (isAnswer || (holds && isMeant))) {
+      this.#responses.add(responseIdsIn((await this.#text(row)) ?? ""));
+      // In the background, a response has another id than its provider's answer.
+      if (response !== null) this.#responses.add([response]);
+    }
+    return isAnswer;
+  }
+
+  /** Notes a request that continues a quoted response. @returns whether it repeats a text of one */
+  async #continues(row: QuotingTaskRow, request: string): Promise<boolean> {
+    if (this.#responses.isEmpty) return false;
+    const { ids, repeated } = referencesIn((await this.#text(row)) ?? "");
+    const isQuoting = (id: string) => this.#responses.has(id);
+    if ([...ids].some(isQuoting)) this.#requests.add(request);
+    return [...repeated].some(isQuoting);
+  }
+
+  #text({ seq, kind, hash }: QuotingTaskRow): Promise<string | undefined> {
+    return provenText(this.#db, { workspaceId: this.#workspaceId, seq, kind }, hash ?? undefined);
+  }
 }
 
 /**
@@ -117,7 +174,7 @@ async function readersOf(
   { workspaceId, document }: { readonly workspaceId: number; readonly document: string },
   from: number,
   { before, tasks }: Omit<Extent, "whole">,
-): Promise<ReadonlySet<string>> {
+): Promise<Set<string>> {
   const readers = new Set<string>();
   const last = Math.max(before - 1, ...tasks.values());
   if (last <= from) return readers;

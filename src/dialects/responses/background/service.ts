@@ -123,10 +123,16 @@ export class BackgroundResponses {
 
   /**
    * Reads the events of a response after the id `after`.
+   * @param hold called with the bytes of the texts that are read
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter` if it was not requested as a stream
    */
-  async read(owner: ResponseOwner, id: string, after: number): Promise<EventReader> {
-    const { row, request } = await this.#parts.store.read(owner, id);
+  async read(
+    owner: ResponseOwner,
+    id: string,
+    after: number,
+    hold: (bytes: number) => void,
+  ): Promise<EventReader> {
+    const { row, request } = await this.#parts.store.read(owner, id, undefined, hold);
     if (row.attempts === null || field(request, "stream") !== true) {
       throw unsupported(
         "stream",

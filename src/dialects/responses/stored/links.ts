@@ -2,7 +2,7 @@ import { invalidField, Problem } from "../../../base/errors.ts";
 import type { ModelTarget } from "../../../models/names.ts";
 import { field } from "../../json.ts";
 import { referenceOf, requireContainers } from "../references.ts";
-import { itemOf, providerOf, type ResponseOwner, type ResponseStore, type StoredResponse } from "./store.ts";
+import { providerOf, type ResponseOwner, type ResponseStore, type StoredResponse } from "./store.ts";
 
 /** An item of a conversation and the provider that made it; null if the client did. */
 export interface ConversationItem {
@@ -29,7 +29,9 @@ export interface LinkParts {
   readonly now: number;
   /** The model that the request goes to; null if it is unknown, or if the conversation is needed anyway. */
   readonly target: ModelTarget | null;
-  /** Takes memory for texts that are read. @throws Problem 429 `rate_limited` */
+  /** Whether earlier responses may be missing: they are then left out, with those before them. Default: 404. */
+  readonly mayMiss?: boolean;
+  /** Takes memory for texts that are kept. @throws Problem 429 `rate_limited` */
   hold(bytes: number): void;
 }
 
@@ -64,97 +66,148 @@ export async function resolveLinks(
   return chain;
 }
 
-/** A chain of responses, read from its end. */
+/** What a conversation takes from one of its responses. The rest of the texts, such as tools, is not kept. */
+interface Step extends Pick<StoredResponse, "row" | "provider"> {
+  readonly input: readonly unknown[];
+  readonly output: readonly unknown[];
+  /** The id of the response that it continues. */
+  readonly previous: string | null;
+  /** Bytes of its input and output. */
+  readonly bytes: number;
+}
+
+function stepOf({ row, provider, request, response }: StoredResponse): Step {
+  const input = inputItemsOf(field(request, "input"));
+  const outputs = field(response, "output");
+  const output: readonly unknown[] = Array.isArray(outputs) ? outputs : [];
+  const id = field(request, "previous_response_id");
+  const previous = typeof id === "string" ? id : null;
+  return {
+    row,
+    provider,
+    input,
+    output,
+    previous,
+    bytes: Buffer.byteLength(JSON.stringify([input, output])),
+  };
+}
+
+/** A chain of responses, read from its end. Each is read and counted once. */
 class LinkedChain implements ResponseLinks {
   readonly items = new Map<string, ConversationItem>();
   before: readonly ConversationItem[] = [];
   readonly #parts: LinkParts;
-  readonly #responses: StoredResponse[] = [];
-  #last: StoredResponse | null = null;
+  /** All responses that were read, by id. */
+  readonly #steps = new Map<string, Step>();
+  /** The items that they have made, by id. */
+  readonly #made = new Map<string, { readonly item: ConversationItem; readonly step: Step }>();
+  /** The responses that the request itself refers to. */
+  readonly #named = new Set<Step>();
+  #last: Step | null = null;
   #held = 0;
+  #isWhole = false;
 
   constructor(parts: LinkParts) {
     this.#parts = parts;
   }
 
   get bytes(): number {
-    const named = this.#responses.filter((response) => response !== this.#last);
-    return (this.#last?.row.bytes ?? 0) + named.reduce((sum, { bytes }) => sum + bytes, 0);
+    const last = this.#last;
+    // Until the conversation is read, its length is known from the last response.
+    return !last || this.#isWhole ? this.#held : this.#held - last.bytes + last.row.bytes;
   }
 
   get outputs(): readonly unknown[] {
-    return this.#responses.map(({ response }) => field(response, "output"));
+    return [...this.#named].map(({ output }) => output);
   }
 
   isKnownTo(provider: string): boolean {
     const { now } = this.#parts;
-    return this.#responses.every(
-      (response) =>
-        response.row.isNative && response.provider === provider && now - response.row.createdAt < NATIVE_MS,
+    return [...this.#named].every(
+      (step) => step.row.isNative && step.provider === provider && now - step.row.createdAt < NATIVE_MS,
     );
   }
 
   async readBefore(id: string): Promise<void> {
-    this.#last = await this.#read(id, "/previous_response_id");
-    this.#responses.push(this.#last);
+    this.#last = await this.#read(id);
+    if (this.#last) this.#named.add(this.#last);
   }
 
   async readItem(id: string): Promise<void> {
-    const { store, owner } = this.#parts;
-    const known = this.#responses.find((response) => itemOf(response, id) !== undefined);
-    const response = known ?? (await store.readByItem(owner, id, "/input"));
-    if (!known) {
-      this.#hold(response.bytes);
-      this.#responses.push(response);
-    }
-    this.items.set(id, { item: itemOf(response, id), provider: response.provider });
+    const made = await this.#item(id, "/input");
+    if (made === null) return;
+    this.items.set(id, made.item);
+    this.#named.add(made.step);
   }
 
   /** Assembles the conversation. */
   async readWhole(): Promise<void> {
-    const steps: StoredResponse[] = [];
-    for (let step = this.#last; step; ) {
+    const steps: Step[] = [];
+    for (
+      let step = this.#last;
+      step;
+      step = step.previous === null ? null : await this.#read(step.previous)
+    ) {
       steps.push(step);
       if (steps.length > MOST_STEPS) throw tooLong();
-      const id = field(step.request, "previous_response_id");
-      step = typeof id === "string" ? await this.#read(id, "/previous_response_id") : null;
     }
     const before: ConversationItem[] = [];
-    for (const { request, response, provider } of steps.reverse()) {
-      for (const item of inputItemsOf(field(request, "input"))) {
+    for (const { input, output, provider } of steps.reverse()) {
+      for (const item of input) {
         const id = referenceOf(item);
-        if (id === null) before.push({ item, provider: null });
-        else {
-          const named = this.items.get(id) ?? (await this.#readOlder(id));
-          before.push(named);
-        }
+        const named = id === null ? null : await this.#item(id, "/previous_response_id");
+        before.push(named?.item ?? { item, provider: null });
       }
-      const output = field(response, "output");
-      if (Array.isArray(output)) before.push(...output.map((item: unknown) => ({ item, provider })));
+      before.push(...output.map((item) => ({ item, provider })));
     }
     this.before = before;
+    this.#isWhole = true;
   }
 
-  /** An item that an earlier request of the conversation named. */
-  async #readOlder(id: string): Promise<ConversationItem> {
+  /** An item that a request names. Null if it is not stored and may be missing. */
+  async #item(id: string, path: string) {
+    const made = this.#made.get(id);
+    if (made) return made;
     const { store, owner } = this.#parts;
-    const response = await store.readByItem(owner, id, "/previous_response_id");
-    this.#hold(response.bytes);
-    return { item: itemOf(response, id), provider: response.provider };
+    const response = await this.#unlessMissing(store.readByItem(owner, id, path));
+    if (response) this.#add(response);
+    return this.#made.get(id) ?? null;
   }
 
-  async #read(id: string, path: string): Promise<StoredResponse> {
+  /** Null if the response is not stored and may be missing. */
+  async #read(id: string): Promise<Step | null> {
+    const known = this.#steps.get(id);
+    if (known) return known;
     const { store, owner } = this.#parts;
-    const response = await store.read(owner, id, path);
-    if (!response.isAnswered) throw unanswered(id, path);
-    this.#hold(response.bytes);
-    return response;
+    const response = await this.#unlessMissing(store.read(owner, id, "/previous_response_id"));
+    if (response && !response.isAnswered) throw unanswered(id);
+    return response && this.#add(response);
   }
 
-  #hold(bytes: number): void {
-    this.#held += bytes;
+  #add(response: StoredResponse): Step {
+    const known = this.#steps.get(response.row.id);
+    if (known) return known;
+    const step = stepOf(response);
+    this.#held += step.bytes;
     if (this.#held > MOST_BYTES) throw tooLong();
-    this.#parts.hold(bytes);
+    this.#parts.hold(step.bytes);
+    this.#steps.set(response.row.id, step);
+    for (const item of step.output) {
+      const id = field(item, "id");
+      if (typeof id !== "string" || this.#made.has(id)) continue;
+      this.#made.set(id, { item: { item, provider: step.provider }, step });
+    }
+    return step;
+  }
+
+  async #unlessMissing(reading: Promise<StoredResponse>): Promise<StoredResponse | null> {
+    try {
+      return await reading;
+    } catch (error) {
+      const isMissing = error instanceof Problem && error.code === "not_found";
+      if (isMissing && this.#parts.mayMiss) return null;
+      throw error;
+    }
   }
 }
 
@@ -164,8 +217,11 @@ export function inputItemsOf(input: unknown): readonly unknown[] {
   return Array.isArray(input) ? input : [];
 }
 
-function unanswered(id: string, path: string): Problem {
-  return invalidField(path, `must be the id of a response with an answer; ${id} has none, or has not ended`);
+function unanswered(id: string): Problem {
+  return invalidField(
+    "/previous_response_id",
+    `must be the id of a response with an answer; ${id} has none, or has not ended`,
+  );
 }
 
 function tooLong(): Problem {

@@ -58,7 +58,7 @@ export async function keepResponse(
       isNative ? 1 : 0,
       requestSeq,
       outcome,
-      bytes + Buffer.byteLength(output),
+      bytes + Buffer.byteLength(JSON.stringify(field(response, "output") ?? [])),
       now,
     ],
   );

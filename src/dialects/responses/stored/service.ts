@@ -10,7 +10,7 @@ import { callingAgent } from "../../calling-agent.ts";
 import { field } from "../../json.ts";
 import type { BackgroundResponses } from "../background/service.ts";
 import { referencesOf } from "../references.ts";
-import { type InputItemQuery, inputItemPage } from "./input-items.ts";
+import { type InputItemPage, type InputItemQuery, inputItemPage } from "./input-items.ts";
 import { inputItemsOf, resolveLinks } from "./links.ts";
 import type { ResponseOwner, ResponseStore } from "./store.ts";
 
@@ -22,6 +22,9 @@ export interface StoredResponsesParts {
   readonly clock: Clock;
 }
 
+/** Takes memory for texts that are read. @throws Problem 429 `rate_limited` */
+export type HoldMemory = (bytes: number) => void;
+
 /** What clients can do with stored responses. */
 export class StoredResponses {
   readonly #parts: StoredResponsesParts;
@@ -30,30 +33,43 @@ export class StoredResponses {
     this.#parts = parts;
   }
 
-  /** @throws Problem 404 `not_found` */
-  async get(call: Call, headers: Headers, id: string): Promise<object> {
-    return this.#view(await this.#owner(call, headers), id);
+  /** @throws Problem 404 `not_found`, 429 `rate_limited` */
+  async get(call: Call, headers: Headers, id: string, hold: HoldMemory): Promise<object> {
+    return this.#view(await this.#owner(call, headers), id, hold);
   }
 
   /**
    * The events of a response that was made in the background as a stream, after the one with this number.
-   * @throws Problem 404 `not_found`, 400 `unsupported_parameter`
+   * @throws Problem 404 `not_found`, 400 `unsupported_parameter`, 429 `rate_limited`
    */
-  async events(call: Call, headers: Headers, id: string, after: number | undefined): Promise<EventReader> {
+  async events(
+    call: Call,
+    { headers, hold }: { readonly headers: Headers; readonly hold: HoldMemory },
+    id: string,
+    after: number | undefined,
+  ): Promise<EventReader> {
     // `sequence_number` begins at 0, and the ids of events at 1.
     const from = after === undefined ? 0 : after + 1;
-    return this.#parts.background.read(await this.#owner(call, headers), id, from);
+    return this.#parts.background.read(await this.#owner(call, headers), id, from, hold);
   }
 
-  /** @throws Problem 404 `not_found` */
-  async inputItems(call: Call, headers: Headers, id: string, query: InputItemQuery): Promise<object> {
+  /**
+   * Earlier responses of the conversation that are no longer stored are left out, with those before them.
+   * @throws Problem 404 `not_found`, 413 `body_too_large`, 429 `rate_limited`
+   */
+  async inputItems(
+    call: Call,
+    { headers, hold }: { readonly headers: Headers; readonly hold: HoldMemory },
+    id: string,
+    query: InputItemQuery,
+  ): Promise<InputItemPage> {
     const { store, clock } = this.#parts;
     const owner = await this.#owner(call, headers);
-    const stored = await store.read(owner, id);
+    const stored = await store.read(owner, id, undefined, hold);
     const previous = field(stored.request, "previous_response_id");
     const references = referencesOf(inputItemsOf(field(stored.request, "input")));
     const links = await resolveLinks(
-      { store, owner, now: clock.now(), target: null, hold: () => {} },
+      { store, owner, now: clock.now(), target: null, mayMiss: true, hold },
       { previous: typeof previous === "string" ? previous : null, references },
     );
     return inputItemPage(stored, links, query);
@@ -99,8 +115,8 @@ export class StoredResponses {
     return this.#view(owner, id);
   }
 
-  async #view(owner: ResponseOwner, id: string): Promise<object> {
-    const { response } = await this.#parts.store.read(owner, id);
+  async #view(owner: ResponseOwner, id: string, hold?: HoldMemory): Promise<object> {
+    const { response } = await this.#parts.store.read(owner, id, undefined, hold);
     return this.#parts.background.unwritten(id) ?? (response as object);
   }
 

@@ -24,8 +24,6 @@ export interface StoredResponse {
   readonly response: unknown;
   /** Whether it ended with an answer, so that it can be continued. */
   readonly isAnswered: boolean;
-  /** Bytes of both. */
-  readonly bytes: number;
 }
 
 /** The entry that dispatched a response in the background. */
@@ -53,10 +51,16 @@ export class ResponseStore {
 
   /**
    * @param path where in the request the id is, for the refusal
-   * @throws Problem 404 `not_found`; also if its texts have been erased or have expired
+   * @param hold called with the bytes of its texts before they are read
+   * @throws Problem 404 `not_found`; also if its texts have been erased or have expired; whatever `hold` throws
    */
-  async read(owner: ResponseOwner, id: string, path?: string): Promise<StoredResponse> {
-    const found = isResponseId(id) ? await this.#find(owner, id) : undefined;
+  async read(
+    owner: ResponseOwner,
+    id: string,
+    path?: string,
+    hold?: (bytes: number) => void,
+  ): Promise<StoredResponse> {
+    const found = isResponseId(id) ? await this.#find(owner, id, hold) : undefined;
     if (!found) throw unknownResponse(id, path);
     return found;
   }
@@ -84,19 +88,24 @@ export class ResponseStore {
     return this.#text(workspaceId, seq, "input", entry.input_hash);
   }
 
-  async #find({ workspaceId, agent }: ResponseOwner, id: string): Promise<StoredResponse | undefined> {
+  async #find(
+    { workspaceId, agent }: ResponseOwner,
+    id: string,
+    hold?: (bytes: number) => void,
+  ): Promise<StoredResponse | undefined> {
     const row = await findResponse(this.#parts.db, workspaceId, id);
     if (!row || row.agentId !== (agent?.id ?? null)) return undefined;
     const asked = await this.#entry(workspaceId, row.requestSeq);
     const isBackground = asked.action === "response.dispatch";
     if (isBackground && (asked.detail?.response !== id || asked.agent !== agent?.name)) return undefined;
+    hold?.(await this.#bytesOf(workspaceId, row));
     const request = await this.#text(workspaceId, row.requestSeq, "input", asked.input_hash);
     if (request === undefined) return undefined;
     const found = { row, provider: providerOf(row.model), request: parsedOrNothing(request) };
     if (isBackground && row.outcomeSeq === 0) {
       const status = row.attempts === 0 ? "queued" : "in_progress";
       const response = unansweredResponse(found.request, row, { status, error: null });
-      return { ...found, response, isAnswered: false, bytes: Buffer.byteLength(request) };
+      return { ...found, response, isAnswered: false };
     }
     const answered = await this.#entry(workspaceId, row.outcomeSeq);
     const isEnd = answered.action === "response.dispatch" && answered.ref === row.requestSeq;
@@ -107,14 +116,22 @@ export class ResponseStore {
     const final = finalResponse(text);
     if (!isBackground && field(final, "id") !== id) return undefined;
     const response = isBackground && isMembers(final) ? inBackground(final, found.request, row) : final;
-    const bytes = Buffer.byteLength(request) + Buffer.byteLength(text);
-    return { ...found, response, isAnswered: !isEnd, bytes };
+    return { ...found, response, isAnswered: !isEnd };
   }
 
   async #entry(workspaceId: number, seq: number): Promise<ParsedEntry> {
     const entry = await this.#parts.lists.entry(workspaceId, seq);
     const parsed = entry ? parsedEntry(entry.bytes) : {};
     return parsed.action === "model.call" || parsed.action === "response.dispatch" ? parsed : {};
+  }
+
+  async #bytesOf(workspaceId: number, { requestSeq, outcomeSeq }: ResponseRow): Promise<number> {
+    const row = await this.#parts.db.get<{ bytes: number | null }>(
+      `SELECT SUM(octet_length(body)) AS bytes FROM payloads
+       WHERE workspace_id = $1 AND ((seq = $2 AND kind = 'input') OR (seq = $3 AND kind = 'output'))`,
+      [workspaceId, requestSeq, outcomeSeq],
+    );
+    return row?.bytes ?? 0;
   }
 
   /** Undefined if the text was erased, or does not match the ledger. */

@@ -1,0 +1,90 @@
+import type { Detail } from "../../ledger/entry.ts";
+import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
+import type { LedgerLists } from "../../ledger/reading/lists.ts";
+import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import type { Sql } from "../../store/db.ts";
+import { documentsIn, type ErasedLink, provenText, referencesIn, responseIdsIn } from "./response-links.ts";
+
+/** The most ids in one field of an entry. */
+const MOST_IDS = 64;
+
+/** The tasks and responses that quoted a document, as the erasures of their texts recorded it. */
+export interface ErasedQuotes {
+  readonly tasks: ReadonlySet<string>;
+  /** Ids of responses and of their items. */
+  readonly responses: readonly string[];
+  readonly links: readonly ErasedLink[];
+}
+
+interface Reads {
+  readonly db: Pick<Sql, "get">;
+  readonly lists: Pick<LedgerLists, "entries">;
+}
+
+/**
+ * What texts to be erased say about conversations that continue, for the records of their erasure: the documents that
+ * they contain, and the responses that they are or refer to. Once they are gone, only these records tell which later
+ * texts to erase with one of the documents.
+ * @returns details of entries. Empty if there is nothing to record
+ */
+export async function quotesIn(
+  { db, lists }: Reads,
+  workspaceId: number,
+  payloads: readonly ErasedPayload[],
+): Promise<readonly Detail[]> {
+  const documents = new Set<string>();
+  const ids = new Set<string>();
+  const references = new Set<string>();
+  const seqs = payloads.map(({ seq }) => seq);
+  const entries = await lists.entries(workspaceId, seqs);
+  for (const { seq, kind } of payloads) {
+    const entry: ParsedEntry = parsedEntry(entries.get(seq)?.bytes ?? "");
+    const isTasks = entry.task !== undefined;
+    // A task's input only names documents. What its messages name is recorded when it is sent.
+    if (isTasks && kind === "input") continue;
+    const hash = kind === "input" ? entry.input_hash : entry.output_hash;
+    const text = (await provenText(db, { workspaceId, seq, kind }, hash)) ?? "";
+    for (const id of documentsIn(text)) documents.add(id);
+    if (isTasks || entry.detail?.dialect !== "responses") continue;
+    if (kind === "output") for (const id of responseIdsIn(text)) ids.add(id);
+    else for (const id of referencesIn(text).ids) references.add(id);
+  }
+  const links = namesOf({ responses: [...ids], references: [...references] });
+  const parts = Array.from({ length: Math.ceil(documents.size / MOST_IDS) }, (_, part) => ({
+    ...namesOf({ documents: [...documents].slice(part * MOST_IDS, (part + 1) * MOST_IDS) }),
+    ...links,
+  }));
+  return parts.length > 0 || ids.size === 0 ? parts : [links];
+}
+
+function namesOf(fields: Readonly<Record<string, readonly string[]>>): Detail {
+  const named = Object.entries(fields).filter(([, ids]) => ids.length > 0);
+  return Object.fromEntries(named.map(([name, ids]) => [name, ids.slice(0, MOST_IDS).join(" ")]));
+}
+
+/** Finds what quoted a document among the texts whose erasure was requested before an entry. */
+export async function erasedQuotes(
+  lists: Pick<LedgerLists, "read">,
+  { workspaceId, document, before }: { workspaceId: number; document: string; before: number },
+): Promise<ErasedQuotes> {
+  const tasks = new Set<string>();
+  const responses = new Set<string>();
+  const links: ErasedLink[] = [];
+  const span = { first: 1, last: before - 1, order: "asc" } as const;
+  if (span.last < span.first) return { tasks, responses: [], links };
+  for await (const entries of lists.read(workspaceId, { action: "payload.erase" }, span)) {
+    for (const { bytes } of entries) {
+      const { task, detail } = parsedEntry(bytes);
+      const ids = namesIn(detail?.responses);
+      if (ids.length > 0) links.push({ ids, references: namesIn(detail?.references) });
+      if (!namesIn(detail?.documents).includes(document)) continue;
+      if (task !== undefined) tasks.add(task);
+      for (const id of ids) responses.add(id);
+    }
+  }
+  return { tasks, responses: [...responses], links };
+}
+
+function namesIn(names: unknown): readonly string[] {
+  return typeof names === "string" && names !== "" ? names.split(" ") : [];
+}

@@ -1,0 +1,103 @@
+import { isHashOf } from "../../ledger/payload.ts";
+import type { Sql } from "../../store/db.ts";
+
+/** The form of a document's id, wherever a text contains it. */
+const DOCUMENT = /doc_[0-7][0-9a-hjkmnp-tv-z]{25}/g;
+/** An id in a provider's JSON. Within the model's own texts, the quotation marks are escaped. */
+const PROVIDED_ID = /"id"\s*:\s*"([A-Za-z0-9_-]{1,128})"/g;
+
+/** The ids of documents that a text contains. */
+export function documentsIn(text: string): ReadonlySet<string> {
+  return new Set(text.match(DOCUMENT));
+}
+
+/** The ids of a response and its items, by which later requests refer to it. The response's own is the first. */
+export function responseIdsIn(output: string): ReadonlySet<string> {
+  const { id: own } = parsedMembers(output);
+  const ids = [...output.matchAll(PROVIDED_ID)].map(([, id = ""]) => id);
+  return new Set(typeof own === "string" ? [own, ...ids] : ids);
+}
+
+/** The earlier responses that a request refers to. */
+export interface RequestReferences {
+  /** The id of the response that it continues, and the ids of its items. */
+  readonly ids: ReadonlySet<string>;
+  /** Those of its items whose content it repeats. */
+  readonly repeated: ReadonlySet<string>;
+}
+
+const NO_CONTENT: ReadonlySet<string> = new Set(["id", "type", "status"]);
+
+/** What a request of the dialect Responses refers to. Nothing, if the text is not JSON. */
+export function referencesIn(request: string): RequestReferences {
+  const { previous_response_id: previous, input } = parsedMembers(request);
+  const ids = new Set<string>(typeof previous === "string" ? [previous] : []);
+  const repeated = new Set<string>();
+  for (const item of Array.isArray(input) ? input : []) {
+    const { id, ...rest }: Record<string, unknown> = { ...(item as object) };
+    if (typeof id !== "string") continue;
+    ids.add(id);
+    if (Object.keys(rest).some((name) => !NO_CONTENT.has(name))) repeated.add(id);
+  }
+  return { ids, repeated };
+}
+
+function parsedMembers(text: string): Record<string, unknown> {
+  try {
+    return { ...(JSON.parse(text) as object) };
+  } catch {
+    return {};
+  }
+}
+
+/** A response whose texts were erased, as its erasure recorded it. */
+export interface ErasedLink {
+  /** The ids of the response and its items. */
+  readonly ids: readonly string[];
+  /** The ids that its request referred to. */
+  readonly references: readonly string[];
+}
+
+/** The responses whose conversation quotes a document. Responses MUST be added oldest first. */
+export class QuotingResponses {
+  readonly #ids = new Set<string>();
+  readonly #erased: readonly ErasedLink[];
+
+  constructor(erased: readonly ErasedLink[]) {
+    this.#erased = erased;
+  }
+
+  get isEmpty(): boolean {
+    return this.#ids.size === 0;
+  }
+
+  has(id: string): boolean {
+    return this.#ids.has(id);
+  }
+
+  /** Adds a response, and the erased ones that continued it. */
+  add(ids: Iterable<string>): void {
+    for (const id of ids) this.#ids.add(id);
+    // An erased response is linked by an id of its own, so each pass adds one or is the last.
+    for (let isLast = false; !isLast; ) {
+      const before = this.#ids.size;
+      for (const link of this.#erased) {
+        if (link.references.some((id) => this.#ids.has(id))) for (const id of link.ids) this.#ids.add(id);
+      }
+      isLast = this.#ids.size === before;
+    }
+  }
+}
+
+/** A text as its entry proves it. Undefined if it was erased or changed: nothing is erased because of a changed text. */
+export async function provenText(
+  db: Pick<Sql, "get">,
+  { workspaceId, seq, kind }: { workspaceId: number; seq: number; kind: "input" | "output" },
+  hash: string | undefined,
+): Promise<string | undefined> {
+  const row = await db.get<{ salt: Uint8Array; body: string }>(
+    "SELECT salt, body FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
+    [workspaceId, seq, kind],
+  );
+  return row && isHashOf(hash, row.salt, row.body) ? row.body : undefined;
+}

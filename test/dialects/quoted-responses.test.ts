@@ -1,0 +1,73 @@
+/** A document that a client's agent shows to a model in one response, and that later responses of the conversation quote. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { leftovers } from "../vault/files-support.ts";
+import {
+  eventsOf,
+  openResponsesStage,
+  type ResponsesStage,
+  responseOf,
+  textItem,
+} from "./responses-support.ts";
+
+let stage: ResponsesStage;
+beforeAll(async () => {
+  stage = await openResponsesStage();
+});
+afterAll(() => stage.stop());
+
+async function keys(text: string): Promise<string> {
+  const body = { title: "Keys", text, scope: "house" };
+  return (await stage.gateway.call("POST", "/v1/vault/documents", { body })).body.id;
+}
+const deleteWithQuotes = (id: string) =>
+  stage.gateway.call("DELETE", `/v1/vault/documents/${id}?payloads=true`);
+
+/** One step of a conversation. */
+async function say(words: string, request: object): Promise<{ id: string; item: string; intent: number }> {
+  const item = textItem(words) as { id: string };
+  const response = responseOf([item]);
+  const isStream = (request as { stream?: boolean }).stream;
+  stage.upstream.script("first", isStream ? { events: eventsOf(response) } : { response });
+  const sent = await stage.post(JSON.stringify({ model: "up/first", ...request }));
+  expect(sent.response.status).toBe(200);
+  const intent = Number(sent.response.headers.get("gatehouse-ledger"));
+  return { id: String(response.id), item: item.id, intent };
+}
+
+/** A conversation that quotes a document in its first prompt, and goes on in each other way. */
+async function conversation(document: string, text: string, mark: string) {
+  const first = await say(`${mark} one`, { input: `Use ${JSON.stringify({ document_id: document, text })}` });
+  const second = await say(`${mark} two`, { input: "And?", previous_response_id: first.id, stream: true });
+  const third = await say(`${mark} three`, { input: "So?", previous_response_id: second.id });
+  const reference = [{ type: "item_reference", id: second.item }];
+  await say(`${mark} four`, { input: [...reference, { role: "user", content: "Then?" }] });
+  const copy = { ...textItem(`${mark} three`, third.item) };
+  await say(`${mark} five`, { input: [copy, { role: "user", content: "At last?" }] });
+  return { first, second };
+}
+
+test("are erased with it, however they continue, and other conversations stay", async () => {
+  const text = "The spare key hangs in the obnubilated boathouse.";
+  const id = await keys(text);
+  await conversation(id, text, "in the shed");
+  const other = await say("kept words", { input: "Hello" });
+  await say("more kept words", { input: "And?", previous_response_id: other.id });
+  const needles = { text, mark: "in the shed" };
+  expect(leftovers(stage.gateway.dataDir, needles).length).toBeGreaterThan(1);
+  expect((await deleteWithQuotes(id)).status).toBe(204);
+  expect(leftovers(stage.gateway.dataDir, needles)).toEqual([]);
+  expect((await stage.ask("GET", `/${other.id}`)).status).toBe(200);
+  expect(leftovers(stage.gateway.dataDir, { more: "more kept words" })).not.toEqual([]);
+});
+
+test("are erased with it, although the earlier responses were erased before", async () => {
+  const text = "The second key lies under the obnubilated stone.";
+  const id = await keys(text);
+  const { first, second } = await conversation(id, text, "by the pond");
+  for (const { intent } of [first, second]) {
+    expect((await stage.gateway.call("DELETE", `/v1/ledger/${intent}/payload`)).status).toBe(204);
+  }
+  expect(leftovers(stage.gateway.dataDir, { mark: "by the pond" })).not.toEqual([]);
+  expect((await deleteWithQuotes(id)).status).toBe(204);
+  expect(leftovers(stage.gateway.dataDir, { text, mark: "by the pond" })).toEqual([]);
+});

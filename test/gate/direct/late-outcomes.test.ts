@@ -1,0 +1,43 @@
+/** Outcomes that wait for a store that cannot be written: their texts are bounded together. */
+import { expect, test } from "bun:test";
+import { silentLog } from "../../../src/base/log.ts";
+import { LateOutcomes } from "../../../src/gate/direct/late-outcomes.ts";
+import { StoreUnavailable } from "../../../src/store/db.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { until } from "../../support/until.ts";
+
+const MI = 1_048_576;
+
+/** Keeps texts of a workspace while there is room. @returns how many were kept */
+function fill(
+  late: LateOutcomes,
+  workspaceId: number,
+  characters: number,
+  write: () => Promise<void>,
+): number {
+  const text = { workspaceId, characters };
+  let kept = 0;
+  for (; kept < 1_000 && late.fits(text); kept++) late.keep({ intent: kept, write, text });
+  return kept;
+}
+
+test("a text of more than 1 Mi characters, and texts beyond the share of a workspace or of all, are not kept", async () => {
+  const clock = new FakeClock();
+  const late = new LateOutcomes(clock, silentLog);
+  let isFull = true;
+  const write = async () => {
+    if (isFull) throw new StoreUnavailable("full");
+  };
+  expect(late.fits({ workspaceId: 1, characters: MI })).toBe(true);
+  expect(late.fits({ workspaceId: 1, characters: MI + 1 })).toBe(false);
+  expect(fill(late, 1, MI, write)).toBe(16);
+  for (const workspace of [2, 3, 4]) expect(fill(late, workspace, MI / 2, write)).toBe(32);
+  expect(fill(late, 5, 1, write)).toBe(0);
+  isFull = false;
+  // Written texts make room again.
+  await until(() => {
+    clock.advance(1_000);
+    return late.fits({ workspaceId: 1, characters: MI });
+  });
+  await late.stop();
+});
