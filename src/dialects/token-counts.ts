@@ -18,10 +18,10 @@ import { StoreUnavailable } from "../store/db.ts";
 import type { CallPolicyParts } from "./call-policy.ts";
 import { ClientCall } from "./client-call.ts";
 import type { ClientRequest, ModelAnswer } from "./client-request.ts";
-import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import { type AttemptFailure, exhausted, refusedFailure, thrownFailure } from "./failures.ts";
 import { type ClientRoute, findRoute } from "./find-route.ts";
 import { field, parsedOrNothing, tokenCount } from "./json.ts";
-import { exhausted, viaHeader } from "./model-calls.ts";
+import { viaHeader } from "./model-calls.ts";
 
 export interface TokenCountsParts extends CallPolicyParts {
   readonly modelGateway: ModelGateway;
