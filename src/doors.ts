@@ -12,6 +12,7 @@ import type { Config } from "./config/config.ts";
 import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
 import type { ModelCalls } from "./dialects/model-calls.ts";
+import type { BackgroundResponses } from "./dialects/responses/background/service.ts";
 import type { ResponseCalls } from "./dialects/responses/response-calls.ts";
 import type { StoredResponses } from "./dialects/responses/stored/service.ts";
 import type { TokenCounts } from "./dialects/token-counts.ts";
@@ -56,6 +57,7 @@ export interface Rooms {
   readonly feed: FeedHub;
   readonly modelGateway: ModelGateway;
   readonly modelCalls: ModelCalls;
+  readonly background: Pick<BackgroundResponses, "endsWritten">;
   readonly responseCalls: ResponseCalls;
   readonly storedResponses: StoredResponses;
   readonly tokenCounts: TokenCounts;
@@ -134,6 +136,9 @@ export function openDoors(rooms: Rooms): Doors {
   }));
 
   const work = { tasks, running: direct.running };
+  const endsWritten = async (workspaceId: number, agentId: number | null) => {
+    await Promise.all([tasks, rooms.background].map((each) => each.endsWritten(workspaceId, agentId)));
+  };
   const operatorSecret = createSecret(random);
   const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
@@ -150,7 +155,7 @@ export function openDoors(rooms: Rooms): Doors {
       ...{ agents, budgets, tokens, clock },
       tierNumbers: () => modelGateway.tiers.numbers(),
       endWork: (workspaceId, agent) => endAgentsWork(work, workspaceId, agent),
-      endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
+      endsWritten: (workspaceId, agent) => endsWritten(workspaceId, agent.id),
     },
     tasks: { tasks, clock, streams, callers },
     events: { feed: rooms.feed, agents, tokens, streams, clock, callers },
@@ -162,8 +167,9 @@ export function openDoors(rooms: Rooms): Doors {
     models: { models: modelGateway, agents, clock },
     dialects: {
       ...{ modelCalls: rooms.modelCalls, responseCalls: rooms.responseCalls, tokenCounts: rooms.tokenCounts },
+      ...{ streams, callers, clock },
     },
-    responses: { storedResponses: rooms.storedResponses },
+    responses: { storedResponses: rooms.storedResponses, streams, callers, clock },
     vault: { vault, agents, clock, quoted },
     payloads: { db, lists: ledgers.lists, agents, eraser },
     approvals: { desk },
@@ -192,7 +198,7 @@ export function openDoors(rooms: Rooms): Doors {
       limitsChanged: () => tasks.limitsChanged(),
       clock,
       endWork: (workspaceId) => endWorkspacesWork(work, workspaceId),
-      endsWritten: (workspaceId) => tasks.endsWritten(workspaceId, null),
+      endsWritten: (workspaceId) => endsWritten(workspaceId, null),
     },
     system: {
       ids,

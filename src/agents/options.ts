@@ -41,7 +41,7 @@ export interface AgentOptions {
    */
   readonly maxStepBytes?: number;
   /**
-   * The maximum number of bytes of instructions, remembered messages, prompt, answers and results together, as JSON.
+   * The maximum total size in bytes, as JSON, of instructions, remembered messages, prompt, answers and results.
    * Default 16 MiB.
    */
   readonly maxConversationBytes?: number;

@@ -22,8 +22,8 @@ export type CheckedOutput =
 const MOST_REPAIRS = 2;
 
 /**
- * The instructions with the output's schema. Not every provider passes a schema on, and providers that restrict the
- * answer to JSON require the prompt to request it.
+ * The instructions with the output's schema. Not every provider passes a schema to its model, and providers that
+ * restrict the answer to JSON require the prompt to request it.
  */
 export function outputInstructions(
   instructions: string | undefined,

@@ -27,7 +27,7 @@ export const systemRandom: RandomSource = (bytes) => {
   used = end;
 };
 
-export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req" | "msg" | "sch" | "ses";
+export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req" | "msg" | "sch" | "ses" | "resp";
 
 /** `<prefix>_` and a UUIDv7 as 26 Crockford base32 characters (lower case, as in the TypeID specification). */
 export type Ids = (prefix: IdPrefix) => string;

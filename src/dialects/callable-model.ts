@@ -2,9 +2,9 @@ import type { LanguageModelV4CallOptions, LanguageModelV4Usage } from "@ai-sdk/p
 import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
 import { Problem } from "../base/errors.ts";
 import type { ClientModel, NativeModel } from "../models/gateway.ts";
+import type { ClientRequest } from "./client-request.ts";
 import type { DialectRequest } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
-import type { ClientRequest } from "./model-calls.ts";
 import { fittingPrompt } from "./translation/fitting-prompt.ts";
 import { limitedOptions } from "./translation/refusals.ts";
 import { TranslatedStream, WrittenAnswer, wholeBody } from "./translation/translated-answer.ts";

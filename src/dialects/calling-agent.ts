@@ -5,7 +5,7 @@ import type { Call } from "../gate/call.ts";
 import { agentRemoved } from "../gate/direct/refusals.ts";
 
 /** The header in which a client without an agent of its own names the one that it acts as. */
-const AGENT_HEADER = "gatehouse-agent";
+export const AGENT_HEADER = "gatehouse-agent";
 /** The headers that `callingAgent` reads, each with a description. */
 export const AGENT_HEADERS = {
   [AGENT_HEADER]: "The agent that a token without one acts as. Also needs `tasks:write`.",

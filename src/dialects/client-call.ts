@@ -31,7 +31,8 @@ export class ClientCall {
     abort.signal.addEventListener("abort", () => wait.abort(abort.signal.reason), { once: true });
     this.wait = wait.signal;
     this.#agent = agent;
-    const leaves = () => abort.abort();
+    // A response in the background has no client who could leave: only Gatehouse ends it, for a reason.
+    const leaves = () => abort.abort(signal.reason instanceof CallInterruption ? signal.reason : undefined);
     signal.addEventListener("abort", leaves, { once: true });
     if (signal.aborted) leaves();
     onRefused((problem) => abort.abort(problem));

@@ -4,8 +4,8 @@ import type { Call } from "../gate/call.ts";
 import type { ClientModel, ModelGateway } from "../models/gateway.ts";
 import { CallPolicy, type CallPolicyParts } from "./call-policy.ts";
 import { callingAgent } from "./calling-agent.ts";
+import type { ClientRequest } from "./client-request.ts";
 import type { DialectRequest } from "./dialect.ts";
-import type { ClientRequest } from "./model-calls.ts";
 
 /** The route of a client's request. */
 export interface ClientRoute {

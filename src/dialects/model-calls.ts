@@ -22,9 +22,10 @@ import { type AttemptParts, type EndedModelCall, ModelAttempt, type RecordedMode
 import type { CallPolicy } from "./call-policy.ts";
 import { type CallableModel, CallableModels } from "./callable-model.ts";
 import { ClientCall } from "./client-call.ts";
-import type { DialectApi, DialectRequest } from "./dialect.ts";
+import type { ClientRequest, ModelAnswer } from "./client-request.ts";
+import type { DialectRequest } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
-import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import { type AttemptFailure, exhausted, refusedFailure, thrownFailure } from "./failures.ts";
 import { findRoute } from "./find-route.ts";
 import { PassingStream } from "./passing-stream.ts";
 
@@ -46,42 +47,26 @@ interface UnsentModelCall {
   readonly outcome: "denied" | "failed" | "cancelled";
 }
 
-/** A client's request for a model. */
-export interface ClientRequest {
-  readonly api: Omit<DialectApi, "read">;
-  /** The request as read. A stream does not keep it. */
-  readonly request: DialectRequest;
-  /**
-   * The request with what it refers to. That is expensive to read, so it is called once the call is counted and has a
-   * place. Undefined if it refers to nothing.
-   */
-  readonly resolve?: (() => Promise<DialectRequest>) | undefined;
-  readonly bytes: Uint8Array;
-  /** The parsed bytes. */
-  readonly value: unknown;
-  readonly headers: Headers;
-  /** The part of the client's query that is passed on, including its question mark; may be empty. */
-  readonly query: string;
-  /** Aborts when the client leaves. */
-  readonly signal: AbortSignal;
-  /** Called with the refusal if the request is abandoned to free its memory. */
-  onRefused(refused: (problem: Problem) => void): void;
-  /** Keeps the memory of the request counted until the returned function is called. */
-  keep(): () => void;
-}
-
-/** An answer for a client. MUST be sent, or its body cancelled. */
-export interface ModelAnswer {
-  /** Never the provider's own content type: a browser must not show an answer as a page. */
-  readonly contentType: "application/json" | "text/event-stream";
-  /** The model that answered. */
-  readonly model: string;
-  /** The seq of the intent of the answered request. */
-  readonly intent: number;
-  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
-}
-
 const EVENT_STREAM = /^\s*text\/event-stream\b/i;
+
+/** A request with everything that it refers to. */
+interface ReadyRequest {
+  readonly request: DialectRequest;
+  readonly route: CallableModels;
+  /** The first model of the route. */
+  readonly first: CallableModel;
+}
+
+/** A call that may be made. */
+interface AdmittedCall {
+  readonly agent: Agent | null;
+  /** The request without what it refers to. */
+  readonly named: DialectRequest;
+  readonly policy: CallPolicy;
+  readonly models: readonly ClientModel[];
+  /** Null if it refers to anything. */
+  readonly ready: ReadyRequest | null;
+}
 
 /** A call in progress, with everything that its attempts share. */
 interface CallInProgress {
@@ -123,7 +108,7 @@ export class ModelCalls {
    * of it, and a call that ends before anything is sent is counted as such.
    * @throws what `work` throws
    */
-  async serve(call: Call, dialect: Dialect, work: () => Promise<ModelAnswer>): Promise<ModelAnswer> {
+  async serve<Answer>(call: Call, dialect: Dialect, work: () => Promise<Answer>): Promise<Answer> {
     call.about({ detail: { dialect } });
     try {
       return await work();
@@ -145,21 +130,15 @@ export class ModelCalls {
   async run(call: Call, client: ClientRequest): Promise<ModelAnswer> {
     const { direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
-    policy.refuseEnded();
-    if (!named.isStream) await call.count();
-    // What it refers to is read only once the call has a place. Everything else is refused without taking one.
-    const ready = client.resolve ? null : await this.#prepare(models, client, named);
-    policy.refuseEnded();
+    const { agent, named, policy, models, ready } = await this.#admit(call, client);
     const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
     const { abort, wait, leave } = open;
     try {
-      open.releasePlace = await scheduler.enter(
-        { workspaceId, agentId: agent?.id ?? null, id: ids("call") },
-        wait,
-      );
-      const request = (await client.resolve?.()) ?? named;
-      const { first, route } = ready ?? (await this.#prepare(models, client, request));
+      if (!client.dispatched) {
+        const slot = { workspaceId, agentId: agent?.id ?? null, id: ids("call") };
+        open.releasePlace = await scheduler.enter(slot, wait);
+      }
+      const { request, first, route } = ready ?? (await this.#resolve(models, client, named));
       wait.throwIfAborted();
       const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
       return await this.#tryEach(progress, first, route, policy);
@@ -169,12 +148,42 @@ export class ModelCalls {
     }
   }
 
+  /**
+   * Checks a call that is dispatched now and made later, and counts it.
+   * @throws Problem as `run` does before it sends anything
+   */
+  async check(call: Call, client: ClientRequest): Promise<void> {
+    const { modelGateway, budgets, db } = this.#parts;
+    const { agent, named, models, ready } = await this.#admit(call, client);
+    const { first } = ready ?? (await this.#resolve(models, client, named));
+    const { workspaceId } = call.caller;
+    if (modelGateway.price(first.id) !== FREE) await budgets.check(db, { workspaceId, agent });
+  }
+
+  /**
+   * Finds the route, and counts the call. What the request refers to is read only once the call has a place.
+   * Everything else is refused without taking one.
+   */
+  async #admit(call: Call, client: ClientRequest): Promise<AdmittedCall> {
+    const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
+    policy.refuseEnded();
+    if (!named.isStream) await call.count();
+    const ready = client.resolve ? null : await this.#resolve(models, client, named);
+    policy.refuseEnded();
+    return { agent, named, policy, models, ready };
+  }
+
   /** @throws Problem 400 `unsupported_parameter` if no model can take the request */
-  async #prepare(models: readonly ClientModel[], client: ClientRequest, request: DialectRequest) {
+  async #resolve(
+    models: readonly ClientModel[],
+    client: ClientRequest,
+    named: DialectRequest,
+  ): Promise<ReadyRequest> {
     const { ids, clock } = this.#parts;
+    const request = (await client.resolve?.()) ?? named;
     const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
     const route = new CallableModels(models, { client, request, head });
-    return { route, first: await route.first() };
+    return { request, route, first: await route.first() };
   }
 
   async #tryEach(
@@ -226,12 +235,17 @@ export class ModelCalls {
   ): Promise<ModelAttempt> {
     const { modelGateway, budgets, estimates, ids } = this.#parts;
     const { workspaceId } = call.caller;
-    const detail = { dialect: client.api.dialect, attempt: number, ...request.detail };
+    const detail = {
+      ...{ dialect: client.api.dialect, attempt: number },
+      ...request.detail,
+      ...client.dispatched,
+    };
     call.about({ model, detail });
     const price = modelGateway.price(model);
     const owner = ids("call");
-    // Only the first attempt keeps the request: it is the same for all attempts.
-    const input = number === 1 ? Buffer.from(client.bytes).toString() : undefined;
+    // Only one entry has the request: it is the same for all attempts.
+    const isFirst = number === 1 && !client.dispatched;
+    const input = isFirst ? Buffer.from(client.bytes).toString() : undefined;
     const admit: Admit = async (tx) => void (await policy.admit(tx));
     const { size } = request;
     const expected = () => expectedCost(price, estimates.of(workspaceId), model, () => size.bytes, size);
@@ -376,13 +390,4 @@ function inTurn(first: () => void, second: () => void): () => void {
     first();
     second();
   };
-}
-
-/** The refusal after the last attempt: that attempt's own, unless all of them timed out. */
-export function exhausted(failures: readonly AttemptFailure[]): Problem {
-  const last = failures.at(-1);
-  if (!last) throw new Error("a route without models was called");
-  const isTimeout = last.problem.code === "provider_timeout";
-  if (!isTimeout || failures.every(({ problem }) => problem.code === "provider_timeout")) return last.problem;
-  return new Problem("provider_failed", "Each of the tier's models failed.");
 }

@@ -17,10 +17,11 @@ import type { NativeRequest } from "../models/native.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { CallPolicyParts } from "./call-policy.ts";
 import { ClientCall } from "./client-call.ts";
-import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import type { ClientRequest, ModelAnswer } from "./client-request.ts";
+import { type AttemptFailure, exhausted, refusedFailure, thrownFailure } from "./failures.ts";
 import { type ClientRoute, findRoute } from "./find-route.ts";
 import { field, parsedOrNothing, tokenCount } from "./json.ts";
-import { type ClientRequest, exhausted, type ModelAnswer, viaHeader } from "./model-calls.ts";
+import { viaHeader } from "./model-calls.ts";
 
 export interface TokenCountsParts extends CallPolicyParts {
   readonly modelGateway: ModelGateway;
@@ -53,7 +54,7 @@ type CountEnd =
 const PATH = "/count_tokens";
 
 /**
- * Counts the tokens of requests that clients have not sent yet. The prompt leaves the house as it does in a call, so
+ * Counts the tokens of requests that clients have not sent yet. The prompt is sent to a provider, as in a call, so
  * the same policy applies, and an intent and an outcome are recorded. Nothing is charged.
  */
 export class TokenCounts {
@@ -69,7 +70,7 @@ export class TokenCounts {
   async run(call: Call, client: ClientRequest): Promise<TokenCount> {
     const route = await findRoute(this.#parts, call, client);
     route.policy.refuseEnded();
-    // The prompt goes to nobody who would not be called first.
+    // Unless the provider of the first model can count, the prompt is sent to nobody.
     const counting = route.models[0] && isNative(route.models[0]) ? route.models.filter(isNative) : [];
     if (counting.length === 0) return { estimated: estimateTokens(route.request.size.textBytes) };
     const { workspaceId } = call.caller;
@@ -198,7 +199,7 @@ export class TokenCounts {
   }
 }
 
-/** Not created where a count ends: a function created inside an async one keeps all of its variables. */
+/** Not created where a count ends: a function created inside an async function keeps all of its variables. */
 function lateRecord(
   { clock, record }: Pick<TokenCountsParts, "clock"> & { record(draft: EntryDraft): Promise<void> },
   draft: EntryDraft,

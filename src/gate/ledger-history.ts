@@ -17,7 +17,8 @@ export interface LedgerHistoryParts {
 const STORE_AFTER = 4_096;
 /** Entries that take more than a second to read. */
 const LONG = 250_000;
-const MEANT = /"action":"(?:token\.|task\.dispatch"|tool\.call|model\.call|model\.count")/;
+const MEANT =
+  /"action":"(?:token\.|task\.dispatch"|response\.dispatch"|tool\.call|model\.call|model\.count")/;
 /** Calls that callers make outside of tasks: an intent, and an outcome that is missing if the process died. */
 const CALLS: ReadonlySet<string | undefined> = new Set(["tool.call", "model.call", "model.count"]);
 
@@ -30,7 +31,7 @@ type HistoryEntry = {
 
 /**
  * Facts in a workspace's ledger that a start must know completely, because somebody may have changed the rows that
- * state them: tokens that have ended, admin secrets that were configured, and tasks and calls that have not ended.
+ * state them: tokens that have ended, admin secrets that were configured, and tasks, responses and calls that have not ended.
  * All of it comes from entries that were compared with the signed tree, or from this process's own commits.
  *
  * The history is stored together with the entry that it reaches, so a start need not read every entry. Somebody can
@@ -50,6 +51,8 @@ export class LedgerHistory {
   readonly #configured = new Set<string>();
   /** Tasks without an end, with the entry that dispatched them. */
   readonly #openTasks = new Map<string, number>();
+  /** Entries that dispatched responses in the background and have no outcome. */
+  readonly #openResponses = new Set<number>();
   /** Intents of calls outside of tasks that have no outcome. */
   readonly #openCalls = new Set<number>();
   /** The entry that the stored history reaches. */
@@ -84,6 +87,7 @@ export class LedgerHistory {
         });
         // Their ends may be among these entries.
         this.#openTasks.clear();
+        this.#openResponses.clear();
         this.#openCalls.clear();
       }
     }
@@ -138,6 +142,11 @@ export class LedgerHistory {
     return this.#openTasks;
   }
 
+  /** Entries that dispatched responses in the background and have no outcome. */
+  get openResponses(): ReadonlySet<number> {
+    return this.#openResponses;
+  }
+
   /** Intents of calls of tools and models outside of tasks that have no outcome. */
   get openCalls(): ReadonlySet<number> {
     return this.#openCalls;
@@ -149,6 +158,11 @@ export class LedgerHistory {
       if (task === undefined) return;
       if (phase === "intent") this.#openTasks.set(task, seq);
       else if (phase === "outcome" && this.#openTasks.get(task) === ref) this.#openTasks.delete(task);
+      return;
+    }
+    if (action === "response.dispatch") {
+      if (phase === "intent") this.#openResponses.add(seq);
+      else if (phase === "outcome" && ref !== undefined) this.#openResponses.delete(ref);
       return;
     }
     if (CALLS.has(action)) {
@@ -196,7 +210,10 @@ export class LedgerHistory {
 
   /** A long history is stored less often, so that it costs each entry at most about 40 bytes. */
   get #storeAfter(): number {
-    return Math.max(STORE_AFTER, this.endedTokens + this.#openTasks.size + this.#openCalls.size);
+    return Math.max(
+      STORE_AFTER,
+      this.endedTokens + this.#openTasks.size + this.#openResponses.size + this.#openCalls.size,
+    );
   }
 
   async #store(reader: EvidenceReader): Promise<void> {
@@ -208,7 +225,8 @@ export class LedgerHistory {
     const history: HistoryNote = {
       ...{ size, leaf, revoked: [...this.#revoked], rotations: [...this.#rotations] },
       ...{ configured: [...this.#configured], openTasks: [...this.#openTasks] },
-      ...{ openCalls: [...this.#openCalls], floor: this.#floor, highest: this.#highest },
+      ...{ openCalls: [...this.#openCalls], openResponses: [...this.#openResponses] },
+      ...{ floor: this.#floor, highest: this.#highest },
     };
     const note = { key: this.#key, value: JSON.stringify(history) };
     await db.run(
@@ -231,9 +249,9 @@ export class LedgerHistory {
       [this.#key],
     );
     if (!row || !db.seals.fits("meta", row)) return;
-    const { size, leaf, revoked, rotations, configured, openTasks, openCalls, floor, highest } = JSON.parse(
-      row.value,
-    ) as HistoryNote;
+    const note = JSON.parse(row.value) as HistoryNote;
+    const { size, leaf, revoked, rotations, configured, openTasks, openCalls, openResponses = [] } = note;
+    const { floor, highest } = note;
     // Written by a version without calls or renewals in its notes.
     if (!openCalls || floor === undefined || highest === undefined) return;
     const entry = await reader.entry(size);
@@ -246,6 +264,7 @@ export class LedgerHistory {
     for (const id of configured) this.#configured.add(id);
     for (const [id, seq] of openTasks) this.#openTasks.set(id, seq);
     for (const seq of openCalls) this.#openCalls.add(seq);
+    for (const seq of openResponses) this.#openResponses.add(seq);
   }
 
   get #key(): string {
@@ -267,7 +286,7 @@ interface HistoryNote {
   readonly openTasks: readonly (readonly [string, number])[];
   /** Undefined in notes of earlier versions. */
   readonly openCalls?: readonly number[] | undefined;
-  /** The same for these. */
+  readonly openResponses?: readonly number[] | undefined;
   readonly floor?: number | undefined;
   readonly highest?: number | undefined;
 }

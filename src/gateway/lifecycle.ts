@@ -81,7 +81,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   const { db } = store;
   const { workspaces, ledgers, webhook, histories, watch } = evidence;
   const { tokens, tokenRenewal, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
-  const { forgetting, embedding, vault, direct, tools, openedTasks, runs } = parts.work;
+  const { forgetting, embedding, vault, direct, tools, openedTasks, background, runs } = parts.work;
   const { ledger, lists, checkpoints } = ledgers;
   const { tasks, desk, quoted, expiry } = openedTasks;
   const { app, mcp, openCalls, operatorSecret } = doors;
@@ -111,6 +111,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     for (const { id } of workspaces.list()) await reportLost(lost, id);
     await vault.start();
     await tasks.start();
+    await background.start();
     quoted.start();
     webhook?.wake();
   }
@@ -143,6 +144,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     listener?.refuse();
     await mcp.stop();
     await runs.stop();
+    await background.stop();
     await tasks.stop();
     await direct.stop();
     await tools.stop();

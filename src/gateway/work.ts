@@ -1,6 +1,8 @@
 import type { Config } from "../config/config.ts";
 import { openConnectors } from "../connectors/open.ts";
 import { ModelCalls } from "../dialects/model-calls.ts";
+import { BackgroundResponses } from "../dialects/responses/background/service.ts";
+import { ResponseRequests } from "../dialects/responses/client-requests.ts";
 import { ResponseCalls } from "../dialects/responses/response-calls.ts";
 import { StoredResponses } from "../dialects/responses/stored/service.ts";
 import { ResponseStore } from "../dialects/responses/stored/store.ts";
@@ -85,9 +87,28 @@ export async function openWork(
     ...{ ledger, workspaces, agents, modelGateway, direct, clock, log, instance },
   });
   const responses = new ResponseStore({ db, lists });
-  const responseCalls = new ResponseCalls({ modelCalls, modelGateway, agents, clock, log, store: responses });
+  const requests = new ResponseRequests({ modelGateway, agents, clock, log, store: responses });
+  const background = new BackgroundResponses({
+    ...{
+      db,
+      ledger,
+      gate,
+      tokens,
+      agents,
+      workspaces,
+      histories,
+      direct,
+      modelCalls,
+      requests,
+      clock,
+      ids,
+      log,
+    },
+    ...{ store: responses, scheduler: tasks.scheduler, conversations: openedTasks.conversations },
+  });
+  const responseCalls = new ResponseCalls({ modelCalls, requests, background });
   const storedResponses = new StoredResponses({
-    ...{ agents, clock, store: responses, eraser: openedTasks.eraser },
+    ...{ agents, clock, background, store: responses, eraser: openedTasks.eraser },
   });
   tools.calls.askThrough(openedTasks.calls);
   const { schedules, runs } = openSchedules({
@@ -97,6 +118,7 @@ export async function openWork(
   return {
     modelGateway,
     modelCalls,
+    background,
     responseCalls,
     storedResponses,
     tokenCounts,

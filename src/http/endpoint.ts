@@ -49,7 +49,7 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties>
   /** Never refused because of the request limit. */
   readonly urgent?: true;
   readonly body?: Body;
-  /** Reads the body as JSON whose bytes the handler needs too, until it has returned or lets go of them. */
+  /** Reads the body as JSON whose bytes the handler needs too, until it has returned or releases them. */
   readonly raw?: true;
   /** Its clients are existing programs: they may send their secret as `x-api-key`, and get errors in this form. */
   readonly client?: ClientForm;
@@ -161,7 +161,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       limit: result.limit,
     });
     if (client) Object.assign(headers, clientHeaders(requestId));
-    // Must not stay in the browser for its next user, nor be interpreted as a page.
+    // The response must not stay in the browser for its next user, nor be interpreted as a page.
     if (credential.kind === "session") Object.assign(headers, BROWSER_HEADERS);
     if (!result.ok) {
       // The entry could not be written, so the stream's resources are released.

@@ -5,7 +5,7 @@ export function allowedMethods(
 ): string[] {
   const segments = split(pathname);
   const methods = routes.filter((route) => matches(split(route.path), segments)).map((route) => route.method);
-  // Routes that answer GET also answer HEAD (RFC 9110, section 9.3.2), without a route of its own.
+  // Routes that answer GET also answer HEAD (RFC 9110, section 9.3.2), without their own route.
   return [...new Set(methods.includes("GET") ? [...methods, "HEAD"] : methods)].sort();
 }
 

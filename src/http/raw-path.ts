@@ -1,6 +1,9 @@
 import type { BunRequest } from "bun";
 
-/** The most path segments compared one by one, more than any route has. Deeper paths are not found. */
+/**
+ * The maximum number of path segments compared one by one, which is more than any route has. Deeper paths are not
+ * found.
+ */
 const DEEPEST = 12;
 
 type Handle = (request: Request) => Promise<Response> | Response;
@@ -26,7 +29,7 @@ export function catchPaths(found: Handle, refused: Handle): Routes {
       names.map((name) => Reflect.get(params, name) as string);
     const asSent = (end: readonly string[]) => (request: BunRequest) =>
       isPath(request.url, [...segments(request), ...end]) ? found(request) : refused(request);
-    // The most specific pattern wins. What is left for the last one is a single trailing slash, or too deep a path.
+    // The most specific pattern wins. The last one matches only a single trailing slash, or too deep a path.
     routes[pattern] = asSent([]);
     routes[`${pattern}//*`] = refused;
     routes[`${pattern}/*`] = depth < DEEPEST ? asSent([""]) : refused;

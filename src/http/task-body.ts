@@ -6,9 +6,9 @@ import type { DispatchRequest } from "../tasks/queue/dispatch-request.ts";
 import { DocumentId } from "../vault/fields.ts";
 import { refuseTwice } from "./body/body.ts";
 
-/** The most characters of all texts of a task. */
+/** The maximum number of characters in all texts of a task. */
 const TEXT_LENGTH = 1_000_000;
-/** The most bytes of all files of a task. As base64 they have 8 MiB, of the 10 MiB that a body may have. */
+/** The maximum number of bytes in all files of a task. As base64 they take 8 MiB of the 10 MiB that a body may have. */
 const FILE_BYTES = 6 * 1024 * 1024;
 const MEDIA_TYPE = /^[A-Za-z0-9][\w.+-]{0,126}\/[A-Za-z0-9][\w.+-]{0,126}$/;
 const METADATA_KEY = "^[\\s\\S]{1,64}$";
@@ -18,15 +18,20 @@ const Part = Type.Object(
     type: Type.Enum(["text", "image", "file"]),
     text: Type.Optional(Type.String({ minLength: 1, maxLength: TEXT_LENGTH, description: "Of a text." })),
     media_type: Type.Optional(
-      Type.String({ maxLength: 255, description: "Of an image or a file, such as `image/png`." }),
+      Type.String({
+        maxLength: 255,
+        description: "The media type of an image or a file, such as `image/png`.",
+      }),
     ),
-    data: Type.Optional(Type.String({ minLength: 1, description: "Base64. Of an image or a file." })),
+    data: Type.Optional(
+      Type.String({ minLength: 1, description: "The content of an image or a file, in base64." }),
+    ),
     document: Type.Optional(DocumentId),
   },
   {
     additionalProperties: false,
     description:
-      "A text; an image or a file as base64; or a file that is a document of the vault, of which the text is sent.",
+      "A text; an image or a file as base64; or a file that is a document of the vault, whose text is sent.",
   },
 );
 const Message = Type.Object(
@@ -51,7 +56,7 @@ export const TaskCreate = Type.Object(
         minItems: 1,
         maxItems: 200,
         description:
-          "In place of `prompt`: a conversation of which the last message is the user's. At most 1,000,000 characters of " +
+          "In place of `prompt`: a conversation whose last message is the user's. At most 1,000,000 characters of " +
           "text and 6 MiB of files, in a body of at most 10 MiB.",
       }),
     ),
@@ -59,7 +64,7 @@ export const TaskCreate = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 64,
-        description: "task_…: a finished task of the same agent whose conversation goes on.",
+        description: "task_…: a finished task of the same agent whose conversation is continued.",
       }),
     ),
     output_schema: Type.Optional(
@@ -95,7 +100,7 @@ export const TaskCreate = Type.Object(
 
 /**
  * The request in a body.
- * @throws Problem 422 `validation_failed` for what the schema cannot say
+ * @throws Problem 422 `validation_failed` for anything that the schema cannot express
  */
 export function dispatchRequest(body: Static<typeof TaskCreate>): DispatchRequest {
   const { messages: given, output_schema: outputSchema, ...rest } = body;
@@ -123,7 +128,7 @@ function toMessage({ role, content }: Static<typeof Message>, at: number): Input
     content: content.map((part, index) => {
       const path = `/messages/${at}/content/${index}`;
       if (role === "assistant" && part.type !== "text") {
-        throw invalidField(`${path}/type`, "must be text in a message of the assistant");
+        throw invalidField(`${path}/type`, "must be text in an assistant's message");
       }
       return toPart(part, path);
     }),

@@ -19,7 +19,7 @@ export function instant(path: string, text: string): number {
   return /[1-9]/.test(parts?.finer ?? "") ? time + 1 : time;
 }
 
-/** Whether `YYYY-MM-DD` is a real day: false for 30 February, which `Date.parse` takes for a day in March. */
+/** Whether `YYYY-MM-DD` is a real day: false for 30 February, which `Date.parse` reads as a day in March. */
 export function isDay(text: string): boolean {
   const day = Date.parse(`${text}T00:00:00.000Z`);
   return !Number.isNaN(day) && new Date(day).toISOString().startsWith(text);

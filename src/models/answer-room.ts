@@ -15,13 +15,13 @@ interface StreamedAnswer {
 }
 
 /**
- * Bounds what all answers in progress may keep in memory together. If there is no room left, the longest answer fails,
- * so ordinary answers never do.
+ * Limits the memory that all answers in progress may use together. If there is no room left, the longest answer
+ * fails, so ordinary answers never do.
  */
 export class AnswerRoom implements BodyRoom {
   readonly #ordinary: number;
   readonly #most: number;
-  /** The answers with more than the ordinary bytes. */
+  /** Answers with more than the ordinary number of bytes. */
   readonly #long = new Set<StreamedAnswer>();
   #further = 0;
 
@@ -50,7 +50,9 @@ export class AnswerRoom implements BodyRoom {
     if (!first) throw new Error("bytes are counted for answers that have already ended");
     const longest = rest.reduce((most, answer) => (answer.further > most.further ? answer : most), first);
     this.#leave(longest);
-    longest.fail(new AnswerTooLarge("The answers in progress have too many bytes, and this is the longest."));
+    longest.fail(
+      new AnswerTooLarge("The answers in progress take too much memory, and this is the longest."),
+    );
   }
 
   #leave(answer: StreamedAnswer): void {

@@ -24,8 +24,8 @@ export async function wholeWithDeadline<Result>(
 }
 
 /**
- * Streams from `open`, and fails with a TimeoutError if nothing arrives for `timeoutMs`, whether the beginning of the
- * answer or its next part. On timeout, the upstream request is aborted. Time in which nobody reads does not count.
+ * Streams from `open`, and fails with a TimeoutError if neither the beginning nor the next part of the answer arrives
+ * within `timeoutMs`. On timeout, the upstream request is aborted. Time in which nobody reads does not count.
  */
 export async function withDeadline(
   open: ModelFactory<LanguageModelV4StreamResult>,
@@ -59,10 +59,7 @@ async function firstResult<Result>(
   }
 }
 
-/**
- * Not created in an async function: functions created there would keep the request's options while the answer is
- * streamed.
- */
+/** Not an async function: functions created in one would keep the request's options while the answer is streamed. */
 function untilSilence(
   parts: ReadableStream<LanguageModelV4StreamPart>,
   silence: SilenceTimer,

@@ -1,7 +1,7 @@
 import { cost, dearest, isFree, type Price } from "../base/call-cost.ts";
 
 /**
- * Used for a model without an answer so far. Larger than most answers, so that the first calls of a busy start
+ * Used for a model that has not answered yet. Larger than most answers, so that the first calls of a busy start
  * reserve enough.
  */
 const FIRST_OUTPUT_TOKENS = 1_000;
@@ -36,7 +36,7 @@ interface ModelHistory {
 
 /**
  * Records what recent calls of each model used, and estimates the next one. The estimate assumes as many tokens per
- * byte as in the densest of the recent long requests, as many additional tokens as in any recent request (the
+ * byte as in the densest of the recent long requests, as many additional tokens as in any recent request (from the
  * provider's system prompts and templates), and an answer as long as the longest recent one. Anything reserved in
  * excess is released when the call ends; if too little was reserved, the budget is overspent.
  */

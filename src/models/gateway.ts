@@ -56,8 +56,8 @@ export interface ModelGateway {
   priceOf(model: string): ModelPrice;
   /**
    * The models of a tier that the policy allows, in the order in which to try them. `policy` is called again for each
-   * model call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent. The
-   * answers are read in the turns of the workspace.
+   * model call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent.
+   * Answers are read in the workspace's turns.
    * @throws Problem 422 `unknown_tier`, `model_unpriced`, 403 `tier_forbidden`, `model_forbidden`
    */
   open(policy: () => TierPolicy, tier: number, workspaceId: number): readonly OpenModel[];
@@ -69,8 +69,8 @@ export interface ModelGateway {
   /**
    * Waits for a request slot for the model. MUST be awaited before a call's intent is written, so that nothing delays
    * the request after the intent. Workspaces take turns, and the last slots are kept for workspaces without requests
-   * in flight. Embedded models need no slot. Rejects with the signal's reason, or if far more calls wait than tasks
-   * can run.
+   * in flight. Embedded models need no slot. Rejects with the signal's reason, or if far more calls are waiting than
+   * tasks can run.
    * @returns a function that MUST be called when the call has ended
    */
   enter(model: string, workspaceId: number, signal: AbortSignal): Promise<() => void>;

@@ -75,8 +75,8 @@ export class ModelNames {
   }
 
   /**
-   * The name under which a model is counted. Clients may invent names of models that are in no tier, and each name is
-   * kept for long, so these share one name for each provider.
+   * The name under which a model is counted. Clients may invent names of models that are in no tier, and names are
+   * kept for a long time, so these models share one name per provider.
    */
   countedAs(id: string): string {
     return this.#listed.has(id) ? id : `${id.slice(0, id.indexOf("/"))}/${OTHER_MODELS}`;

@@ -143,7 +143,7 @@ export interface NativeRequest {
   /** The client's headers that are passed on. The provider's own headers win. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** The workspace in whose turns the answer is read. */
+  /** The workspace whose turns are used to read the answer. */
   readonly workspaceId: number;
 }
 
@@ -180,7 +180,10 @@ function withQuery(url: string, query: string): string {
   return url.includes("?") ? url + query.replace("?", "&") : url + query;
 }
 
-/** Not created where it is used: a function created in an async one keeps all its variables, including bodies. */
+/**
+ * Not created where it is used: a function created inside an async function keeps all its variables, including
+ * bodies.
+ */
 function ignore(): void {}
 
 async function request(

@@ -5,8 +5,8 @@ import type { Clock } from "../base/clock.ts";
 const TIMEOUT_MS = 5_000;
 
 /**
- * Opens a connection to a URL's host and closes it again, for HTTPS after the certificate was checked. Sends no
- * request, so it costs nothing and uses no credentials.
+ * Opens a connection to a URL's host and closes it again, for HTTPS after checking the certificate. Sends no request,
+ * so it costs nothing and uses no credentials.
  * @returns null if that succeeds, otherwise the reason, which contains no part of the URL except its host
  */
 export function whyUnreachable(
@@ -19,7 +19,7 @@ export function whyUnreachable(
   const host = hostname.replace(/^\[|\]$/g, "");
   const address = { host, port: Number(port) || (isSecure ? 443 : 80) };
   const { promise, resolve } = Promise.withResolvers<string | null>();
-  // An address has no name to check the certificate for.
+  // An IP address has no name for which to check the certificate.
   const name = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
   const socket = isSecure
     ? connectTls({ ...address, ...name }, () => resolve(null))

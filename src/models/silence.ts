@@ -43,9 +43,7 @@ export class SilenceTimer {
     this.#cancel();
   }
 
-  /**
-   * A provider responds to an abort with an error of its own. If the cause was silence, the TimeoutError replaces it.
-   */
+  /** A provider responds to an abort with its own error. If the cause was silence, the TimeoutError replaces it. */
   reason(error: unknown): unknown {
     return this.signal.aborted ? this.signal.reason : error;
   }

@@ -1,8 +1,8 @@
 import type { TokenCounts } from "../base/call-cost.ts";
 
 /**
- * The tokens of a call that have a price of their own, under the names used in its entry's `detail`. Zero counts are
- * left out.
+ * The tokens of a call that have their own price, under the names used in its entry's `detail`. Zero counts are left
+ * out.
  */
 export function tokenParts({
   cachedTokens = 0,

@@ -23,13 +23,15 @@ export interface OpenTasksParts
   readonly nodeCeiling: number;
   /** The maximum number of tasks that may wait in one workspace. */
   readonly queueLimit: number;
-  /** Days that texts are kept. */
+  /** How many days texts are kept. */
   readonly payloadDays: number;
 }
 
 /** Tasks, with the approval of their calls and the erasure of their texts. */
 export interface OpenTasks {
   readonly signals: TaskSignals;
+  /** The memory for conversations in progress. */
+  readonly conversations: ConversationRoom;
   readonly tasks: TaskService;
   readonly desk: ApprovalDesk;
   /** Tool calls that clients make themselves and that need approval. Each gets a task. */
@@ -61,12 +63,16 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   });
   return {
     signals,
+    conversations,
     tasks,
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
     quoted: new QuotedPayloads({
       ...{ db, ledger, lists, hub, forgetting, clock, log },
-      openCalls: (workspaceId) => parts.histories.of(workspaceId).openCalls,
+      openCalls(workspaceId) {
+        const { openCalls, openResponses } = parts.histories.of(workspaceId);
+        return [...openCalls, ...openResponses];
+      },
     }),
     eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),
     expiry: new PayloadExpiry({

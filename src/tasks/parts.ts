@@ -48,7 +48,7 @@ export interface TaskParts {
   readonly approvalExpiresMs: number;
 }
 
-/** Writes to be committed together with what happens to a task. */
+/** Writes to be committed together with a change to a task. */
 export interface TaskHooks {
   /** Called in the transaction of a task's end. */
   ending(tx: Tx, task: Pick<Task, "workspaceId" | "id" | "agent" | "status" | "error">): Promise<void>;

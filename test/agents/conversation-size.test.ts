@@ -1,4 +1,7 @@
-/** What a run sends to its models is bounded: by the tool results of one step, and by the whole conversation. */
+/**
+ * The content that a run sends to its models is bounded: by the tool results of one step, and by the whole
+ * conversation.
+ */
 import { describe, expect, test } from "bun:test";
 import Type from "typebox";
 import { defineTool, inMemory, type Message, runAgent } from "../../src/agents/index.ts";

@@ -60,7 +60,7 @@ describe("builtin/extractive", () => {
   });
 
   test("reports that it has nothing to quote", async () => {
-    expect((await ask("Hello?", [])).output).toContain("I have nothing to quote: I was offered no tool");
+    expect((await ask("Hello?", [])).output).toContain("I have nothing to quote: none of the tools");
     const none = { ...search, execute: () => ({ results: [] }) };
     expect((await ask("Hello?", [none])).output).toContain("the tools found no passages");
   });

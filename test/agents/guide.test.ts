@@ -1,4 +1,6 @@
-/** The programs of docs/framework.md, saved and run as the guide says, in a project that is set up as it says. */
+/**
+ * The programs of docs/framework.md, saved and run as the guide describes, in a project that is set up accordingly.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -57,7 +59,7 @@ beforeAll(async () => {
       : { chunks: ["Yes, ", "take one."] },
   );
   symlinkSync(ROOT, join(folder, "gatehouse"));
-  // What is installed from the network is linked from here. The machine's own links are left alone.
+  // Packages that would be installed from the network are linked from here. The machine's own links are left alone.
   const bun = `bun() { case "$1" in
     install) true ;;
     add) shift; for name in "$@"; do mkdir -p "node_modules/$(dirname "$name")"

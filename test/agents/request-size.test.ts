@@ -17,7 +17,7 @@ import { jsonBytes, textBytes } from "../../src/agents/model/request-size.ts";
 /** Bytes for the start of a request: its model and options. */
 const HEAD = 512;
 
-/** Accepts requests of every provider and refuses them. */
+/** Receives the requests to every provider, and refuses them. */
 let sent = -1;
 const server = Bun.serve({
   hostname: "127.0.0.1",

@@ -18,7 +18,7 @@ export interface ClientSettings {
   readonly isStream: boolean;
 }
 
-/** What the client's tool does. */
+/** The function of the client's tool. */
 export type LookUp = (id: number) => string;
 
 /** @returns the text of the last answer */

@@ -1,5 +1,5 @@
 /**
- * Clients that exist, unmodified: each sends a question with a tool, runs the tool that the model calls, and gets the
+ * Existing clients, unmodified: each sends a question with a tool, runs the tool that the model calls, and gets the
  * answer, whole and streamed.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

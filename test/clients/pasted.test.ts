@@ -121,7 +121,7 @@ async function paste(language: string, text: string, variables: object): Promise
   return out;
 }
 
-/** The calls that the agent's clients have made, by what the ledger says about them. */
+/** The calls that the agent's clients have made, as recorded in the ledger. */
 async function calls(): Promise<unknown[]> {
   const { body } = await gateway.call("GET", "/v1/ledger?action=model.call&agent=writer&limit=200");
   return body.data

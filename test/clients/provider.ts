@@ -1,6 +1,6 @@
 /**
- * A scripted provider that speaks the APIs of OpenAI and Anthropic on a real port. It asks for a tool of the client once, and
- * then answers with what the tool returned. Without tools, nothing was returned.
+ * A scripted provider that speaks the APIs of OpenAI and Anthropic on a real port. It requests one call of a client's
+ * tool, and then answers with what the tool returned. Without tools, nothing was returned.
  */
 
 export interface ToolProvider {
@@ -11,7 +11,7 @@ export interface ToolProvider {
   close(): Promise<void>;
 }
 
-/** What the provider's model does. */
+/** The behaviour of the provider's model. */
 export interface ToolScript {
   /** The tool that it calls. */
   readonly tool: string;
@@ -21,7 +21,7 @@ export interface ToolScript {
 interface Turn {
   readonly isStream: boolean;
   readonly model: string;
-  /** What the tool has returned; undefined if it has not been called. */
+  /** The tool's result; undefined if it has not been called. */
   readonly result: string | undefined;
 }
 
@@ -62,7 +62,7 @@ export function startToolProvider(script: ToolScript): ToolProvider {
   return { url: `http://127.0.0.1:${server.port}/v1`, paths, close: () => server.stop(true) };
 }
 
-/** Each event in a write of its own. */
+/** Each event in a separate write. */
 function inParts(events: readonly string[]): ReadableStream<Uint8Array> {
   let next = 0;
   return new ReadableStream({
@@ -250,7 +250,7 @@ function item({ result }: Turn, { tool, input }: ToolScript) {
   return { type: "message", id: "msg_1", role: "assistant", status: "completed", content };
 }
 
-/** Each turn has an id of its own, as clients refer to the last one. */
+/** Each turn has its own id, because clients refer to the last one. */
 function response({ model, result }: Turn, status: string, output: readonly object[]) {
   return {
     ...{ id: result === undefined ? "resp_1" : "resp_2", object: "response", created_at: 1_790_000_000 },

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { readChatRequest } from "../../src/dialects/chat/request.ts";
-import { edited, findMembers, MemberNames } from "../../src/dialects/request-bytes.ts";
+import { edited, findMembers, MemberNames, textsWithin } from "../../src/dialects/request-bytes.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const read = (text: string) => readChatRequest(bytesOf(text), JSON.parse(text));
@@ -86,4 +86,42 @@ test("edits are made in any order", () => {
     { start: 2, end: 2, text: "-" },
   ];
   expect(Buffer.from(edited(bytes, edits)).toString()).toBe("b-cdZ");
+});
+
+describe("texts within", () => {
+  const names = new MemberNames(["container", "file_ids"]);
+  const found = (text: string) =>
+    [...textsWithin(bytesOf(text), names, new Set(["metadata"]))].map(({ name, text: each }) => [name, each]);
+
+  test.each([
+    ['{"container":"a"}', [["container", "a"]]],
+    ['{"container" : "a" , "x":"b"}', [["container", "a"]]],
+    ['{"file_ids":["a", 1, {"x":"no"}, ["no"], "b"],"x":"no"}', ["a", "b"]],
+    ['{"x":[{"container":{"type":"no","file_ids":["a"]}}]}', ["a"]],
+    ['{"container":1,"x":"no"}', []],
+    ['{"metadata":{"container":"no"},"container":"a"}', ["a"]],
+    ['{"Container":"a","cont\\u0061iner":"b","container":"c"}', ["a", "b", "c"]],
+    ['["container","a"]', []],
+    ['{"x":"container","y":"no"}', []],
+    ['{"container":{"container":["a"]},"x":"no"}', ["a"]],
+  ] as const)("%s", (text, expected) => {
+    expect(
+      found(text).map(([name, each]) => (typeof expected[0] === "object" ? [name, each] : each)),
+    ).toEqual(expected as unknown as string[]);
+  });
+
+  test("are found in one pass, however deep the value is", () => {
+    const depth = 90;
+    const text = `${'{"container":['.repeat(depth)}${"1".repeat(100_000)}${"]}".repeat(depth)}`;
+    let read = 0;
+    const counting = new Proxy(Buffer.from(text), {
+      get(target, property) {
+        if (typeof property === "string" && /^\d+$/.test(property)) read++;
+        const value = Reflect.get(target, property);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    expect([...textsWithin(counting, names, new Set())]).toEqual([]);
+    expect(read).toBeLessThan(10 * text.length);
+  });
 });

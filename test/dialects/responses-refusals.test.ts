@@ -26,6 +26,13 @@ const REFUSED: Refusal[] = [
     "unsupported_parameter",
     "conversation",
   ],
+  [
+    "background work that is not stored",
+    asked({ background: true, store: false }),
+    400,
+    "unsupported_parameter",
+    "store",
+  ],
   ["a stored prompt", asked({ prompt: { id: "pmpt_1" } }), 400, "unsupported_parameter", "prompt"],
   [
     "a stored prompt, named only",
@@ -44,7 +51,6 @@ const REFUSED: Refusal[] = [
     '{"model":"up/first","input":"x","prompt":{"id":"pmpt_1"},"prompt":null}',
     ...([400, "invalid_json", null] as const),
   ],
-  ["background work", asked({ background: true }), 400, "unsupported_parameter", "background"],
   ["a foreign response", asked({ previous_response_id: "resp_1" }), 404, "not_found", "previous_response_id"],
   ["two models", '{"model":"up/first","input":"x","model":"up/never"}', 400, "invalid_json", null],
   [

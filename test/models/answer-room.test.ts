@@ -1,4 +1,6 @@
-/** The answers in progress are bounded together: past the bound the longest fails, and the others go on. */
+/**
+ * The total size of the answers in progress is bounded: past the bound the longest fails, and the others continue.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { AnswerTooLarge } from "../../src/agents/index.ts";
 import { systemClock } from "../../src/base/clock.ts";
@@ -6,13 +8,13 @@ import { AnswerRoom } from "../../src/models/answer-room.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
 
 const KIB = 1024;
-/** An event of a KiB. */
+/** An event of 1 KiB. */
 const EVENT = new TextEncoder().encode(`data: ${"x".repeat(KIB - 8)}\n\n`);
 
 let server: Bun.Server<undefined>;
 let fetching: typeof fetch;
 beforeEach(() => {
-  // 4 KiB of each answer do not count, and 16 more may come for all of them.
+  // 4 KiB of each answer do not count, and all answers together may have 16 KiB more.
   fetching = cappedFetch("openai", systemClock, new AnswerRoom(4 * KIB, 16 * KIB));
   server = Bun.serve({
     port: 0,

@@ -1,4 +1,4 @@
-/** Compressed answers are refused unread: Bun would inflate them ahead of every limit on their bytes. */
+/** Compressed answers are refused unread: Bun would inflate them before any limit on their bytes applies. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { systemClock } from "../../src/base/clock.ts";

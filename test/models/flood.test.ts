@@ -6,11 +6,14 @@ import { FakeClock } from "../support/clock.ts";
 import { countAtRest, mostInOneTurn, startFlood } from "../support/flood.ts";
 
 const EVENT = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "" } }] })}\n\n`;
-/** Between two looks at the count, two turns may begin. An event is handed on with what is in the same 2 KiB. */
+/**
+ * Two turns may begin between two checks of the count. An event is passed on together with everything in the same 2
+ * KiB.
+ */
 const MOST_BETWEEN = 2 * (32 + Math.ceil(2_048 / EVENT.length));
 const BURST = 20_000;
 
-/** Counts the events that a reader who never pauses is given. */
+/** Counts the events that a reader who never pauses receives. */
 function count(answer: Response) {
   const came = { count: 0 };
   const reader = answer.body?.getReader();

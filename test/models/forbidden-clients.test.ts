@@ -1,4 +1,4 @@
-/** A model that a policy forbids is never seen by its provider, however a client asks for it. */
+/** A model that a policy forbids is never seen by its provider, however a client requests it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { allowsModel, allowsTier, type TierPolicy } from "../../src/access/tier-policy.ts";
@@ -9,7 +9,7 @@ import { startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 
 const NAMES = ["a", "ab", "c"] as const;
-/** Native for chat completions are only those of `up`. */
+/** Only the models of `up` are native for chat completions. */
 const TIERS: Readonly<Record<number, readonly string[]>> = {
   1: ["up/a", "gem/a", "cla/a"],
   2: ["gem/ab", "up/ab", "cla/ab"],
@@ -21,7 +21,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   "any-*": "cla/*",
   "other-*": "gem/models/*",
 };
-/** What clients ask for, and the models or the tier that it leads to. */
+/** The names that clients request, with the models or the tier that each leads to. */
 const ASKED: Readonly<Record<string, number | string | null>> = {
   "tier:1": 1,
   large: 2,
@@ -67,7 +67,7 @@ afterAll(async () => {
   await Promise.all([upstream.close(), google.close(), anthropic.close()]);
 });
 
-/** Everything that providers have been asked, as `<provider>/<model>`. */
+/** Everything that was requested from providers, as `<provider>/<model>`. */
 function seen(): string[] {
   return [
     ...upstream.requests.map(({ model }) => `up/${model}`),

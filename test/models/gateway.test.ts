@@ -58,7 +58,7 @@ test("only the model gateway imports the providers' language models, and only th
   const src = `${import.meta.dir}/../../src`;
   const found: string[] = [];
   for await (const path of new Bun.Glob("**/*.ts").scan(src)) {
-    // The console shows lines of programs, but imports none of them.
+    // The console shows lines of example programs, but imports none of them.
     if (path.startsWith("console/")) continue;
     const text = await Bun.file(`${src}/${path}`).text();
     if (/from "[^"]*\/providers\/index\.ts"/.test(text)) found.push(path);

@@ -1,4 +1,4 @@
-/** The price list that is shipped, and who wins over it. */
+/** The shipped price list, and the prices that take precedence over it. */
 import { describe, expect, test } from "bun:test";
 import { calcPrice, findProvider, type ModelInfo } from "@pydantic/genai-prices";
 import { LIST_PATH, listText, packagedProviders, packagedSource } from "../../scripts/lib/prices.ts";
@@ -33,7 +33,7 @@ const SOURCES: readonly [kind: ProviderKind, source: string][] = [
   ["bedrock", "aws"],
 ];
 
-/** Names that the rules of a model of the source mention, so that each of them is tried. */
+/** Names that the rules of a model in the source mention, so that each rule is tried. */
 function namesIn(rule: unknown): string[] {
   if (typeof rule === "string") return [rule, `${rule}-20990101`, `x.${rule}`, rule.toUpperCase()];
   return typeof rule === "object" && rule !== null ? Object.values(rule).flatMap(namesIn) : [];
@@ -41,7 +41,8 @@ function namesIn(rule: unknown): string[] {
 
 describe.each(SOURCES)("%s", (kind, providerId) => {
   const models: readonly ModelInfo[] = findProvider({ providerId })?.models ?? [];
-  // The length tiers begin far beyond this, and nothing is cached: what the source's own code makes of its base prices.
+  // The length tiers begin far beyond this, and nothing is cached, so these are the costs that the source's own code
+  // calculates from its base prices.
   const usage = { input_tokens: 1_000, output_tokens: 1_000 };
 
   test("no model costs less than its source's own code calculates", () => {

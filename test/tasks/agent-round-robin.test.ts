@@ -46,7 +46,7 @@ describe("agents take turns, and each agent's tasks keep their order", () => {
     }
   });
 
-  test("an agent that had its turn is behind a newly arrived one", () => {
+  test("an agent that had its turn goes behind a newly arrived one", () => {
     const turns = turnsOf("a1 a2 b1 b2");
     expect(turns.take()?.taskId).toBe("a1");
     turns.add(task("c1"));
@@ -60,7 +60,7 @@ describe("agents take turns, and each agent's tasks keep their order", () => {
   });
 });
 
-test("whatever arrives and leaves: order is kept, no agent is skipped twice, nothing is lost or served twice", () => {
+test("order is kept, no agent is skipped twice, and nothing is lost or served twice, whatever arrives and leaves", () => {
   const step = fc.record({
     kind: fc.constantFrom("add", "add", "add", "take", "take", "remove"),
     agent: fc.constantFrom("a", "b", "c", "d"),
@@ -69,7 +69,7 @@ test("whatever arrives and leaves: order is kept, no agent is skipped twice, not
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
       const turns = new AgentRoundRobin();
-      // The oracle: each agent's tasks, and, for each waiting agent, which agents were served since it was.
+      // The oracle: each agent's tasks, and, for each waiting agent, the agents that were served after it.
       const lines = new Map<string, string[]>();
       const servedSince = new Map<string, Set<string>>();
       const taken = new Set<string>();

@@ -1,4 +1,7 @@
-/** What a person with the file, and without keys, writes into the rows of a task's calls has no effect after a restart. */
+/**
+ * Changes to the rows of a task's calls by a person with the file, but without the keys, have no effect after a
+ * restart.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -23,7 +26,7 @@ let upstream: ScriptedMcp;
 let gateway: TestGateway;
 let yaml: string;
 let directories: string[];
-/** What `ledger verify` has found in the changed files, before the start on them. */
+/** The findings of `ledger verify` in the changed files, before the server starts on them. */
 let found: readonly VerificationFinding[];
 beforeEach(async () => {
   model = startFakeModel();
@@ -62,7 +65,7 @@ async function crash(change: (file: Database) => void): Promise<void> {
   gateway = await startGateway({ yaml, dataDir: next });
 }
 
-/** What `ledger verify` finds beside the running gateway. */
+/** The findings of `ledger verify` beside the running gateway. */
 const foundNow = async () => allFindings(await verify(databasePath(gateway.dataDir)));
 
 /** The agents whose budgets have been charged. */
@@ -132,7 +135,7 @@ describe("a tool call is not made again after a restart, and its task ends as fa
       { tool: "up.pay", status: "succeeded" },
       { tool: "up.free", status: "succeeded" },
     ]);
-    // Whether an answer is there cannot be told without the key.
+    // Without the key, it is impossible to tell whether an answer exists.
     if (sql.includes("tool_calls")) expect(found.map(({ code }) => code)).toEqual(["row_changed"]);
     expect(await foundNow()).toEqual([]);
   });
@@ -192,9 +195,9 @@ describe("records and charges after a restart follow the ledger if someone has c
     });
     expect(await spent(gateway)).toBe(sum(({ credits }) => credits));
     expect(payers()).toEqual(["clerk"]);
-    // Only a seal covers who pays, which takes the key to check.
+    // Only a seal covers who pays, and checking it takes the key.
     expect(found.map(({ code }) => code)).toEqual(isNamed && what !== "the payer" ? ["row_changed"] : []);
-    // A status alone is no evidence of anything: the task goes on, and its open call is recorded.
+    // A status alone is no evidence of anything: the task continues, and its open call is recorded.
     expect(await named()).toEqual(isNamed ? [{ table: "tasks", row: `1/${id}` }] : []);
     expect(await foundNow()).toEqual([]);
   });

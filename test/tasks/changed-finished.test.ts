@@ -1,4 +1,4 @@
-/** What a person with the file, and without keys, writes into the row of a finished task is not signed. */
+/** Changes to the row of a finished task by a person with the file, but without the keys, are not signed. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -43,7 +43,10 @@ const decide = () =>
     body: { decision: "disregard", reason: "It is wrong." },
   });
 
-/** Reads the task in every way, and decides on its output. @returns the entries about that, in order, and the answer */
+/**
+ * Reads the task through every interface, and decides on its output. @returns the entries about that, in order, and
+ * the answer
+ */
 async function touch() {
   const before = (await ledger(gateway)).at(-1)?.seq ?? 0;
   await gateway.call("GET", `/v1/tasks/${ids[0]}`);

@@ -1,4 +1,6 @@
-/** Whatever somebody with the file but without keys writes into the rows of tasks is neither done nor signed. */
+/**
+ * Changes to the rows of tasks by a person with the file, but without the keys, are neither carried out nor signed.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -200,7 +202,7 @@ test("a note that would erase quotes of a text erases nothing, and is not record
 
 test("a call that was written into an old entry is neither recorded as lost nor charged", async () => {
   await gateway.agent("payer", { budget: { credits_per_day: 1000 } });
-  // The first 256 entries have a tile, and the history of tokens reaches behind them: a start reads none of them.
+  // The first 256 entries have a tile, and the history of tokens extends beyond them: a start reads none of them.
   for (let n = 0; n < 300; n++) await gateway.call("GET", "/v1/agents");
   const { dataDir: before } = gateway;
   await gateway.stop();

@@ -1,4 +1,4 @@
-/** `continues`: a task goes on with the conversation of a finished one, rebuilt from the stored texts at each run. */
+/** `continues`: a task continues the conversation of a finished one, rebuilt from the stored texts at each run. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
 import type { Behaviour, ChatMessage } from "../support/fake-model.ts";
@@ -31,7 +31,7 @@ afterEach(() => stage.stop());
 const TIME: Behaviour = { toolCalls: [{ name: "time__now", arguments: { time_zone: "Europe/Berlin" } }] };
 const PNG = Buffer.from("a picture").toString("base64");
 
-/** Runs a task of which the model's answers are given. */
+/** Runs a task with these answers of the model. */
 function talk(request: object, ...answers: readonly (string | Behaviour)[]) {
   const from = stage.upstream.requests.length;
   stage.upstream.script("a", () => {
@@ -41,7 +41,7 @@ function talk(request: object, ...answers: readonly (string | Behaviour)[]) {
   return run(stage.gateway, { agent: "talker", ...request });
 }
 
-/** What the model was last sent. */
+/** The messages that the model was last sent. */
 const sent = (): readonly ChatMessage[] => stage.upstream.requests.at(-1)?.body.messages ?? [];
 const outline = () =>
   sent().map(({ role, content }) => `${role}: ${typeof content === "string" ? content : "…"}`);
@@ -84,7 +84,7 @@ describe("a task that continues another", () => {
     expect(String(sent()[2]?.content)).toContain("time_zone");
   });
 
-  test("without tools of its own sends earlier calls as text, because some providers refuse them otherwise", async () => {
+  test("sends earlier calls as text if it has no tools, because some providers refuse them otherwise", async () => {
     const first = await talk({ prompt: "What time is it?", tools: ["time.now"] }, TIME, "Noon.");
     await talk({ prompt: "Sure?", continues: first.id }, "Yes.");
     expect(sent().map(({ role }) => role)).toEqual(["user", "user", "assistant", "user"]);
@@ -240,7 +240,7 @@ test("a process that dies while such a task runs sends the same conversation aga
   }
 });
 
-describe("rows that were changed in the file send nothing to a model", () => {
+describe("a conversation with rows that were changed in the file is not sent to a model", () => {
   const OUTPUT = "UPDATE payloads SET body = 'Forged.' WHERE kind = 'output' AND body = 'Hello Ada.'";
   test.each([
     ["the text of an answer", OUTPUT],

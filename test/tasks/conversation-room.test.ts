@@ -1,4 +1,4 @@
-/** What all conversations in progress may keep in memory, by workspace and together. */
+/** The memory that all conversations in progress may use, by workspace and in total. */
 import { describe, expect, test } from "bun:test";
 import type { AgentDenied, Message } from "../../src/agents/index.ts";
 import { ConversationRoom } from "../../src/tasks/run/conversation-room.ts";
@@ -56,7 +56,7 @@ describe("conversations in progress", () => {
     open(1, 10).grow(10_000);
     open(1, 11).grow(10_000);
     expect(codeOf(() => open(1, 12).grow(10_000))).toBe(
-      "conversations_full: The workspace's conversations in progress are too long together.",
+      "conversations_full: The workspace's conversations in progress are too long in total.",
     );
     expect(codeOf(() => open(2).grow(10_000))).toBe("held");
     expect(lost).toEqual([]);

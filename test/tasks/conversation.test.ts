@@ -1,4 +1,4 @@
-/** A task's conversation is bounded: one whose tools answer without measure ends, with a code of the contract. */
+/** A task's conversation is bounded: a task whose tools answer without limit ends, with a code of the contract. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { addConnector } from "../mcp/support.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
@@ -66,7 +66,7 @@ test("the longest prompt with the longest instructions is sent", async () => {
   expect(task).toMatchObject({ status: "succeeded", output: "ok" });
 });
 
-test("tasks whose conversations are too long together end as tool_loop_limit, and the others continue", async () => {
+test("tasks whose conversations are too long in total end as tool_loop_limit, and the others continue", async () => {
   const calls = Array.from({ length: 40 }, (_, index) => ({
     id: `c${index}`,
     name: "up__read",
@@ -77,13 +77,13 @@ test("tasks whose conversations are too long together end as tool_loop_limit, an
     const steps = body.messages.filter(({ role }) => role === "assistant").length;
     return steps < 3 ? { toolCalls: calls } : { chunks: ["ok"], gate: hanging.opened };
   });
-  // Each keeps 12 million characters, of which 128 Mi may be in memory. None succeeds before the gate is opened.
+  // Each keeps 12 million characters, and 128 Mi in total may be in memory. None succeeds before the gate is opened.
   const tasks = Array.from({ length: 14 }, () => run(stage.gateway, { agent: "reader", tools: ["up.read"] }));
   const full = {
     status: "failed",
     error: {
       code: "tool_loop_limit",
-      message: "The workspace's conversations in progress are too long together.",
+      message: "The workspace's conversations in progress are too long in total.",
     },
   };
   expect(await Promise.race(tasks)).toMatchObject(full);

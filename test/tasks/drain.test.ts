@@ -45,7 +45,7 @@ async function start(): Promise<void> {
   gateway = await startGateway({ clock, yaml, dataDir });
 }
 
-/** Starts a drain, and tells whether it is over. */
+/** Starts a drain, and reports whether it is over. */
 function drain(): { readonly over: Promise<void>; isOver: boolean } {
   const draining = { over: gateway.gateway.drain(), isOver: false };
   void draining.over.then(() => {
@@ -209,7 +209,7 @@ describe("while work in progress continues", () => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("a task waiting at its provider's request does not delay the drain", async () => {
+  test("a task that waits because its provider requested it does not delay the drain", async () => {
     upstream.script("a", (_request, call) =>
       call === 0 ? { status: 429, headers: { "retry-after": "9" } } : { chunks: ["done"] },
     );

@@ -1,4 +1,4 @@
-/** Tasks that a version before messages has accepted: their rows lack the later columns, and keep their seals. */
+/** Tasks accepted by a version without messages: their rows lack the later columns, but keep their seals. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";

@@ -125,7 +125,7 @@ describe.each([1, 2, 3, 10])("in blocks of %d", (perBlock) => {
   });
 });
 
-test("property: after any series of erasures, exactly the texts that no erasure named are left", async () => {
+test("property: after any series of erasures, exactly the texts that no erasure named remain", async () => {
   const texts = fc.constantFrom(...ROWS);
   await fc.assert(
     fc.asyncProperty(

@@ -76,7 +76,7 @@ export function script(model: FakeModel = upstream): void {
   });
 }
 
-/** Continues in another directory. Returns the one until now. */
+/** Continues in another directory. Returns the previous one. */
 export function newDirectory(): ReturnType<typeof tempDir> {
   const before = directory;
   directory = tempDir();

@@ -1,4 +1,7 @@
-/** `ledger.payload_days`: old prompts, outputs and arguments are erased, also from tasks' events and from every file. */
+/**
+ * `ledger.payload_days`: old prompts, outputs and arguments are erased, including from tasks' events and from every
+ * file.
+ */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync } from "node:fs";
 import { databasePath } from "../../src/store/directory.ts";
@@ -33,7 +36,7 @@ import { dispatch, ended, held, ledger, openEvents, run, until } from "./support
 setDefaultTimeout(60_000);
 useDirectory();
 
-/** Moves only the wall clock, except for the last hour, in which expiry looks again. */
+/** Moves only the wall clock, except for the last hour, in which expiry runs again. */
 function pass(days: number, lastMs = HOUR_MS): void {
   clock.setWall(clock.now() + days * DAY_MS - lastMs);
   clock.advance(lastMs);
@@ -146,7 +149,7 @@ test("the configured days apply, and a server checks at its start", async () => 
 test("an unfinished task keeps everything since its dispatch, and its texts expire later by their age", async () => {
   script();
   await start();
-  // A model may be silent for an hour at most, so expiry has to look before that.
+  // A model may be silent for an hour at most, so expiry has to run before that.
   clock.advance(HOUR_MS / 2);
   const before = await task("before it");
   const hold = held({ chunks: ["Said while it ran. "] });
@@ -169,7 +172,7 @@ test("an unfinished task keeps everything since its dispatch, and its texts expi
     output: "Said while it ran. ",
   });
 
-  // By now the prompt is old enough, but the output is not.
+  // At this point the prompt is old enough, but the output is not.
   clock.advance(HOUR_MS);
   await until(async () => (await expired()).length === 2);
   const half = await read(id);
@@ -258,7 +261,7 @@ test("texts that the store refuses to erase are erased an hour later, and record
   pass(181);
   await until(() => count() === 160 - 128);
   expect(await expired()).toEqual([]);
-  // Of a copy: a second writer on the file of a gateway that runs would be another program.
+  // Works on a copy: a second writer on the file of a running gateway would count as another program.
   const copy = tempDir();
   cpSync(gateway.dataDir, copy.path, { recursive: true });
   const db = openSqlite(databasePath(copy.path), { seals: sealsOf(copy.path) });

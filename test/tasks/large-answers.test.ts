@@ -1,4 +1,4 @@
-/** Answers with large parts that are no output: the call fails at a bound of bytes, and the next model is asked. */
+/** Answers with large parts that are not output: the call fails at a limit of bytes, and the next model is asked. */
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type EndlessModel, startEndlessModel } from "../support/endless-model.ts";
 import { ledger, run, type Stage, startStage } from "./support.ts";
@@ -14,7 +14,7 @@ const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 const begun = (first: string, rest: (number: number) => string) => (number: number) =>
   number === 0 ? first : rest(number);
 
-/** Parts that the SDK keeps until an answer ends, or hands over without text, by the provider's kind. */
+/** Parts that the SDK keeps until an answer ends, or passes on without text, by the provider's kind. */
 const ANSWERS: readonly [kind: string, what: string, eventOf: (number: number) => string][] = [
   [
     "openai",

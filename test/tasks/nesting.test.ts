@@ -1,4 +1,4 @@
-/** Deeply nested JSON on every way into a running gateway: the input is refused, and the gateway carries on. */
+/** Deeply nested JSON on every path into a running gateway: the input is refused, and the gateway carries on. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { PassThrough } from "node:stream";
 import { systemClock } from "../../src/base/clock.ts";
@@ -27,7 +27,7 @@ beforeEach(async () => {
   await stage.gateway.agent("clerk");
 });
 afterEach(async () => {
-  // None of it counts as a fault of the server.
+  // None of this counts as a fault of the server.
   expect(errors).toEqual([]);
   await stage.stop();
   await upstream.close();

@@ -1,6 +1,6 @@
 /**
- * `DELETE /v1/vault/documents/:id?payloads=true` also erases what was written by tasks whose messages name the document, and
- * by tasks that go on with the conversation of one that quotes it.
+ * `DELETE /v1/vault/documents/:id?payloads=true` also erases what was written by tasks whose messages name the
+ * document, and by tasks that continue the conversation of one that quotes it.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { allEvents } from "../support/events.ts";
@@ -92,7 +92,7 @@ test("a running task that continues such a conversation is erased at its end, wi
   expect((await ended(stage.gateway, second)).status).toBe("succeeded");
   await until(async () => (await read(second)).output === null);
   await until(() => leftovers(stage.gateway.dataDir, { MARK, FIRST, SECOND }).length === 0);
-  // From now on, the conversation has nothing of it.
+  // From now on, the conversation contains nothing of it.
   say("I do not know.");
   const third = await run(stage.gateway, { agent: "finder", prompt: "Really?", continues: second });
   expect(await read(third.id)).toMatchObject({ output: "I do not know." });

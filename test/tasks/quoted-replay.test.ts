@@ -1,4 +1,7 @@
-/** The note of an erasure that is put back, or that an earlier version wrote, erases only what is older than the deletion. */
+/**
+ * A restored note of an erasure, or a note that an earlier version wrote, erases only what is older than the
+ * deletion.
+ */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -80,7 +83,7 @@ const outputOf = async (id: string) => (await gateway.call("GET", `/v1/tasks/${i
 const insert = (file: Database, { key, value, seal }: Note) =>
   file.query("INSERT INTO meta (key, value, seal) VALUES (?, ?, ?)").run(key, value, seal);
 
-test("put back after a document of the same id was added again, it erases none of its quotes", async () => {
+test("restored after a document with the same id was added again, it erases none of that document's quotes", async () => {
   const { body } = await gateway.call("POST", "/v1/vault/documents", { body: { ...TEXT, text: "alpha" } });
   const note = await deletion(body.id);
   await gateway.call("POST", "/v1/vault/documents", { body: { ...TEXT, id: body.id, text: "gamma" } });

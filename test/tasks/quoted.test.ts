@@ -239,7 +239,8 @@ test("quotes that the store refused to erase are erased by the next start, even 
   const task = await run(stage.gateway, { agent: "finder", tools: TOOLS });
   const { dataDir } = stage.gateway;
   const file = ownConnection(dataDir);
-  // The events are erased by then, but not the first result, which alone shows that the task quotes the document.
+  // The events are erased by then, but not the first result, which is the only evidence that the task quotes the
+  // document.
   file.run(
     "CREATE TEMP TRIGGER full BEFORE DELETE ON main.payloads WHEN OLD.body LIKE '%quagga%' BEGIN SELECT RAISE(ABORT, 'full'); END",
   );

@@ -1,4 +1,4 @@
-/** What a start does with tasks whose agent was stopped or archived before the process could end them. */
+/** How a start treats tasks whose agent was stopped or archived before the process could end them. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";

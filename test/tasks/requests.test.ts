@@ -9,7 +9,7 @@ setDefaultTimeout(60_000);
 /** All requests to models, as the gateway counts them; `OF_ONE` is one workspace's share. */
 const REQUESTS = modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], 1_024);
 const OF_ONE = REQUESTS - 8;
-/** More than Bun sends at once by itself. */
+/** More than Bun sends at once by default. */
 const TASKS = Math.max(280, REQUESTS + 20);
 
 let stage: Stage;

@@ -59,7 +59,10 @@ async function crash(
   gateway = await startGateway({ yaml, dataDir: next, opened });
 }
 
-/** What would make a queued task, or this one, run fails in this process. A start refuses such a trigger in the file. */
+/**
+ * Makes the update that would run a queued task, or this one, fail in this process. A start would refuse such a
+ * trigger in the file.
+ */
 function holdQueued(dataDir: string, id = "%"): void {
   ownConnection(dataDir).run(
     `CREATE TEMP TRIGGER held BEFORE UPDATE OF status ON main.tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'
@@ -88,7 +91,7 @@ const WAYS = [
 ] as const;
 
 describe.each(WAYS)("after %s", (_name, again) => {
-  test("waiting tasks run, and a task without tool calls runs again, with event ids above all that were sent", async () => {
+  test("waiting tasks run, and a task without tool calls runs again, with event ids above all those already sent", async () => {
     const hold = held({ chunks: ["lost ", "words"] });
     upstream.script("a", hold.script);
     const first = await dispatch(gateway, { agent: "plain" });

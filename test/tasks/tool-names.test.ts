@@ -56,7 +56,7 @@ describe("a tool that a model makes up is denied, its task names it, and the led
     expect([bytes().includes(trace), bytes().includes(JSON.stringify(name))]).toEqual([false, false]);
   });
 
-  test("a name longer than permitted is shown by its beginning in the task", async () => {
+  test("only the beginning of a name that is too long is shown in the task", async () => {
     const name = "long ".repeat(100);
     const { task, calls } = await callOnce(name);
     expect(task.tools_called).toMatchObject([{ tool: name.slice(0, 128), status: "denied" }]);
@@ -72,7 +72,7 @@ describe("a tool that a model makes up is denied, its task names it, and the led
   });
 });
 
-test("a possible tool's name is shown, although no such tool exists", async () => {
+test("a valid tool name is shown, although no such tool exists", async () => {
   const { task, calls } = await callOnce("rm_rf");
   expect(task.tools_called).toMatchObject([{ tool: "rm_rf", status: "denied" }]);
   expect(calls).toMatchObject([{ phase: "single", outcome: "denied", code: "unknown_tool", tool: "rm_rf" }]);

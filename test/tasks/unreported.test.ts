@@ -113,10 +113,10 @@ describe("implausible usage is charged by an estimate of what was sent and recei
     expect((await outcomesOf(other.id))[0]?.detail?.usage).toBe("estimated");
   });
 
-  // No token of a known tokenizer has more than 128 bytes. 4 KiB are not held against a count.
+  // No token of a known tokenizer has more than 128 bytes. Differences of up to 4 KiB are accepted.
   test.each([
     ["input, too few for what was sent", 16_897, 9, [100, 3], [4_225, 3], "input_tokens"],
-    ["output, too few for what came", 8, 16_897, [2, 100], [2, 4_225], "output_tokens"],
+    ["output, too few for what was received", 8, 16_897, [2, 100], [2, 4_225], "output_tokens"],
     ["one of each for megabytes", 1e6, 5e5, [1, 1], [250_000, 125_000], "input_tokens output_tokens"],
     ["none beside one for megabytes", 1e6, 5e5, [1, 0], [250_000, 125_000], "input_tokens"],
   ] as const)("%s, and the ledger records it as disbelieved", async (...row) => {
@@ -139,7 +139,7 @@ describe("implausible usage is charged by an estimate of what was sent and recei
   });
 });
 
-test("the fewest tokens that this number of bytes can be are taken as reported", async () => {
+test("the lowest count that is possible for this number of bytes is accepted as reported", async () => {
   const spaces = " ".repeat(16_896);
   stage.upstream.script("paid", answering(counts("100", "100"), spaces));
   const task = await run(stage.gateway, { agent: "plain", prompt: spaces });
@@ -157,7 +157,7 @@ test("large tool definitions are not a lower bound: providers write them in thei
   expect(task.usage).toEqual({ input_tokens: 2, output_tokens: 3, steps: 1 });
 });
 
-test("a small but plausible count is taken as reported, including a count of cached tokens", async () => {
+test("a small but plausible count is accepted as reported, including a count of cached tokens", async () => {
   stage.upstream.script("paid", answering(counts("1", "1")));
   const small = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
   expect(small.usage).toMatchObject({ input_tokens: 1, output_tokens: 1 });

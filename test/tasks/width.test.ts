@@ -1,5 +1,5 @@
 /**
- * JSON with too many members on every way into a running gateway: the input is refused, and the gateway carries on.
+ * JSON with too many members on every path into a running gateway: the input is refused, and the gateway carries on.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { PassThrough } from "node:stream";
@@ -32,7 +32,7 @@ beforeEach(async () => {
   await stage.gateway.agent("clerk");
 });
 afterEach(async () => {
-  // None of it counts as a fault of the server.
+  // None of this counts as a fault of the server.
   expect(errors).toEqual([]);
   await stage.stop();
   await upstream.close();

@@ -28,7 +28,7 @@ export function composeAnswer({ question, results }: ConversationTurn): string {
   if (passages.length === 0 && reports.length === 0) {
     sections[0] =
       results.length === 0
-        ? "I have nothing to quote: I was offered no tool that I can call with your question."
+        ? "I have nothing to quote: none of the tools that I was offered can be called with your question."
         : "I have nothing to quote: the tools found no passages for your question.";
   }
   return sections.filter((section) => section !== "").join("\n\n");

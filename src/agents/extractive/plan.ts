@@ -14,13 +14,13 @@ export interface PlannedCall {
 const QUESTION_NAMES = ["query", "q", "question", "text", "search"];
 /** Parameter names that are used only for searches. A tool that takes a `text` may send it to someone. */
 const SEARCH_NAMES = ["query", "q", "question", "search"];
-/** The model cannot judge which tools help, so it must not call a whole catalogue. */
+/** The model cannot judge which tools help, so it must not call an entire catalogue. */
 const MAX_CALLS = 16;
 
 /**
- * Plans the calls that need no understanding: tools that require nothing, and tools that require a single text, which
- * can be the question. The vault's tools come first, the others in the order offered. A tool's flags do not reach a
- * model, so any tool that requires more is left alone.
+ * Plans the calls that need no understanding: tools that require no arguments, and tools that require a single text,
+ * which can be the question. The vault's tools come first, the others in the order offered. A tool's flags do not
+ * reach a model, so tools that require more are not called.
  */
 export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]): readonly PlannedCall[] {
   const fillable: { tool: string; input: string }[] = [];

@@ -67,8 +67,8 @@ function textOf({ mediaType, data }: LanguageModelV4FilePart, most: number): str
   return new TextDecoder().decode(typeof data.data === "string" ? bytesOf(data.data, most) : data.data);
 }
 
-/** @param most the number of bytes that is enough */
+/** @param most how many bytes are enough */
 function bytesOf(base64: string, most: number): Uint8Array {
-  // Four characters are three bytes.
+  // Four characters encode three bytes.
   return bytesOfBase64(base64.slice(0, Math.ceil(most / 3) * 4));
 }

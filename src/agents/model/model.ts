@@ -8,8 +8,8 @@ export interface NamedModel {
   readonly id: string;
   readonly model: LanguageModel;
   /**
-   * In milliseconds. The run does not wait for a longer pause requested by the model (`Retry-After`), nor for one of
-   * more than ten seconds.
+   * The longest pause requested by the model (`Retry-After`) that the run waits for, in milliseconds; never more than
+   * ten seconds.
    */
   readonly patienceMs?: number;
 }

@@ -8,7 +8,7 @@ interface ProviderTextPart {
   text: string;
 }
 
-/** `Data`: the representation of base64 in a version of the interface. */
+/** `Data` is how a version of the interface represents base64. */
 interface ProviderFilePart<Data> {
   type: "file";
   mediaType: string;
@@ -34,8 +34,8 @@ interface ToolResultPart {
 }
 
 /**
- * The part of the provider prompt that the framework uses. It is the same in versions 3 and 4 of the interface, except
- * for files.
+ * The part of the provider prompt that the framework uses. That part is the same in versions 3 and 4 of the
+ * interface, except for files.
  */
 export type ProviderMessage<Data = unknown> =
   | { role: "system"; content: string }
@@ -66,8 +66,8 @@ const NOT_STRICT = {
 } as const;
 
 /**
- * Converts a conversation and the tools on offer for providers. Returns new objects for every call, because a provider
- * may modify them.
+ * Converts a conversation and the offered tools into providers' form. Returns new objects for every call, because a
+ * provider may modify them.
  */
 export function toProviderRequest<Data>(
   run: RunState,

@@ -8,7 +8,7 @@ export interface RequestContent {
   readonly messages: readonly Message[];
   /** The tools whose definitions are sent. */
   readonly tools: readonly Tool[];
-  /** The schema of the output, if it is sent in addition to the instructions. */
+  /** The schema of the output, if it is sent separately from the instructions. */
   readonly outputSchema?: JsonSchema | undefined;
 }
 

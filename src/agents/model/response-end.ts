@@ -94,7 +94,7 @@ function partsOf(
   };
 }
 
-/** No tokens were counted, so zero is an estimate too. */
+/** No tokens were counted, so zero is only an estimate. */
 const NOTHING_USED: TokenUsage = { ...NO_USAGE, estimated: true };
 
 /** Failures that can end an answer after the provider has begun it. */
@@ -136,7 +136,7 @@ function countsOf(
   };
 }
 
-/** 0 stands for a missing count. */
+/** 0 means that the count is missing. */
 function isReported(tokens: number | undefined): boolean {
   return tokens !== undefined && tokens !== 0;
 }
@@ -158,8 +158,8 @@ const OUTPUT_FIELDS = ["completion_tokens", "output_tokens", "candidatesTokenCou
 const MOST_UNSEEN_TOKENS = 1_048_576;
 
 /**
- * The count, if the value is one. Providers pass on whatever servers report, and turn a missing or `null` count into
- * 0, which would make the call free.
+ * The value, if it is a token count. Providers pass on whatever servers report, and turn a missing or `null` count
+ * into 0, which would make the call free.
  */
 function count(
   total: number | undefined,
@@ -178,7 +178,7 @@ function isCount(tokens: number | undefined): tokens is number {
 }
 
 /**
- * The count, unless it is too low for the text that was covered, or too high: each token sent or received has at least
+ * The count, unless it is too low for the text that it covers, or too high: each token sent or received has at least
  * one byte. `bytes` is called only if the count is very large.
  */
 function credible(

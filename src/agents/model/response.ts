@@ -15,7 +15,7 @@ interface ReceivedCall extends Pick<CollectedToolCall, "toolCallId" | "toolName"
 
 /**
  * The maximum number of tool calls in one answer. Sensible models request ten or twenty at once. The SDK's work grows
- * with the square of the calls begun: 64,000 of them blocked the process for half a minute.
+ * with the square of the number of calls begun: 64,000 of them blocked the process for half a minute.
  */
 export const MAX_TOOL_CALLS = 128;
 
@@ -25,7 +25,7 @@ export const MAX_TOOL_CALLS = 128;
  */
 export const MAX_EMPTY_PARTS = 100_000;
 
-/** What has been received of one answer. Takes linear time: parts are collected and joined once. */
+/** The parts received so far of one answer. Takes linear time: parts are collected and joined once. */
 export class ResponseCollector {
   readonly #run: RunState;
   readonly #text: string[] = [];
@@ -92,11 +92,11 @@ export class ResponseCollector {
   #receive(characters: number): void {
     if (characters > 0) this.#run.receive(characters);
     else if (++this.#emptyParts > MAX_EMPTY_PARTS)
-      throw new AnswerTooLarge("The model's answer does not end.");
+      throw new AnswerTooLarge("The model's answer did not end.");
   }
 
   /**
-   * Counts calls when they begin, because an unfinished call takes memory too. Several calls may have the same id.
+   * Counts calls when they begin, because an unfinished call also takes memory. Several calls may have the same id.
    */
   #limitCalls(): void {
     if (Math.max(this.#begun.size, this.#calls.length) <= MAX_TOOL_CALLS) return;
@@ -134,8 +134,8 @@ function lengthOf(signatures: Readonly<Record<string, string>>): number {
 }
 
 /**
- * Arguments that cannot be parsed, or are nested too deeply or too wide, remain text. The call is then refused, and
- * the model is told. Some providers send nothing for a tool without parameters.
+ * Arguments that cannot be parsed, or are too deep or too wide, remain text. The call is then refused, and the model
+ * is told. Some providers send nothing for a tool without parameters.
  */
 function parseArguments(text: string): JsonValue {
   if (text.trim() === "") return {};

@@ -75,7 +75,7 @@ export class ChatStreamReader implements StreamReader {
   }
 }
 
-/** Whether a chunk has usage, rather than `null` in its place as most chunks have. */
+/** Whether a chunk has usage. Most have `null` in its place. */
 function hasUsage(events: Buffer): boolean {
   for (let at = events.indexOf(USAGE); at >= 0; at = events.indexOf(USAGE, at + 1)) {
     let next = at + USAGE.length;

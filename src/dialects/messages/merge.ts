@@ -163,7 +163,7 @@ class MergedBlock {
     if (this.#parsed.text !== this.#input) {
       this.#parsed = { text: this.#input, value: this.#kept.parsed(this.#input) };
     }
-    // Input that is not JSON, because the model wrote it wrong or was cut off, is kept as text. So is input that is
+    // Input that is not JSON, because the model made a mistake or was cut off, is kept as text. So is input that is
     // too wide.
     return { ...this.#block, input: this.#parsed.value ?? this.#input };
   }

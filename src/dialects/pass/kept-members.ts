@@ -13,7 +13,8 @@ export class KeptMembers {
   #left = MAX_MEMBERS;
 
   /**
-   * @returns whether a value may be kept. Once one may not, nothing more is kept, since the answer is no longer exact
+   * @returns whether a value may be kept. Once a value may not be kept, nothing more is, since the answer is no
+   *   longer exact
    */
   take(value: unknown): boolean {
     if (typeof value !== "object" || value === null) return this.#takes(1);

@@ -10,10 +10,7 @@ const MOST_MEMBERS = 128;
 export class MergedMembers {
   readonly #members = new Map<string, unknown>();
   readonly #kept: KeptMembers;
-  /**
-   * The texts of values that were replaced, or nearly: each stored value is converted to text only once for these
-   * comparisons.
-   */
+  /** The texts of values that were compared with later ones: each stored value is converted to text only once. */
   readonly #texts = new Map<string, string>();
 
   constructor(kept: KeptMembers) {

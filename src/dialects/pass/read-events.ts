@@ -20,8 +20,8 @@ export async function readEvents(
 }
 
 /**
- * Whether clients that go by event names read the same as clients that go by the `type` in the data: each name equals
- * that type, or no event has a name.
+ * Whether clients that rely on event names read the same as clients that rely on the `type` in the data: each name
+ * equals that type, or no event has a name.
  */
 export class EventNames {
   #areNamed: boolean | null = null;

@@ -8,9 +8,9 @@ import {
   type Span,
 } from "../request-bytes.ts";
 
-/** Tools that the provider runs by itself. */
+/** Tools that the provider runs itself. */
 const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)(?:_preview)?(?:_\d+)*$/;
-/** Runs at the client unless its environment is the provider's. */
+/** Runs on the client unless its environment is the provider's. */
 const SHELL = "shell";
 const HOSTED_ENVIRONMENTS: ReadonlySet<unknown> = new Set(["container_auto", "container_reference"]);
 const MOST_HOSTED = 16;
@@ -19,9 +19,9 @@ const TOOL_MEMBERS = new MemberNames(["type", "environment", "tools"]);
 const TYPE = new MemberNames(["type"]);
 
 /**
- * The types of the provider's own tools that a request offers. What these do is not subject to Gatehouse's policy, so the
- * ledger shows that they were offered.
- * @throws Problem 400 `invalid_json` if a tool, or an item with tools, has a member twice that decides this
+ * The types of the provider's own tools that a request offers. Their actions are not subject to Gatehouse's policy,
+ * so the ledger shows that they were offered.
+ * @throws Problem 400 `invalid_json` if a tool, or an item with tools, has a deciding member twice
  */
 export function hostedTools(
   bytes: Uint8Array,
@@ -58,7 +58,7 @@ function typesIn(
   return depth === 0 ? types : [...types, ...nestedTypes(bytes, span, tools, depth)];
 }
 
-/** Those in the `tools` of items or of other tools. */
+/** Tools in the `tools` of items or of other tools. */
 function nestedTypes(
   bytes: Uint8Array,
   span: Span | undefined,

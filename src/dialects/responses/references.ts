@@ -1,6 +1,6 @@
 import { Problem } from "../../base/errors.ts";
 import { field } from "../json.ts";
-import { elementsOf, findMembers, folded, MemberNames, membersWithin, type Span } from "../request-bytes.ts";
+import { elementsOf, findMembers, folded, MemberNames, type Span, textsWithin } from "../request-bytes.ts";
 
 /**
  * Where the items of each type have their content. If it is present, the provider does not look up the item's `id`.
@@ -55,7 +55,7 @@ function hasId(item: unknown): boolean {
   return Object.keys(item).some((name) => name === "id" || (name.length <= 3 && folded(name) === "id"));
 }
 
-/** The ids of items that the provider may read where it keeps them. */
+/** The ids of items that the provider may read from its own storage. */
 export function referencesOf(items: readonly unknown[]): readonly string[] {
   return [...new Set(items.flatMap((item) => referenceOf(item) ?? []))];
 }
@@ -75,11 +75,15 @@ function isContent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/** Members that name files, stores and skills of the provider's account. Kept responses do not prove whose these are. */
+/**
+ * Members that name files, stores and skills of the provider's account. Stored responses do not prove who owns them.
+ */
 const ACCOUNT_MEMBERS = ["file_id", "file_ids", "vector_store_ids", "skill_id"];
 const CONTAINER_MEMBERS = ["container", "container_id"];
 const ID_MEMBERS = new MemberNames([...ACCOUNT_MEMBERS, ...CONTAINER_MEMBERS]);
-/** Schemas, the client's own notes, and where a text that is there came from: the provider looks up nothing in these. */
+/**
+ * Schemas, the client's own notes, and the origins of texts that are present: the provider looks nothing up in these.
+ */
 const NO_IDS: ReadonlySet<string> = new Set([
   ...["parameters", "input_schema", "output_schema", "schema", "metadata", "annotations", "results"],
 ]);
@@ -90,16 +94,15 @@ const NO_IDS: ReadonlySet<string> = new Set([
  */
 export function containersIn(bytes: Uint8Array): readonly string[] {
   const containers = new Set<string>();
-  for (const { name, value } of membersWithin(bytes, ID_MEMBERS, NO_IDS)) {
-    const ids = [value].flat().filter((id): id is string => typeof id === "string" && id !== "");
-    const [first] = ids;
-    if (first !== undefined && ACCOUNT_MEMBERS.includes(name)) throw foreignId(name, first);
-    for (const id of ids) containers.add(id);
+  for (const { name, text } of textsWithin(bytes, ID_MEMBERS, NO_IDS)) {
+    if (text === "") continue;
+    if (ACCOUNT_MEMBERS.includes(name)) throw foreignId(name, text);
+    containers.add(text);
   }
   return [...containers];
 }
 
-/** @throws Problem 404 `not_found` if one of the containers is none in which these outputs were made */
+/** @throws Problem 404 `not_found` unless each of the containers is one in which these outputs were made */
 export function requireContainers(containers: readonly string[], outputs: readonly unknown[]): void {
   const items = outputs.flatMap((output): unknown[] => (Array.isArray(output) ? output : []));
   const own = new Set(items.map((item) => field(item, "container_id")));

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import { parseJson } from "../../base/json-limits.ts";
 import type { Log } from "../../base/log.ts";
 import type { Tx } from "../../store/db.ts";
 import type { DialectRequest, KeptAnswer } from "../dialect.ts";
@@ -27,6 +28,8 @@ export interface ReadResponsesRequest {
   readonly members: RequestMembers;
   readonly model: string;
   readonly isStream: boolean;
+  /** Whether the client is answered before the model is called. */
+  readonly isBackground: boolean;
   /** Whether the client may refer to the response later. */
   readonly isKept: boolean;
   /** The id of the response that it continues. */
@@ -45,8 +48,11 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   const model = field(value, "model");
   if (typeof model !== "string") throw invalidField("/model", "must be the name of a model");
   const isStream = flagOf(value, "stream") ?? false;
-  if (flagOf(value, "background")) throw unsupported("background", "is not supported.");
+  const isBackground = flagOf(value, "background") ?? false;
   const isKept = flagOf(value, "store") ?? true;
+  if (isBackground && !isKept) {
+    throw unsupported("store", "cannot be false for a response in the background, which is read later.");
+  }
   if ((field(value, "conversation") ?? null) !== null) {
     throw unsupported("conversation", "is not supported. Continue with previous_response_id.");
   }
@@ -62,15 +68,37 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   }
   const hosted = hostedTools(bytes, value, members);
   return {
-    ...{ bytes, value, members, model, isStream, isKept, previous, references, containers },
+    ...{ bytes, value, members, model, isStream, isBackground, isKept, previous, references, containers },
     hostedTools: hosted,
   };
 }
 
-interface KeepingParts {
+/** The request of a response in the background, as it is sent: its answer is streamed, and only Gatehouse keeps it. */
+export function asStream({
+  bytes,
+  members,
+}: ReadResponsesRequest): Pick<ReadResponsesRequest, "bytes" | "value"> {
+  const { spans, close } = members;
+  const sent = Object.entries({ background: false, store: false, stream: true });
+  const known = sent.flatMap(([name, value]) => {
+    const span = spans.get(name);
+    return span ? [{ ...span, text: String(value) }] : [];
+  });
+  const missing = sent.filter(([name]) => !spans.has(name)).map(([name, value]) => `,"${name}":${value}`);
+  const stream = edited(bytes, [...known, { start: close, end: close, text: missing.join("") }]);
+  return { bytes: stream, value: parseJson(Buffer.from(stream).toString()) };
+}
+
+export interface KeepingParts {
   readonly clock: Clock;
   readonly log: Log;
 }
+
+/**
+ * Keeps the answer to a response in the background.
+ * @param bytes of the whole conversation before the answer
+ */
+export type KeepDispatched = (tx: Tx, answer: KeptAnswer, bytes: number) => Promise<void>;
 
 /** The data that is written for a kept response. It holds nothing of the request, since a stream may take long. */
 class KeptResponse {
@@ -99,16 +127,23 @@ class KeptResponse {
   };
 }
 
-/** @param links null if it refers to nothing */
+/**
+ * @param links null if it refers to nothing
+ * @param keepDispatched in place of keeping it as usual
+ */
 export function responsesRequest(
   request: ReadResponsesRequest,
   links: ResponseLinks | null,
   parts: KeepingParts,
+  keepDispatched?: KeepDispatched,
 ): DialectRequest {
   const { bytes, value, model, isStream, isKept } = request;
   const textBytes = textBytesOf(value);
   const { start = 0, end = 0 } = request.members.spans.get("input") ?? {};
-  const kept = new KeptResponse(end - start + (links?.bytes ?? 0), parts);
+  const conversation = end - start + (links?.bytes ?? 0);
+  const kept = new KeptResponse(conversation, parts);
+  const keep: DialectRequest["keep"] =
+    keepDispatched && ((tx, answer) => keepDispatched(tx, answer, conversation));
   return {
     model,
     isStream,
@@ -132,7 +167,7 @@ export function responsesRequest(
     readStream: () => new ResponsesStreamReader(),
     answer: requireNotFailed,
     begun: (intent) => kept.begun(intent),
-    keep: isKept ? kept.keep : undefined,
+    keep: keep ?? (isKept ? kept.keep : undefined),
   };
 }
 

@@ -27,7 +27,10 @@ export function booleanAt(value: unknown, path: string): boolean {
   throw invalidAt(path, "must be true or false");
 }
 
-/** Without a hyphen, so not `file-…`: the AI SDK takes that for the id of a file in the account that all workspaces share. */
+/**
+ * Without a hyphen, so not `file-…`, which the AI SDK reads as the id of a file in the account that all workspaces
+ * share.
+ */
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 export function base64At(value: unknown, path: string): string {

@@ -4,7 +4,7 @@ import { unsupported } from "./unsupported.ts";
 
 type Options = LanguageModelV4CallOptions;
 
-/** An option that a kind of provider cannot be sent. */
+/** An option that cannot be sent to a kind of provider. */
 interface Limit {
   readonly option: keyof Options;
   /** The value that means the same as no value, like an empty list. It is left out. */
@@ -67,7 +67,7 @@ const ANTHROPIC: readonly Limit[] = [
 
 /**
  * The options that the AI SDK leaves out of a request to each kind of provider, which it reports only once the answer
- * has begun. Options that only some models of a kind lack are not listed: they are refused by the report.
+ * has begun. Options that only some models of a kind do not support are not listed: they are refused by the report.
  */
 const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   "openai-compatible": [TOP_K],
@@ -86,7 +86,7 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
 };
 
 /**
- * Refuses options that a kind of provider cannot be sent, before anything is sent.
+ * Refuses options that cannot be sent to a kind of provider, before anything is sent.
  * @param paths the client's names of the options
  * @returns the options without those that have no effect
  * @throws Problem 400 `unsupported_parameter`

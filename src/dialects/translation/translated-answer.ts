@@ -21,7 +21,7 @@ const MOST_BYTES = 16 * 1024 * 1024;
 /** The context in which a translated answer is written. */
 export interface AnswerParts {
   readonly writer: AnswerWriter;
-  /** The workspace in whose turns the answer is read. */
+  /** The workspace whose turns are used to read the answer. */
   readonly workspaceId: number;
   /** The client's names of the fields that a model's library may warn about. */
   readonly paths: Readonly<Record<string, string>>;
@@ -131,7 +131,7 @@ class AnswerLimits {
     if (Math.max(this.#begun.size, this.#calls) > MAX_TOOL_CALLS) {
       throw new AnswerTooLarge(`The model requested more than ${MAX_TOOL_CALLS} tool calls at once.`);
     }
-    if (this.#empty > MAX_EMPTY_PARTS) throw new AnswerTooLarge("The model's answer does not end.");
+    if (this.#empty > MAX_EMPTY_PARTS) throw new AnswerTooLarge("The model's answer did not end.");
   }
 
   addBytes(bytes: number): void {
@@ -147,7 +147,7 @@ function requireEnd(part: Extract<LanguageModelV4StreamPart, { type: "finish" }>
 }
 
 /**
- * Refuses fields that only some models of a provider lack and that their libraries left out.
+ * Refuses fields that some models of a provider do not support, and that their libraries therefore left out.
  * @throws Problem 400 `unsupported_parameter`
  */
 function refuseDropped(warnings: readonly SharedV4Warning[], { paths }: AnswerParts): void {

@@ -19,7 +19,7 @@ export interface TranslationTarget {
 export interface AnswerHead {
   /** Our own id for the answer, without a prefix. */
   readonly id: string;
-  /** The model that answers, as the configuration names it: `<provider>/<model>`. */
+  /** The model that answers, by its name in the configuration: `<provider>/<model>`. */
   readonly model: string;
   /** Seconds since 1970. */
   readonly created: number;
@@ -59,6 +59,6 @@ export interface Translation {
    *   `validation_failed`
    */
   options(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions;
-  /** @param value the parsed request that is answered. The writer MUST NOT keep it: streams last long */
+  /** @param value the parsed request that is answered. The writer MUST NOT keep it: streams last a long time */
   writer(value: unknown, target: TranslationTarget, head: AnswerHead): AnswerWriter;
 }

@@ -86,7 +86,7 @@ function addAt(counts: number[], index: number, count: number): void {
   counts[index] = (counts[index] ?? 0) + count;
 }
 
-/** Kinds and amounts that earlier versions did not count are absent in what they have stored. */
+/** Kinds and amounts that earlier versions did not count are absent from the data that they stored. */
 interface StoredFacts {
   readonly tokens: readonly [input: number, output: number];
   readonly clients?: readonly [credits: number, input: number, output: number];

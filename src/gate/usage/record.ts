@@ -26,13 +26,13 @@ export interface UsageRecord {
   readonly credits?: number;
   readonly inputTokens?: number;
   readonly outputTokens?: number;
-  /** Of a model call that a client has made itself. */
+  /** Only for a model call that a client made itself. */
   readonly client?: ClientUsage | undefined;
 }
 
 export interface ClientUsage {
   readonly dialect: string;
-  /** From sending the request until the first part of the answer has arrived. Null: nothing has. */
+  /** The time from sending the request to the arrival of the first part of the answer. Null: nothing arrived. */
   readonly firstTokenMs: number | null;
 }
 

@@ -2,7 +2,9 @@ import type { Log } from "../../base/log.ts";
 import type { Db } from "../../store/db.ts";
 import { addCount, countsOf, type UsageCount, type UsageRecord } from "./record.ts";
 
-/** The most rows kept in memory: far more than the tools called in five seconds, by however many agents. */
+/**
+ * The maximum number of rows kept in memory: far more than the tools called in five seconds, by however many agents.
+ */
 const ROW_LIMIT = 10_000;
 /** Rows written per transaction; every other writer waits for it. */
 const SLICE = 500;

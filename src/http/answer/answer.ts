@@ -5,7 +5,7 @@ import type { BodyParts } from "./json-parts.ts";
 
 const ENCODER = new TextEncoder();
 
-/** What a handler returns. The endpoint adds the headers of the call. */
+/** The result of a handler. The endpoint adds the headers of the call. */
 export interface Reply {
   readonly status: number;
   /** Sent as JSON; undefined sends no body. */
@@ -35,12 +35,12 @@ export function callHeaders({ requestId, ledgerSeq, limit }: CallHeaders): Recor
   return headers;
 }
 
-/** The response of a short reply. `LongAnswers` has streamed the others. */
+/** The response of a short reply. `LongAnswers` streams all others. */
 export function shortResponse(reply: Reply, headers: Record<string, string>): Response {
   return new Response(contentOf(reply), { status: reply.status, headers: headersOf(reply, headers) });
 }
 
-/** The headers of a reply's response, `own` being those of the call. */
+/** The response headers of a reply. `own` are the headers of the call. */
 export function headersOf(reply: Reply, own: Record<string, string>): Record<string, string> {
   const all = reply.headers ? { ...own, ...reply.headers } : own;
   if (reply.text !== undefined) all["content-type"] ??= "text/plain; charset=utf-8";

@@ -12,7 +12,7 @@ interface UnreadChunk {
 export interface BacklogParts {
   /** Bytes of unread chunks that need no place. */
   readonly free: number;
-  /** Takes a place for the bytes of a chunk until the chunk was read. */
+  /** Takes a place for the bytes of a chunk until the chunk is read. */
   readonly hold: (bytes: number) => AnswerPlace;
   /** Called when a place is lost. MUST lead to `stop`. */
   readonly lost: () => void;
@@ -37,7 +37,7 @@ export class Backlog {
     void this.#receive();
   }
 
-  /** The chunks in order. MUST be read once, and to its end or until `stop`. */
+  /** The chunks in order. MUST be read only once: to the end, or until `stop`. */
   async *chunks(): AsyncGenerator<Uint8Array, void> {
     for (;;) {
       const [next] = this.#unread;

@@ -19,8 +19,8 @@ export interface ClientForm {
 }
 
 /**
- * The statuses after which the SDKs of OpenAI and Anthropic would otherwise retry, although nothing will have
- * changed.
+ * The statuses after which the SDKs of OpenAI and Anthropic would otherwise retry, although the outcome would be the
+ * same.
  */
 const FINAL_STATUSES: ReadonlySet<number> = new Set([402, 409]);
 

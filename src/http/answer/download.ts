@@ -10,7 +10,7 @@ const RETRY_SECONDS = 10;
 
 /** How many downloads of a kind may run at once. */
 export interface DownloadLimits {
-  /** What they are called in error messages. */
+  /** Their name in error messages. */
   readonly what: string;
   readonly perWorkspace: number;
   readonly perNode: number;
@@ -58,7 +58,7 @@ export interface DownloadParts {
   readonly signal: AbortSignal;
   /** Called first when reading ends. MUST make `chunks` stop even if it has nothing to yield for a long time. */
   readonly stop: () => void;
-  /** Called at once with a function that cuts off the download, for a reason that `failed` is then called with. */
+  /** Called at once with a function that cuts off the download, for a reason that is then passed to `failed`. */
   readonly breakable?: (breakOff: (reason: Error) => void) => void;
   /** Called with the error that cut off the download, unless the client left. */
   readonly failed: (error: unknown) => void;
@@ -67,10 +67,10 @@ export interface DownloadParts {
 }
 
 /**
- * Sends chunks as a response body. Each chunk is made when the previous one was taken: Bun asks for more while the
- * connection accepts it, which is about 4 MB ahead of a local reader. A client that leaves ends the reading; one that
- * stops reading is abandoned. Failures are passed on as errors, so Bun cuts off the connection without the body's
- * end mark: part of an export MUST NOT look like all of it.
+ * Sends chunks as a response body. Each chunk is produced once the previous one has been taken. Bun asks for more as
+ * long as the connection accepts it: about 4 MB ahead of a local reader. Reading ends when the client leaves, and a
+ * client that stops reading is abandoned. Failures are passed on as errors, so Bun cuts off the connection without
+ * the body's end mark: part of an export MUST NOT look like all of it.
  */
 export function downloadStream(
   chunks: AsyncGenerator<Uint8Array, void>,

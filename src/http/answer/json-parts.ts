@@ -1,6 +1,6 @@
 /**
- * A body written part by part, as text or encoded. No text ends within a surrogate pair, so each can be encoded by
- * itself.
+ * A body written part by part, as text or encoded. No text ends within a surrogate pair, so each can be encoded
+ * separately.
  */
 export interface BodyParts {
   /** Approximate number of characters. */

@@ -10,7 +10,8 @@ import { type DownloadParts, downloadStream, StalledReader } from "./download.ts
 import { type BodyParts, jsonParts, textParts } from "./json-parts.ts";
 
 /**
- * Characters encoded at a time and sent in one piece at most, because Bun keeps a piece until the client has read it.
+ * The maximum number of characters encoded at a time and sent in one piece. Bun keeps a piece until the client has
+ * read it.
  */
 const CHUNK = 64 * 1024;
 const MIB = 1024 * 1024;
@@ -84,7 +85,7 @@ export class LongAnswers {
   }
 
   /**
-   * The same body, read at once and sent in parts. Parts that the client has not read yet take places too. None is
+   * The same body, read at once and sent in parts. Parts that the client has not read yet also take places. None is
    * refused, because its calls have been made.
    */
   relay(answered: AnsweredRequest, source: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
@@ -151,7 +152,7 @@ function longParts({ text, json, body }: Reply): BodyParts | null {
   return parts.length > CHUNK ? parts : null;
 }
 
-/** Other work runs between two chunks: Bun asks for megabytes ahead of a reader. */
+/** Other work runs between two chunks, because Bun asks for megabytes ahead of a reader. */
 async function* encoded({ parts }: BodyParts): AsyncGenerator<Uint8Array, void> {
   for (const chunk of chunksOf(parts())) {
     yield chunk;

@@ -50,9 +50,9 @@ export function madeOnce<Made>(make: () => Promise<Made>): () => Promise<Made> {
   };
 }
 
-/** Bytes sent in one piece at most. Bun keeps a piece until the client has read it. */
+/** The maximum number of bytes sent in one piece. Bun keeps a piece until the client has read it. */
 const CHUNK = 64 * 1024;
-/** Larger files being read at once, by one address and by all. A browser asks for 6 at once. */
+/** The maximum number of larger files read at once, by one address and by all. A browser asks for 6 at once. */
 const PER_ADDRESS = 64;
 const AT_ONCE = 128;
 /** A reader that reads nothing for this long is abandoned. */

@@ -18,8 +18,8 @@ const BACKLOG_WAIT_MS = 25;
 const STALL_MS = 5 * 60_000;
 
 /**
- * A stream of server-sent events. Frames are passed on unchanged. A client that leaves ends the reading. `expire`
- * ends the connection of a client that does not read; `ended` is called once the stream is over.
+ * A stream of server-sent events. Frames are passed on unchanged. Reading ends when the client leaves. `expire` ends
+ * the connection of a client that does not read; `ended` is called once the stream is over.
  */
 export function eventStream(
   reader: EventReader,
@@ -70,7 +70,7 @@ class DeliveredChunks {
 
 interface SseConnection {
   /**
-   * Waits while the client has much left to read, after it was given this many bytes. False if it has stopped
+   * Waits while the client, which has just been given this many bytes, has much left to read. False if it has stopped
    * reading.
    */
   drained(bytes: number): Promise<boolean>;
@@ -127,7 +127,7 @@ async function drained(held: () => number, signal: AbortSignal, clock: Clock): P
 
 /**
  * Chunks that the connection has not taken yet. The library does not expose how full its queue is, and pushes without
- * asking. Its controller, which only its types make private, knows.
+ * asking. Its controller knows, and only its types make that private.
  */
 function backlog(stream: Stream<Uint8Array>): number {
   const controller: ReadableStreamDefaultController | undefined = Reflect.get(stream, "controller");

@@ -54,16 +54,16 @@ export interface RawBody {
   /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
   /**
-   * Takes more memory from the workspace's share, for texts that the request leads to.
+   * Takes more memory from the workspace's share, for texts that the request refers to.
    * @throws Problem 429 `rate_limited`
    */
   hold(bytes: number): void;
   /** Releases the memory that the bytes take from their workspace's share. Can be called repeatedly. */
   release(): void;
   /**
-   * Keeps that memory counted beyond `release`, for texts of the request that are still held. As long as that, the bytes
-   * may be given up.
-   * @returns a function that MUST be called once they are not. It may be called again
+   * Keeps that memory counted beyond `release`, for texts of the request that are still held. While they are, the
+   * bytes may be dropped.
+   * @returns a function that MUST be called once they are no longer held. It can be called repeatedly
    */
   keep(): () => void;
 }
@@ -93,7 +93,7 @@ export async function readRawJson(
   }
 }
 
-/** Not made in an async function: there, its functions would hold the bytes. */
+/** Not an async function, because functions created in one would hold the bytes. */
 function countedUse(body: OpenBody): Pick<RawBody, "release" | "keep" | "hold"> {
   let users = 0;
   const keep = () => {
@@ -127,7 +127,7 @@ function parseBytes(bytes: Uint8Array, members: number): unknown {
   return value;
 }
 
-/** True if the request's head says that no body follows. */
+/** True if the request's head shows that no body follows. */
 export function isEmpty(request: Request): boolean {
   return request.headers.get("content-length") === "0" || request.body === null;
 }
@@ -156,7 +156,7 @@ function refuseLoneSurrogates(root: unknown): void {
       throw invalidJson("A string in the body contains a lone surrogate.");
     }
     if (typeof value !== "object" || value === null) continue;
-    // Pushed one by one: a list of a million items has more than a function call takes as arguments.
+    // Pushed one by one: a list of a million items has more items than a function call can take as arguments.
     if (Array.isArray(value)) for (const item of value) waiting.push(item);
     else for (const [key, item] of Object.entries(value)) waiting.push(key, item);
   }

@@ -36,8 +36,8 @@ export function isFromOwnPage(asked: OriginCheck): boolean {
 }
 
 /**
- * Whether a page of another origin made the request, as far as its headers tell. Programs that are not browsers send
- * neither header, and are not such pages.
+ * Whether a page of another origin made the request, judging by its headers. Programs that are not browsers send
+ * neither header, and do not count as pages.
  */
 export function isFromForeignPage(asked: OriginCheck): boolean {
   const site = asked.request.headers.get("sec-fetch-site");

@@ -14,7 +14,10 @@ export function requireHeld({ scopes: held }: Pick<Caller, "scopes">, scopes: re
   }
 }
 
-/** Who may give tokens to people: a token that acts as an agent only has that agent's rights, whatever its scopes. */
+/**
+ * Whether a caller may give tokens to people. A token that acts as an agent only has that agent's rights, whatever
+ * its scopes.
+ */
 function isAdmin({ scopes, agent }: Pick<Caller, "scopes" | "agent">): boolean {
   return agent === null && hasScope(scopes, "admin");
 }
@@ -51,8 +54,8 @@ export function requireIssuable(
 }
 
 /**
- * Checks that a caller may rotate a token, which reveals its new secret. The same applies as to issuing it, except
- * that each token may rotate itself.
+ * Checks that a caller may rotate a token, which reveals its new secret. The rules for issuing it apply, except that
+ * each token may rotate itself.
  * @throws Problem 403 `scope_missing`
  */
 export function requireRotatable(

@@ -9,8 +9,8 @@ const RETRY_SECONDS = 1;
 const ENDS_WORK = /^[^?]*\/(?:stop|cancel)(?:\?|$)/;
 
 /**
- * Whether a request counts as a call: it may take long and keeps its connection open until answered. Pages, probes
- * and metrics are answered immediately, to anyone.
+ * Whether a request counts as a call: it may take a long time and keeps its connection open until answered. Pages,
+ * probes and metrics are answered immediately, to anyone.
  */
 export function isCall(url: string): boolean {
   const path = url.indexOf("/", "https://".length);

@@ -9,11 +9,11 @@ import type { OpenCalls } from "./open-calls.ts";
 import type { ConnectionPlan } from "./plan.ts";
 
 const LOOK_MS = 250;
-/** At most one part in this many of the time is spent on checking connections. */
+/** At most one part in this many of the time is spent checking connections. */
 const LOOK_SHARE = 20;
 /** The additional share of connections to close, so that the next clients find room. */
 const ROOM = 1 / 8;
-/** While connections are being closed, this is logged at most once in this time. */
+/** The minimum time between two log lines about closed connections. */
 const LOG_MS = 60_000;
 /** One descriptor, for listing the descriptors. */
 const FOR_LOOKING = 1;

@@ -4,7 +4,7 @@ import type { Client } from "./open-calls.ts";
 export interface IdleConnections {
   /** Number of connections that clients currently have. */
   readonly open: number;
-  /** The connections to close first come first: clients with many lose theirs before clients with few. */
+  /** In the order in which to close them: clients with many connections lose theirs before clients with few. */
   readonly idle: readonly InboundSocket[];
 }
 

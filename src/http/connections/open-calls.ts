@@ -22,10 +22,11 @@ interface OpenCall {
   isUrgent: boolean;
 }
 
-/** All calls are checked once there are twice as many as were open at the last sweep, and this many more. */
+/** All calls are checked once there are twice as many as were open at the last sweep, plus this many. */
 const BETWEEN_SWEEPS = 256;
 /**
- * If a sweep finds fewer than one in this many calls over, this part of all calls is refused without another sweep.
+ * If a sweep finds that fewer than one in this many calls have ended, this part of all calls is refused before the
+ * next sweep.
  */
 const SWEEP_SHARE = 64;
 /** The additional share of the limit that is freed, so that the next callers find room. */

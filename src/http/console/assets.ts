@@ -56,9 +56,9 @@ export async function loadAssets(): Promise<ConsoleAssets> {
 }
 
 /**
- * Replaces references between the files by the addresses they are served at. The bundler writes `"./name"` when run
- * from source and `"/name"` in the compiled program. The page is served at addresses of any depth, so neither would
- * work.
+ * Replaces references between the files with the addresses at which they are served. The bundler writes `"./name"`
+ * when run from source and `"/name"` in the compiled program. The page is served at addresses of any depth, so
+ * neither would work.
  */
 function withAddresses(bytes: Uint8Array, names: readonly string[]): Uint8Array<ArrayBuffer> {
   let text = new TextDecoder().decode(bytes);

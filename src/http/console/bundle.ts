@@ -21,7 +21,7 @@ const SOURCE = join(import.meta.dir, "..", "..", "console", "index.html");
  * @throws Error with the bundler's message
  */
 export async function loadConsole(): Promise<ConsoleBundle> {
-  // Importing a page gives the paths of its files inside the compiled program, and none when run from source.
+  // Importing a page returns the paths of its files inside the compiled program, and none when run from source.
   const files = await (page.files ? builtFiles(page.files) : build());
   const html = files.find(({ name }) => name.endsWith(".html"));
   if (!html) throw new Error("the console has no page");

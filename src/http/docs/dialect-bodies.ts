@@ -1,7 +1,8 @@
 import Type, { type TObject, type TSchema } from "typebox";
 
-/* The bodies of the APIs that existing clients know, as far as a reader needs them: their vendors' own documentation has
-   every field. Requests may have fields that are not listed, which pass on to providers that speak the API. */
+/* The bodies of the APIs that existing clients know, with the fields that a reader needs: their vendors' own
+   documentation lists every field. Requests may have other fields, which are passed on to providers that speak the
+   API. */
 
 const ANY = Type.Unknown();
 const TEXT = Type.String();
@@ -18,7 +19,7 @@ const MODEL = Type.String({
 const STREAM = optional(
   Type.Union([Type.Boolean(), Type.Null()], { description: "Answers with the dialect's events." }),
 );
-const TOOLS = optional(list("Tools of the client, which runs them."));
+const TOOLS = optional(list("The client's tools, which the client runs."));
 const TOOL_CHOICE = optional(ANY);
 const SAMPLING = {
   temperature: optional(Type.Union([Type.Number(), Type.Null()])),
@@ -40,7 +41,7 @@ export interface DialectBodies {
 export type DialectAnswerBody = Pick<DialectBodies, "answer">;
 
 export const CHAT_BODIES: DialectBodies = {
-  request: request("A chat completion, as OpenAI's API takes it.", {
+  request: request("A chat completion request, as in OpenAI's API.", {
     messages: list("The conversation so far.", MESSAGE),
     stream: STREAM,
     stream_options: optional(Type.Union([Type.Object({}, OPEN), Type.Null()])),
@@ -59,7 +60,7 @@ export const CHAT_BODIES: DialectBodies = {
       object: Type.Literal("chat.completion"),
       created: Type.Integer(),
       model: TEXT,
-      choices: list("One answer each.", Type.Object({ index: COUNT, message: MESSAGE }, OPEN)),
+      choices: list("One for each requested answer.", Type.Object({ index: COUNT, message: MESSAGE }, OPEN)),
       usage: optional(Type.Object({ prompt_tokens: COUNT, completion_tokens: COUNT }, OPEN)),
     },
     OPEN,
@@ -67,11 +68,17 @@ export const CHAT_BODIES: DialectBodies = {
 };
 
 export const RESPONSES_BODIES: DialectBodies = {
-  request: request("A response, as OpenAI's API takes it.", {
+  request: request("A request for a response, as in OpenAI's API.", {
     input: optional({ ...TEXT_OR_LIST, description: "A prompt, or the items of the conversation so far." }),
     instructions: optional(Type.Union([TEXT, Type.Null()])),
     stream: STREAM,
     store: optional(Type.Union([Type.Boolean(), Type.Null()])),
+    background: optional(
+      Type.Union([Type.Boolean(), Type.Null()], {
+        description: "Answer at once, and make the response afterwards.",
+      }),
+    ),
+    previous_response_id: optional(Type.Union([TEXT, Type.Null()])),
     max_output_tokens: optional(Type.Union([COUNT, Type.Null()])),
     ...SAMPLING,
     tools: TOOLS,
@@ -116,7 +123,7 @@ const PROMPT = {
 };
 
 export const MESSAGES_BODIES: DialectBodies = {
-  request: request("A message, as Anthropic's API takes it.", {
+  request: request("A request for a message, as in Anthropic's API.", {
     ...PROMPT,
     max_tokens: Type.Integer({ minimum: 1 }),
     stream: STREAM,
@@ -141,12 +148,12 @@ export const MESSAGES_BODIES: DialectBodies = {
 };
 
 export const COUNT_BODIES: DialectBodies = {
-  request: request("A message of which the tokens are counted.", PROMPT),
+  request: request("A message whose tokens are counted.", PROMPT),
   answer: Type.Object({ input_tokens: COUNT }, OPEN),
 };
 
 export const EMBEDDINGS_BODIES: DialectBodies = {
-  request: request("Texts, as OpenAI's API takes them.", {
+  request: request("Texts to embed, as in OpenAI's API.", {
     input: { ...TEXT_OR_LIST, description: "A text, a list of texts, or their tokens." },
     encoding_format: optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
     dimensions: optional(Type.Integer({ minimum: 1 })),

@@ -6,7 +6,8 @@ import { ERROR_RESPONSES } from "./error-forms.ts";
 /** The OpenAPI 3.1 document of all routes that are not hidden, as described by `operationDetail`. */
 export function openapiDocument(app: AnyElysia): object {
   const { paths } = toOpenAPISchema(app);
-  // The plugin replaces an operation's parameters by its path parameters, so the query parameters are restored here.
+  // The plugin replaces an operation's parameters with its path parameters, so the query parameters are restored
+  // here.
   for (const { path, method, hooks } of app.routes) {
     const described: object = paths[path.replaceAll(/:([^/]+)/g, "{$1}")] ?? {};
     const operation: DocumentedOperation | undefined = Reflect.get(described, method.toLowerCase());

@@ -58,7 +58,7 @@ interface Download {
   readonly chunks: AsyncGenerator<Uint8Array, void>;
 }
 
-/** Blocks that one page reads at most, about 0.8 ms each. The next page continues from there. */
+/** The maximum number of blocks that one page reads, at about 0.8 ms each. The next page continues from there. */
 const PAGE_BLOCKS = 256;
 const ENCODER = new TextEncoder();
 
@@ -154,7 +154,7 @@ export class LedgerExports {
     return {
       abandon: release,
       stream(own, expire) {
-        // Also ends the reading if the client is abandoned or the stream is cancelled without the request.
+        // Also stops reading if the client is abandoned or the stream is cancelled without the request.
         const stopped = new AbortController();
         const { extension, contentType, chunks } = open(stopped.signal);
         const body = downloadStream(whileAllowed(call, chunks), {
@@ -312,7 +312,7 @@ function refuseOutside({ isOutside, asked: { agent }, own }: LedgerSelection): v
   throw new Problem("agent_not_found", detail);
 }
 
-/** The detail of the entry that records the reading. `size` is the ledger's size, if it was fixed. */
+/** The detail of the entry that records the read. `size` is the ledger's size, if it was fixed. */
 export function detailOf(
   format: string,
   { asked, own, date, task, order, limit, after }: Omit<LedgerSelection, "filter">,

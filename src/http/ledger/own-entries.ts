@@ -7,8 +7,8 @@ import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import type { StoredEntry } from "../../ledger/reading/query.ts";
 
 /**
- * All that a token acting as an agent may see of the ledger: the entries about its agent, but none about earlier
- * agents with the same name.
+ * Everything in the ledger that a token acting as an agent may see: the entries about its agent, but none about
+ * earlier agents with the same name.
  */
 export interface OwnEntries {
   readonly agent: string;

@@ -2,11 +2,14 @@ import { Elysia } from "elysia";
 import Type, { type TObject } from "typebox";
 import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { CHAT } from "../../dialects/chat/chat.ts";
+import type { ClientRequest, ModelAnswer } from "../../dialects/client-request.ts";
 import type { DialectApi } from "../../dialects/dialect.ts";
 import { EMBEDDINGS } from "../../dialects/embeddings/embeddings.ts";
+import { isMembers } from "../../dialects/json.ts";
 import { MESSAGES } from "../../dialects/messages/messages.ts";
-import type { ClientRequest, ModelAnswer, ModelCalls } from "../../dialects/model-calls.ts";
-import type { ResponseCalls, ResponsesClient } from "../../dialects/responses/response-calls.ts";
+import type { ModelCalls } from "../../dialects/model-calls.ts";
+import type { ResponsesClient } from "../../dialects/responses/client-requests.ts";
+import type { ResponseCalls } from "../../dialects/responses/response-calls.ts";
 import { RESPONSES } from "../../dialects/responses/responses.ts";
 import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
 import type { Call } from "../../gate/call.ts";
@@ -21,20 +24,25 @@ import {
   RESPONSES_BODIES,
 } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
+import { type EventReplyParts, eventReply } from "../streams/event-reply.ts";
 
-export interface DialectRouteParts {
+export interface DialectRouteParts extends EventReplyParts {
   readonly modelCalls: ModelCalls;
   readonly responseCalls: ResponseCalls;
   readonly tokenCounts: TokenCounts;
 }
 
 type DialectForm = Pick<DialectApi, "dialect" | "errorBody">;
-/** Calls a model as a dialect's clients ask. */
-type RunCall = (call: Call, client: ResponsesClient) => Promise<ModelAnswer>;
+/** Calls a model for a client of a dialect. */
+type RunCall = (
+  call: Call,
+  client: ResponsesClient,
+  request: Request,
+) => Promise<ModelAnswer | StreamReply | Reply>;
 
 /** Sent by Anthropic's clients. No other part of a query is accepted or passed on. */
 const BETA_QUERY = Type.Object(
-  { beta: Type.Optional(Type.Boolean({ description: "Is passed on to the provider." })) },
+  { beta: Type.Optional(Type.Boolean({ description: "Passed on to the provider." })) },
   { additionalProperties: false },
 );
 const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
@@ -42,7 +50,7 @@ const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
 /** Models through the APIs that existing clients know. */
 export function dialectRoutes(
   endpoints: EndpointContext,
-  { modelCalls, responseCalls, tokenCounts }: DialectRouteParts,
+  { modelCalls, responseCalls, tokenCounts, ...replies }: DialectRouteParts,
 ) {
   const relayFor =
     ({ caller: { workspaceId }, requestId }: Call, request: Request): Relay =>
@@ -80,8 +88,8 @@ export function dialectRoutes(
         if (!raw) throw new Error("the body was not read");
         const { headers, signal } = request;
         const client = { ...raw, headers, query: queryFor(beta), signal };
-        const answer = await modelCalls.serve(call, api.dialect, async () => run(call, client));
-        return reply(answer, relayFor(call, request));
+        const answer = await modelCalls.serve(call, api.dialect, async () => run(call, client, request));
+        return "contentType" in answer ? reply(answer, relayFor(call, request)) : answer;
       },
     );
   const chat = route(CHAT, calling(CHAT), {
@@ -120,7 +128,23 @@ export function dialectRoutes(
       return countReply(await tokenCounts.run(call, client), relayFor(call, request));
     },
   );
-  const createResponse: RunCall = (call, client) => responseCalls.run(call, client);
+  const createResponse: RunCall = async (call, client, request) => {
+    const { background, stream } = isMembers(client.value) ? client.value : {};
+    // Taken before anything is dispatched, so a refused stream has not started a response.
+    const place =
+      background === true && stream === true ? replies.streams.take(call.caller.workspaceId) : null;
+    try {
+      const answer = await responseCalls.run(call, client);
+      if ("contentType" in answer) return answer;
+      const { seq, response, events } = answer;
+      const headers = { "gatehouse-ledger": String(seq) };
+      if (place === null || events === null) return { status: 200, body: response, headers };
+      return eventReply(replies, { caller: call.caller, request }, place, events, headers);
+    } catch (error) {
+      place?.release();
+      throw error;
+    }
+  };
   const responses = route(RESPONSES, createResponse, {
     operationId: "responses",
     summary: "OpenAI Responses: any model that the caller may use",

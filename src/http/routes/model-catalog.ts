@@ -19,17 +19,19 @@ export interface ModelView {
   readonly name: string;
   /** Null for a tier. */
   readonly provider: string | null;
-  /** The target of the name, if it is an alias or short for something: `<provider>/<model>` or `tier:2`. */
+  /** The target of the name, if it is an alias or a short form: `<provider>/<model>` or `tier:2`. */
   readonly alias_of: string | null;
   readonly tiers: readonly number[];
   /** Null for a tier: it depends on the model that answers. */
   readonly price: ModelPriceView | null;
-  /** Where the price comes from: the configuration or the price list. `none`: it is free for want of a price. */
+  /**
+   * Where the price comes from: the configuration or the price list. `none`: it is free because no price is known.
+   */
   readonly price_origin: PriceOrigin | null;
   readonly allowed: boolean;
 }
 
-/** The names that clients may send as `model`, as one policy sees them. */
+/** The names that clients may send as `model`, under one policy. */
 export class ModelCatalog {
   readonly #gateway: Pick<ModelGateway, "tiers" | "names" | "priceOf">;
   /** In seconds. */
@@ -46,7 +48,7 @@ export class ModelCatalog {
     return this.#gateway.names.listed().flatMap((name) => this.find(policy, name) ?? []);
   }
 
-  /** Null for a name that does not exist, or that is in no list and may not be used. */
+  /** Null for a name that does not exist, or that is unlisted and may not be used. */
   find(policy: TierPolicy, name: string): ModelView | null {
     const { names } = this.#gateway;
     const target = names.resolve(name);

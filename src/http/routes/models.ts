@@ -50,7 +50,7 @@ export function modelRoutes(endpoints: EndpointContext, parts: ModelRouteParts) 
     ...{ tag, client: ANY_CLIENT, headers: AGENT_HEADERS, status: 200 },
   } as const;
 
-  /** A caller without an agent has no policy of its own. */
+  /** A caller without an agent has no policy. */
   async function policyOf(call: Call, headers: Headers): Promise<TierPolicy> {
     return (await callingAgent(parts.agents, call, headers))?.tierPolicy ?? OPEN_POLICY;
   }

@@ -11,10 +11,14 @@ import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger/entry.ts";
 import { ownEntries, seesEntry } from "../ledger/own-entries.ts";
 
-/** The most characters of a text in a response. Requests may have 10 MiB, and answers more. */
+/** The maximum number of characters of a text in a response. Requests may be 10 MiB long, and answers longer. */
 const EXCERPT = 262_144;
-/** Actions of clients' own calls. The texts of tasks are read with their task, and those of tool calls by nobody. */
-const CLIENT_ACTIONS: ReadonlySet<string | undefined> = new Set(["model.call", "model.count"]);
+/** Actions of clients' own calls. Texts of tasks are read with their task. Texts of tool calls cannot be read. */
+const CLIENT_ACTIONS: ReadonlySet<string | undefined> = new Set([
+  "model.call",
+  "model.count",
+  "response.dispatch",
+]);
 
 export interface PayloadRouteParts {
   readonly db: Db;

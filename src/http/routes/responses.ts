@@ -1,16 +1,17 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
-import { Problem } from "../../base/errors.ts";
 import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { openAiError } from "../../dialects/openai-errors.ts";
 import { requireIncluded } from "../../dialects/responses/stored/includable.ts";
 import type { HoldMemory, StoredResponses } from "../../dialects/responses/stored/service.ts";
+import { unsupported } from "../../dialects/translation/unsupported.ts";
 import type { Call } from "../../gate/call.ts";
 import { clientForm } from "../answer/client-errors.ts";
 import { RESPONSE_DELETED, RESPONSE_ITEMS, RESPONSES_BODIES } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
+import { type EventReplyParts, eventReply } from "../streams/event-reply.ts";
 
-export interface ResponseRouteParts {
+export interface ResponseRouteParts extends EventReplyParts {
   readonly storedResponses: StoredResponses;
 }
 
@@ -24,9 +25,24 @@ const Include = Type.Optional(
 const INCLUDE = { include: Include, "include[]": Include };
 
 const READ_QUERY = Type.Object(
-  { ...INCLUDE, stream: Type.Optional(Type.Boolean({ description: "Only false: the response has ended." })) },
+  {
+    ...INCLUDE,
+    stream: Type.Optional(
+      Type.Boolean({
+        description: "Answer with the events of a response that was made in the background as a stream.",
+      }),
+    ),
+    starting_after: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: "With `stream`: only events with a higher `sequence_number`, for resuming a stream.",
+      }),
+    ),
+  },
   { additionalProperties: false },
 );
+/** Streams do not count as requests. */
+const STREAM_PARAMETER = /[?&]stream=true(?:&|$)/;
 const ITEMS_QUERY = Type.Object(
   {
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: "Default 20." })),
@@ -37,8 +53,11 @@ const ITEMS_QUERY = Type.Object(
   { additionalProperties: false },
 );
 
-/** Responses that are kept, in OpenAI's form. */
-export function responseRoutes(endpoints: EndpointContext, { storedResponses }: ResponseRouteParts) {
+/** Stored responses, in OpenAI's form. */
+export function responseRoutes(
+  endpoints: EndpointContext,
+  { storedResponses, ...replies }: ResponseRouteParts,
+) {
   const shared = {
     scope: "models:call" as const,
     tag: "Model calls",
@@ -61,16 +80,26 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
     {
       ...{ ...shared, dialect: { answer: RESPONSES_BODIES.answer }, query: READ_QUERY },
       ...{ action: "response.read", summary: "Read a response that is kept" },
+      counted: (request) => !STREAM_PARAMETER.test(request.url),
+      streams: "The events of a response in the background, with `stream=true`.",
     },
-    async ({ call, params: { id = "" }, query: { stream, ...query }, request }) => {
-      const body = await counted(call, (hold) => storedResponses.get(call, request.headers, id, hold));
-      requireIncluded(included(query), "output" in body ? body.output : undefined);
-      if (stream) {
-        const message = "is possible only for a response that was made in the background";
-        const errors = [{ path: "/stream", message }];
-        throw new Problem("unsupported_parameter", `stream ${message}.`, { errors });
+    async ({ call, params: { id = "" }, query: { stream, starting_after: after, ...query }, request }) => {
+      if (!stream) {
+        if (after !== undefined) throw unsupported("starting_after", "has an effect only with stream=true.");
+        const body = await counted(call, (hold) => storedResponses.get(call, request.headers, id, hold));
+        requireIncluded(included(query), "output" in body ? body.output : undefined);
+        return { status: 200, body };
       }
-      return { status: 200, body };
+      const place = replies.streams.take(call.caller.workspaceId);
+      try {
+        const events = await counted(call, (hold) =>
+          storedResponses.events(call, { headers: request.headers, hold }, id, after),
+        );
+        return eventReply(replies, { caller: call.caller, request }, place, events);
+      } catch (error) {
+        place.release();
+        throw error;
+      }
     },
   );
   const items = endpoint(
@@ -110,11 +139,19 @@ export function responseRoutes(endpoints: EndpointContext, { storedResponses }: 
     endpoints,
     {
       ...shared,
-      ...{ action: "response.cancel", summary: "Refused: no response is made in the background" },
+      ...{
+        action: "response.cancel",
+        summary: "Cancel a response in the background; one that has ended stays as it is",
+      },
+      urgent: true,
+      dialect: { answer: RESPONSES_BODIES.answer },
       bodyOptional: true,
       body: Type.Object({}, { additionalProperties: false }),
     },
-    async ({ call, params: { id = "" }, request }) => storedResponses.cancel(call, request.headers, id),
+    async ({ call, params: { id = "" }, request }) => ({
+      status: 200,
+      body: await storedResponses.cancel(call, request.headers, id),
+    }),
   );
   return new Elysia({ prefix: "/v1/responses" })
     .get("/:id", read.handle, read.hook)

@@ -65,7 +65,7 @@ export function sessionRoutes(
       let link: RedeemedLink | undefined;
       if (credential.kind === "link") {
         link = links.use(credential.secret);
-        // Another request has used the link first.
+        // Another request used the link first.
         if (!link)
           throw unauthenticated(
             "invalid_token",
@@ -225,8 +225,8 @@ function insecureOrigin(publicUrl: string | null): Problem {
 }
 
 /**
- * Who makes a call. `token` is null for the operator on the command line, and `session` if the caller sends a token's
- * secret.
+ * Identifies the caller. `token` is null for the operator on the command line, and `session` if the caller sends a
+ * token's secret.
  */
 export function viewSignedIn(caller: Caller, status: WorkspaceStatus) {
   const token = tokenIdOf(caller);

@@ -1,16 +1,13 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
-import type { Clock } from "../../base/clock.ts";
 import { invalidField } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { TASK_STATUSES } from "../../tasks/task.ts";
 import { viewTask, viewTaskBriefly } from "../../tasks/view.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
-import { eventStream } from "../answer/sse.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import type { OpenCallers } from "../streams/open-callers.ts";
-import type { OpenStreams } from "../streams/open-streams.ts";
+import { type EventReplyParts, eventReply } from "../streams/event-reply.ts";
 import { dispatchRequest, TaskCreate } from "../task-body.ts";
 
 const StreamQuery = Type.Object(
@@ -24,16 +21,12 @@ const EventsQuery = Type.Object(
 const KEY_FORM = /^[\x21-\x7e]{1,255}$/;
 const STREAM_PARAMETER = /[?&]stream=true(?:&|$)/;
 
-export interface TaskRouteParts {
+export interface TaskRouteParts extends EventReplyParts {
   readonly tasks: TaskService;
-  readonly clock: Clock;
-  /** Shared by all streams that the gateway opens. */
-  readonly streams: OpenStreams;
-  /** Ends streams whose token or session is no longer valid. */
-  readonly callers: OpenCallers;
 }
 
-export function taskRoutes(endpoints: EndpointContext, { tasks, clock, streams, callers }: TaskRouteParts) {
+export function taskRoutes(endpoints: EndpointContext, { tasks, ...replies }: TaskRouteParts) {
+  const { streams } = replies;
   const tag = "Tasks";
 
   const create = endpoint(
@@ -69,16 +62,7 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, clock, streams, 
       };
       if (place === null) return { status: 202, body: { id, status: "queued" }, headers };
       const reader = tasks.read({ workspaceId: call.caller.workspaceId, id }, 0);
-      const opener = callers.openerOf(call.caller, request.headers);
-      return {
-        stream: (own, expire) => {
-          const guarded = callers.guard(reader, opener);
-          place.endsBy(guarded.close);
-          const all = { ...own, ...headers };
-          return eventStream(guarded, request.signal, all, clock, { expire, ended: place.release });
-        },
-        abandon: place.release,
-      };
+      return eventReply(replies, { caller: call.caller, request }, place, reader, headers);
     },
   );
 
@@ -135,15 +119,7 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, clock, streams, 
       await tasks.name(call, task);
       const place = streams.take(call.caller.workspaceId);
       const reader = tasks.read(task, after);
-      const opener = callers.openerOf(call.caller, request.headers);
-      return {
-        stream: (headers, expire) => {
-          const guarded = callers.guard(reader, opener);
-          place.endsBy(guarded.close);
-          return eventStream(guarded, request.signal, headers, clock, { expire, ended: place.release });
-        },
-        abandon: place.release,
-      };
+      return eventReply(replies, { caller: call.caller, request }, place, reader);
     },
   );
 

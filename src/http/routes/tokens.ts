@@ -200,7 +200,9 @@ export function tokenRoutes(endpoints: EndpointContext, { tokens, agents, clock 
     .post("/:id/rotate", rotate.handle, rotate.hook);
 }
 
-/** The detail of a token's issue: who can do what with it, and until when. Shows later who could oversee an agent. */
+/**
+ * The detail of a token's issue: who can do what with it, and until when. Later, it shows who could oversee an agent.
+ */
 function issueOf({ id, name, person, role, scopes, expiresAt }: Token): Detail {
   return {
     token: id,

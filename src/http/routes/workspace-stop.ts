@@ -21,7 +21,7 @@ export interface StopRouteParts {
   readonly clock: Clock;
 }
 
-/** What was stopped, as recorded in the entry, if not an agent. */
+/** The extent of a stop, as recorded in the entry, if it is not an agent's. */
 type StopExtent = "workspace" | "node";
 
 const oversight = {

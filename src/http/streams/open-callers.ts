@@ -29,7 +29,7 @@ export interface Opener {
 /** All streams opened with one secret or session. */
 interface CallerStreams {
   readonly opener: Opener;
-  /** Each function ends the reading of one stream. */
+  /** Each function stops reading one stream. */
   readonly streams: Set<() => void>;
   /** When the rights end, in milliseconds since the Unix epoch, as of the last check. */
   until: number;
@@ -72,7 +72,7 @@ export class OpenCallers {
 
   /**
    * Wraps a reader so that it ends when its opener's rights do. It MUST be read or closed. If the rights cannot be
-   * checked, the reading also ends; the client may reconnect and is then authenticated again.
+   * checked, reading also ends; the client may reconnect and is then authenticated again.
    */
   guard(reader: EventReader, opener: Opener): EventReader {
     let isClosed = false;

@@ -13,8 +13,8 @@ const MOST_BYTES = 256_000;
 /** The maximum number of UTF-16 code units in one text: more than any model's window, and at most 192 kB. */
 const LONGEST_TEXT = 64_000;
 /**
- * The lengths in UTF-16 code units to which a refused text is cut, one after the other. The beginning is kept,
- * because it contains titles and headings.
+ * The lengths in UTF-16 code units to which a refused text is cut, in turn. The beginning is kept, because it
+ * contains titles and headings.
  */
 const RUNGS: readonly number[] = [8_000, 2_000, 500];
 

@@ -6,8 +6,8 @@ import { callingWorkspace } from "../calling-workspace.ts";
 import { answerLimits, fetchWith } from "../capped-fetch.ts";
 
 /**
- * The maximum number of bytes in a response: 256 vectors of 8,192 numbers of 22 characters are 46 MB. Left alone, the
- * SDK would read 2 GB.
+ * The maximum number of bytes in a response: 256 vectors of 8,192 numbers of 22 characters are 46 MB. Without this
+ * limit, the SDK would read 2 GB.
  */
 const MOST_BYTES = 64 * 1024 * 1024;
 /**

@@ -6,8 +6,8 @@ const QUERIES_KEPT_FOR_OTHERS = 4;
 const WAITING = { waitingPerWorkspace: 1_000, waiting: 10_000 };
 
 /**
- * The slots in this process for requests for vectors, across all models. Workspaces take turns, one batch each.
- * Queries are short and always awaited, so they do not queue behind documents.
+ * This process's slots for vector requests, across all models. Workspaces take turns, one batch each. Queries are
+ * short and always awaited, so they do not queue behind documents.
  */
 export interface EmbeddingLanes {
   readonly document: FairSlots;
@@ -16,7 +16,7 @@ export interface EmbeddingLanes {
 
 export function createLanes(): EmbeddingLanes {
   return {
-    // A document batch always delays other workspaces for as long as it takes, so no slot is kept free.
+    // A document batch delays other workspaces for as long as it takes, so no slot is kept free for them.
     document: new FairSlots({ ...WAITING, slots: DOCUMENT_EMBEDDINGS, keptForOthers: 0 }),
     query: new FairSlots({ ...WAITING, slots: QUERY_EMBEDDINGS, keptForOthers: QUERIES_KEPT_FOR_OTHERS }),
   };

@@ -23,9 +23,9 @@ export interface Provider {
   model(name: string): LanguageModelV4;
   /** A model that makes vectors; undefined if its API has none. */
   embeddingModel(name: string): Promise<EmbeddingModelV4 | undefined>;
-  /** The provider's endpoint for a dialect; null if it does not speak it. */
+  /** The provider's endpoint for a dialect; null if the provider does not speak that dialect. */
   native(dialect: Dialect): NativeEndpoint | null;
-  /** Masks the provider's address and credentials in its texts. */
+  /** Masks the provider's address and credentials in texts from the provider. */
   hide(text: string): string;
 }
 
@@ -90,7 +90,7 @@ function remember<Model>(make: (model: string) => Model): (model: string) => Mod
   };
 }
 
-/** A name that the package refuses makes a model that always fails, so that the rest of its route can be used. */
+/** A name that the package refuses creates a model that always fails, so that the rest of its route can be used. */
 function makeOrFail(name: string, make: (model: string) => LanguageModelV4): LanguageModelV4 {
   try {
     return make(name);

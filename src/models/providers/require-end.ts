@@ -6,8 +6,8 @@ import {
 
 /**
  * A model whose streamed answers fail if they end without a reason. Some packages report a stream that was cut off as
- * if the model had ended it, with the reason that they started from, so half an answer would pass for a whole one.
- * Newer packages report the failure as this function does.
+ * if the model had ended it, with their default reason, so half an answer would pass for a whole one. Newer packages
+ * report the failure as this function does.
  */
 export function requireEnd(model: LanguageModelV4): LanguageModelV4 {
   return {

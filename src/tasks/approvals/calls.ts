@@ -3,7 +3,7 @@ import type { Call } from "../../gate/call.ts";
 import type { TaskParts } from "../parts.ts";
 import type { TaskService } from "../service.ts";
 
-/** Creates a task for each tool call that a client makes itself that a person must approve. */
+/** Creates a task for each of a client's own tool calls that a person must approve. */
 export class TaskCalls implements ApprovalTasks {
   readonly #parts: Pick<TaskParts, "ids" | "modelGateway" | "answers">;
   readonly #tasks: TaskService;

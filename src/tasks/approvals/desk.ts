@@ -56,7 +56,7 @@ export type DeskParts = Pick<
   isEnding(taskId: string): boolean;
 };
 
-/** The number of expired approvals read at a time. Each is settled in a transaction of its own. */
+/** The number of expired approvals read at a time. Each is settled in its own transaction. */
 const EXPIRED_AT_ONCE = 100;
 /** Event ids reserved above a decision's event, which is written while no run maintains the ceiling. */
 const CEILING_STEP = 16;
@@ -71,8 +71,8 @@ export class ApprovalDesk {
   }
 
   /**
-   * The approvals that the caller may see, newest first, presented before the entry `before`.
-   * @throws LedgerChanged if one of them contradicts the ledger
+   * The approvals that the caller may see, newest first, starting before the entry `before`. @throws LedgerChanged if
+   * one of them contradicts the ledger
    */
   async list(
     { workspaceId, agent }: Caller,
@@ -153,7 +153,7 @@ export class ApprovalDesk {
     return { approval: found, isSettled: settled.isSettled };
   }
 
-  /** @throws Problem 409 `approval_changed` after presenting again a call whose tool has changed */
+  /** @throws Problem 409 `approval_changed` after presenting a call again because its tool has changed */
   async #bound<Result>(shown: ProvenApproval, decide: () => Promise<Result>): Promise<Result> {
     try {
       return await decide();

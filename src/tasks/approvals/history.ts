@@ -8,7 +8,7 @@ export interface ApprovalFilter {
   readonly statuses: readonly ApprovalStatus[];
   readonly agent?: string | undefined;
   /**
-   * The agent that the caller acts as. It sees only that agent's approvals, and none of an earlier agent with the
+   * The agent that the caller acts as. It sees only that agent's approvals, not those of an earlier agent with the
    * same name.
    */
   readonly agentId?: number | undefined;
@@ -23,7 +23,7 @@ export interface ApprovalPage {
 }
 
 /**
- * Newest first, presented before the entry `before`. Fewer than `limit` if their texts would be too long for one
+ * Newest first, starting before the entry `before`. Fewer than `limit` if their texts would be too long for one
  * response.
  */
 export async function listApprovals(
@@ -54,7 +54,8 @@ interface ApprovalKeyRow {
 
 /**
  * Except for `task`, each combination of filters has an index in its own order (`012-lists.ts`), so nothing is
- * scanned or sorted. Several statuses are merged, each from its own part of the index.
+ * scanned or sorted. If several statuses are requested, each is read from its own part of the index, and the results
+ * are merged.
  */
 export async function chooseApprovals(
   sql: Pick<Sql, "all">,
@@ -78,8 +79,8 @@ export async function chooseApprovals(
     `SELECT a.pending_seq, a.task_id, a.call_id, a.arguments_seq, a.decision_seq FROM approvals AS a
        WHERE a.workspace_id = $1 AND a.pending_seq < $2${rest} AND ${status}`;
   const literals = statuses.map((status) => `'${status}'`);
-  // A task has few approvals. The primary key finds them, whereas the planner would choose an index of all approvals
-  // with the status.
+  // A task has few approvals, so they are read by the primary key. The planner would choose the index of all
+  // approvals with the status.
   const chosen =
     task === undefined
       ? literals.map((status) => select(`a.status = ${status}`)).join(" UNION ALL ")

@@ -53,7 +53,7 @@ export function verdictOf(
   return { kind: "approved", decisionSeq };
 }
 
-/** What a model is told if a call is not made. */
+/** The text that a model receives if a call is not made. */
 function wordsOf(status: ApprovalStatus, reason: string | null): string {
   if (status === "expired") return "Nobody decided in time.";
   if (status !== "denied") return "The request for approval was withdrawn.";
@@ -71,13 +71,13 @@ export interface ApprovalRequest {
   readonly required: number;
   readonly now: number;
   readonly expiresMs: number;
-  /** Who requests the call, for the entry that shows it. */
+  /** The requester of the call, for the entry that shows it. */
   readonly draft: Pick<EntryDraft, "channel" | "actor" | "tier">;
 }
 
 /**
- * Records a request for approval. The entry contains everything that the decision is checked against, since its row
- * is not signed.
+ * Records a request for approval. The row is not signed, so the entry contains everything that the decision is
+ * checked against.
  * @param before the same call as presented earlier
  */
 export async function presentCall(

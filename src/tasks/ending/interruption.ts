@@ -6,15 +6,15 @@ import type { TaskEnding } from "./finish.ts";
 import type { EndingRetries } from "./retries.ts";
 
 /**
- * Why a task is ended from outside: the reason of its run's abort signal. The first interruption counts. Until the
- * task's end is on disk, it takes precedence over any other result of the run.
+ * Why a task is ended from outside: the reason of its run's abort signal. Only the first interruption counts. Until
+ * the task's end is on disk, it takes precedence over any other result of the run.
  */
 export class TaskInterruption {
   readonly reason: "cancelled" | "agent_stopped" | "workspace_stopped" | "shutdown";
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
   /**
-   * The person whose decision this is, if the task's end is the evidence of it. The decision's entry is written
+   * The person's decision to end the task, if the task's end is its evidence. The decision's entry is written
    * together with the end.
    */
   readonly decision: PersonDecision | null;

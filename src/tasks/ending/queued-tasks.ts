@@ -24,14 +24,14 @@ interface PendingEnding extends PendingEnd {
 }
 
 /**
- * Ends tasks that were removed from the queue before they began. There may be as many as queues hold, 10,000 in each
- * workspace. While the store cannot be written, only some of them retry, and all count as put off.
+ * Ends tasks that were removed from the queue before they began. There may be as many as the queues hold: 10,000 in
+ * each workspace. While the store cannot be written, only some of them retry, and all count as put off.
  */
 export class QueueEndings {
   readonly #parts: TaskParts;
   readonly #stopping: AbortSignal;
   readonly #retries: EndingRetries;
-  /** All ends that are not finished, the oldest first. */
+  /** All ends that are not finished, oldest first. */
   readonly #all = new Map<string, PendingEnding>();
   readonly #untried = new Set<PendingEnding>();
   #active = 0;

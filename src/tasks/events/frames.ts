@@ -40,16 +40,21 @@ export function encodeFrame<Name extends TaskEventName>(
   name: Name,
   data: TaskEvents[Name],
 ): Uint8Array {
+  return encodeNamed(id, name, data);
+}
+
+/** Like `encodeFrame`. The name MUST NOT contain a line break. */
+export function encodeNamed(id: number, name: string, data: object): Uint8Array {
   return encoder.encode(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 /**
- * The maximum number of bytes joined into one block, and therefore the most written at once and held for a reader
+ * The maximum number of bytes joined into one block, and therefore the maximum written at once, or held for a reader
  * that has stopped reading.
  */
 const BLOCK_BYTES = 64 * 1024;
 
-/** Joins consecutive frames into blocks of up to 64 KiB. A larger frame is a block of its own. */
+/** Joins consecutive frames into blocks of up to 64 KiB. A larger frame becomes its own block. */
 export function* blocksOf(
   frames: readonly Uint8Array[],
 ): Generator<{ frames: number; bytes: Uint8Array }, void> {

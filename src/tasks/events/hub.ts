@@ -2,28 +2,30 @@ import type { Via } from "../../base/via.ts";
 import type { Db } from "../../store/db.ts";
 import { encodeFrame, framesAfter } from "./frames.ts";
 import { EventLog } from "./log.ts";
-import { nextEvents } from "./store.ts";
+import { type EventTable, nextEvents, TASK_EVENTS } from "./store.ts";
 
 /** A reader of a task's events: bytes to pass on unchanged. */
 export interface EventReader {
   /** The next frames, once there are any; null after `task.finished`. */
   next(): Promise<readonly Uint8Array[] | null>;
-  /** Ends the reading, even while it waits: from now on `next` returns null. */
+  /** Stops reading, even while it waits: from now on `next` returns null. */
   close(): void;
 }
 
 /**
  * The events of all tasks. Events of open tasks are in memory; those of earlier steps and of finished tasks are in
- * the store.
+ * the store. Responses in the background have a hub of their own, with their own table.
  */
 export class TaskEventHub {
   readonly #db: Db;
+  readonly #table: EventTable;
   readonly #logs = new Map<string, EventLog>();
   /** Functions that make a log's readers continue from the store, one for each open stream. */
   readonly #readers = new Map<string, Set<() => void>>();
 
-  constructor(db: Db) {
+  constructor(db: Db, table: EventTable = TASK_EVENTS) {
     this.#db = db;
+    this.#table = table;
   }
 
   /**
@@ -76,6 +78,7 @@ export class TaskEventHub {
    */
   read(workspaceId: number, taskId: string, after: number): EventReader {
     const db = this.#db;
+    const table = this.#table;
     // Taken now, so that the events of a task that finishes during the read are not missed between its log and the
     // store. A task without a log has finished, and all its events are stored.
     let log = this.#logs.get(taskId);
@@ -99,7 +102,7 @@ export class TaskEventHub {
     };
 
     async function fromStore(): Promise<readonly Uint8Array[] | undefined> {
-      const block = await nextEvents(db, workspaceId, taskId, position);
+      const block = await nextEvents(db, workspaceId, taskId, position, table);
       if (!block) return undefined;
       const frames = framesAfter(block.frames, position);
       position = block.lastId;

@@ -17,7 +17,7 @@ const LEAST_TEXT = 1_024;
 const JOINED_TEXT = 8_192;
 
 /**
- * The events of one open task, encoded once and shared by all its readers. A reader holds a position rather than a
+ * The events of one open task or response, encoded once and shared by all its readers. A reader holds a position rather than a
  * buffer, so a slow reader costs nothing and a fast one never waits for it. Frames are released one save after they
  * were stored; readers that have not read them yet get them from the store. Memory is bounded by the cap on a task's
  * output, and because text that arrives in one turn of the event loop shares a frame, which delays no reader. 300,000
@@ -25,7 +25,7 @@ const JOINED_TEXT = 8_192;
  * and 23 MB (20,274 frames) if each arrives in its own turn.
  */
 export class EventLog {
-  /** The Gatehouses that the task's dispatch passed through. Its calls carry them on. */
+  /** The Gatehouses that the task's dispatch passed through. Its calls pass them on. */
   readonly via: Via;
   readonly #frames: Uint8Array[] = [];
   /** The id of the first frame held; ids of later frames follow it. */
@@ -95,22 +95,26 @@ export class EventLog {
   }
 
   publish<Name extends TaskEventName>(name: Name, data: TaskEvents[Name]): void {
-    if (this.#closed) throw new Error("the task's events have ended");
+    this.publishFrame((id) => encodeFrame(id, name, data));
+  }
+
+  publishFrame(encode: (id: number) => Uint8Array): void {
+    if (this.#closed) throw new Error("the events have ended");
     this.flush();
-    this.#push(encodeFrame(this.nextId, name, data));
+    this.#push(encode(this.nextId));
     this.#endTurnSoon();
   }
 
   /** Publishes text as `output.delta`, joined with other text of the same turn of the event loop. */
   publishText(text: string): void {
-    if (this.#closed) throw new Error("the task's events have ended");
+    if (this.#closed) throw new Error("the events have ended");
     if (this.#textLength + text.length > JOINED_TEXT) this.flush();
     this.#text.push(text);
     this.#textLength += text.length;
     if (this.#deltas < QUICK_FRAMES || this.#textLength >= LEAST_TEXT) this.#endTurnSoon();
   }
 
-  /** Makes a frame of the text so far, for readers that must get everything that has arrived. */
+  /** Turns the text so far into a frame, for readers that must get everything that has arrived. */
   flush(): void {
     if (this.#textLength === 0) return;
     const text = this.#text.join("");
@@ -148,7 +152,7 @@ export class EventLog {
     return () => this.#waiting.delete(wake);
   }
 
-  /** Joins what a model sent at once into one frame, which reaches each reader at once. */
+  /** Joins the text of one turn into one frame, and wakes each reader once. */
   #endTurnSoon(): void {
     if (this.#turnEnds || (this.#waiting.size === 0 && this.#textLength === 0)) return;
     this.#turnEnds = true;

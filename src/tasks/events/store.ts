@@ -8,18 +8,24 @@ export interface EventBlock {
   readonly frames: Uint8Array;
 }
 
+/** Where events are stored: the table, and its column with the id of their task or response. */
+export const TASK_EVENTS = { table: "task_events", owner: "task_id" } as const;
+export const RESPONSE_EVENTS = { table: "response_events", owner: "response_id" } as const;
+export type EventTable = typeof TASK_EVENTS | typeof RESPONSE_EVENTS;
+
 export async function saveEvents(
   tx: Tx,
   workspaceId: number,
-  taskId: string,
+  ownerId: string,
   firstId: number,
   frames: readonly Uint8Array[],
+  { table, owner }: EventTable = TASK_EVENTS,
 ): Promise<void> {
   let first = firstId;
   for (const block of blocksOf(frames)) {
     await tx.run(
-      "INSERT INTO task_events (workspace_id, task_id, first_id, last_id, frames) VALUES ($1, $2, $3, $4, $5)",
-      [workspaceId, taskId, first, first + block.frames - 1, block.bytes],
+      `INSERT INTO ${table} (workspace_id, ${owner}, first_id, last_id, frames) VALUES ($1, $2, $3, $4, $5)`,
+      [workspaceId, ownerId, first, first + block.frames - 1, block.bytes],
     );
     first += block.frames;
   }
@@ -29,12 +35,13 @@ export async function saveEvents(
 export async function nextEvents(
   db: Db,
   workspaceId: number,
-  taskId: string,
+  ownerId: string,
   after: number,
+  { table, owner }: EventTable = TASK_EVENTS,
 ): Promise<EventBlock | undefined> {
   return db.get<EventBlock>(
-    `SELECT first_id AS "firstId", last_id AS "lastId", frames FROM task_events
-     WHERE workspace_id = $1 AND task_id = $2 AND last_id > $3 ORDER BY first_id LIMIT 1`,
-    [workspaceId, taskId, after],
+    `SELECT first_id AS "firstId", last_id AS "lastId", frames FROM ${table}
+     WHERE workspace_id = $1 AND ${owner} = $2 AND last_id > $3 ORDER BY first_id LIMIT 1`,
+    [workspaceId, ownerId, after],
   );
 }

@@ -2,7 +2,7 @@ import type { Message, UserPart } from "../../agents/index.ts";
 import type { DocumentText } from "./documents.ts";
 import type { InputMessage, InputPart, TaskInput } from "./task-input.ts";
 
-/** What a model reads in place of a document that is no longer available. */
+/** The text that a model reads in place of a document that is no longer available. */
 const NO_DOCUMENT = "[A document was here that is no longer available.]";
 
 /** A task's input, as messages for the framework. A document that is missing from `documents` is left out. */

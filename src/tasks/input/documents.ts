@@ -17,7 +17,7 @@ export interface DocumentText {
 
 type DocumentReads = Pick<Vault, "find" | "text">;
 
-/** The maximum number of documents of one task, and of UTF-16 code units in their texts together. */
+/** The maximum number of documents in one task, and of UTF-16 code units in all their texts together. */
 export const MOST_DOCUMENTS = 32;
 const MOST_CHARACTERS = 1_000_000;
 
@@ -41,7 +41,7 @@ export async function checkDocuments(
       throw invalidField(path, `names no document that the agent may see: ${JSON.stringify(id)}`);
     characters += document.characters;
     if (characters <= MOST_CHARACTERS) continue;
-    throw invalidField(path, `makes the documents together longer than ${MOST_CHARACTERS} characters`);
+    throw invalidField(path, `makes the documents longer than ${MOST_CHARACTERS} characters in total`);
   }
 }
 

@@ -15,7 +15,7 @@ import { documentsOf } from "./task-input.ts";
 type HistoryParts = Pick<TaskParts, "db" | "lists" | "vault">;
 
 export interface HistoryOptions {
-  /** What the task's agent may currently see. */
+  /** The documents that the task's agent may currently see. */
   readonly memoryScope: Boundary;
   /** Whether the task has tools. Without any, some providers refuse a conversation that contains calls. */
   readonly hasTools: boolean;
@@ -36,8 +36,8 @@ const LEFT_OUT =
 
 /**
  * Rebuilds the conversation from the texts of the earlier tasks, so their erasure and expiry apply. A task with a
- * missing text is left out, and a sentence states that. The rows and texts are compared with the ledger before a
- * model reads them.
+ * missing text is left out, and a sentence says so. The rows and texts are compared with the ledger before a model
+ * reads them.
  * @throws LedgerChanged if they differ
  */
 export async function historyOf(
@@ -69,7 +69,10 @@ export async function historyOf(
   return { messages, documents };
 }
 
-/** Whether a task, or one of those whose conversation goes on in it, names a document. Each run reads its text again. */
+/**
+ * Whether a task, or a task whose conversation it continues, names a document. Each run reads the document's text
+ * again.
+ */
 export async function namesDocument(db: HistoryParts["db"], last: Task): Promise<boolean> {
   let task: Task | undefined = last;
   for (let links = 0; task && links < MOST_LINKS; links++) {
@@ -123,7 +126,7 @@ async function requireTexts({ db, lists }: HistoryParts, task: Task): Promise<vo
   const isIntact =
     (await isText(db, workspaceId, { seq: dispatchSeq, kind: "input" }, asked)) &&
     (await isText(db, workspaceId, { seq: endSeq, kind: "output" }, answered));
-  if (!isIntact) throw new LedgerChanged(`the stored texts of ${id} are not those of the ledger`, endSeq);
+  if (!isIntact) throw new LedgerChanged(`the stored texts of ${id} do not match the ledger`, endSeq);
 }
 
 interface MadeCall {
@@ -146,7 +149,7 @@ async function provenCalls({ db, lists }: HistoryParts, task: Task): Promise<rea
     const intent = parsedEntry(entries.get(intentSeq)?.bytes ?? "");
     const outcome = parsedEntry(entries.get(outcomeSeq ?? intentSeq)?.bytes ?? "");
     if (!(await isOwnCall(db, task, record, intent, outcome))) {
-      throw new LedgerChanged(`the stored call ${id} of ${task.id} is not that of the ledger`, intentSeq);
+      throw new LedgerChanged(`the stored call ${id} of ${task.id} does not match the ledger`, intentSeq);
     }
     const output = outcomeSeq === null ? undefined : outputs.get(outcomeSeq);
     const isErased = input === null || (output === undefined && outcome.output_hash !== undefined);

@@ -29,7 +29,7 @@ export interface NewTaskRequest {
 
 export interface DispatchResult {
   readonly id: string;
-  /** Whether the idempotency key had already made this task. */
+  /** Whether the idempotency key had already created this task. */
   readonly replayed: boolean;
 }
 
@@ -104,7 +104,7 @@ export async function acceptTask(
   return { id, replayed: false };
 }
 
-/** Answers a request whose idempotency key has already made a task. */
+/** Answers a request whose idempotency key has already created a task. */
 export async function replay(call: Call, id: string): Promise<DispatchResult> {
   call.about({ task: id, detail: { replayed: 1 } });
   await call.record("succeeded");

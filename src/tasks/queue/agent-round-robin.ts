@@ -2,8 +2,8 @@ import type { QueuedTask } from "./scheduler.ts";
 
 /**
  * The waiting tasks of one workspace. Agents take turns, one task each; an agent's own tasks are served in order of
- * arrival. An agent that joins the round goes to its end, and so does one that has had its turn. Every operation
- * takes constant time, however many tasks wait.
+ * arrival. An agent that joins, or has had its turn, goes to the end of the round. Every operation takes constant
+ * time, however many tasks wait.
  */
 export class AgentRoundRobin {
   /** In order of arrival. */

@@ -22,7 +22,7 @@ export function keyOf({ workspaceId, actor }: Caller, key: string, body: object)
 }
 
 /**
- * The task that this key made in the last 24 hours, if any.
+ * The task that this key created in the last 24 hours, if any.
  * @throws Problem 409 `idempotency_conflict` if the key was used for another body
  */
 export async function findReplay(
@@ -70,7 +70,7 @@ export async function forgetFingerprint(
   );
 }
 
-/** Removes some expired keys, of all workspaces, since only their age matters. */
+/** Removes some expired keys from all workspaces, since only their age matters. */
 export async function purgeKeys(db: Db, now: number): Promise<void> {
   await db.run(
     `DELETE FROM idempotency_keys WHERE (workspace_id, actor, key) IN (

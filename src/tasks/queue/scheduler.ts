@@ -21,7 +21,7 @@ export interface SlotCall {
   readonly id: string;
 }
 
-/** Stands for callers that act as no agent. Agents' ids begin at 1. */
+/** Represents callers that do not act as an agent. Agents' ids begin at 1. */
 const NO_AGENT = 0;
 
 export interface SchedulerParts {
@@ -189,8 +189,7 @@ export class Scheduler {
   }
 
   /**
-   * Starts no more tasks, permanently, and resolves when the running ones have ended. Waiting tasks keep their
-   * places.
+   * Permanently stops starting tasks, and resolves when the running ones have ended. Waiting tasks keep their places.
    */
   async stop(): Promise<void> {
     this.#stopped = true;

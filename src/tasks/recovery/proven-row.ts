@@ -14,7 +14,7 @@ interface ProvenRowParts {
 const ROW = `SELECT ${sealedColumns("tasks")} FROM tasks WHERE workspace_id = $1 AND id = $2`;
 
 /**
- * The name of a task's agent for an entry about the task. The row is believed if its seal matches. Tasks that ended in
+ * The name of a task's agent for an entry about the task. The row is trusted if its seal matches. Tasks that ended in
  * an earlier version have no seal, so the entry that dispatched the task is read. A changed row is reported.
  * @returns undefined if the row does not name that entry either
  */

@@ -23,7 +23,7 @@ const ATTEMPT_LIMIT = 3;
 /** `task.created` and `task.started`, which are sent before the store contains any event. */
 const FIRST_EVENTS = 2;
 
-/** Tasks of an earlier process, the oldest first. */
+/** Tasks of an earlier process, oldest first. */
 export interface RecoveredTasks {
   readonly queued: readonly QueuedTask[];
   /** Tasks waiting for a person's decision. */
@@ -112,7 +112,7 @@ async function trustedTasks(
     const ids = new Set(stored.map(({ id }) => id));
     const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
     evidence = await readTaskEvidence(lists, workspaceId, ids, first);
-    // Some row names a later entry than the one that dispatched its task: the ledger is read from the beginning.
+    // A row names a later entry than the one that dispatched its task: the ledger is read from the beginning.
     const isWhole = stored.every(({ id }) => evidence.get(id)?.dispatch);
     if (!isWhole) evidence = await readTaskEvidence(lists, workspaceId, ids, 1);
   } catch (error) {
@@ -153,7 +153,7 @@ async function requireIndexed(db: Db, workspaceId: number, open: number): Promis
   );
 }
 
-/** In the order of their acceptance. */
+/** In order of acceptance. */
 function openTasks(db: Db, workspaceId: number): Promise<UnfinishedTask[]> {
   return db.all<UnfinishedTask>(
     `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",

@@ -19,8 +19,8 @@ export interface RefusedTask {
 }
 
 /**
- * Closes the rows of a task that the ledger has not dispatched, or that has ended there. No entry is written, since
- * the rows may name anybody. The rows then agree with the ledger, if it contains the task.
+ * Closes the rows of a task that, according to the ledger, was never dispatched or has already ended. No entry is
+ * written, since the rows may name anybody. The rows then agree with the ledger, if it contains the task.
  */
 export async function closeUnproven(
   { db, clock }: Pick<TaskParts, "db" | "clock">,
@@ -43,7 +43,7 @@ export async function closeUnproven(
 }
 
 /**
- * Ends as failed a dispatched task whose rows were changed. Its rows are restored from the ledger first: its open
+ * Ends a dispatched task whose rows were changed, as failed. Its rows are restored from the ledger first: its open
  * calls get outcomes and are charged according to their intents, and its end names the actor that dispatched it.
  */
 export async function endChanged(

@@ -4,7 +4,7 @@ import type { TaskEnd } from "../rows/tasks.ts";
 
 /**
  * Closes the row of a task that must not run and whose end is not written to the ledger. The row then claims nothing
- * beyond the ledger.
+ * that the ledger does not contain.
  */
 export async function closeRow(
   tx: Tx,
@@ -31,7 +31,7 @@ export async function closeRow(
 }
 
 /**
- * Overwrites the rows of a task with the ledger's values. Its open calls are open in the rows afterwards.
+ * Overwrites the rows of a task with the ledger's values. Afterwards, its open calls are also open in the rows.
  * @param agentId null to keep the stored one
  */
 export async function restoreRows(

@@ -3,8 +3,8 @@ import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { ProvenTask } from "../../ledger/reading/proven-task.ts";
 
 /**
- * Reads what the ledger contains about some tasks, from the entry `first` on. Every entry is verified against the
- * signed tree, at 1 ms for 256.
+ * Reads what the ledger contains about some tasks, starting with the entry `first`. Every entry is verified against
+ * the signed tree, at 1 ms for 256.
  * @throws LedgerChanged
  */
 export async function readTaskEvidence(

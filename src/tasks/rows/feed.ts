@@ -124,7 +124,7 @@ export function taskUsage(
   };
 }
 
-/** `query` gets some of the keys, and their placeholders in its statement, starting with $2. */
+/** `query` receives some of the keys, and their placeholders in its statement, starting with $2. */
 async function inParts<Row>(
   keys: readonly string[],
   query: (part: readonly string[], list: string) => Promise<Row[]>,

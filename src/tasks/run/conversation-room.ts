@@ -42,7 +42,7 @@ export class ConversationRoom {
     return this.#places.taken;
   }
 
-  /** @param lost ends the conversation, with the error for it */
+  /** @param lost ends the conversation with the given error */
   open(workspaceId: number, lost: (error: AgentDenied) => void): OpenConversation {
     return new OpenConversation(this.#ordinary, (characters) => {
       const place = this.#places.take(workspaceId, characters);
@@ -74,7 +74,12 @@ export class OpenConversation {
     const added = messages.slice(this.#messages);
     if (added.length === 0) return;
     this.#messages = messages.length;
-    for (const message of added) this.#characters += JSON.stringify(message).length;
+    this.add(added.reduce((sum, message) => sum + JSON.stringify(message).length, 0));
+  }
+
+  /** @throws AgentDenied with `CONVERSATIONS_FULL` */
+  add(characters: number): void {
+    this.#characters += characters;
     if (this.#characters <= this.#ordinary) return;
     this.#place?.release();
     this.#place = this.#take(this.#characters - this.#ordinary);
@@ -89,6 +94,6 @@ function noRoom(isOwn: boolean): AgentDenied {
   const whose = isOwn ? "workspace" : "server";
   return new AgentDenied(
     CONVERSATIONS_FULL,
-    `The ${whose}'s conversations in progress are too long together.`,
+    `The ${whose}'s conversations in progress are too long in total.`,
   );
 }

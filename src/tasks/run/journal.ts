@@ -19,8 +19,9 @@ const CEILING_STEP = 4096;
  */
 const UNNUMBERED = 2;
 /**
- * Bytes of events kept in memory for the end of their step. More are stored during the step, so that long answers of
- * many tasks do not accumulate in memory. If the process dies before the step ends, `output.reset` retracts them.
+ * Bytes of events that are kept in memory until the end of their step. More are stored during the step, so that long
+ * answers of many tasks do not accumulate in memory. If the process dies before the step ends, `output.reset`
+ * retracts them.
  */
 const UNSAVED_BYTES = 32 * 1024;
 
@@ -134,8 +135,8 @@ export class RunJournal {
   }
 
   /**
-   * Stores the events so far, and that a call waits for a person. Readers see the call after the commit, when it can
-   * be decided.
+   * Stores the events so far, and the fact that a call waits for a person. Readers see the call after the commit,
+   * when it can be decided.
    */
   async announce(tx: Tx, { id, tool, arguments: input }: BeforeToolCall): Promise<void> {
     const { workspaceId, id: task, agent } = this.#task;

@@ -73,8 +73,8 @@ export class ModelEvidence {
     this.#intent = await evidence.begin(signal, denied, async (tx, reserve) => {
       const agent = await guard.enter(tx);
       if (!rights.allowsModel(model)) {
-        // Forbidden since it was chosen. The call itself would refuse it too, and the next model of the route is
-        // tried.
+        // The model has been forbidden since it was chosen. The call itself would refuse it too, and the next model
+        // of the route is tried.
         await ledger.append(tx, workspaceId, denied("model_forbidden"));
         return null;
       }

@@ -33,7 +33,7 @@ export interface DirectTaskCall {
 /** The step of such a call, in place of a model's answer: models count steps from 1. */
 const OWN_STEP = 0;
 
-/** What a model is told about a call that was in flight when the process died. */
+/** The text that a model receives for a call that was in flight when the process died. */
 export const UNKNOWN =
   "It is unknown whether this call took effect, because the server stopped before the result arrived. It was not repeated.";
 

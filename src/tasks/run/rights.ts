@@ -11,7 +11,7 @@ import type { Task } from "../task.ts";
 export type RunRightsParts = Pick<TaskParts, "agents" | "tokens" | "tools" | "workspaces">;
 
 /**
- * What a run may use, according to its agent as last read, the current connectors and the token that dispatched the
+ * The rights of a run, according to its agent as last read, the current connectors and the token that dispatched the
  * task. All of them may change while the task runs. A change takes effect with the next call.
  */
 export class RunRights {
@@ -99,8 +99,8 @@ export class RunRights {
   }
 
   /**
-   * The hash of what a call of this tool would reach (`definitionHash`); undefined if the tool is gone or has changed
-   * since it was offered.
+   * The hash of the connector and tool that a call would reach (`definitionHash`); undefined if the tool is gone or
+   * has changed since it was offered.
    */
   definitionOf(tool: string): string | undefined {
     const current = this.#currentDefinition(tool);

@@ -59,7 +59,7 @@ export class ScheduleEvidence {
   async isProven(schedule: Schedule): Promise<boolean> {
     const { workspaceId, id } = schedule;
     const key = `${workspaceId} ${id}`;
-    // What a run writes is not part of anyone's request.
+    // Fields written by a run are not part of anyone's request.
     const now = JSON.stringify({ ...schedule, nextAt: null, last: null });
     if (this.#proven.get(key) === now) return true;
     const entry = await this.#newest(workspaceId, id);

@@ -195,7 +195,7 @@ export class ScheduleRuns {
     return true;
   }
 
-  /** The state after this time. Other times missed along with it are skipped. */
+  /** The state after this time. Other times that were also missed are skipped. */
   #then({ cron, timezone, nextAt: at }: DueSchedule, code: string | null) {
     const now = this.#parts.clock.now();
     const next = nextTime(cron, timezone, now - at > MISSED_AFTER_MS ? now : at);

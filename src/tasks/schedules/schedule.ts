@@ -50,7 +50,7 @@ export interface ScheduleRunResult {
 }
 
 /**
- * The maximum number of schedules in one workspace. Running every minute, they use a sixth of its usual request
+ * The maximum number of schedules in one workspace. If all run every minute, they use a sixth of its usual request
  * limit.
  */
 export const SCHEDULE_LIMIT = 100;

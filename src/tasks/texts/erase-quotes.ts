@@ -14,6 +14,7 @@ import { findTask, lastSeq } from "../rows/tasks.ts";
 import { eraseEvents } from "./erase-events.ts";
 import { type Erasure, ErasureNote, storedErasures } from "./erasure-note.ts";
 import { type Extent, findQuotes, type QuotedTexts } from "./find-quotes.ts";
+import { eraseResponseEvents } from "./kept-responses.ts";
 
 const RETRY_MS = 30_000;
 /** How often to look whether clients' requests have ended. */
@@ -27,14 +28,14 @@ export interface QuotedParts {
   readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly log: Log;
-  /** Intents of clients' calls that have no outcome. */
-  readonly openCalls: (workspaceId: number) => ReadonlySet<number>;
+  /** Intents of clients' calls and of responses in the background that have no outcome. */
+  openCalls(workspaceId: number): readonly number[];
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * Erases what tasks quote of deleted documents: each tool result that contains a document's id, and everything that
+ * Erases quotes of deleted documents from tasks: each tool result that contains a document's id, and everything that
  * the same task wrote or requested after it, in payloads and in stored events. If a task's messages name the
  * document, or it continues the conversation of a task that quotes it, everything except its input is erased. The
  * entries and their hashes remain. Responses that continue a quoting one with `previous_response_id`, or repeat its
@@ -196,7 +197,7 @@ export class QuotedPayloads {
   /** The ids of clients' requests in progress. */
   async #openRequests(workspaceId: number): Promise<ReadonlySet<string>> {
     const { lists, openCalls } = this.#parts;
-    const entries = await lists.entries(workspaceId, [...openCalls(workspaceId)]);
+    const entries = await lists.entries(workspaceId, openCalls(workspaceId));
     return new Set([...entries.values()].flatMap(({ bytes }) => parsedEntry(bytes).request_id ?? []));
   }
 
@@ -256,7 +257,7 @@ export class QuotedPayloads {
     else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
-  /** Erases quotes in the entries above `after` that belong to the extent. */
+  /** Erases quotes in the entries above `after` that are within the extent. */
   async #eraseQuotes(note: ErasureNote, after: number, extent: Extent): Promise<void> {
     const { erasure } = note;
     const { workspaceId, document } = erasure;
@@ -272,12 +273,14 @@ export class QuotedPayloads {
       open,
       () => this.#stopped,
     );
+    if (this.#stopped) return;
     // Noted first: once its texts are gone, nothing shows that a task or request quoted the document.
     const quoting = [...texts.keys()].filter((task) => task !== "" && !extent.whole.has(task));
     await note.addQuoting(quoting, isAll ? requests : note.requests);
     for (const [task, quotes] of texts) {
       if (this.#stopped) return;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
+      else await this.#eraseResponseEvents(erasure.workspaceId, quotes);
       await this.#erasePayloads(erasure, task, quotes);
     }
   }
@@ -291,6 +294,11 @@ export class QuotedPayloads {
     const ordered = task === "" ? others.toReversed() : others;
     await erasePayloads(this.#parts, workspaceId, first ? [...ordered, first] : ordered, draft, cause);
     this.#parts.forgetting.deleted();
+  }
+
+  async #eraseResponseEvents(workspaceId: number, { first, others }: QuotedTexts): Promise<void> {
+    const seqs = new Set((first ? [first, ...others] : others).map(({ seq }) => seq));
+    await this.#parts.db.tx((tx) => eraseResponseEvents(tx, workspaceId, [...seqs]));
   }
 
   async #eraseEvents(

@@ -46,8 +46,8 @@ export class PayloadEraser {
   /**
    * Erases the texts of an entry or, for the intent that dispatched a task, all texts of the task; also in the task's
    * stored events. Erasing the request of a stored response also erases the response. Each transaction that deletes
-   * records the names of what it deleted; the last is recorded by the call's own entry. Repeating it erases whatever
-   * is left, and succeeds if nothing is.
+   * texts records which ones; the last is recorded by the call's own entry. Repeating it erases whatever is left, and
+   * succeeds if nothing is.
    * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
@@ -64,7 +64,8 @@ export class PayloadEraser {
       ? await payloadsOf({ db, lists }, task)
       : [...named(target), ...(asked?.others ?? []), ...(response?.payloads ?? [])];
     const admit = async (tx: Tx) => call.requireRights(tx);
-    const mayContinue = task ? await isContinued(db, task) : target.action === "model.call";
+    const isClients = target.action === "model.call" || target.action === "response.dispatch";
+    const mayContinue = task ? await isContinued(db, task) : isClients;
     const quotes = mayContinue ? await quotesIn({ db, lists }, workspaceId, payloads) : [];
     if (task) {
       const texts = isWhole ? ALL_TEXTS : textsOf(target, asked);
@@ -125,7 +126,7 @@ function named({ seq, input_hash: input, output_hash: output }: Target): ErasedP
   return payloads;
 }
 
-/** The texts of an entry that a task's events repeat. Events do not contain tool results. */
+/** The texts of an entry that also appear in a task's events. Events do not contain tool results. */
 function textsOf({ action }: Target, call: CallArguments | null): ErasedTexts | null {
   if (action === "task.dispatch") {
     return { prompt: false, argumentsOf: new Set(), output: { afterCall: null } };

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../store/db.ts";
 
-/** The erasure of everything that tasks quote of a deleted document. Kept in the store until it is complete. */
+/** The erasure of all quotes of a deleted document from tasks. Kept in the store until it is complete. */
 export interface Erasure {
   readonly workspaceId: number;
   readonly document: string;

@@ -19,7 +19,7 @@ import type { Forgetting } from "../../store/forgetting.ts";
 import type { TaskEventHub } from "../events/hub.ts";
 import { findTask } from "../rows/tasks.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
-import { forgetResponsesUpTo } from "./kept-responses.ts";
+import { firstOpenResponse, forgetResponsesUpTo } from "./kept-responses.ts";
 
 const RUN_MS = 3_600_000;
 /** Tasks whose events are processed concurrently, sharing syncs. */
@@ -35,15 +35,15 @@ export interface ExpiryParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly workspaces: { list(): readonly { readonly id: number }[] };
-  /** Days that payloads are kept. */
+  /** How many days payloads are kept. */
   readonly days: number;
 }
 
 /**
  * Erases payloads by age, together with the texts in stored events, at the start and every hour. It erases a prefix
- * of the ledger, so that a single entry records any amount. Payloads after the dispatch of an unfinished task are
- * kept. Texts in events are erased with the payload that contains the same text; a model's text is erased with its
- * task's last entry.
+ * of the ledger, so a single entry can record any amount. Payloads after the dispatch of an unfinished task or
+ * response are kept. Texts in events are erased with the payload that contains the same text; a model's text is erased
+ * with its task's last entry.
  */
 export class PayloadExpiry {
   readonly #parts: ExpiryParts;
@@ -94,7 +94,8 @@ export class PayloadExpiry {
     const { done, run: noted } = expiry;
     const run = noted && (await this.#isOwn(workspaceId, noted)) ? noted : null;
     const aged = await lastOlderThan(lists, workspaceId, days, clock.now());
-    const limit = Math.min(aged, (await firstOpenDispatch(db, workspaceId)) - 1);
+    const open = Math.min(await firstOpenDispatch(db, workspaceId), await firstOpenResponse(db, workspaceId));
+    const limit = Math.min(aged, open - 1);
     // A run that was begun is completed, even if payloads are now kept for longer.
     const upTo = Math.max(limit, run?.upTo ?? 0);
     if (upTo <= done) return;

@@ -41,10 +41,12 @@ interface QuotingTaskRow extends ErasedPayload {
   readonly action: string | null;
   readonly request: string | null;
   readonly dialect: string | null;
+  /** The response in the background that the entry belongs to. */
+  readonly response: string | null;
   readonly hash: string | null;
 }
 
-const [TASK, CALL, TOOL, REF, ACTION, REQUEST, DIALECT, ASKED, ANSWERED] = [
+const [TASK, CALL, TOOL, REF, ACTION, REQUEST, DIALECT, RESPONSE, ASKED, ANSWERED] = [
   entryField("l.bytes", "task"),
   entryField("l.bytes", "$.detail.call"),
   entryField("l.bytes", "tool"),
@@ -52,6 +54,7 @@ const [TASK, CALL, TOOL, REF, ACTION, REQUEST, DIALECT, ASKED, ANSWERED] = [
   entryField("l.bytes", "action"),
   entryField("l.bytes", "request_id"),
   entryField("l.bytes", "$.detail.dialect"),
+  entryField("l.bytes", "$.detail.response"),
   entryField("l.bytes", "input_hash"),
   entryField("l.bytes", "output_hash"),
 ];
@@ -73,7 +76,7 @@ interface Quoted {
 }
 
 /**
- * Finds what quotes a document in the entries above `from`.
+ * Finds the quotes of a document in the entries above `from`.
  * @param open the requests of clients that have not ended
  * @param isStopped ends the search early
  */
@@ -98,10 +101,10 @@ export async function findQuotes(
     if (to === null) break;
     const rows = await db.all<QuotingTaskRow>(
       `SELECT p.seq, p.kind,
-         (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count') AND ${TASK} IS NULL))
+         (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count', 'response.dispatch') AND ${TASK} IS NULL))
            AND instr(p.body, $4) > 0 AS holds,
          ${TASK} AS task, ${CALL} AS call, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action,
-         ${REQUEST} AS request, ${DIALECT} AS dialect,
+         ${REQUEST} AS request, ${DIALECT} AS dialect, ${RESPONSE} AS response,
          CASE p.kind WHEN 'input' THEN ${ASKED} ELSE ${ANSWERED} END AS hash
        FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
        WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
@@ -154,8 +157,9 @@ class QuotedConversations {
    * @param isMeant whether the call began before the deletion. What continues a quoted conversation may be later
    */
   async follows(row: QuotingTaskRow, isMeant: boolean): Promise<boolean> {
-    const { holds, kind, task, action, request, dialect } = row;
-    if (action !== "model.call" || task !== null || request === null) return false;
+    const { holds, kind, task, action, request, dialect, response } = row;
+    const isClients = action === "model.call" || action === "response.dispatch";
+    if (!isClients || task !== null || request === null) return false;
     if (kind === "input") {
       if (holds && isMeant) this.#requests.add(request);
       return dialect === "responses" && this.#continues(row, request);
@@ -163,6 +167,8 @@ class QuotedConversations {
     const isAnswer = this.#requests.has(request);
     if (dialect === "responses" && (isAnswer || (holds && isMeant))) {
       this.#responses.add(responseIdsIn((await this.#text(row)) ?? ""));
+      // In the background, a response has another id than its provider's answer.
+      if (response !== null) this.#responses.add([response]);
     }
     return isAnswer;
   }

@@ -1,3 +1,4 @@
+import { Problem } from "../../base/errors.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
@@ -6,46 +7,93 @@ import type { Sql, Tx } from "../../store/db.ts";
 /** A stored response to be erased. */
 export interface ErasedResponse {
   readonly id: string;
-  /** The response's own text, if the ledger proves that it belongs to the request. */
+  /** The texts of its attempts, as the ledger proves that they belong to the request. */
   readonly payloads: readonly ErasedPayload[];
 }
 
-/** The stored response to a request; null if there is none. */
+/**
+ * The stored response to a request; null if there is none.
+ * @throws Problem 409 `task_unfinished` if it is in progress
+ */
 export async function keptResponse(
-  { db, lists }: { readonly db: Pick<Sql, "get">; readonly lists: Pick<LedgerLists, "entry"> },
+  { db, lists }: { readonly db: Pick<Sql, "get">; readonly lists: Pick<LedgerLists, "entry" | "read"> },
   workspaceId: number,
   request: ParsedEntry & { readonly seq: number },
 ): Promise<ErasedResponse | null> {
-  if (request.action !== "model.call") return null;
+  if (request.action !== "model.call" && request.action !== "response.dispatch") return null;
   const row = await db.get<{ id: string; outcome_seq: number }>(
     "SELECT id, outcome_seq FROM responses WHERE workspace_id = $1 AND request_seq = $2",
     [workspaceId, request.seq],
   );
   if (!row) return null;
-  const { id, outcome_seq: seq } = row;
-  const stored = await lists.entry(workspaceId, seq);
-  const outcome = stored ? parsedEntry(stored.bytes) : {};
-  const isOwn =
-    outcome.action === "model.call" &&
-    outcome.request_id === request.request_id &&
-    outcome.output_hash !== undefined;
-  return { id, payloads: isOwn ? [{ seq, kind: "output" }] : [] };
+  const { id, outcome_seq: last } = row;
+  if (last === 0) {
+    throw new Problem("task_unfinished", `The response ${id} has not ended. Cancel it first.`);
+  }
+  return { id, payloads: await answersTo(lists, workspaceId, request, last) };
+}
+
+/** The texts of all attempts at a request, up to the entry `last`. */
+async function answersTo(
+  lists: Pick<LedgerLists, "entry" | "read">,
+  workspaceId: number,
+  request: ParsedEntry & { readonly seq: number },
+  last: number,
+): Promise<readonly ErasedPayload[]> {
+  const payloads: ErasedPayload[] = [];
+  const span = { first: request.seq + 1, last, order: "asc" } as const;
+  for (const action of new Set(["model.call", request.action])) {
+    for await (const entries of lists.read(workspaceId, { action }, span)) {
+      for (const { seq, bytes } of entries) {
+        const { request_id: id, output_hash: output } = parsedEntry(bytes);
+        if (id === request.request_id && output !== undefined) payloads.push({ seq, kind: "output" });
+      }
+    }
+  }
+  return payloads;
 }
 
 /** Makes the response impossible to find. Its texts are left to the caller. */
 export async function forgetResponse(tx: Tx, workspaceId: number, id: string): Promise<void> {
   const key = [workspaceId, id];
   await tx.run("DELETE FROM response_items WHERE workspace_id = $1 AND response_id = $2", key);
+  await tx.run("DELETE FROM response_events WHERE workspace_id = $1 AND response_id = $2", key);
   await tx.run("DELETE FROM responses WHERE workspace_id = $1 AND id = $2", key);
 }
 
 /** Like `forgetResponse`, for all responses whose request is in an entry up to `last`. */
 export async function forgetResponsesUpTo(tx: Tx, workspaceId: number, last: number): Promise<void> {
   const span = [workspaceId, last];
-  await tx.run(
-    `DELETE FROM response_items WHERE workspace_id = $1 AND response_id IN
-       (SELECT id FROM responses WHERE workspace_id = $1 AND request_seq <= $2)`,
-    span,
-  );
+  for (const table of ["response_items", "response_events"]) {
+    await tx.run(
+      `DELETE FROM ${table} WHERE workspace_id = $1 AND response_id IN
+         (SELECT id FROM responses WHERE workspace_id = $1 AND request_seq <= $2)`,
+      span,
+    );
+  }
   await tx.run("DELETE FROM responses WHERE workspace_id = $1 AND request_seq <= $2", span);
+}
+
+/** Erases the stored events of responses whose request or answer is in one of these entries. */
+export async function eraseResponseEvents(
+  tx: Tx,
+  workspaceId: number,
+  seqs: readonly number[],
+): Promise<void> {
+  for (const seq of seqs) {
+    await tx.run(
+      `DELETE FROM response_events WHERE workspace_id = $1 AND response_id IN
+         (SELECT id FROM responses WHERE workspace_id = $1 AND (request_seq = $2 OR outcome_seq = $2))`,
+      [workspaceId, seq],
+    );
+  }
+}
+
+/** The request of the oldest response in the background that has not ended; infinite if there is none. */
+export async function firstOpenResponse(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
+  const row = await sql.get<{ seq: number | null }>(
+    "SELECT MIN(request_seq) AS seq FROM responses WHERE workspace_id = $1 AND outcome_seq = 0",
+    [workspaceId],
+  );
+  return row?.seq ?? Number.POSITIVE_INFINITY;
 }

@@ -95,7 +95,7 @@ describe("a tampered answer is shown as broken if the change is", () => {
     const page = await tampered(proof, (body) => {
       body.inclusion[1] = other(body.inclusion[1]);
     });
-    await page.getByText("The hashes lead to a different root than the checkpoint's.").waitFor();
+    await page.getByText("The hashes lead to a different root from the checkpoint's.").waitFor();
     await page.getByText("The checkpoint has a different root").waitFor();
     expect(await ticks(page)).toBe(0);
     expect(await page.locator(".proof-cross").count()).toBe(1);

@@ -91,7 +91,7 @@ test("a finished task is continued with its agent, and the pages lead to each ot
   const { page, complaints } = await open(`/tasks/${first.id}`);
   await link(page, "Continue").click();
   await page.getByRole("dialog", { name: "Continue" }).waitFor();
-  await page.getByText("It goes on with the conversation of").waitFor();
+  await page.getByText("It continues the conversation of").waitFor();
   const agents = await field(page, "Agent").last().locator("option").allTextContents();
   expect(agents).toEqual(["Choose an agent …", "helper"]);
   stage.model.script("small", { chunks: ["Ada."] });

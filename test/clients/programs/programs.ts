@@ -2,14 +2,14 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Where the programs are installed, as a project of its own. */
+/** Where the programs are installed, as a separate project. */
 export const PROGRAMS_HOME = join(import.meta.dir, "..", "..", "..", ".tools", "client-programs");
 
 function program(name: string, spec: string, path: string) {
   return { name, spec, path: join(PROGRAMS_HOME, "node_modules", name, path) };
 }
 
-/** Builds for x64 with glibc, as CI's machines are. */
+/** Builds for x64 with glibc, like CI's machines. */
 export const CLAUDE_CODE = program("claude-code", "@anthropic-ai/claude-code-linux-x64@2.1.330", "claude");
 export const CODEX = program(
   "codex",

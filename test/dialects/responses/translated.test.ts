@@ -240,6 +240,31 @@ test("a stop ends a translated stream with the error event, and its request to t
   await until(() => stage.google.requests.at(-1)?.aborted === true);
 });
 
+test.each(["gemini/first", "claude/second"])(
+  "%s answers in the background, with reasoning and tools",
+  async (model) => {
+    callTools(model);
+    const asked = { model, input: "The weather?", tools: [TOOL], background: true };
+    const { responses } = stage.client;
+    // The script begins with a whole answer. What is made in the background is always streamed.
+    await responses.create({ ...asked, background: false });
+    const streamed = await responses.stream({ ...asked, tools: [TOOL] }).finalResponse();
+    const whole = await responses.create(asked);
+    let read = whole;
+    await until(async () => {
+      read = await responses.retrieve(whole.id);
+      return read.status === "completed";
+    });
+    for (const response of [streamed, read]) {
+      const calls = response.output.flatMap((item) =>
+        item.type === "function_call" ? [JSON.parse(item.arguments)] : [],
+      );
+      expect([response.background, response.model, calls]).toEqual([true, model, CALLS]);
+    }
+    expect((await responses.retrieve(streamed.id)).status).toBe("completed");
+  },
+);
+
 test("a new user's first response comes from the embedded model", async () => {
   const { output_text: text } = await stage.client.responses.create({
     model: "tier:1",

@@ -1,4 +1,4 @@
-/** Texts go out in batches, which take turns and become smaller if they are refused. */
+/** Texts are sent in batches, which take turns and become smaller if they are refused. */
 import { describe, expect, test } from "bun:test";
 import { fakeVector } from "../../support/fake-embeddings.ts";
 import {
@@ -115,7 +115,7 @@ describe("batches", () => {
     expect(inputs()).toHaveLength(5);
   });
 
-  test("contain 256 kB of text, and a text 64,000 characters", async () => {
+  test("contain 256 kB of text, and each text at most 64,000 characters", async () => {
     const given = ["é".repeat(70_000), "x".repeat(90_000), "y".repeat(64_000), "z".repeat(100)];
     await (await embedder()).embed(given, "document");
     const lengths = inputs().map((input) => input.map(({ length }) => length).join(" "));
@@ -160,7 +160,7 @@ describe("batches", () => {
     expect(inputs()).toHaveLength(52);
   });
 
-  test("of queries leave four slots to workspaces without any", async () => {
+  test("of queries leave four slots to workspaces that use none", async () => {
     upstream.always({ hang: true });
     const model = await sharedEmbedder();
     const control = new AbortController();

@@ -180,8 +180,8 @@ describe("a temporary failure is retried", () => {
       [() => ({ status: 503, headers: { "retry-after": new Date(clock.now() + 3_000).toUTCString() } })],
       [3_000],
     ],
-    ["Retry-After of no time", [{ status: 429, headers: { "retry-after": "0" } }], [500]],
-    ["a Retry-After that says nothing", [{ status: 429, headers: { "retry-after": "soon" } }], [500]],
+    ["a Retry-After of zero", [{ status: 429, headers: { "retry-after": "0" } }], [500]],
+    ["a meaningless Retry-After", [{ status: 429, headers: { "retry-after": "soon" } }], [500]],
   ])("%s", async (_, steps, waits) => {
     upstream.script(...steps);
     expect(await (await embedder()).embed(["a text"], "document")).toEqual([unit("a text")]);

@@ -1,4 +1,7 @@
-/** The providers azure, bedrock and vertex in front of scripted upstreams: what they are sent, and what becomes of it. */
+/**
+ * The providers azure, bedrock and vertex in front of scripted upstreams: what they are sent, and what their answers
+ * lead to.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
@@ -28,7 +31,7 @@ const CREDENTIALS = JSON.stringify({
 });
 const AWS = { id: "AKIAEXAMPLEEXAMPLE", secret: "aws-secret-hunter22", region: "eu-central-1" };
 
-/** Whatever the packages would read by themselves. None of it may be sent anywhere. */
+/** Everything that the packages would read on their own. None of it may be sent anywhere. */
 const FOREIGN: Readonly<Record<string, string>> = {
   ...{ AWS_BEARER_TOKEN_BEDROCK: "foreign-bearer", AWS_ACCESS_KEY_ID: "foreign-id" },
   ...{ AWS_SECRET_ACCESS_KEY: "foreign-secret", AWS_SESSION_TOKEN: "foreign-session" },
@@ -52,7 +55,7 @@ interface Kind {
   readonly path: string;
   readonly whole: string;
   readonly streamed: string;
-  /** Headers of each request that matter. */
+  /** The relevant headers of each request. */
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
@@ -125,7 +128,7 @@ const kindOf = (name: string): Kind => {
   return kind;
 };
 
-/** Answers models as `answer` says, and requests for tokens always. */
+/** Answers requests for models as `answer` specifies, and always answers requests for tokens. */
 function answer(answering: (request: RecordedRequest, index: number) => Response | Promise<Response>): void {
   let calls = 0;
   upstream.answer((request) =>

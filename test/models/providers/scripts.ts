@@ -21,7 +21,7 @@ const sse = (events: readonly object[]) =>
     headers: { "content-type": "text/event-stream" },
   });
 
-/** OpenAI's Responses, as Azure speaks them. */
+/** OpenAI's Responses, as implemented by Azure. */
 export const AZURE: KindScript = {
   whole: (text) => Response.json({ ...responseHead("completed"), ...responseEnd([message(text)]) }),
   streamed: (text) => sse([...responseStart(), ...messageEvents(text), responseCompleted([message(text)])]),
@@ -131,7 +131,7 @@ function bedrockEnd(stopReason: string): Buffer[] {
   ];
 }
 
-/** Gemini, as Vertex AI serves it. */
+/** Gemini, as served by Vertex AI. */
 export const VERTEX: KindScript = {
   whole: (text) => Response.json(geminiChunk([{ text }], "STOP")),
   streamed: (text) => sse([geminiChunk([{ text }]), geminiChunk([{ text: "" }], "STOP")]),

@@ -1,4 +1,4 @@
-/** What people decide, and the consequences. */
+/** People's decisions, and their consequences. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../../support/clock.ts";
 import { allEvents } from "../../support/events.ts";

@@ -1,6 +1,6 @@
 /**
- * A decision counts only because the ledger has it. Rows that somebody invented in the file while no server was
- * running are nobody's decision.
+ * A decision counts only if the ledger has it. Rows that somebody invented in the file while no server was running
+ * decide nothing.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -169,10 +169,10 @@ describe("two people must approve:", () => {
   });
 
   test.each<[string, readonly [string, ...(string | number)[]]]>([
-    ["one is enough in the row", ["UPDATE approvals SET required = 1"]],
-    ["her vote bears another name", ["UPDATE approval_votes SET person = 'cy'"]],
+    ["the row requires only one", ["UPDATE approvals SET required = 1"]],
+    ["her vote has another name", ["UPDATE approval_votes SET person = 'cy'"]],
     [
-      "a third one's vote is there",
+      "a third person's vote was added",
       ["INSERT INTO approval_votes SELECT workspace_id, task_id, call_id, 'cy', seq FROM approval_votes"],
     ],
     [
@@ -192,7 +192,7 @@ describe("two people must approve:", () => {
     await until(async () => (await told()) === 1);
   });
 
-  test("one of them is not both, although the row claims that the call is settled", async () => {
+  test("one person does not count as both, although the row claims that the call is settled", async () => {
     const seq = await seqOf(({ action }) => action === "oversight.approve");
     await stage.restart(
       change(
@@ -205,7 +205,7 @@ describe("two people must approve:", () => {
     expect(stage.tools.calls).toEqual([]);
   });
 
-  test("both are, after a restart too", async () => {
+  test("both count, also after a restart", async () => {
     await stage.restart();
     expect(outcome(await approve(asked.path, {}, bo))).toEqual([200, "approved"]);
     expect((await ended(stage.gateway, asked.task)).status).toBe("succeeded");
@@ -277,7 +277,7 @@ describe("a list of decisions", () => {
     ],
     ["a vote of another person", "UPDATE approval_votes SET person = 'ann lee'"],
     ["no vote", "DELETE FROM approval_votes"],
-  ])("shows nobody %s", async (_, forgery) => {
+  ])("never shows %s", async (_, forgery) => {
     await approvedOnce();
     await approvedOnce();
     await stage.restart(change([forgery]));

@@ -1,4 +1,4 @@
-/** No query about a long history of approvals scans or sorts it. */
+/** Queries of a long history of approvals neither scan nor sort it. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";

@@ -27,7 +27,7 @@ async function list(stage: ApprovalStage, query = "", token?: string): Promise<L
 const person = (stage: ApprovalStage, name: string) =>
   stage.gateway.token({ scopes: ["approvals:write"], person: name });
 
-describe("the list, when some were decided in each way", () => {
+describe("the list, with approvals decided in each way", () => {
   let stage: ApprovalStage;
   const clock = new FakeClock();
   /** Approvals by their result. */
@@ -170,7 +170,7 @@ describe("the list, when some were decided in each way", () => {
     }
   });
 
-  test("shows no other workspace's, and an agent's token only its own agent's", async () => {
+  test("shows none of another workspace and, to an agent's token, only its own agent's", async () => {
     const elsewhere = await stage.gateway.workspace("elsewhere");
     for (const query of [
       "?status=all",
@@ -227,7 +227,7 @@ describe("people's decisions", () => {
     expect(after).toEqual({ ...(before as Listed), reason: null, arguments: null });
   });
 
-  test("about a former agent are not shown to a new agent of its name", async () => {
+  test("about a former agent are not shown to a new agent with the same name", async () => {
     stage = await startApprovals();
     const first = await stage.ask();
     await stage.decide(first.path, { decision: "deny" });

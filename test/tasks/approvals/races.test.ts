@@ -1,5 +1,5 @@
 /**
- * Whatever people, clocks, stops and restarts do, in any order, a call is made at most once, and only as approved.
+ * A call is made at most once, and only as approved, whatever people, clocks, stops and restarts do, in any order.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";

@@ -24,7 +24,7 @@ export interface Asked {
 /** A stage whose agent `careful` calls `up.send` once, with a person's approval, and then repeats the answer. */
 export interface ApprovalStage extends Stage {
   readonly tools: ScriptedMcp;
-  /** Dispatches a task and waits until it asks for approval. */
+  /** Dispatches a task and waits until it requests approval. */
   ask(agent?: string): Promise<Asked>;
   pending(query?: string): Promise<Asked[]>;
   decide(path: string, body: object, token?: string): Promise<Answered>;

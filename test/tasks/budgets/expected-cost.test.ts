@@ -52,7 +52,7 @@ describe("the tokens of a request", () => {
     expect(after([100, 20_000], ...Array(16).fill([100, 10]))).toBe(500_256);
   });
 
-  test("are at most one token per byte beyond that: one absurd count does not multiply", () => {
+  test("are at most one token per byte beyond that, so one absurd count does not multiply", () => {
     expect(after([5_000, 50_000])).toBeLessThan(MEGABYTE + 50_000);
   });
 
@@ -73,7 +73,7 @@ describe("the tokens of a request", () => {
   });
 });
 
-test("a call costs its request and its expected answer; a free model nothing, one with any price something", () => {
+test("a call is expected to cost its request and its answer: nothing for a free model, something at any price", () => {
   const estimates = new TokenEstimates();
   estimates.noteOutput("a", 10);
   const costOf = (price: typeof PRICE, bytes: () => number) => expectedCost(price, estimates, "a", bytes);

@@ -125,7 +125,7 @@ test("a call over MCP that has reserved a whole budget blocks the next one only 
     clock.advance(1_000);
     return (await reservations(stage.gateway)) === 0;
   });
-  // Both calls are charged by now, so the budget is spent.
+  // Both calls have been charged, so the budget is spent.
   expect((await next).data.code).toBe("credits_exhausted");
   expect(upstream.calls).toHaveLength(2);
   expect(await spent(stage.gateway)).toBe(CREDIT / 2);

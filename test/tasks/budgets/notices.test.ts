@@ -1,4 +1,4 @@
-/** What is reported about a budget that runs out, once each in the ledger, to the webhook and in the metrics. */
+/** Reports about a budget that runs out: once each in the ledger, to the webhook and in the metrics. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type FakeReceiver, startReceiver } from "../../notify/support.ts";
 import { FakeClock } from "../../support/clock.ts";

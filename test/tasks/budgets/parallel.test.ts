@@ -51,7 +51,7 @@ const BUDGETS = [
 ] as const;
 
 describe.each(BUDGETS)("of %s", (_name, budget) => {
-  test("no call is sent if reservations leave nothing, and a spent budget refuses", async () => {
+  test("no call is sent if reservations leave nothing, and a spent budget refuses calls", async () => {
     await budget(5);
     const model = oneByOne(stage, "paid", worth(1_000));
     const ids = await many(50, "busy");
@@ -67,7 +67,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("no call fails before it is spent if calls cost less than reserved", async () => {
+  test("no call fails before the budget is spent if calls cost less than reserved", async () => {
     await budget(10);
     stage.upstream.script("paid", worth(500));
     expect(codes(await endsOf(await many(50, "busy")))).toEqual(["20 succeeded", "30 credits_exhausted"]);
@@ -80,7 +80,7 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
     const model = oneByOne(stage, "paid", worth(3_000));
     const ids = await many(50, "busy");
     await until(() => model.out() === 10);
-    // 3 spent and 9 reserved: each call that ends admits no other.
+    // 3 spent and 9 reserved: a call that ends does not admit another.
     model.next();
     const first = await Promise.race(ids.map((id) => ended(stage.gateway, id)));
     expect(first.status).toBe("succeeded");
@@ -218,7 +218,7 @@ describe("a call that waits for its budget", () => {
   });
 });
 
-test("whatever is cancelled when, nothing stays reserved, and nothing is counted twice", async () => {
+test("nothing stays reserved or is counted twice, whatever is cancelled and when", async () => {
   const { gateway, upstream } = stage;
   await gateway.agent("busy", { budget: { credits_per_day: 30 } });
   let call = 0;

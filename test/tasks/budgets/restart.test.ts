@@ -132,7 +132,7 @@ test("an approved call that is waiting for budget when the gateway stops is made
   const path = `/v1/tasks/${asked?.task}/approvals/${asked?.call_id}`;
   expect((await gateway.call("POST", path, { body: { decision: "approve" } })).status).toBe(200);
   await until(async () => (await gateway.call("GET", "/v1/workspace")).body.usage.tasks_running === 2);
-  // By now the approved call has checked its budget, because each of these requests passes through the store.
+  // At this point, the approved call has checked its budget, because each of these requests passes through the store.
   for (let turn = 0; turn < 20; turn++) await gateway.call("GET", "/v1/agents");
   await gateway.stop();
   expect(upstream.calls).toHaveLength(0);

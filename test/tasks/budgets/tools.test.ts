@@ -58,7 +58,7 @@ describe("in a task", () => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("a denied call costs nothing, a failed one its price, by the first pattern that matches", async () => {
+  test("a denied call costs nothing, and a failed one its price, by the first pattern that matches", async () => {
     await stage.gateway.agent("plain");
     upstream.answer(({ name }) => ({ ...text("no"), isError: name === "other" }));
     asks(["time__now", { zone: 1, what: 2 }], ["time__now"], ["up__paid"], ["up__other"], ["up__unknown"]);
@@ -183,7 +183,7 @@ describe("over MCP", () => {
     expect(unsettled(await ledger(stage.gateway))).toEqual([]);
   });
 
-  test("approval is not requested for a call that cannot be paid; an approved call is charged as a task", async () => {
+  test("approval is not requested for a call that cannot be paid for; an approved call is charged as a task", async () => {
     await stage.gateway.agent("clerk", { approvals: ["up.*"], budget: { credits_per_day: 0.25 } });
     client = await connect(stage.gateway, { token: await agentToken("clerk") });
     const call = client.call("up__paid");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { cronProblem, isTimezone, nextTime } from "../../../src/tasks/schedules/cron.ts";
 
-/** The first times after a moment at which an expression is due. */
+/** The first times, after a given moment, at which an expression is due. */
 function times(cron: string, timezone: string, from: string, count: number): string[] {
   const found: string[] = [];
   for (let at: number | null = Date.parse(from); found.length < count; ) {

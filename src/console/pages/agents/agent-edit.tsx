@@ -42,7 +42,7 @@ export function AgentEdit({
     action.clear();
   }
 
-  // If no input can be lost, or the change concerns no field of the form, the form follows automatically.
+  // The form follows automatically if no input can be lost, or if the change does not affect its fields.
   const follows = isBehind && (!isDirty || theirs.length === 0);
   useEffect(() => {
     if (follows) begin(agent, rebased(draftOf(base), draft, draftOf(agent)));

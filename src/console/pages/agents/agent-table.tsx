@@ -4,7 +4,7 @@ import { Status } from "../../parts/badge.tsx";
 import { creditsText, Time } from "../../parts/text.tsx";
 import { Chips } from "./chips.tsx";
 
-/** Entries of a list that a cell shows. The rest is counted. */
+/** How many entries of a list a cell shows. The rest are counted. */
 const SHOWN = 2;
 const COLUMNS = [
   "Agent",

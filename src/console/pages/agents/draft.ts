@@ -61,7 +61,7 @@ export function draftOf(agent: Agent): AgentDraft {
   };
 }
 
-/** The effective values of a draft: patterns count only if approvals go by patterns. */
+/** The effective values of a draft: patterns count only if approvals are chosen by pattern. */
 function meaning(draft: AgentDraft) {
   return {
     owner: draft.owner.trim(),
@@ -103,7 +103,7 @@ export const PART_NAMES: Readonly<Record<AgentDraftField, string>> = {
 };
 const PARTS = Object.keys(PART_NAMES) as readonly AgentDraftField[];
 
-/** The parts in which two drafts differ in meaning, however they are written. */
+/** The parts in which two drafts differ in meaning, not only in how they are written. */
 export function differences(before: AgentDraft, after: AgentDraft): readonly AgentDraftField[] {
   const [old, now] = [meaning(before), meaning(after)];
   return PARTS.filter((part) => JSON.stringify(old[part]) !== JSON.stringify(now[part]));
@@ -157,7 +157,7 @@ const FIELDS: Readonly<Record<AgentDraftField, readonly Exclude<keyof AgentDraft
   credits_per_day: ["creditsPerDay"],
 };
 
-/** Applies the changes from `before` to `draft` to `now`: unchanged parts are taken from `now`. */
+/** The draft `now` with the changes made between `before` and `draft`: unchanged parts are taken from `now`. */
 export function rebased(before: AgentDraft, draft: AgentDraft, now: AgentDraft): AgentDraft {
   const fields = differences(before, draft).flatMap((part) => FIELDS[part]);
   return { ...now, ...Object.fromEntries(fields.map((field) => [field, draft[field]])) };

@@ -1,7 +1,7 @@
 import type { ApiProblem } from "../../api/problem.ts";
 import { linesOf } from "../../parts/field.tsx";
 
-/** The parts that have a field in the form to show their errors. */
+/** The parts whose errors are shown at a field of the form. */
 const FIELDS = [
   "/name",
   "/owner",

@@ -3,7 +3,7 @@ import type { ApiProblem } from "../../api/problem.ts";
 import { ProblemNote } from "../../parts/problem.tsx";
 import { hasField } from "./field-errors.ts";
 
-/** Why saving failed. If every error is shown at its field, only that it failed. */
+/** Why saving failed, or only that it failed if every error is shown at its field. */
 export function FormProblem({ problem }: { readonly problem: ApiProblem | null }): JSX.Element | null {
   const paths = problem === null ? [] : [...problem.fields.keys()];
   if (problem === null || paths.length === 0 || !paths.every(hasField))

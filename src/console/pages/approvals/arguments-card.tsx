@@ -5,7 +5,7 @@ import { JsonDiff } from "./diff-view.tsx";
 import { ExactJson } from "./exact.tsx";
 import { isSameJson } from "./json.ts";
 
-/** The exact arguments of the call, and how they differ from what the agent asked for. */
+/** The exact arguments of the call, and how they differ from what the agent requested. */
 export function ArgumentsCard({
   approval,
   asked,

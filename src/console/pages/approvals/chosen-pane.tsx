@@ -63,7 +63,7 @@ export function ChosenPane({
             </a>
           }
         >
-          The address may be mistyped, or its records were removed.
+          The address may be mistyped, or its records may have been removed.
         </Empty>
       )}
       {approval && (
@@ -95,7 +95,7 @@ function Begin({ view, first }: { readonly view: ApprovalsView; readonly first: 
     >
       {isWaiting
         ? "The earliest deadline comes first. Nothing is approved by waiting: calls that nobody decides on count as denied."
-        : "Each has its arguments, who decided, when and why."}{" "}
+        : "Each shows its arguments, who decided, when and why."}{" "}
       Or press <kbd>j</kbd>.
     </Empty>
   );

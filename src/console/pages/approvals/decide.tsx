@@ -28,7 +28,7 @@ const STALE: readonly string[] = ["approval_decided", "approval_changed", "not_f
 
 /**
  * Where a person decides. Each decision takes two steps, so a stray key or click decides nothing. The decision names
- * the hash of the shown arguments, so it cannot apply to others.
+ * the hash of the shown arguments, so it cannot apply to any others.
  */
 export function Decide({
   approval,

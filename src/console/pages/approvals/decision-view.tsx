@@ -51,7 +51,7 @@ export function DecisionView({
           <h2 tabIndex={-1} class="break decision-title">
             {approval.tool}
           </h2>
-          <p class="muted break">asked for by {approval.agent}</p>
+          <p class="muted break">requested by {approval.agent}</p>
         </div>
         {approval.status === "pending" ? (
           <TimeLeft until={approval.expires_at} />

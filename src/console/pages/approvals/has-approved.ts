@@ -1,6 +1,6 @@
 import type { Approval } from "../../../http/api.ts";
 
-/** Whether a person has already approved. Names are compared as the server does, ignoring differences of spelling. */
+/** Whether a person has already approved. Names are compared as the server does, ignoring differences in spelling. */
 export function hasApproved({ approved_by }: Pick<Approval, "approved_by">, person: string): boolean {
   const key = keyOfPerson(person);
   return approved_by.some((said) => keyOfPerson(said.person) === key);

@@ -1,7 +1,7 @@
 /**
  * Characters that fonts draw as nothing, or that change how their neighbours are drawn: control and format characters
- * (including bidirectional controls), unassigned characters, spaces other than U+0020, and whatever Unicode lets
- * fonts ignore (UAX #44: Default_Ignorable_Code_Point). Line breaks and tabs are visible and excluded.
+ * (including bidirectional controls), unassigned characters, spaces other than U+0020, and everything that Unicode
+ * lets fonts ignore (UAX #44: Default_Ignorable_Code_Point). Line breaks and tabs are visible and excluded.
  */
 const HIDDEN = /(?:(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{DI}\u2800]|(?! )\p{Zs})+/gu;
 
@@ -32,7 +32,7 @@ export interface ShownTextPart {
   readonly isHidden: boolean;
 }
 
-/** Splits a text into parts that join to the same text. */
+/** Splits a text into parts that, joined, form the text. */
 export function partsOf(text: string): ShownTextPart[] {
   const parts: ShownTextPart[] = [];
   let from = 0;

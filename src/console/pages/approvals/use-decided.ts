@@ -53,7 +53,7 @@ function merge(
 ): readonly Approval[] {
   const names = new Set(read.map(keyOf));
   const oldest = items.at(-1)?.presented_at ?? "";
-  // Approvals older than the list come with a later page.
+  // Approvals older than the list are on a later page.
   const added = read.filter((one) => isIn(view, one) && (items.length < PAGE || one.presented_at >= oldest));
   return [...items.filter((one) => !names.has(keyOf(one))), ...added].sort((a, b) =>
     a.presented_at < b.presented_at ? 1 : a.presented_at > b.presented_at ? -1 : 0,

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ApprovalName } from "./address.ts";
 import { type CallHistory, EMPTY_STORY, STORY_EVENTS, tell } from "./story.ts";
 
-/** Events may come in hundreds, so they are drawn at most this often. */
+/** Hundreds of events may arrive at once, so they are drawn at most this often. */
 const DRAWN_EVERY_MS = 100;
 
 export interface ReadStory {

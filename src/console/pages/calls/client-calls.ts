@@ -3,7 +3,7 @@ import type { LedgerEntry, LedgerQuery } from "../../../http/api.ts";
 /** The ledger's filter for model calls that clients make themselves. */
 export const CLIENT_CALLS = { action: "model.call", outside_tasks: true } as const satisfies LedgerQuery;
 
-/** The APIs that clients use, as their vendors call them. */
+/** The APIs that clients use, under their vendors' names. */
 const API_NAMES: Readonly<Record<string, string>> = {
   chat_completions: "Chat Completions",
   responses: "Responses",
@@ -11,7 +11,7 @@ const API_NAMES: Readonly<Record<string, string>> = {
   embeddings: "Embeddings",
 };
 
-/** What entries say about a request to a model. Null: not recorded, for example because it has not ended. */
+/** What entries record about a request to a model. Null: not recorded, for example because it has not ended. */
 export interface ModelCallFacts {
   readonly api: string | null;
   /** From 1: which of a route's models was tried. */
@@ -28,7 +28,7 @@ export interface ModelCallFacts {
 
 /** Whether an entry belongs to a model call, or a count of tokens, that a client has made itself. */
 export function isClientCall({ action, task }: Pick<LedgerEntry, "action" | "task">): boolean {
-  return task === null && (action === "model.call" || action === "model.count");
+  return task === null && ["model.call", "model.count", "response.dispatch"].includes(action);
 }
 
 export function modelCallFacts({ detail }: Pick<LedgerEntry, "detail">): ModelCallFacts {
@@ -49,15 +49,15 @@ export function modelCallFacts({ detail }: Pick<LedgerEntry, "detail">): ModelCa
   };
 }
 
-/** A client's request to a model, as the newest of its entries shows it. */
+/** A client's request to a model, as shown by the newest of its entries. */
 export interface ClientCall {
   readonly entry: LedgerEntry;
-  /** As the entry's outcome; `running` if there is only an intent. */
+  /** The entry's outcome; `running` if there is only an intent. */
   readonly status: string;
 }
 
 /**
- * Puts intents and outcomes together.
+ * Pairs intents with their outcomes.
  * @param entries newest first, without gaps: an outcome always comes after its intent
  */
 export function clientCallsOf(entries: readonly LedgerEntry[]): ClientCall[] {

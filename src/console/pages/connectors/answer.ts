@@ -1,6 +1,6 @@
 import { parseJson } from "../../../base/json-limits.ts";
 
-/** A part of a tool's answer, in the form it is shown. Never rendered as the type it claims to be. */
+/** A part of a tool's answer, in the form in which it is shown. Never rendered as the type it claims to be. */
 export type AnswerPart =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "json"; readonly value: unknown }

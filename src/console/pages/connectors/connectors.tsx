@@ -10,7 +10,7 @@ import { useSession } from "../../state/session.tsx";
 import { ConnectorCard } from "./connector-card.tsx";
 import { type LoadedConnectors, useConnectors } from "./use-connectors.ts";
 
-/** From this many connectors on, the page has a search field. */
+/** With at least this many connectors, the page has a search field. */
 const MANY = 7;
 
 /** All connectors, with the state of each. */

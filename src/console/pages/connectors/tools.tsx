@@ -8,7 +8,7 @@ import { Empty } from "../../parts/page.tsx";
 import { isAllTools } from "./connector-facts.tsx";
 import { ToolView } from "./tool-view.tsx";
 
-/** From this many tools on, the list has a search field. */
+/** With at least this many tools, the list has a search field. */
 const MANY = 12;
 
 /** A connector's tools with one of them open: next to the list on a wide screen, in its place on a narrow one. */

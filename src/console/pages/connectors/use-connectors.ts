@@ -13,8 +13,8 @@ export interface LoadedConnectors {
 }
 
 /**
- * All connectors of the workspace, by name, to the end of the list. Reads nothing if the token may not see connectors.
- * The previous list stays while a new one is read.
+ * All connectors of the workspace, by name, from all pages. Reads nothing if the token may not see connectors. The
+ * previous list stays while a new one is read.
  */
 export function useConnectors(): LoadedConnectors {
   const { items, isWhole, problem, isLoading, reload, change } = useWholeConnectors();

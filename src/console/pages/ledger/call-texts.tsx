@@ -13,8 +13,8 @@ import { isClientCall } from "../calls/client-calls.ts";
 type Texts = AnswerOf<"GET /v1/ledger/:seq/payload">;
 
 /**
- * The prompt in an intent of a client's model call, or the answer in its outcome. Read on request only: the reading of
- * somebody's text is recorded.
+ * The prompt in an intent of a client's model call, or the answer in its outcome. Read only on request, because
+ * reading somebody's text is recorded.
  */
 export function CallTexts({ entry }: { readonly entry: LedgerEntry }): JSX.Element | null {
   const kind = entry.input_hash === null ? "output" : "input";

@@ -21,7 +21,7 @@ export interface ProofNode {
 export interface ProofStep {
   readonly own: ProofNode;
   readonly sibling: ProofNode;
-  /** The side on which the sibling is. */
+  /** The side of the sibling. */
   readonly side: "left" | "right";
 }
 

@@ -112,7 +112,7 @@ function callRows(entry: LedgerEntry): FieldRow[] {
     number("Attempt", attempt),
     number("Input tokens", inputTokens),
     number("Output tokens", outputTokens),
-    isEstimated ? ["Usage", "Estimated: the provider reported none that could be true"] : null,
+    isEstimated ? ["Usage", "Estimated: the provider reported no plausible count"] : null,
     number("Counted tokens", countedTokens),
     time("First token", firstTokenMs),
     time("Duration", durationMs),

@@ -5,7 +5,7 @@ import { Status } from "../../parts/badge.tsx";
 import { countText, creditsText, durationText, shortId, Time } from "../../parts/text.tsx";
 import { isClientCall, modelCallFacts } from "../calls/client-calls.ts";
 
-/** Column headings. Hidden from screen readers, which hear each cell's label instead. */
+/** Column headings. Hidden from screen readers, which read each cell's label instead. */
 export function EntryHead(): JSX.Element {
   return (
     <div class="entry-row entry-head muted small" aria-hidden="true">

@@ -35,7 +35,7 @@ export function sentenceOf(entry: LedgerEntry): string {
   const where = channel === "system" ? "" : ` over ${channelWords(channel)}`;
   const what = about.length === 0 ? "" : `: ${about.join(", ")}`;
   const because = code === null ? "" : ` (${code})`;
-  const ended = phase === "intent" ? "It was about to be done." : OUTCOMES[entry.outcome];
+  const ended = phase === "intent" ? "It was about to happen." : OUTCOMES[entry.outcome];
   return `${action} by ${who}${where}${what}. ${ended.slice(0, -1)}${because}.`;
 }
 

@@ -65,7 +65,7 @@ export function FilterForm({
         <div class="ledger-filters-end">
           <Check
             label="Model calls outside tasks"
-            hint="Those that clients make themselves, through the APIs of OpenAI and Anthropic."
+            hint="Calls that clients make themselves, through the APIs of OpenAI and Anthropic."
             checked={draft.outside_tasks === "true" && draft.action === "model.call"}
             change={(isOn) => setDraft((before) => withClientCalls(before, isOn))}
           />

@@ -45,7 +45,7 @@ export function Head({ ownReads }: { readonly ownReads: OwnReads }): JSX.Element
               <code class="break">{signed.key.keyId.toHex()}</code>
               <span class="muted small">
                 {head.judgement?.isSameKey === false
-                  ? "A different key than this browser saw before. “Verify in this browser” checks whether the previous key vouches for it."
+                  ? "A different key from the one that this browser saw before. “Verify in this browser” checks whether the previous key vouches for it."
                   : "Ed25519. Compare it with the operator's output of: gatehouse ledger key"}
               </span>
             </>
@@ -171,8 +171,8 @@ function Rewritten({
           work={async () => head.forget()}
         >
           <p>
-            The signed checkpoint that this browser keeps is evidence of what the ledger was. Copy it first,
-            if you may need it: nobody else may have it.
+            The signed checkpoint that this browser keeps is evidence of the ledger's earlier state. Copy it
+            first, if you may need it: nobody else may have it.
           </p>
           <pre class="ledger-note">{head.seen?.note}</pre>
         </Confirm>

@@ -86,7 +86,7 @@ function Checks({ check, seq }: { readonly check: EntryCheck; readonly seq: numb
             : `${plural(steps.length, "step")} up the tree lead to the root of the checkpoint.`
         }
       >
-        {isRootSigned ? [] : ["The hashes lead to a different root than the checkpoint's."]}
+        {isRootSigned ? [] : ["The hashes lead to a different root from the checkpoint's."]}
       </Line>
       <Line isGood={signed.verdict === "good"} text="The checkpoint is signed by the ledger’s key.">
         {signed.verdict === "good" ? [] : [signed.reason]}

@@ -24,8 +24,8 @@ export interface ShownHead {
 }
 
 /**
- * Reads the signed head, compares it with what this browser has seen, and remembers it if everything holds. A head
- * that does not hold is never remembered.
+ * Reads the signed head, compares it with what this browser has seen, and remembers it if every check succeeds. A
+ * head that fails one is never remembered.
  */
 export function useHead(ownReads: OwnReads): ShownHead {
   const { workspace } = useSession().session;

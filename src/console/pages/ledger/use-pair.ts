@@ -19,7 +19,7 @@ export interface EntryPair {
 const AT_ONCE = 100;
 
 /**
- * Reads the other half of an entry. An outcome names its intent; the outcome of an intent is searched among later
+ * Reads the other half of an entry. An outcome names its intent; the outcome of an intent is searched for among later
  * entries with the same action, agent and task.
  */
 export function usePair(entry: LedgerEntry): EntryPair {

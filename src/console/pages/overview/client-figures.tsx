@@ -3,7 +3,7 @@ import type { UsageReport } from "../../../http/api.ts";
 import { countText, creditsText, durationText, plural } from "../../parts/text.tsx";
 import { callsAddress } from "../calls/recent-calls.tsx";
 
-/** What clients' own model calls add up to in the period of a usage report. */
+/** Totals of clients' own model calls in the period of a usage report. */
 export function ClientFigures({ report }: { readonly report: UsageReport }): JSX.Element {
   const { agent, totals } = report;
   const {

@@ -75,7 +75,7 @@ function AllWell(): JSX.Element {
       <strong>Nothing needs attention.</strong>
       <p class="muted">
         Calls that wait for a person, connectors that cannot be reached, stopped agents, exceeded limits,
-        budgets running out and failed tasks appear here by themselves.
+        budgets running out and failed tasks appear here automatically.
       </p>
     </div>
   );

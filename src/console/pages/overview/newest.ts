@@ -3,7 +3,7 @@ import type { FeedEvents, Task } from "../../../http/api.ts";
 /** How many tasks are shown. */
 export const NEWEST = 10;
 
-/** Applies an event to the list. A new task comes first, with only what the event says about it. */
+/** Applies an event to the list. A new task comes first, with only the fields that the event has. */
 export function merged(tasks: readonly Task[], told: FeedEvents["task.changed"]): readonly Task[] {
   const { id, agent, tier, model, credits_consumed, created_by, created_at, started_at, finished_at } = told;
   const fields = {

@@ -18,7 +18,7 @@ const EXPLAINED: Readonly<Record<string, ErrorExplanation>> = {
     advice: "Simplify the schema, or state in the prompt what you need.",
   },
   document_unavailable: {
-    name: "a document was gone",
+    name: "a document was unavailable",
     advice: "Start the task again without the document, or with the one that replaced it.",
   },
   timeout: {

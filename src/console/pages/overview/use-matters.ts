@@ -33,7 +33,7 @@ export interface AttentionItems {
   readonly problem: ApiProblem | null;
 }
 
-/** What needs attention, as far as the reader may see it, updated live. */
+/** Everything that needs attention and that the reader may see, updated live. */
 export function useMatters({
   agents,
   workspace,

@@ -50,7 +50,7 @@ export function ActivityCard({
     >
       {watched.isLost && (
         <p class="note" role="status">
-          The connection was lost. The page reconnects by itself.
+          The connection was lost. The page reconnects automatically.
         </p>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard (WCAG 2.1.1). */}
@@ -109,7 +109,7 @@ function meanwhile(call: string, task: Task, waiting: ReadonlySet<string>): stri
   return waiting.has(call) ? "awaiting_approval" : "running";
 }
 
-/** Writes to the element directly, without rendering: text may come at two hundred tokens a second. */
+/** Writes to the element directly, without rendering: text may arrive at two hundred tokens a second. */
 function LiveText({ text }: { readonly text: WrittenText }): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -149,7 +149,7 @@ function ApprovalView({
   );
 }
 
-/** The state at the end of the activity, which tells an empty output from one still to come. */
+/** The state at the end of the activity, which distinguishes an empty output from one that is still to come. */
 function Ending({
   task,
   watched,

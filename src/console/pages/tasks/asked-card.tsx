@@ -6,7 +6,7 @@ import { bytesText } from "../connectors/answer.ts";
 import { documentAddress } from "../vault/address.ts";
 import { partsOf, type TaskMessage, type TaskPart } from "./asked.ts";
 
-/** What a task was asked: its prompt or messages, and the schema of its output. */
+/** A task's input: its prompt or messages, and the schema of its output. */
 export function AskedCard({ task }: { readonly task: Task }): JSX.Element {
   const { prompt, messages, output_schema: schema } = task;
   return (
@@ -61,7 +61,7 @@ function Part({ part, label }: { readonly part: TaskPart; readonly label: string
   );
 }
 
-/** Base64 turns three bytes into four characters, of which the last two may only fill up. */
+/** Base64 turns three bytes into four characters, the last two of which may be padding. */
 function sizeOf(data: string): number {
   const filling = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
   return (data.length / 4) * 3 - filling;

@@ -3,7 +3,7 @@ import type { Task } from "../../../http/api.ts";
 export type TaskMessage = NonNullable<NonNullable<Task["messages"]>>[number];
 export type TaskPart = Exclude<TaskMessage["content"], string>[number];
 
-/** The text that a task was last asked; empty if it was only given files; null if erased. */
+/** The last text that a task was given; empty if it was only given files; null if erased. */
 export function askedText({ prompt, messages }: Pick<Task, "prompt" | "messages">): string | null {
   if (prompt !== null) return prompt;
   const content = messages?.at(-1)?.content;
@@ -11,7 +11,7 @@ export function askedText({ prompt, messages }: Pick<Task, "prompt" | "messages"
   return content.flatMap((part) => ("text" in part ? [part.text] : [])).join("\n\n");
 }
 
-/** The parts of a message; a text is one part. */
+/** The parts of a message; a plain text is one part. */
 export function partsOf({ content }: TaskMessage): readonly TaskPart[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { FileButton } from "../../parts/file-button.tsx";
 import { bytesText } from "../connectors/answer.ts";
 
-/** A file that goes with the prompt. */
+/** A file that is sent with the prompt. */
 export interface Attachment {
   readonly name: string;
   readonly mediaType: string;
@@ -12,16 +12,16 @@ export interface Attachment {
   readonly data: string;
 }
 
-/** The most bytes of all files of a task, as the server allows. */
+/** The maximum size in bytes of all files of a task, as enforced by the server. */
 const MOST_BYTES = 6 * 1024 * 1024;
-/** Types that browsers leave empty. */
+/** File types that browsers leave empty. */
 const TYPES: Readonly<Record<string, string>> = {
   md: "text/markdown",
   csv: "text/csv",
   json: "application/json",
 };
 
-/** Images and other files that go with the prompt. */
+/** Images and other files that are sent with the prompt. */
 export function Attachments({
   files,
   error,
@@ -37,7 +37,7 @@ export function Attachments({
     const empty = chosen.find((file) => file.size === 0);
     if (empty) return setRefusal(`${empty.name} is empty.`);
     if (size > MOST_BYTES) {
-      return setRefusal(`The files have ${bytesText(size)} together; the limit is ${bytesText(MOST_BYTES)}.`);
+      return setRefusal(`The files have ${bytesText(size)} in total; the limit is ${bytesText(MOST_BYTES)}.`);
     }
     try {
       const read = await Promise.all(chosen.map(attachmentOf));

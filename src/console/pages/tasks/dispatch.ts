@@ -8,7 +8,7 @@ export type TaskRequest = CallOptions<"POST /v1/tasks">["body"];
 const KEY_BYTES = 16;
 
 /**
- * Dispatches tasks so that a retry after a lost answer creates no second task: an unchanged request keeps its
+ * Dispatches tasks so that a retry after a lost answer does not create a second task: an unchanged request keeps its
  * idempotency key.
  */
 export class Dispatcher {
@@ -35,7 +35,7 @@ export interface TaskDraft {
   /** Messages to repeat as they are, in place of a prompt and attachments. */
   readonly messages: readonly TaskMessage[] | null;
   readonly attachments: readonly Attachment[];
-  /** The id of the task whose conversation goes on. */
+  /** The id of the task whose conversation is continued. */
   readonly continues: string | null;
   /** The schema of the output as text. Null: the output is text. */
   readonly schema: string | null;
@@ -72,12 +72,12 @@ export function draftOf(task: Task): TaskDraft {
   };
 }
 
-/** A draft that goes on with a task's conversation. */
+/** A draft that continues a task's conversation. */
 export function draftAfter({ id, agent, tier, tools }: Task): TaskDraft {
   return { ...EMPTY_DRAFT, agent, tier: String(tier), tools, continues: id };
 }
 
-/** Whether two drafts say the same. Files are compared by their names and sizes. */
+/** Whether two drafts are the same. Files are compared by their names and sizes. */
 export function isSameDraft(one: TaskDraft, other: TaskDraft): boolean {
   return withoutData(one) === withoutData(other);
 }
@@ -111,7 +111,7 @@ function askedOf({
   messages,
   attachments,
 }: Pick<TaskDraft, "prompt" | "messages" | "attachments">): Pick<TaskRequest, "prompt" | "messages"> {
-  // The task was read in whole, so its files have their data.
+  // The whole task was read, so its files have their data.
   if (messages) return { messages: messages as NonNullable<TaskRequest["messages"]> };
   if (attachments.length === 0) return { prompt };
   const files = attachments.map(({ mediaType, data }) => ({

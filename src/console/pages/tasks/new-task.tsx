@@ -9,7 +9,7 @@ import { draftAfter, draftOf, EMPTY_DRAFT } from "./dispatch.ts";
 import { TaskForm } from "./task-form.tsx";
 import type { AgentList } from "./use-agents.ts";
 
-/** The form for a new task, above the list: empty, copied from an earlier task, or going on with it. */
+/** The form for a new task, above the list: empty, copied from an earlier task, or continuing one. */
 export function NewTask({
   known,
   agent,
@@ -23,7 +23,7 @@ export function NewTask({
   readonly agent: string;
   /** Id of the task to repeat. */
   readonly from: string | null;
-  /** Id of the task whose conversation goes on. */
+  /** Id of the task whose conversation is continued. */
   readonly continues: string | null;
   readonly close: () => void;
   readonly dispatched: (id: string) => void;

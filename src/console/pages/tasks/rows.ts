@@ -3,7 +3,7 @@ import { askedText } from "./asked.ts";
 
 type Change = FeedEvents["task.changed"];
 
-/** A task in the list, without its texts: those of ten thousand tasks may amount to gigabytes. */
+/** A task in the list, without its texts: the texts of ten thousand tasks may amount to gigabytes. */
 export interface TaskListRow extends Change {
   /** The prompt's first line; null if erased; undefined if unread, because only the feed has reported the task. */
   readonly title: string | null | undefined;
@@ -44,7 +44,7 @@ export function rowOf(task: Task): TaskListRow {
 
 /**
  * Merges events into the rows, newest first: tasks are updated in place, removed if they no longer match the filter,
- * and inserted where they belong. `isWhole`: no later page will bring older tasks.
+ * and inserted where they belong. `isWhole`: no later page contains older tasks.
  */
 export function merge(
   rows: readonly TaskListRow[],

@@ -17,7 +17,7 @@ export interface TimelineSpan {
 }
 
 const MICROS = 1_000_000;
-/** What people do with a task, apart from reading it. */
+/** Actions that people take on a task, apart from reading it. */
 const MARKS: Readonly<Record<string, string>> = {
   "task.cancel": "Cancelled",
   "oversight.approve": "Approved",

@@ -20,8 +20,8 @@ const ADVICE: Readonly<Record<Code, (task: Task) => JSX.Element>> = {
   ),
   output_invalid: () => (
     <>
-      The model's answer did not fit the schema, also after two corrections. Say in the prompt what is asked
-      for, simplify the schema, or run it again in another tier.
+      The model's answer did not fit the schema, even after two corrections. State in the prompt what you
+      need, simplify the schema, or run it again in another tier.
     </>
   ),
   document_unavailable: ({ agent }) => (

@@ -44,7 +44,7 @@ export function TaskForm({
   const [draft, setDraft] = useState(start);
   const [first] = useState(start);
   const isDirty = !isSameDraft(draft, first);
-  // A layout effect, so that an Escape pressed right after typing asks too.
+  // A layout effect, so that an Escape pressed right after typing also asks.
   useLayoutEffect(() => tellDirty(isDirty), [isDirty, tellDirty]);
   const dispatcher = useRef(new Dispatcher());
   const action = useAction();
@@ -63,7 +63,7 @@ export function TaskForm({
 
   const names = (agents ?? []).map(({ name }) => name);
   if (draft.agent !== "" && !names.includes(draft.agent)) names.unshift(draft.agent);
-  // Only the agent of a task goes on with its conversation.
+  // Only a task's own agent can continue its conversation.
   const choices = draft.continues === null ? names : [draft.agent];
   return (
     <form
@@ -124,7 +124,7 @@ export function TaskForm({
         <p class={errorAt("/continues") ? "error" : "muted"}>
           {errorAt("/continues") ?? (
             <>
-              It goes on with the conversation of{" "}
+              It continues the conversation of{" "}
               <a href={`/console/tasks/${draft.continues}`}>{shortId(draft.continues)}</a>.
             </>
           )}

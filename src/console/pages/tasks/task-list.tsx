@@ -37,7 +37,7 @@ export function TaskList(): JSX.Element {
 
 /**
  * All tasks of the workspace, updated live. `?new` opens the form: `?new=helper` for that agent, `?new&from=task_…`
- * as a copy of that task, `?new&continue=task_…` to go on with it.
+ * as a copy of that task, `?new&continue=task_…` to continue it.
  */
 function AllTasks(): JSX.Element {
   const { can } = useSession();

@@ -69,7 +69,7 @@ export function TaskRowView({
   );
 }
 
-/** Column headings. Hidden from screen readers, which hear each cell's label instead. */
+/** Column headings. Hidden from screen readers, which read each cell's label instead. */
 export function TaskColumns(): JSX.Element {
   return (
     <div class="task-row task-columns" aria-hidden="true">

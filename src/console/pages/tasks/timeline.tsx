@@ -10,7 +10,7 @@ import { queueSpan, spansOf, spansOfTools } from "./spans.ts";
 import { TimelineBars } from "./timeline-bars.tsx";
 
 const PAGE = 200;
-/** The most entries read, including those of people reading the task. */
+/** The maximum number of entries read, including entries of people who read the task. */
 const MOST = 2_000;
 /** The shortest time between two reads: each read is a ledger entry itself. */
 const SHORTEST_MS = 3_000;

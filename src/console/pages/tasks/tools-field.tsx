@@ -10,7 +10,7 @@ import { useConnectors } from "../connectors/use-connectors.ts";
 
 type ToolChoice = Connector["tools"][number];
 
-/** From this many tools on, the list has a search field. */
+/** With at least this many tools, the list has a search field. */
 const SEARCHED = 12;
 
 interface ToolsProps {

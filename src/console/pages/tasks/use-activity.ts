@@ -26,7 +26,7 @@ export function useActivity(id: string, round: number, wrote: () => void): TaskA
     let isLost = false;
     let frame: number | null = null;
     const show = () => {
-      // The events of a finished task arrive in hundreds.
+      // Hundreds of events of a finished task arrive at once.
       frame ??= requestAnimationFrame(() => {
         frame = null;
         setWatched({ pieces: activity.pieces, finished: activity.finished, isLost });
@@ -42,7 +42,7 @@ export function useActivity(id: string, round: number, wrote: () => void): TaskA
       end();
       if (frame !== null) cancelAnimationFrame(frame);
     };
-    // `round` is a reason to run, though unused.
+    // `round` triggers the effect, although it is not used in it.
   }, [id, round]);
   return watched;
 }
@@ -62,7 +62,7 @@ function follow(id: string, activity: Activity, lost: (isLost: boolean) => void)
       opened.addEventListener(name, ({ data, lastEventId }: MessageEvent<string>) => {
         const parsed = JSON.parse(data) as TaskEvents[typeof name];
         activity.take(Number(lastEventId), name, parsed);
-        // The server closes the stream now, which a browser would take for a lost connection.
+        // The server closes the stream now, which a browser would mistake for a lost connection.
         if (name === "task.finished") opened.close();
       });
     }
@@ -73,7 +73,7 @@ function follow(id: string, activity: Activity, lost: (isLost: boolean) => void)
     opened.addEventListener("error", () => {
       if (activity.finished) return;
       lost(true);
-      // The browser reconnects by itself, unless the answer was not a stream.
+      // The browser reconnects automatically, unless the answer was not a stream.
       if (opened.readyState !== EventSource.CLOSED) return;
       retry = setTimeout(open, wait);
       wait = Math.min(wait * 2, LAST_RETRY_MS);

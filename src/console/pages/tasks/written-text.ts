@@ -12,7 +12,7 @@ const LONGEST_BLOCK = 32_000;
 
 /**
  * A growing text. A browser lays out a block again with each addition, so the text is written in blocks of a few
- * thousand characters of which only the last changes. Additions between two frames are written together.
+ * thousand characters, and only the last block changes. Additions between two frames are written together.
  */
 export class WrittenText {
   readonly #parts: string[] = [];

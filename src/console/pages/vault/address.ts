@@ -9,7 +9,7 @@ export interface SearchView {
   /** The search text; empty: documents are listed instead. */
   readonly text: string;
   readonly mode: SearchMode;
-  /** The most results. */
+  /** The maximum number of results. */
   readonly most: number;
   /** The selected path; empty: all paths. */
   readonly scope: string;
@@ -36,7 +36,7 @@ export const HALF_LIVES: readonly (readonly [string, string])[] = [
 export const MOST: readonly string[] = ["5", "10", "20", "50", "100"];
 const USUAL = 10;
 
-/** Invalid values in an address are replaced by defaults. */
+/** Invalid values in an address are replaced with defaults. */
 export function viewOf(query: Readonly<Record<string, string>>): SearchView {
   return {
     text: query.q ?? "",

@@ -80,7 +80,7 @@ function readSampling(request: Members): Options {
   if (temperature !== undefined) options.temperature = temperature;
   if (topP !== undefined) options.topP = topP;
   if (seed !== undefined) options.seed = seed;
-  // Clients send 0, the default, to providers that know no penalties.
+  // Clients send 0, the default, even to providers that do not support penalties.
   const presence = number("presence_penalty") || undefined;
   const frequency = number("frequency_penalty") || undefined;
   if (presence !== undefined) options.presencePenalty = presence;

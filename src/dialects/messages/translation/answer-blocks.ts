@@ -34,7 +34,7 @@ export function callSignature(
   return [{ type: "thinking", thinking: "", signature: packSignature(target, metadata, toolCallId) }];
 }
 
-/** If the input of a call is not JSON, because the model wrote it wrong, it is returned as a text. */
+/** If the input of a call is not JSON, because the model made a mistake, it is returned as a text. */
 export function toolUse({ toolCallId, toolName, input }: LanguageModelV4ToolCall): AnswerBlock {
   const value = input === "" ? {} : (parsedOrNothing(input) ?? input);
   return { type: "tool_use", id: toolCallId, name: toolName, input: value };

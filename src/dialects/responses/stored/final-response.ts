@@ -5,8 +5,8 @@ const LAST: ReadonlySet<unknown> = new Set(["response.completed", "response.inco
 const BLANK_LINES = ["\n\n", "\r\n\r\n", "\r\r"];
 
 /**
- * The response in the evidence of an answer: the evidence itself, or what its last event brings if it is a stream's events.
- * Undefined if it has none, or if that event leaves the output out.
+ * The response in the evidence of an answer: the evidence itself or, if that is a stream's events, the response in
+ * its last event. Undefined if it has none, or if that event leaves the output out.
  */
 export function finalResponse(evidence: string): unknown {
   const whole = parsedOrNothing(evidence);

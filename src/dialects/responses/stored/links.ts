@@ -1,4 +1,4 @@
-import { Problem } from "../../../base/errors.ts";
+import { invalidField, Problem } from "../../../base/errors.ts";
 import type { ModelTarget } from "../../../models/names.ts";
 import { field } from "../../json.ts";
 import { referenceOf, requireContainers } from "../references.ts";
@@ -50,7 +50,7 @@ interface References {
 /**
  * Resolves a request's references. All of them MUST belong to its caller, since all callers share the provider's
  * account.
- * @throws Problem 404 `not_found`, 413 `body_too_large`, 429 `rate_limited`
+ * @throws Problem 404 `not_found`, 413 `body_too_large`, 422 `validation_failed`, 429 `rate_limited`
  */
 export async function resolveLinks(
   parts: LinkParts,
@@ -180,6 +180,7 @@ class LinkedChain implements ResponseLinks {
     if (known) return known;
     const { store, owner } = this.#parts;
     const response = await this.#unlessMissing(store.read(owner, id, "/previous_response_id"));
+    if (response && !response.isAnswered) throw unanswered(id);
     return response && this.#add(response);
   }
 
@@ -214,6 +215,13 @@ class LinkedChain implements ResponseLinks {
 export function inputItemsOf(input: unknown): readonly unknown[] {
   if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
   return Array.isArray(input) ? input : [];
+}
+
+function unanswered(id: string): Problem {
+  return invalidField(
+    "/previous_response_id",
+    `must be the id of a response with an answer; ${id} has none, or has not ended`,
+  );
 }
 
 function tooLong(): Problem {

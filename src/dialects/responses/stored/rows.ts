@@ -13,11 +13,14 @@ export interface ResponseRow {
   /** Whether the model's provider knows the response by this id. */
   readonly isNative: boolean;
   readonly requestSeq: number;
+  /** 0 while a response in the background has not ended. */
   readonly outcomeSeq: number;
   /** Bytes of the whole conversation so far. */
   readonly bytes: number;
   /** Milliseconds since the Unix epoch. */
   readonly createdAt: number;
+  /** How many times a response in the background has been begun; null for all others. */
+  readonly attempts: number | null;
 }
 
 /** The form of the ids of responses and items. Providers choose their own. */
@@ -63,12 +66,74 @@ export async function keepResponse(
     log.warn("a response is not kept: another one has its id", { model, outcome });
     return;
   }
+  await keepItems(tx, workspaceId, id, response);
+}
+
+/** Makes the items of a response's output known by their ids. */
+async function keepItems(tx: Tx, workspaceId: number, id: string, response: unknown): Promise<void> {
   for (const item of itemIdsOf(response)) {
     await tx.run(
       `INSERT INTO response_items (workspace_id, id, response_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
       [workspaceId, item, id],
     );
   }
+}
+
+/**
+ * Stores a response in the background when it is dispatched, or when a start finds it unfinished. A row that somebody
+ * has changed or deleted is restored.
+ */
+export async function keepDispatched(
+  tx: Tx,
+  workspaceId: number,
+  {
+    id,
+    agentId,
+    model,
+    requestSeq,
+    createdAt,
+  }: Omit<ResponseRow, "isNative" | "outcomeSeq" | "bytes" | "attempts">,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO responses
+       (workspace_id, id, agent_id, model, native, request_seq, outcome_seq, bytes, created_at, attempts)
+     VALUES ($1, $2, $3, $4, 0, $5, 0, 0, $6, 0) ON CONFLICT (workspace_id, id) DO UPDATE SET
+       agent_id = excluded.agent_id, request_seq = excluded.request_seq, outcome_seq = 0,
+       attempts = COALESCE(attempts, 0)`,
+    [workspaceId, id, agentId, model, requestSeq, createdAt],
+  );
+}
+
+/** Counts another attempt at a response in the background, and returns how many there were. */
+export async function beginAttempt(tx: Tx, workspaceId: number, id: string): Promise<number> {
+  const row = await tx.get<{ attempts: number }>(
+    "UPDATE responses SET attempts = attempts + 1 WHERE workspace_id = $1 AND id = $2 RETURNING attempts",
+    [workspaceId, id],
+  );
+  return row?.attempts ?? 1;
+}
+
+/** Does not count an attempt that ended because the server was stopped. */
+export async function undoAttempt(tx: Tx, workspaceId: number, id: string): Promise<void> {
+  await tx.run(
+    "UPDATE responses SET attempts = attempts - 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 0",
+    [workspaceId, id],
+  );
+}
+
+/** Stores the end of a response in the background. `outcomeSeq` is the entry with its answer, or with its failure. */
+export async function endDispatched(
+  tx: Tx,
+  workspaceId: number,
+  { id, model, outcomeSeq, bytes }: Pick<ResponseRow, "id" | "outcomeSeq" | "bytes"> & { model?: string },
+  response: unknown,
+): Promise<void> {
+  await tx.run(
+    `UPDATE responses SET outcome_seq = $3, bytes = $4, model = COALESCE($5, model)
+     WHERE workspace_id = $1 AND id = $2`,
+    [workspaceId, id, outcomeSeq, bytes, model ?? null],
+  );
+  await keepItems(tx, workspaceId, id, response);
 }
 
 export function isResponseId(id: unknown): id is string {
@@ -95,8 +160,9 @@ export async function findResponse(
     outcome_seq: number;
     bytes: number;
     created_at: number;
+    attempts: number | null;
   }>(
-    `SELECT agent_id, model, native, request_seq, outcome_seq, bytes, created_at
+    `SELECT agent_id, model, native, request_seq, outcome_seq, bytes, created_at, attempts
      FROM responses WHERE workspace_id = $1 AND id = $2`,
     [workspaceId, id],
   );
@@ -104,6 +170,7 @@ export async function findResponse(
     row && {
       ...{ id, agentId: row.agent_id, model: row.model, isNative: row.native === 1, bytes: row.bytes },
       ...{ requestSeq: row.request_seq, outcomeSeq: row.outcome_seq, createdAt: row.created_at },
+      attempts: row.attempts,
     }
   );
 }

@@ -4,7 +4,8 @@ import { isHashOf } from "../../../ledger/payload.ts";
 import type { LedgerLists } from "../../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import type { Db } from "../../../store/db.ts";
-import { field, parsedOrNothing } from "../../json.ts";
+import { field, isMembers, parsedOrNothing } from "../../json.ts";
+import { inBackground, unansweredResponse } from "../background/forms.ts";
 import { finalResponse } from "./final-response.ts";
 import { findResponse, isResponseId, type ResponseRow, responseOfItem } from "./rows.ts";
 
@@ -21,6 +22,15 @@ export interface StoredResponse {
   readonly provider: string;
   readonly request: unknown;
   readonly response: unknown;
+  /** Whether it ended with an answer, so that it can be continued. */
+  readonly isAnswered: boolean;
+}
+
+/** The entry that dispatched a response in the background. */
+export interface DispatchEntry {
+  readonly entry: ParsedEntry;
+  /** The response's id. */
+  readonly id: string;
 }
 
 export interface ResponseStoreParts {
@@ -64,6 +74,20 @@ export class ResponseStore {
     return found;
   }
 
+  /** Undefined if the entry dispatched no response. @throws LedgerChanged */
+  async readDispatch(workspaceId: number, seq: number): Promise<DispatchEntry | undefined> {
+    const entry = await this.#entry(workspaceId, seq);
+    const id = entry.detail?.response;
+    if (entry.action !== "response.dispatch" || entry.phase !== "intent" || !isResponseId(id))
+      return undefined;
+    return { entry, id };
+  }
+
+  /** The request that an entry dispatched. Undefined if it was erased, or does not match the ledger. */
+  requestOf(workspaceId: number, seq: number, entry: ParsedEntry): Promise<string | undefined> {
+    return this.#text(workspaceId, seq, "input", entry.input_hash);
+  }
+
   async #find(
     { workspaceId, agent }: ResponseOwner,
     id: string,
@@ -72,27 +96,33 @@ export class ResponseStore {
     const row = await findResponse(this.#parts.db, workspaceId, id);
     if (!row || row.agentId !== (agent?.id ?? null)) return undefined;
     const asked = await this.#entry(workspaceId, row.requestSeq);
-    const answered = await this.#entry(workspaceId, row.outcomeSeq);
-    const isProven =
-      answered.phase === "outcome" &&
-      answered.detail?.dialect === "responses" &&
-      answered.request_id === asked.request_id &&
-      answered.agent === agent?.name &&
-      answered.model === row.model;
-    if (!isProven) return undefined;
+    const isBackground = asked.action === "response.dispatch";
+    if (isBackground && (asked.detail?.response !== id || asked.agent !== agent?.name)) return undefined;
     hold?.(await this.#bytesOf(workspaceId, row));
     const request = await this.#text(workspaceId, row.requestSeq, "input", asked.input_hash);
-    const response = await this.#text(workspaceId, row.outcomeSeq, "output", answered.output_hash);
-    if (request === undefined || response === undefined) return undefined;
-    const parsed = finalResponse(response);
-    if (field(parsed, "id") !== id) return undefined;
-    return { row, provider: providerOf(row.model), request: parsedOrNothing(request), response: parsed };
+    if (request === undefined) return undefined;
+    const found = { row, provider: providerOf(row.model), request: parsedOrNothing(request) };
+    if (isBackground && row.outcomeSeq === 0) {
+      const status = row.attempts === 0 ? "queued" : "in_progress";
+      const response = unansweredResponse(found.request, row, { status, error: null });
+      return { ...found, response, isAnswered: false };
+    }
+    const answered = await this.#entry(workspaceId, row.outcomeSeq);
+    const isEnd = answered.action === "response.dispatch" && answered.ref === row.requestSeq;
+    if (!isAnswerTo(asked, answered, agent?.name) || !(isEnd || answered.model === row.model))
+      return undefined;
+    const text = await this.#text(workspaceId, row.outcomeSeq, "output", answered.output_hash);
+    if (text === undefined) return undefined;
+    const final = finalResponse(text);
+    if (!isBackground && field(final, "id") !== id) return undefined;
+    const response = isBackground && isMembers(final) ? inBackground(final, found.request, row) : final;
+    return { ...found, response, isAnswered: !isEnd };
   }
 
   async #entry(workspaceId: number, seq: number): Promise<ParsedEntry> {
     const entry = await this.#parts.lists.entry(workspaceId, seq);
     const parsed = entry ? parsedEntry(entry.bytes) : {};
-    return parsed.action === "model.call" ? parsed : {};
+    return parsed.action === "model.call" || parsed.action === "response.dispatch" ? parsed : {};
   }
 
   async #bytesOf(workspaceId: number, { requestSeq, outcomeSeq }: ResponseRow): Promise<number> {
@@ -117,6 +147,16 @@ export class ResponseStore {
     );
     return row && isHashOf(hash, row.salt, row.body) ? row.body : undefined;
   }
+}
+
+/** Whether the ledger proves that an outcome belongs to a request. */
+function isAnswerTo(asked: ParsedEntry, answered: ParsedEntry, agent: string | undefined): boolean {
+  return (
+    answered.phase === "outcome" &&
+    answered.detail?.dialect === "responses" &&
+    answered.request_id === asked.request_id &&
+    answered.agent === agent
+  );
 }
 
 /** The name of a model's provider. */

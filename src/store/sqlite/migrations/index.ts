@@ -18,6 +18,7 @@ import { NODE_HEAD } from "./016-node-head.ts";
 import { TOOL_SCHEMAS_AS_TEXT } from "./017-tool-schemas-as-text.ts";
 import { RESPONSES } from "./018-responses.ts";
 import { TASK_MESSAGES } from "./019-task-messages.ts";
+import { BACKGROUND_RESPONSES } from "./020-background-responses.ts";
 
 /** In order. Never change a released migration: add another one. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -40,6 +41,7 @@ export const MIGRATIONS: readonly Migration[] = [
   TOOL_SCHEMAS_AS_TEXT,
   RESPONSES,
   TASK_MESSAGES,
+  BACKGROUND_RESPONSES,
 ];
 
 /** The first schema version that includes a migration. */

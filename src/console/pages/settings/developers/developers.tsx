@@ -49,7 +49,7 @@ export function Developers(): JSX.Element {
   const names = agents.data?.data.map(({ name }) => name);
   const active = agents.data?.data.find(({ status }) => status === "active")?.name;
 
-  /** A tier for the examples. Unknown if the token's agent is: its policy may allow another one. */
+  /** A tier for the examples. Unknown if the token's agent is unknown, because its policy may allow another one. */
   function tierFor({ agent }: IssuedToken): string | null {
     const found = agents.data?.data.find(({ name }) => name === agent);
     return tiers.data && (agent === null || found) ? usableTier(tiers.data.data, found) : null;
@@ -164,7 +164,7 @@ function TokenList({
           work={async () => {
             await call("DELETE /v1/tokens/:id", { params: { id: revoking.id } });
             notify(`${revoking.name} has been revoked.`);
-            // Revoking the reader's own token signs out.
+            // Revoking the reader's own token signs the reader out.
             revoked();
           }}
         >

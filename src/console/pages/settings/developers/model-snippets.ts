@@ -13,7 +13,9 @@ export interface ModelSnippetOf {
 const SOME_MODEL = "tier:1";
 const PROMPT = "Good morning";
 
-/** The lowest tier of which an agent may use a model, or without an agent the lowest one; null if there is none. */
+/**
+ * The lowest tier with a model that an agent may use or, without an agent, the lowest tier; null if there is none.
+ */
 export function usableTier(tiers: readonly Tier[], agent: Agent | undefined): string | null {
   const policy = agent && { tiers: agent.tier_policy.tiers, ...agent.tier_policy.models };
   const usable = tiers.find((tier) => !policy || routeOf(policy, tier).length > 0);

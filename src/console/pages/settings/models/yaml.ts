@@ -1,7 +1,7 @@
 import type { Tier } from "../../../../http/api.ts";
 import type { Model } from "../../../state/model.ts";
 
-/** Tiers and configured prices in the format of `gatehouse.yaml`. Those of the price list are no configuration. */
+/** Tiers and configured prices in the format of `gatehouse.yaml`. Prices from the price list are left out. */
 export function yamlOf(tiers: readonly Tier[], models: readonly Model[]): string {
   const priced = models.filter(({ price_origin }) => price_origin === "config");
   return [

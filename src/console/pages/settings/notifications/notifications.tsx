@@ -47,7 +47,7 @@ function WebhookCard({ webhook: { configured, url, events } }: { readonly webhoo
           <a href="https://www.standardwebhooks.com/" rel="noreferrer" target="_blank">
             Standard Webhooks
           </a>{" "}
-          says, by the secret in <code>webhook.key</code> in the data directory.
+          specifies, with the secret in <code>webhook.key</code> in the data directory.
         </p>
       </Card>
     );

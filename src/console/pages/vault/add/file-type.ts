@@ -39,7 +39,7 @@ export const TEXT_TYPES: readonly (readonly [string, string])[] = [
   ["application/json", "JSON"],
 ];
 
-/** The most bytes of a request (contract, section 3), and an allowance for the JSON around a file. */
+/** The maximum size in bytes of a request (contract, section 3), and an allowance for the JSON around a file. */
 const MOST_SENT = 50 * 1024 * 1024;
 const AROUND = 64 * 1024;
 /** Base64 turns three bytes into four characters. */
@@ -51,7 +51,7 @@ export function typeOf(name: string): string | undefined {
   return Object.hasOwn(TYPES, ending) ? TYPES[ending] : undefined;
 }
 
-/** Why a file cannot be added, as far as this is known before sending it. */
+/** Why a file cannot be added, if that is known before it is sent. */
 export function refusalOf({ name, size }: Pick<File, "name" | "size">): string | undefined {
   if (typeOf(name) === undefined) {
     return `Files of this type cannot be read. Supported types: ${Object.keys(TYPES).join(", ")}.`;

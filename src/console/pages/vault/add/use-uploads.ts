@@ -13,7 +13,7 @@ function queueOf(session: string): UploadQueue {
   return current.queue;
 }
 
-/** Current and finished uploads. Leaving the console while some are running asks first. */
+/** Current and finished uploads. The console asks before it is left while some are running. */
 export function useUploads(): { readonly uploads: readonly Upload[]; readonly queue: UploadQueue } {
   const { session } = useSession();
   const queue = queueOf(session.session?.id ?? session.actor);

@@ -8,9 +8,9 @@ import { isBelow } from "../search/reach.tsx";
 import { matching, type ScopeNode, treeOf } from "./tree.ts";
 import type { Scopes } from "./use-scopes.ts";
 
-/** From this many scopes on, the tree has a search field. */
+/** With at least this many scopes, the tree has a search field. */
 const MANY = 15;
-/** The most nodes shown on one level. The rest can be found by searching. */
+/** The maximum number of nodes shown on one level. The rest can be found by searching. */
 const SHOWN = 200;
 
 /** The scopes with documents as a tree of links, each with its number of documents. */

@@ -14,7 +14,7 @@ const LINE = 110;
 
 /**
  * Splits a text into slices that a browser lays out when they come near the visible part. Slices end at line breaks,
- * or within a line that is longer than a slice. Joined they are the text.
+ * or within a line that is longer than a slice. Joined, they form the text.
  */
 export function slicesOf(text: string): readonly Slice[] {
   const slices: Slice[] = [];

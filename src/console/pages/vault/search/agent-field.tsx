@@ -18,7 +18,7 @@ export function AgentField({
   const { data } = useData("GET /v1/agents", can("agents:read") ? { query: { limit: MOST } } : null, [
     "agent.changed",
   ]);
-  // A token that acts as an agent sees as far as that agent, and cannot search as another one.
+  // A token that acts as an agent sees only what that agent sees, and cannot search as another one.
   if (session.agent !== null) return null;
   const names = data?.data.map(({ name }) => name) ?? [];
   if (!can("agents:read") || (data !== undefined && data.next_cursor !== null)) {

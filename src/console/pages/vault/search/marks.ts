@@ -44,7 +44,7 @@ export function wordsOf(
   return { stems, signs };
 }
 
-/** Splits a text into pieces, with matches marked. Joined they are the text. */
+/** Splits a text into pieces, with matches marked. Joined, they form the text. */
 export function mark(text: string, words: QuestionWords): MarkedText[] {
   const pieces: MarkedText[] = [];
   let at = 0;
@@ -75,7 +75,7 @@ function* marksIn(text: string, { stems, signs }: QuestionWords): Generator<Text
   }
 }
 
-/** Pairs of characters that the query contains; single characters if it has no longer run. */
+/** Pairs of characters that the query contains; single characters if it has no longer runs. */
 function* signMarks(
   characters: readonly string[],
   bounds: readonly number[],

@@ -68,7 +68,7 @@ function Found({ view, answer }: { readonly view: SearchView; readonly answer: S
 }
 
 /**
- * Reports that documents have changed, and searches again on request: results that move by themselves are hard to
+ * Reports that documents have changed, and searches again on request: results that move on their own are hard to
  * read.
  */
 function ChangedSince({

@@ -22,7 +22,7 @@ export function SearchForm({
   const [agent, setAgent] = useState(view.agent);
   const [filterError, setFilterError] = useState<string | undefined>(undefined);
   const [isOpen, setOpen] = useState(hasOptions(view));
-  // The address may also change by a link or the back button.
+  // The address may also change through a link or the back button.
   useEffect(() => setText(view.text), [view.text]);
   useEffect(() => setAgent(view.agent), [view.agent]);
   useEffect(() => {

@@ -1,0 +1,43 @@
+import type { Problem } from "../base/errors.ts";
+import type { Detail } from "../ledger/entry.ts";
+import type { DialectApi, DialectRequest } from "./dialect.ts";
+
+/** A client's request for a model. */
+export interface ClientRequest {
+  readonly api: Omit<DialectApi, "read">;
+  /** The request as read. A stream does not keep it. */
+  readonly request: DialectRequest;
+  /**
+   * The request with what it refers to. That is expensive to read, so it is called once the call is counted and has a
+   * place. Undefined if it refers to nothing.
+   */
+  readonly resolve?: (() => Promise<DialectRequest>) | undefined;
+  readonly bytes: Uint8Array;
+  /** The parsed bytes. */
+  readonly value: unknown;
+  readonly headers: Headers;
+  /** The part of the client's query that is passed on, including its question mark; may be empty. */
+  readonly query: string;
+  /** Aborts when the client leaves. */
+  readonly signal: AbortSignal;
+  /** Called with the refusal if the request is abandoned to free its memory. */
+  onRefused(refused: (problem: Problem) => void): void;
+  /** Keeps the memory of the request counted until the returned function is called. */
+  keep(): () => void;
+  /**
+   * Set if the call was dispatched earlier: it has a slot, and the entry that dispatched it has the request. The
+   * detail of its own entries.
+   */
+  readonly dispatched?: Detail;
+}
+
+/** An answer for a client. MUST be sent, or its body cancelled. */
+export interface ModelAnswer {
+  /** Never the provider's own content type: a browser must not show an answer as a page. */
+  readonly contentType: "application/json" | "text/event-stream";
+  /** The model that answered. */
+  readonly model: string;
+  /** The seq of the intent of the answered request. */
+  readonly intent: number;
+  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+}

@@ -1,0 +1,60 @@
+import { encodeNamed } from "../../../tasks/events/frames.ts";
+import type { EventReader } from "../../../tasks/events/hub.ts";
+import { isMembers, type Members } from "../../json.ts";
+
+export interface ResponseEventsParts {
+  /** The response when it was dispatched. */
+  readonly created: Members;
+  /** Reads the events in between, which are stored or in memory. */
+  readonly stored: EventReader;
+  /** The response as it ended; null if it has not, or can no longer be read. */
+  ended(): Promise<Members | null>;
+  /** The id of the last event in between. */
+  lastId(): Promise<number>;
+}
+
+/** The events of a response in the background after the id `after`. Ids are `sequence_number` plus 1. */
+export function responseEvents(
+  { created, stored, ended, lastId }: ResponseEventsParts,
+  after: number,
+): EventReader {
+  let isFirst = after < 1;
+  let isOver = false;
+  return {
+    close() {
+      isOver = true;
+      stored.close();
+    },
+    async next() {
+      if (isOver) return null;
+      if (isFirst) {
+        isFirst = false;
+        const data = { type: "response.created", sequence_number: 0, response: created };
+        return [encodeNamed(1, data.type, data)];
+      }
+      const frames = await stored.next();
+      if (frames) return frames;
+      const response = isOver ? null : await ended();
+      isOver = true;
+      if (!response) return null;
+      const from = (await lastId()) + 1;
+      const last = lastEvents(response).map((event, index) => ({ event, id: from + index }));
+      return last
+        .filter(({ id }) => id > after)
+        .map(({ event, id }) => encodeNamed(id, event.type, { ...event, sequence_number: id - 1 }));
+    },
+  };
+}
+
+/** The events that end the stream of a response. Most clients throw on `error`. */
+function lastEvents(response: Members): readonly (Members & { readonly type: string })[] {
+  const { status, error } = response;
+  if (isMembers(error)) {
+    const { code, message } = error;
+    return [
+      { type: "error", code, message, param: null, error: { code, message, param: null } },
+      { type: "response.failed", response },
+    ];
+  }
+  return [{ type: status === "completed" ? "response.completed" : "response.incomplete", response }];
+}

@@ -1,0 +1,230 @@
+import { agentAt } from "../../../access/agent-at.ts";
+import { tokenIdOf } from "../../../access/caller.ts";
+import type { Tokens } from "../../../access/tokens.ts";
+import { AgentDenied } from "../../../agents/index.ts";
+import { Problem } from "../../../base/errors.ts";
+import { parseJson } from "../../../base/json-limits.ts";
+import type { Call } from "../../../gate/call.ts";
+import type { CallOrigin, Gate, Operation } from "../../../gate/gate.ts";
+import { deletePayloads, erasureDetail } from "../../../ledger/erase.ts";
+import type { Ledger } from "../../../ledger/ledger.ts";
+import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
+import type { Db, Tx } from "../../../store/db.ts";
+import type { EventLog } from "../../../tasks/events/log.ts";
+import type { ConversationRoom, OpenConversation } from "../../../tasks/run/conversation-room.ts";
+import { AGENT_HEADER } from "../../calling-agent.ts";
+import type { ModelAnswer } from "../../client-request.ts";
+import type { KeptAnswer } from "../../dialect.ts";
+import { field, isMembers, parsedOrNothing } from "../../json.ts";
+import type { ModelCalls } from "../../model-calls.ts";
+import { eventsIn, readEvent } from "../../pass/events.ts";
+import type { ResponseRequests } from "../client-requests.ts";
+import { asStream, type ReadResponsesRequest, readResponsesRequest } from "../request.ts";
+import { finalResponse } from "../stored/final-response.ts";
+import { beginAttempt, endDispatched } from "../stored/rows.ts";
+import type { ResponseStore } from "../stored/store.ts";
+import type { ResponseFailure } from "./forms.ts";
+import { earlierItems, ResponseJournal } from "./journal.ts";
+import { endDraft, type OpenResponse } from "./open-response.ts";
+
+export interface ResponseRunParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly gate: Pick<Gate, "perform">;
+  readonly tokens: Pick<Tokens, "callerOf">;
+  readonly store: ResponseStore;
+  readonly requests: ResponseRequests;
+  readonly modelCalls: Pick<ModelCalls, "serve" | "run">;
+  readonly conversations: ConversationRoom;
+}
+
+/** A response that was interrupted this often by a crash is not tried again. */
+const ATTEMPT_LIMIT = 3;
+const CALL: Operation = { action: "model.call", scope: "models:call", counted: true };
+
+/**
+ * Makes the model call of a response in the background, once. Its caller's rights are those of the token at this
+ * time.
+ * @param log the events for its readers; undefined if nobody can read them
+ * @returns why it failed; null if its answer was kept, or it was aborted
+ */
+export async function runResponse(
+  parts: ResponseRunParts,
+  open: OpenResponse,
+  entry: ParsedEntry,
+  log: EventLog | undefined,
+): Promise<ResponseFailure | null> {
+  const { db, gate, tokens, store } = parts;
+  const { workspaceId, id, dispatchSeq } = open;
+  const text = await store.requestOf(workspaceId, dispatchSeq, entry);
+  if (text === undefined) return failed("interrupted", "The request was erased before it was sent.");
+  const attempt = await db.tx((tx) => beginAttempt(tx, workspaceId, id));
+  if (attempt > ATTEMPT_LIMIT) {
+    return failed("interrupted", `The server stopped ${ATTEMPT_LIMIT} times during this response.`);
+  }
+  const { actor = "", agent, ts = "", request_id: requestId = "" } = entry;
+  const tokenId = tokenIdOf({ actor });
+  const caller = tokenId === null ? undefined : await tokens.callerOf(workspaceId, tokenId);
+  if (!caller) return failed("invalid_token", "The token that asked for this response is no longer valid.");
+  if (agent !== undefined && !(await agentAt(db, workspaceId, agent, Date.parse(ts)))) {
+    return failed("agent_not_found", "The agent that this response was dispatched for was removed.");
+  }
+  const request = readResponsesRequest(Buffer.from(text), parseJson(text));
+  const subject = { workspaceId, id, createdAt: Date.parse(ts), request: request.value };
+  const journal = log ? new ResponseJournal(db, subject, log, await earlierItems(db, workspaceId, id)) : null;
+  journal?.begin();
+  const headers = new Headers(agent === undefined || caller.agent ? {} : { [AGENT_HEADER]: agent });
+  const origin: CallOrigin = {
+    requestId,
+    channel: "system",
+    credential: { kind: "none" },
+    source: "background",
+    via: open.via,
+  };
+  const result = await gate.perform<ResponseFailure | null>(
+    CALL,
+    origin,
+    { caller, limit: null },
+    async (call) => {
+      const memory = new RequestMemory(parts.conversations, workspaceId);
+      try {
+        const attempt = { open, entry, journal, headers, memory, sent: asStream(request) };
+        const { body } = await callModel(parts, call, attempt);
+        return body instanceof ReadableStream ? await publish(body, journal) : null;
+      } finally {
+        memory.close();
+      }
+    },
+  );
+  if (result.ok) return result.value;
+  return failed(result.problem.code, result.problem.message);
+}
+
+interface Attempt {
+  readonly open: OpenResponse;
+  readonly entry: ParsedEntry;
+  readonly journal: ResponseJournal | null;
+  readonly headers: Headers;
+  readonly memory: RequestMemory;
+  /** The request as it is sent. */
+  readonly sent: Pick<ReadResponsesRequest, "bytes" | "value">;
+}
+
+/** The memory for a request and the conversation before it. MUST be closed. */
+class RequestMemory {
+  /** Called with the refusal if others need the memory. */
+  lost: (problem: Problem) => void = () => {};
+  readonly #conversation: OpenConversation;
+
+  constructor(conversations: ConversationRoom, workspaceId: number) {
+    this.#conversation = conversations.open(workspaceId, (error) => this.lost(noMemory(error)));
+  }
+
+  /** @throws Problem 429 `rate_limited` */
+  hold(bytes: number): void {
+    try {
+      this.#conversation.add(bytes);
+    } catch (error) {
+      throw error instanceof AgentDenied ? noMemory(error) : error;
+    }
+  }
+
+  close(): void {
+    this.#conversation.close();
+  }
+}
+
+async function callModel(parts: ResponseRunParts, call: Call, attempt: Attempt): Promise<ModelAnswer> {
+  const { requests, modelCalls } = parts;
+  const { open, headers, memory, sent } = attempt;
+  const { bytes, value } = sent;
+  memory.hold(bytes.length);
+  const client = {
+    ...{ bytes, value, headers, query: "", signal: open.abort.signal },
+    dispatched: { response: open.id },
+    onRefused(refused: (problem: Problem) => void) {
+      memory.lost = refused;
+    },
+    // Counted until the whole answer has been read.
+    keep: () => () => {},
+    hold: (more: number) => memory.hold(more),
+  };
+  const request = requests.prepare(call, client, readResponsesRequest(bytes, value), (tx, answer, before) =>
+    keep(parts, attempt, tx, answer, before),
+  );
+  return modelCalls.serve(call, "responses", () => modelCalls.run(call, request));
+}
+
+function noMemory({ message }: AgentDenied): Problem {
+  return new Problem("rate_limited", message);
+}
+
+/** Writes the end of the response in the transaction of its answer. */
+async function keep(
+  { ledger }: Pick<ResponseRunParts, "ledger">,
+  { open, entry, journal }: Attempt,
+  tx: Tx,
+  { outcome, model, output }: KeptAnswer,
+  before: number,
+): Promise<void> {
+  const { workspaceId, id, dispatchSeq } = open;
+  const response = finalResponse(output);
+  if (!isMembers(response)) return;
+  await journal?.save(tx);
+  await ledger.append(tx, workspaceId, endDraft(entry, open, { outcome: "succeeded" }));
+  const bytes = before + Buffer.byteLength(output);
+  await endDispatched(tx, workspaceId, { id, model, outcomeSeq: outcome, bytes }, response);
+  if (!(await isStored(tx, workspaceId, dispatchSeq)))
+    await eraseAnswer(ledger, tx, { open, entry, outcome });
+  tx.onCommit(() => {
+    open.isAnswered = true;
+  });
+}
+
+/** Whether the request's text still exists. It may quote a document that was deleted while the model answered. */
+async function isStored(tx: Tx, workspaceId: number, seq: number): Promise<boolean> {
+  const row = await tx.get("SELECT 1 FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = 'input'", [
+    workspaceId,
+    seq,
+  ]);
+  return row !== undefined;
+}
+
+/** An answer to a request that was erased is erased too. */
+async function eraseAnswer(
+  ledger: Ledger,
+  tx: Tx,
+  { open, entry, outcome }: Pick<Attempt, "open" | "entry"> & { readonly outcome: number },
+): Promise<void> {
+  const { workspaceId, id, dispatchSeq } = open;
+  const { actor = "system", agent, request_id: requestId } = entry;
+  const erased = await deletePayloads(tx, workspaceId, [{ seq: outcome, kind: "output" }]);
+  await tx.run("DELETE FROM response_events WHERE workspace_id = $1 AND response_id = $2", [workspaceId, id]);
+  await ledger.append(tx, workspaceId, {
+    ...{ phase: "single", action: "payload.erase", outcome: "succeeded", channel: "system" },
+    ...{ actor, agent, requestId },
+    detail: erasureDetail(erased, { reason: "requested", target_seq: dispatchSeq }),
+  });
+}
+
+/** Publishes the events of an answer. @returns the failure that ends them */
+async function publish(
+  body: ReadableStream<Uint8Array>,
+  journal: ResponseJournal | null,
+): Promise<ResponseFailure | null> {
+  let failure: ResponseFailure | null = null;
+  for await (const part of body) {
+    for (const event of eventsIn(Buffer.from(part))) {
+      const value = parsedOrNothing(readEvent(event).data);
+      if (!isMembers(value)) continue;
+      if (value.type === "error")
+        failure = failed(String(field(value, "code")), String(field(value, "message")));
+      else await journal?.add(value);
+    }
+  }
+  return failure;
+}
+
+function failed(code: string, message: string): ResponseFailure {
+  return { code, message };
+}

@@ -1,0 +1,38 @@
+import type { Caller } from "../../access/caller.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { EventReader } from "../../tasks/events/hub.ts";
+import { eventStream } from "../answer/sse.ts";
+import type { StreamReply } from "../endpoint.ts";
+import type { OpenCallers } from "./open-callers.ts";
+import type { OpenStreams, StreamPlace } from "./open-streams.ts";
+
+export interface EventReplyParts {
+  /** Shared by all streams that the gateway opens. */
+  readonly streams: OpenStreams;
+  /** Ends streams whose token or session is no longer valid. */
+  readonly callers: OpenCallers;
+  readonly clock: Clock;
+}
+
+/** Sends events to a client until they end, or its rights do. Takes over the place and the reader. */
+export function eventReply(
+  { callers, clock }: EventReplyParts,
+  { caller, request }: { readonly caller: Caller; readonly request: Request },
+  place: StreamPlace,
+  reader: EventReader,
+  headers: Readonly<Record<string, string>> = {},
+): StreamReply {
+  const opener = callers.openerOf(caller, request.headers);
+  return {
+    stream: (own, expire) => {
+      const guarded = callers.guard(reader, opener);
+      place.endsBy(guarded.close);
+      const all = { ...own, ...headers };
+      return eventStream(guarded, request.signal, all, clock, { expire, ended: place.release });
+    },
+    abandon() {
+      reader.close();
+      place.release();
+    },
+  };
+}

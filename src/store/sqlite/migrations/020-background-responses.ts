@@ -1,0 +1,25 @@
+import type { Migration } from "../migrate.ts";
+
+/**
+ * `attempts`: how many times a response in the background has been begun; null for all others. Until such a response
+ * has ended, its `outcome_seq` is 0.
+ *
+ * `response_events`: the events of streamed responses in the background, as `task_events` has those of tasks.
+ */
+export const BACKGROUND_RESPONSES: Migration = {
+  name: "responses in the background",
+  sql: `
+ALTER TABLE responses ADD COLUMN attempts INTEGER;
+CREATE INDEX responses_open ON responses (workspace_id, request_seq) WHERE outcome_seq = 0;
+CREATE INDEX responses_outcome ON responses (workspace_id, outcome_seq);
+
+CREATE TABLE response_events (
+  workspace_id INTEGER NOT NULL,
+  response_id TEXT NOT NULL,
+  first_id INTEGER NOT NULL,
+  last_id INTEGER NOT NULL,
+  frames BLOB NOT NULL,
+  PRIMARY KEY (workspace_id, response_id, first_id)
+) STRICT, WITHOUT ROWID;
+`,
+};

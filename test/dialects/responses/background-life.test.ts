@@ -1,0 +1,229 @@
+/** Responses in the background and everything that may end them: restarts, kills, stops, tokens, age and a full queue. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import OpenAI from "openai";
+import { createSecret } from "../../../src/access/secret.ts";
+import { systemRandom } from "../../../src/base/ids.ts";
+import { databasePath } from "../../../src/store/directory.ts";
+import { readFile, unsettled } from "../../faults/support.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { startFakeResponses } from "../../support/fake-responses.ts";
+import { startGateway } from "../../support/gateway.ts";
+import { ownConnection } from "../../support/own-connection.ts";
+import { serve, tempDir } from "../../support/process.ts";
+import { until } from "../../support/until.ts";
+import {
+  callItem,
+  eventsOf,
+  openResponsesStage,
+  type ResponsesStage,
+  responseOf,
+  textItem,
+} from "../responses-support.ts";
+
+const NEVER = new Promise(() => {});
+const ANSWER = "Good evening to you";
+const whole = () => responseOf([textItem(ANSWER)]);
+
+let stage: ResponsesStage | undefined;
+afterEach(async () => {
+  await stage?.stop();
+  stage = undefined;
+});
+
+async function dispatch({ post, clerk }: ResponsesStage, more: object = {}, token = clerk) {
+  const body = { model: "up/first", input: "Good morning", background: true, ...more };
+  const { response, bytes } = await post(JSON.stringify(body), { token });
+  return { response, body: JSON.parse(bytes.toString()) };
+}
+
+async function inProgress({ ask }: ResponsesStage, id: string) {
+  await until(async () => (await ask("GET", `/${id}`)).body.status === "in_progress");
+}
+
+describe("a response in progress", () => {
+  test.each(["the agent", "the workspace"])(
+    "ends when %s is stopped, and nothing runs after it",
+    async (extent) => {
+      stage = await openResponsesStage();
+      stage.upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
+      const { body } = await dispatch(stage);
+      await inProgress(stage, body.id);
+      const path = extent === "the agent" ? "/v1/agents/clerk" : "/v1/workspace";
+      expect((await stage.gateway.call("POST", `${path}/stop`)).status).toBe(200);
+      const { body: ended } = await stage.ask("GET", `/${body.id}`);
+      expect([ended.status, ended.error.code]).toEqual(["cancelled", "agent_stopped"]);
+      expect((await dispatch(stage)).body.error.code).toBe("agent_stopped");
+      expect((await stage.gateway.call("POST", `${path}/resume`)).status).toBe(200);
+      expect((await stage.ask("GET", `/${body.id}`)).body.status).toBe("cancelled");
+    },
+  );
+
+  test("that waits for a slot is not sent once its token is revoked", async () => {
+    stage = await openResponsesStage();
+    const { gateway, upstream } = stage;
+    await gateway.call("PATCH", "/v1/workspace", {
+      body: { limits: { concurrent_tasks: 1, enforcement: "enforced" } },
+    });
+    const gate = Promise.withResolvers<void>();
+    upstream.script("first", { events: eventsOf(whole()), gate: gate.promise });
+    const first = await dispatch(stage);
+    await inProgress(stage, first.body.id);
+    const issued = await gateway.call("POST", "/v1/tokens", {
+      body: { name: "short", agent: "clerk", scopes: ["models:call"] },
+    });
+    const second = await dispatch(stage, {}, issued.body.secret ?? issued.body.token);
+    expect([second.response.status, second.body.status]).toEqual([200, "queued"]);
+    expect((await gateway.call("DELETE", `/v1/tokens/${issued.body.id}`)).status).toBe(204);
+    const sent = upstream.requests.length;
+    gate.resolve();
+    const read = async () => (await stage?.ask("GET", `/${second.body.id}`))?.body;
+    await until(async () => (await read()).status === "failed");
+    expect((await read()).error.code).toBe("invalid_token");
+    expect(upstream.requests.length).toBe(sent);
+  });
+
+  test.each([
+    ["a text", () => textItem(ANSWER)],
+    ["a call of a function", () => callItem("weather", { town: "Bern" })],
+  ])("is begun again after a restart in the middle of %s, and its stream goes on", async (_, item) => {
+    const { path: dataDir, remove } = tempDir();
+    const answer = () => ({ events: eventsOf(responseOf([textItem("First"), item()])) });
+    try {
+      const before = await openResponsesStage({ dataDir });
+      // In the middle of the second item.
+      before.upstream.script("first", { ...answer(), hangAfter: 12 }, answer());
+      const asked = { model: "up/first", input: "Good morning", background: true, stream: true } as const;
+      const seen: number[] = [];
+      let id = "";
+      for await (const event of await before.client().responses.create(asked)) {
+        seen.push(event.sequence_number);
+        if (event.type === "response.created") id = event.response.id;
+        if (event.type.endsWith(".delta") && "output_index" in event && event.output_index === 1) break;
+      }
+      await before.gateway.stop();
+      const after = await startGateway({ dataDir });
+      const client = new OpenAI({ apiKey: before.clerk, baseURL: `${after.url}/v1`, maxRetries: 0 });
+      const rest = await client.responses.retrieve(id, { stream: true, starting_after: seen.at(-1) ?? 0 });
+      const items: number[] = [];
+      for await (const event of rest) {
+        expect(event.sequence_number).toBeGreaterThan(seen.at(-1) ?? 0);
+        seen.push(event.sequence_number);
+        if (event.type === "response.output_item.added") items.push(event.output_index);
+      }
+      expect(items).toEqual([2, 3]);
+      const stored = await client.responses.retrieve(id);
+      expect([stored.status, stored.output.length]).toEqual(["completed", 2]);
+      // From the beginning, OpenAI's helper reads both attempts, and ends with the true answer.
+      const final = await client.responses.stream({ response_id: id }).finalResponse();
+      expect(JSON.stringify(final.output)).toContain(String(stored.output[1]?.id));
+      await after.stop();
+      await before.upstream.close();
+    } finally {
+      remove();
+    }
+  });
+
+  test("keeps its texts from expiring until it has ended", async () => {
+    const { path: dataDir, remove } = tempDir();
+    const begun = new FakeClock();
+    const requests = () =>
+      ownConnection(dataDir)
+        .query<{ n: number }, []>("SELECT COUNT(*) AS n FROM payloads WHERE instr(body, 'Good morning') > 0")
+        .get()?.n;
+    try {
+      const before = await openResponsesStage({ clock: begun, dataDir });
+      const gate = Promise.withResolvers<void>();
+      before.upstream.script("first", { events: eventsOf(whole()), gate: gate.promise });
+      const { body } = await dispatch(before);
+      await inProgress(before, body.id);
+      await before.gateway.stop();
+      const clock = new FakeClock(begun.now() + 400 * 86_400_000);
+      const after = await startGateway({ clock, dataDir });
+      await clock.advance(3_600_000);
+      expect(requests()).toBe(1);
+      gate.resolve();
+      await until(async () => {
+        const { body: now } = await after.call("GET", `/v1/responses/${body.id}`, { token: before.clerk });
+        return now.status === "completed";
+      });
+      await clock.advance(3_600_000);
+      await until(() => requests() === 0);
+      await after.stop();
+      await before.upstream.close();
+    } finally {
+      remove();
+    }
+  });
+});
+
+describe("a server that is killed", () => {
+  const ADMIN = createSecret(systemRandom);
+  const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
+
+  test("makes its responses again at the next start, three times at most, and settles each call", async () => {
+    const directory = tempDir();
+    const upstream = startFakeResponses("sk-upstream");
+    try {
+      upstream.script("slow", { events: eventsOf(whole()), hangAfter: 4 });
+      upstream.script("quick", { events: eventsOf(whole()) });
+      const config = join(directory.path, "gatehouse.yaml");
+      writeFileSync(
+        config,
+        `
+providers: { up: { kind: openai, base_url: ${upstream.url}, api_key: sk-upstream } }
+models: { up/slow: { input: 1, output: 2 } }
+tiers: { 1: { models: [up/slow, up/quick] } }
+`,
+      );
+      const options = { cwd: directory.path, env: { GATEHOUSE_ADMIN_TOKEN: ADMIN } };
+      let server = await serve(["--config", config], options);
+      const make = async (model: string) => {
+        const body = JSON.stringify({ model, input: "x", background: true });
+        const answer = await fetch(`${server.url}/v1/responses`, { method: "POST", headers, body });
+        return ((await answer.json()) as { id: string }).id;
+      };
+      const read = async (id: string) =>
+        (await fetch(`${server.url}/v1/responses/${id}`, { headers })).json() as Promise<{
+          status: string;
+          error: { code: string } | null;
+        }>;
+      const quick = await make("up/quick");
+      await until(async () => (await read(quick)).status === "completed");
+      const slow = await make("up/slow");
+      for (let attempt = 1; attempt <= 3; attempt++) {
+        await until(() => upstream.requests.filter(({ model }) => model === "slow").length === attempt);
+        await server.end("SIGKILL");
+        server = await serve(["--config", config], options);
+      }
+      await until(async () => (await read(slow)).status === "failed");
+      expect((await read(slow)).error?.code).toBe("interrupted");
+      expect((await read(quick)).status).toBe("completed");
+      await server.end("SIGTERM");
+      const { entries } = readFile(databasePath(join(directory.path, "gatehouse-data")));
+      expect(unsettled(entries)).toEqual([]);
+      const ends = entries.filter(
+        ({ action, phase }) => action === "response.dispatch" && phase === "outcome",
+      );
+      expect(ends.map(({ outcome, code }) => [outcome, code])).toEqual([
+        ["succeeded", undefined],
+        ["failed", "interrupted"],
+      ]);
+    } finally {
+      await upstream.close();
+      directory.remove();
+    }
+  });
+});
+
+test("the queue's limit holds for responses in the background", async () => {
+  stage = await openResponsesStage({});
+  const { gateway, upstream } = stage;
+  await gateway.call("PATCH", "/v1/workspace", {
+    body: { limits: { concurrent_tasks: 1, enforcement: "enforced" }, budget: { credits_per_month: 0 } },
+  });
+  upstream.script("priced", { events: eventsOf(whole()) });
+  const { response, body } = await dispatch(stage, { model: "up/priced" });
+  expect([response.status, body.error.code]).toEqual([402, "credits_exhausted"]);
+});
