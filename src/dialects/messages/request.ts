@@ -17,6 +17,7 @@ export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectR
   if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
     throw invalidField("/stream", "must be true or false");
   }
+  const ownThoughts = withoutOwnThoughts(bytes, value);
   return {
     model,
     isStream: stream === true,
@@ -26,11 +27,7 @@ export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectR
       answers: 1,
       mostTokens: countOf(field(value, "max_tokens")),
     },
-    bytesFor(name) {
-      const foreign = withoutOwnThoughts(value);
-      if (foreign) return new TextEncoder().encode(JSON.stringify({ ...foreign, model: name }));
-      return edited(bytes, [{ ...named, text: JSON.stringify(name) }]);
-    },
+    bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }, ...ownThoughts]),
     readStream: () => new MessagesStreamReader(),
   };
 }
