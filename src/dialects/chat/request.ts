@@ -2,6 +2,7 @@ import { invalidField } from "../../base/errors.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers, MemberNames } from "../request-bytes.ts";
+import { withoutOwnSignatures } from "./own-signatures.ts";
 import { ChatStreamReader } from "./stream.ts";
 
 /** The maximum number of answers to one prompt at OpenAI. Each of them is reserved from the budgets. */
@@ -28,6 +29,7 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
   const isStream = stream === true;
   const wantsUsage = field(options, "include_usage") === true;
   const answers = answersOf(field(value, "n") ?? 1);
+  const ownSignatures = withoutOwnSignatures(bytes, value);
   return {
     model,
     isStream,
@@ -38,7 +40,7 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
       mostTokens: countOf(field(value, "max_completion_tokens")) || countOf(field(value, "max_tokens")),
     },
     bytesFor(name) {
-      const edits: Edit[] = [{ ...named, text: JSON.stringify(name) }];
+      const edits: Edit[] = [{ ...named, text: JSON.stringify(name) }, ...ownSignatures];
       if (isStream && !wantsUsage) {
         // Metering needs the usage. Its chunk is withheld from a client that did not request it.
         const text = JSON.stringify({ ...options, include_usage: true });

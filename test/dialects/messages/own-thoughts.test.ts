@@ -43,7 +43,10 @@ test("thoughts signed by another provider are not sent to Anthropic, which would
 
 test("Anthropic's own thoughts are passed on, and a message with only foreign thoughts is left out", async () => {
   const own = { type: "thinking", thinking: "Hm.", signature: "EqQBCkYIBRgC" };
-  const signature = packSignature({ kind: "google" }, { google: { thoughtSignature: "s" } });
+  const signature = packSignature(
+    { kind: "google", provider: "gemini" },
+    { google: { thoughtSignature: "s" } },
+  );
   const foreign = { type: "thinking", thinking: "", signature };
   const assistant = (...content: object[]) => ({ role: "assistant", content });
   const ask = (messages: readonly object[]) =>
@@ -64,7 +67,7 @@ test("everything else in a request without those thoughts passes byte for byte",
   const foreign = (thinking: string) =>
     JSON.stringify({
       ...{ type: "thinking", thinking },
-      signature: packSignature({ kind: "google" }, { google: { thoughtSignature: "s" } }),
+      signature: packSignature({ kind: "google", provider: "gemini" }, { google: { thoughtSignature: "s" } }),
     });
   const tool = '{"type":"tool_use","id":"t","name":"n","input":{"big":12345678901234567890,"a":1.0,"a":2e0}}';
   const body = (thoughts: readonly [string, string, string, string], model: string) =>

@@ -109,7 +109,7 @@ class PromptReader {
   }
 
   /**
-   * Reasoning from another kind of provider means nothing to this one. It is left out, as providers do themselves.
+   * Reasoning from another provider means nothing to this one. It is left out, as providers do themselves.
    */
   #readReasoning(item: Members, path: string): void {
     refuseUnknown(item, REASONING, path);
