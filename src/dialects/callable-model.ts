@@ -103,7 +103,7 @@ async function callableModel(
     const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
     return new TranslatedModel(model, language, { options, translation, target, value, request, head });
   }
-  const embedding = vectors && (await model.embedding());
+  const embedding = vectors && model.embedding();
   if (!vectors || !embedding)
     throw unsupported("model", "belongs to a provider that does not speak this API.");
   const { values, dimensions } = vectors.options(client.value);

@@ -42,7 +42,7 @@ export interface ClientModel {
   readonly native: NativeModel | null;
   language(): LanguageModelV4;
   /** Null if its provider makes no vectors. */
-  embedding(): Promise<EmbeddingModelV4 | null>;
+  embedding(): EmbeddingModelV4 | null;
   /** Masks the provider's address and credentials in texts from the provider. */
   readonly hide: (text: string) => string;
 }
@@ -188,8 +188,8 @@ function clientModel(
   return {
     ...{ id, kind, native },
     language: () => guardLanguageModel(provider.model(name), guards),
-    async embedding() {
-      const model = await provider.embeddingModel(name);
+    embedding() {
+      const model = provider.embeddingModel(name);
       return model ? guardEmbeddingModel(model, guards) : null;
     },
     hide: (text) => provider.hide(text),

@@ -27,7 +27,7 @@ async function complete(body: object): Promise<unknown> {
     body: JSON.stringify(body),
   });
   expect(response.status).toBe(200);
-  return Reflect.get(await response.json(), "choices")[0].message;
+  return Object(await response.json()).choices[0].message;
 }
 
 test("a signed tool call is returned to the provider that signed it, and to another one without the signature", async () => {
