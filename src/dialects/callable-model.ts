@@ -94,12 +94,13 @@ async function callableModel(
   if (translation) {
     const language = model.language();
     const { kind, id } = model;
-    const provider = id.slice(0, id.indexOf("/"));
+    const slash = id.indexOf("/");
+    const provider = id.slice(0, slash);
     const target = { provider, kind, supportedUrls: clientUrls(await language.supportedUrls) };
     const value = request.valueFor?.(id) ?? client.value;
     const read = translation.options(value, target);
     const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
-    const limited = limitedOptions(fitting, target, translation.paths);
+    const limited = limitedOptions(fitting, { kind, model: id.slice(slash + 1) }, translation.paths);
     const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
     return new TranslatedModel(model, language, { options, translation, target, value, request, head });
   }

@@ -22,6 +22,7 @@ export const RESPONSES_PATHS = {
   tools: "tools",
   toolChoice: "tool_choice",
   reasoning: "reasoning.effort",
+  strict: "tools.strict",
 } as const;
 
 /** They change the cost or the speed of an answer, but not its content. */
