@@ -153,7 +153,7 @@ function readProviderOptions(
   }
   if (!isParallel)
     throw unsupported("parallel_tool_calls", "cannot be turned off for this model's provider.");
-  return kind === "google" && isSummarised
+  return (kind === "google" || kind === "vertex") && isSummarised
     ? { google: { thinkingConfig: { includeThoughts: true } } }
     : undefined;
 }
