@@ -82,12 +82,13 @@ const LONGEST_NAME = 128;
  * an object is found twice.
  * @param bytes valid JSON
  * @param skipped the names of members in which nothing is looked for
+ * @returns for each, its value, or undefined if that is an object, and where the value begins
  */
 export function* membersWithin(
   bytes: Uint8Array,
   names: MemberNames,
   skipped: ReadonlySet<string>,
-): Generator<{ readonly name: string; readonly value: unknown }> {
+): Generator<{ readonly name: string; readonly value: unknown; readonly start: number }> {
   // Most names are shorter, and are not read. With the quotes; escapes only make a name longer.
   const shortest = Math.min(...[...names.byFolded.keys(), ...skipped].map(({ length }) => length)) + 2;
   for (let at = 0; at < bytes.length; at++) {
@@ -109,7 +110,7 @@ export function* membersWithin(
     else if (meant !== undefined) {
       // Objects are looked into, and are no value of these members.
       const value = bytes[start] === LEFT_BRACE ? undefined : JSON.parse(textOf(bytes, start, end));
-      yield { name: meant, value };
+      yield { name: meant, value, start };
     }
   }
 }

@@ -1,4 +1,5 @@
 import { invalidField } from "../../base/errors.ts";
+import { AccountIds } from "../account-ids.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers, MemberNames } from "../request-bytes.ts";
@@ -11,9 +12,12 @@ const MOST_ANSWERS = 128;
 const MEMBERS = new MemberNames([
   ...["model", "stream", "stream_options", "n", "max_completion_tokens", "max_tokens"],
 ]);
+/** An assistant's message may have the id of an audio that OpenAI keeps. */
+const ACCOUNT_IDS = new AccountIds({ holders: ["audio"], skipped: ["annotations"] });
 
-/** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
+/** @throws Problem 400 `invalid_json`, 404 `not_found`, 422 `validation_failed` */
 export function readChatRequest(bytes: Uint8Array, value: unknown): DialectRequest {
+  ACCOUNT_IDS.refuseIn(bytes);
   const { spans, close } = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
   const stream = field(value, "stream");

@@ -1,4 +1,4 @@
-import { Problem } from "../../base/errors.ts";
+import { ACCOUNT_MEMBERS, accountIdRefusal, idsOf, OWN_MEMBERS } from "../account-ids.ts";
 import { field } from "../json.ts";
 import { elementsOf, findMembers, folded, MemberNames, membersWithin, type Span } from "../request-bytes.ts";
 
@@ -75,14 +75,10 @@ function isContent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/** Members that name files, stores and skills of the provider's account. Kept responses do not prove whose these are. */
-const ACCOUNT_MEMBERS = ["file_id", "file_ids", "vector_store_ids", "skill_id"];
 const CONTAINER_MEMBERS = ["container", "container_id"];
 const ID_MEMBERS = new MemberNames([...ACCOUNT_MEMBERS, ...CONTAINER_MEMBERS]);
-/** Schemas, the client's own notes, and where a text that is there came from: the provider looks up nothing in these. */
-const NO_IDS: ReadonlySet<string> = new Set([
-  ...["parameters", "input_schema", "output_schema", "schema", "metadata", "annotations", "results"],
-]);
+/** Also where a text that is there came from: the provider looks up nothing in these. */
+const NO_IDS: ReadonlySet<string> = new Set([...OWN_MEMBERS, "annotations", "results"]);
 
 /**
  * The ids of containers that a request names anywhere. Each MUST be checked to belong to the caller.
@@ -91,9 +87,10 @@ const NO_IDS: ReadonlySet<string> = new Set([
 export function containersIn(bytes: Uint8Array): readonly string[] {
   const containers = new Set<string>();
   for (const { name, value } of membersWithin(bytes, ID_MEMBERS, NO_IDS)) {
-    const ids = [value].flat().filter((id): id is string => typeof id === "string" && id !== "");
+    const ids = idsOf(value);
     const [first] = ids;
-    if (first !== undefined && ACCOUNT_MEMBERS.includes(name)) throw foreignId(name, first);
+    // Kept responses do not prove whose these are.
+    if (first !== undefined && ACCOUNT_MEMBERS.includes(name)) throw accountIdRefusal(name, first);
     for (const id of ids) containers.add(id);
   }
   return [...containers];
@@ -103,13 +100,5 @@ export function containersIn(bytes: Uint8Array): readonly string[] {
 export function requireContainers(containers: readonly string[], outputs: readonly unknown[]): void {
   const items = outputs.flatMap((output): unknown[] => (Array.isArray(output) ? output : []));
   const own = new Set(items.map((item) => field(item, "container_id")));
-  for (const id of containers) if (!own.has(id)) throw foreignId("container", id);
-}
-
-function foreignId(name: string, id: string): Problem {
-  const shown = JSON.stringify(id.slice(0, 128));
-  const detail = `${name} ${shown} is kept by the provider, in an account that all workspaces share: it cannot be used.`;
-  return new Problem("not_found", detail, {
-    errors: [{ path: `/${name}`, message: "must not name what only the provider keeps" }],
-  });
+  for (const id of containers) if (!own.has(id)) throw accountIdRefusal("container", id);
 }
