@@ -6,9 +6,15 @@ import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createGoogleVertex } from "@ai-sdk/google-vertex/edge";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Prompt } from "@ai-sdk/provider";
+import {
+  type LanguageModelV4,
+  type LanguageModelV4CallOptions,
+  type LanguageModelV4Prompt,
+  UnsupportedFunctionalityError,
+} from "@ai-sdk/provider";
 import { Problem } from "../../../src/base/errors.ts";
 import { fittingPrompt } from "../../../src/dialects/translation/fitting-prompt.ts";
+import { requireMediaType } from "../../../src/dialects/translation/media-types.ts";
 import { limitedOptions } from "../../../src/dialects/translation/refusals.ts";
 
 type Kind = Parameters<typeof limitedOptions>[1]["kind"];
@@ -233,20 +239,24 @@ function modelOf(kind: string, model: string, sent: string[]): LanguageModelV4 {
 
 /** The option in question is the first. */
 const SAMPLES: readonly Options[] = [
-  ...[{ topK: 5 }, { seed: 7 }, { presencePenalty: 0.5 }, { frequencyPenalty: 0.5 }],
-  ...[{ stopSequences: ["END"] }, { temperature: 0.5 }, { topP: 0.5 }, { responseFormat: { type: "json" } }],
-  ...[{ responseFormat: JSON_SCHEMA }, { temperature: 1.5 }, { temperature: -1 }],
-  ...[
-    { topP: 0.5, temperature: 0.5 },
-    { toolChoice: { type: "required" }, tools: [TOOL] },
-  ],
-  ...[
-    { toolChoice: { type: "none" }, tools: [TOOL] },
-    { tools: [TOOL], prompt: CALLED },
-  ],
-  { toolChoice: { type: "tool", toolName: "look" }, tools: [TOOL], responseFormat: JSON_SCHEMA },
+  { topK: 5 },
+  { seed: 7 },
+  { presencePenalty: 0.5 },
+  { frequencyPenalty: 0.5 },
+  { stopSequences: ["END"] },
+  { temperature: 0.5 },
+  { temperature: 1.5 },
+  { temperature: -1 },
+  { topP: 0.5 },
+  { topP: 0.5, temperature: 0.5 },
+  { responseFormat: { type: "json" } },
+  { responseFormat: JSON_SCHEMA },
+  { tools: [TOOL], prompt: CALLED },
+  { toolChoice: { type: "none" }, tools: [TOOL] },
+  { toolChoice: { type: "required" }, tools: [TOOL] },
   { toolChoice: { type: "required" }, tools: [TOOL], responseFormat: JSON_SCHEMA },
-] as const;
+  { toolChoice: { type: "tool", toolName: "look" }, tools: [TOOL], responseFormat: JSON_SCHEMA },
+];
 /** Not for models without reasoning, which the packages report. */
 const REASONING: readonly Options[] = [
   { temperature: 0.5, reasoning: "high" },
@@ -272,6 +282,56 @@ test.each(MODELS)(
       const isReported = warnings.some((each) => each.type === "unsupported" && each.feature === option);
       const isDropped = isReported || sent.at(-1) === sent.at(-2);
       expect([sample, isRefused]).toEqual([sample, isDropped]);
+    }
+  },
+);
+
+const MEDIA_TYPES = [
+  ...["image/png", "image/bmp", "audio/wav", "audio/mpeg", "audio/ogg", "video/mp4", "application/pdf"],
+  ...["text/plain", "text/csv", "application/json", "application/zip", "application/msword"],
+];
+const DATA = "QUJDREVGRw";
+
+function isRefusedType(kind: Kind, mediaType: string): boolean {
+  try {
+    requireMediaType({ kind }, mediaType, "messages[0].content");
+    return false;
+  } catch (error) {
+    expect(error).toMatchObject({
+      ...{ code: "unsupported_parameter", errors: [{ path: "/messages/0/content" }] },
+    });
+    return true;
+  }
+}
+
+test.each(MODELS)(
+  "files that the package of %s refuses or leaves out for %s are refused by type",
+  async (kind, name) => {
+    const sent: string[] = [];
+    const model = modelOf(kind, name, sent);
+    for (const mediaType of MEDIA_TYPES) {
+      const part = { type: "file", mediaType, data: { type: "data", data: DATA } } as const;
+      const results: LanguageModelV4Prompt = [
+        ...CALLED.slice(0, 2),
+        {
+          role: "tool",
+          content: [{ type: "tool-result", ...CALL, output: { type: "content", value: [part] } }],
+        },
+      ];
+      const isSent = async (prompt: LanguageModelV4Prompt) => {
+        sent.length = 0;
+        const options = { prompt: fittingPrompt(prompt, { kind }), tools: [TOOL] };
+        try {
+          await model.doGenerate(options);
+        } catch (error) {
+          if (!UnsupportedFunctionalityError.isInstance(error)) throw error;
+        }
+        return sent.some((body) => body.includes(DATA) || body.includes("ABCDEFG"));
+      };
+      const isUserSent = await isSent([{ role: "user", content: [part] }]);
+      expect([mediaType, isUserSent]).toEqual([mediaType, !isRefusedType(kind, mediaType)]);
+      // Some results take more types, none fewer.
+      if (isUserSent) expect([mediaType, await isSent(results)]).toEqual([mediaType, true]);
     }
   },
 );
