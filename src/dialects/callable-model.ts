@@ -1,12 +1,14 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Usage } from "@ai-sdk/provider";
 import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
 import { Problem } from "../base/errors.ts";
+import type { ValueCheck } from "../connectors/arguments/check.ts";
 import type { ClientModel, NativeModel } from "../models/gateway.ts";
 import type { DialectRequest } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
 import type { ClientRequest } from "./model-calls.ts";
 import { fittingPrompt } from "./translation/fitting-prompt.ts";
 import { limitedOptions } from "./translation/refusals.ts";
+import { strictCheck, strictWriter, withStrictness } from "./translation/strict-answer.ts";
 import { TranslatedStream, WrittenAnswer, wholeBody } from "./translation/translated-answer.ts";
 import type { AnswerHead, Translation, TranslationTarget } from "./translation/translation.ts";
 import { unsupported } from "./translation/unsupported.ts";
@@ -101,8 +103,12 @@ async function callableModel(
     const read = translation.options(value, target);
     const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
     const limited = limitedOptions(fitting, { kind, model: id.slice(slash + 1) }, translation.paths);
-    const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
-    return new TranslatedModel(model, language, { options, translation, target, value, request, head });
+    const strict = translation.strictFormat?.(value);
+    const check = strictCheck(target, strict);
+    const asked = translation.strictFormat ? withStrictness(limited, target, strict) : limited;
+    const options = kind === "builtin" ? { ...asked, providerOptions: CLIENT_CONVERSATION } : asked;
+    const parts = { options, translation, target, value, check, request, head };
+    return new TranslatedModel(model, language, parts);
   }
   const embedding = vectors && model.embedding();
   if (!vectors || !embedding)
@@ -159,6 +165,8 @@ interface TranslatedParts {
   readonly target: TranslationTarget;
   /** The translated request. */
   readonly value: unknown;
+  /** Checks the text of the answer, if the client demands its format strictly. */
+  readonly check: ValueCheck | undefined;
   readonly request: DialectRequest;
   readonly head: NewHead;
 }
@@ -178,9 +186,10 @@ class TranslatedModel implements CallableModel {
   }
 
   async send({ via, signal, workspaceId }: SentRequest): Promise<DialectAnswer> {
-    const { options, request, value, translation, target, head } = this.#parts;
+    const { options, request, value, check, translation, target, head } = this.#parts;
     const sent = { ...options, headers: via, abortSignal: signal };
-    const writer = translation.writer(value, target, { ...head(), model: this.id });
+    const written = translation.writer(value, target, { ...head(), model: this.id });
+    const writer = check ? strictWriter(written, check) : written;
     const { paths } = translation;
     const parts = { writer, workspaceId, paths, hide: this.hide };
     if (request.isStream) return new TranslatedStream((await this.#language.doStream(sent)).stream, parts);
