@@ -1,15 +1,12 @@
 import { endOfQuoted, parseJson } from "../base/json-limits.ts";
 
+export { field } from "../base/json.ts";
+
 /** A JSON object. */
 export type Members = Record<string, unknown>;
 
 export function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** A member of a JSON value; undefined if the value is not an object or has no such member. */
-export function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
 /** A whole number above 0; 0 for anything else. */

@@ -9,7 +9,7 @@ import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
-import { lateDraft, usageOf, withoutOutput } from "../gate/direct/settle-direct.ts";
+import { lateDraft, usageRecordOf, withoutOutput } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ClientModel, ModelGateway, NativeModel } from "../models/gateway.ts";
@@ -163,7 +163,7 @@ export class TokenCounts {
     const { ledger, clock, direct } = this.#parts;
     return async (draft) => {
       await ledger.record(payer.workspaceId, draft);
-      direct.usage.note(usageOf(payer, { kind: "count", name: "messages", ...end }, clock.now()));
+      direct.usage.note(usageRecordOf(payer, { kind: "count", name: "messages", ...end }, clock.now()));
     };
   }
 

@@ -210,10 +210,8 @@ export class LedgerHistory {
 
   /** A long history is stored less often, so that it costs each entry at most about 40 bytes. */
   get #storeAfter(): number {
-    return Math.max(
-      STORE_AFTER,
-      this.endedTokens + this.#openTasks.size + this.#openResponses.size + this.#openCalls.size,
-    );
+    const open = this.#openTasks.size + this.#openResponses.size + this.#openCalls.size;
+    return Math.max(STORE_AFTER, this.endedTokens + open);
   }
 
   async #store(reader: EvidenceReader): Promise<void> {
@@ -225,8 +223,8 @@ export class LedgerHistory {
     const history: HistoryNote = {
       ...{ size, leaf, revoked: [...this.#revoked], rotations: [...this.#rotations] },
       ...{ configured: [...this.#configured], openTasks: [...this.#openTasks] },
-      ...{ openCalls: [...this.#openCalls], openResponses: [...this.#openResponses] },
-      ...{ floor: this.#floor, highest: this.#highest },
+      ...{ openCalls: [...this.#openCalls], floor: this.#floor, highest: this.#highest },
+      openResponses: [...this.#openResponses],
     };
     const note = { key: this.#key, value: JSON.stringify(history) };
     await db.run(
@@ -250,8 +248,7 @@ export class LedgerHistory {
     );
     if (!row || !db.seals.fits("meta", row)) return;
     const note = JSON.parse(row.value) as HistoryNote;
-    const { size, leaf, revoked, rotations, configured, openTasks, openCalls, openResponses = [] } = note;
-    const { floor, highest } = note;
+    const { size, leaf, revoked, rotations, configured, openTasks, openCalls, floor, highest } = note;
     // Written by a version without calls or renewals in its notes.
     if (!openCalls || floor === undefined || highest === undefined) return;
     const entry = await reader.entry(size);
@@ -264,7 +261,7 @@ export class LedgerHistory {
     for (const id of configured) this.#configured.add(id);
     for (const [id, seq] of openTasks) this.#openTasks.set(id, seq);
     for (const seq of openCalls) this.#openCalls.add(seq);
-    for (const seq of openResponses) this.#openResponses.add(seq);
+    for (const seq of note.openResponses ?? []) this.#openResponses.add(seq);
   }
 
   get #key(): string {
@@ -287,6 +284,7 @@ interface HistoryNote {
   /** Undefined in notes of earlier versions. */
   readonly openCalls?: readonly number[] | undefined;
   readonly openResponses?: readonly number[] | undefined;
+  /** The same for these. */
   readonly floor?: number | undefined;
   readonly highest?: number | undefined;
 }

@@ -71,7 +71,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
       ...{ db, ledger, lists, hub, forgetting, clock, log },
       openCalls(workspaceId) {
         const { openCalls, openResponses } = parts.histories.of(workspaceId);
-        return [...openCalls, ...openResponses];
+        return new Set([...openCalls, ...openResponses]);
       },
     }),
     eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),

@@ -85,7 +85,7 @@ test("events with unknown fields and of unknown types are passed on, and kept if
 
 test("reasoning that Gatehouse signed for another kind of provider is removed, and nothing else", async () => {
   stage.upstream.script("any", { response: responseOf([textItem("x")]) });
-  const signed = packSignature({ kind: "google" }, { google: { thoughtSignature: "s" } });
+  const signed = packSignature({ kind: "google", provider: "gemini" }, { google: { thoughtSignature: "s" } });
   const reasoning = (encrypted: string) => ({
     ...{ type: "reasoning", id: "rs_1", summary: [], encrypted_content: encrypted },
   });

@@ -28,8 +28,8 @@ export interface QuotedParts {
   readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly log: Log;
-  /** Intents of clients' calls and of responses in the background that have no outcome. */
-  openCalls(workspaceId: number): readonly number[];
+  /** Intents of clients' calls, and of responses in the background, that have no outcome. */
+  readonly openCalls: (workspaceId: number) => ReadonlySet<number>;
 }
 
 const NONE: ReadonlySet<string> = new Set();

@@ -76,7 +76,7 @@ interface Quoted {
 }
 
 /**
- * Finds the quotes of a document in the entries above `from`.
+ * Finds what quotes a document in the entries above `from`.
  * @param open the requests of clients that have not ended
  * @param isStopped ends the search early
  */
