@@ -117,6 +117,15 @@ describe("texts within", () => {
     ).toEqual(expected as unknown as string[]);
   });
 
+  test.each([
+    ['{"container":{"id":"a","x":{"id":"no"},"y":["no"]},"id":"no"}', ["a"]],
+    ['{"container":{"x":{"container":null},"i\\u0064":"a","ID":"b"}}', ["a", "b"]],
+    ['{"container":[{"id":"no"}],"file_ids":{"id":"no"},"x":{"id":"no"}}', []],
+  ] as const)("%s, where a container may be an object", (text, expected) => {
+    const texts = textsWithin(bytesOf(text), names, new Set(["metadata"]), new Set(["container"]));
+    expect([...texts].map((each) => each.text)).toEqual([...expected]);
+  });
+
   test("are found in one pass, however deep the value is", () => {
     const depth = 90;
     const text = `${'{"container":['.repeat(depth)}${"1".repeat(100_000)}${"]}".repeat(depth)}`;
