@@ -117,4 +117,4 @@ test("texts that are read count as memory of their workspace", async () => {
   expect(held.length).toBeGreaterThan(1);
   leave.abort();
   await until(async () => (await stage.ask("GET", `/${id}`)).status === 200);
-});
+}, 120_000);
