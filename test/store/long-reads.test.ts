@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { keepPayloads, readPayloads, saltedHash } from "../../src/ledger/payload.ts";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { listApprovals } from "../../src/tasks/approvals/history.ts";
 import { listTasks } from "../../src/tasks/rows/tasks.ts";
+import { listSchedules } from "../../src/tasks/schedules/rows.ts";
 import { tempDir } from "../support/process.ts";
 
 const READS = 8;
@@ -28,6 +30,16 @@ beforeEach(async () => {
        output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at)
        VALUES (1, 'task_1', 1, 'a', 1, '[]', '{}', 'queued', 0, 0, 0, 0, 0, 1, 0, 't', 1)`,
   );
+  await db.run(
+    `INSERT INTO schedules (workspace_id, id, name, agent, prompt, cron, timezone, tools, metadata, missed, status, version,
+       created_by, runs_as, created_at, updated_at)
+       VALUES (1, 'sch_1', 'n', 'a', $1, '* * * * *', 'UTC', '[]', '{}', 'skip', 'active', 1, 't', 't', 1, 1)`,
+    [TEXT],
+  );
+  await db.run(
+    `INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash, required,
+       presented_at, expires_at, status) VALUES (1, 'task_1', 'call_1', 'a', 't', 1, 1, 'h', 1, 1, 2, 'pending')`,
+  );
   await db.tx((tx) =>
     keepPayloads(tx, [{ workspaceId: 1, seq: 1, kind: "input", salt, text: TEXT, now: 1 }]),
   );
@@ -39,6 +51,8 @@ afterEach(async () => {
 
 const READERS: Readonly<Record<string, () => Promise<unknown>>> = {
   "lists of tasks": () => listTasks(db, 1, {}, 200, undefined),
+  "lists of schedules": () => listSchedules(db, 1, 200, undefined),
+  "lists of approvals": () => listApprovals(db, 1, { statuses: ["pending"] }, 200, undefined),
   "texts of an entry": () =>
     readPayloads(db, { workspaceId: 1, seq: 1, hashes: { input: hash, output: undefined } }, 100),
 };
