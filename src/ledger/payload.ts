@@ -1,6 +1,8 @@
 import type { RandomSource } from "../base/ids.ts";
+import { takeTurn } from "../base/inflow.ts";
 import type { Sql, SqlValue, Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
+import { LedgerChanged } from "./ledger-changed.ts";
 import type { PayloadKind } from "./proof/erasure.ts";
 
 export const SALT_BYTES = 16;
@@ -22,13 +24,17 @@ export function saltedHash(text: string, random: RandomSource): SaltedHash {
 }
 
 /** The hash of a text as shown in an entry. */
-export function hashOf(salt: Uint8Array, text: string): string {
+export function hashOf(salt: Uint8Array, text: string | Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex");
 }
 
-/** Whether a stored text, with its salt, is the one whose hash the entry contains. */
-export function isHashOf(hash: string | undefined, salt: Uint8Array, text: string): boolean {
-  return hash === new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex");
+/**
+ * Whether a stored text, with its salt, is the one whose hash the entry contains. A salt of another length would shift the
+ * beginning of the text.
+ */
+export function isHashOf(hash: string | undefined, salt: Uint8Array, text: string | Uint8Array): boolean {
+  if (salt.length !== SALT_BYTES) return false;
+  return hash === hashOf(salt, text);
 }
 
 /** A text that belongs to an entry and is kept alongside it. */
@@ -50,18 +56,46 @@ export interface PayloadExcerpt {
   readonly characters: number;
 }
 
-/** The kept texts of an entry, each cut after `most` characters. An erased text is absent. */
-export function readPayloads(
-  sql: Pick<Sql, "all">,
-  workspaceId: number,
-  seq: number,
+/** The texts of an entry, as the entry proves them. */
+export interface ProvenTexts {
+  readonly workspaceId: number;
+  readonly seq: number;
+  /** The hashes that the entry contains. */
+  readonly hashes: Readonly<Record<PayloadKind, string | undefined>>;
+}
+
+/**
+ * The kept texts of an entry, each cut after `most` characters. An erased text is absent. A text may be megabytes long
+ * and is hashed as a whole, so each takes its turn.
+ * @throws LedgerChanged if a text is not the one that the entry proves
+ */
+export async function readPayloads(
+  sql: Pick<Sql, "all" | "get">,
+  { workspaceId, seq, hashes }: ProvenTexts,
   most: number,
 ): Promise<PayloadExcerpt[]> {
-  return sql.all<PayloadExcerpt>(
-    `SELECT kind, substr(body, 1, $3) AS text, length(body) AS characters FROM payloads
-     WHERE workspace_id = $1 AND seq = $2`,
-    [workspaceId, seq, most],
+  const kept = await sql.all<{ kind: PayloadKind; bytes: number }>(
+    "SELECT kind, octet_length(body) AS bytes FROM payloads WHERE workspace_id = $1 AND seq = $2",
+    [workspaceId, seq],
   );
+  const excerpts: PayloadExcerpt[] = [];
+  for (const { kind, bytes } of kept) {
+    await takeTurn(workspaceId, { bytes });
+    // SQLite cuts the excerpt: a part of a JavaScript string would keep the whole in memory.
+    const found = await sql.get<PayloadExcerpt & { salt: Uint8Array; body: Uint8Array }>(
+      `SELECT salt, CAST(body AS BLOB) AS body, substr(body, 1, $4) AS text, length(body) AS characters FROM payloads
+       WHERE workspace_id = $1 AND seq = $2 AND kind = $3`,
+      [workspaceId, seq, kind, most],
+    );
+    // It may have been erased while it waited.
+    if (!found) continue;
+    const { salt, body, text, characters } = found;
+    if (!isHashOf(hashes[kind], salt, body)) {
+      throw new LedgerChanged(`the stored ${kind} of entry ${seq} does not match the ledger`, seq);
+    }
+    excerpts.push({ kind, text, characters });
+  }
+  return excerpts;
 }
 
 /** Rows per statement if there are many texts. */

@@ -1,5 +1,6 @@
 /** Prompts and answers of clients' calls: who may read them, and how their entries are found among those of tasks. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ownConnection } from "../support/own-connection.ts";
 import { run } from "../tasks/support.ts";
 import { type DialectStage, type LedgerRow, openDialectStage } from "./support.ts";
 
@@ -80,6 +81,24 @@ test("an erased text is null, and its hash stays", async () => {
   expect(erased.status).toBe(204);
   expect((await read(seq)).body).toEqual({ seq: Number(seq), input: null, output: null });
   expect((await stage.gateway.call("GET", `/v1/ledger/${seq}`)).body.input_hash).toMatch(/^[0-9a-f]{64}$/);
+});
+
+test("a text or salt that was changed in the file is never shown: 503 ledger_unavailable", async () => {
+  const own = ownConnection(stage.gateway.dataDir);
+  const changes = [
+    "body = 'another text'",
+    "salt = x'00'",
+    // The same bytes, with the beginning of the text in the salt.
+    "salt = CAST(salt || CAST(substr(body, 1, 3) AS BLOB) AS BLOB), body = substr(body, 4)",
+  ];
+  for (const change of changes) {
+    const { headers } = await complete("do not change me");
+    const seq = headers.get("gatehouse-ledger") ?? "";
+    own.run(`UPDATE payloads SET ${change} WHERE seq = ? AND kind = 'input'`, [seq]);
+    const refused = await read(seq);
+    expect([change, refused.status, refused.body.code]).toEqual([change, 503, "ledger_unavailable"]);
+    expect(refused.body).not.toHaveProperty("input");
+  }
 });
 
 test("the ledger filters model calls outside of tasks, in every format but the auditor's bundle", async () => {

@@ -8,33 +8,35 @@ import { MIGRATIONS, versionOf } from "../../src/store/sqlite/migrations/index.t
 
 /** Undoes the migration that gives tables with long texts a rowid. */
 export const WITHOUT_LONG_TEXTS: readonly string[] = earlierTables([
-  ...["payloads", "task_answers", "task_events", "schedules", "usage_slots", "meta"],
+  ...["payloads", "tasks", "tool_calls", "task_answers", "task_events", "schedules", "usage_slots", "meta"],
 ]);
 
-/** Replaces tables by those from before that migration, with the same rows. */
+/** Replaces tables by those from before that migration, with the same rows. Tables that others refer to come first. */
 function earlierTables(tables: readonly string[]): readonly string[] {
   using earlier = new Database(":memory:");
   migrate(earlier, MIGRATIONS.slice(0, versionOf(LONG_TEXTS) - 1));
-  return tables.flatMap((table) => {
-    const columns = earlier
+  const columns = (table: string) =>
+    earlier
       .query<{ name: string }, [string]>("SELECT name FROM pragma_table_info(?)")
-      .all(table);
-    const names = columns.map(({ name }) => name).join(", ");
-    const of = (type: string) =>
-      earlier
-        .query<{ sql: string }, [string, string]>(
-          "SELECT sql FROM sqlite_schema WHERE type = ? AND tbl_name = ? AND sql IS NOT NULL",
-        )
-        .all(type, table)
-        .map(({ sql }) => sql);
-    return [
+      .all(table)
+      .map(({ name }) => name)
+      .join(", ");
+  const made = (type: string, table: string) =>
+    earlier
+      .query<{ sql: string }, [string, string]>(
+        "SELECT sql FROM sqlite_schema WHERE type = ? AND tbl_name = ? AND sql IS NOT NULL",
+      )
+      .all(type, table)
+      .map(({ sql }) => sql);
+  return [
+    ...tables.flatMap((table) => [
       `ALTER TABLE ${table} RENAME TO later_${table}`,
-      ...of("table"),
-      `INSERT INTO ${table} (${names}) SELECT ${names} FROM later_${table}`,
-      `DROP TABLE later_${table}`,
-      ...of("index"),
-    ];
-  });
+      ...made("table", table),
+      `INSERT INTO ${table} (${columns(table)}) SELECT ${columns(table)} FROM later_${table}`,
+    ]),
+    ...tables.toReversed().map((table) => `DROP TABLE later_${table}`),
+    ...tables.flatMap((table) => made("index", table)),
+  ];
 }
 
 /** Undoes everything since responses are made in the background. */

@@ -68,13 +68,18 @@ export function payloadRoutes(endpoints: EndpointContext, { db, lists, agents, e
       const { workspaceId } = call.caller;
       const own = await ownEntries(agents, call.caller);
       const entry = isSeq(seq) ? await lists.entry(workspaceId, Number(seq)) : undefined;
-      const { action, task, agent } = entry ? parsedEntry(entry.bytes) : {};
+      const { action, task, agent, ...hashes } = entry ? parsedEntry(entry.bytes) : {};
       const isClients = task === undefined && CLIENT_ACTIONS.has(action);
       if (!entry || !isClients || !seesEntry(own, entry)) {
         throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)} of a client's model call.`);
       }
       call.about({ detail: { target_seq: entry.seq }, ...(agent === undefined ? {} : { agent }) });
-      const texts = await readPayloads(db, workspaceId, entry.seq, EXCERPT);
+      const { input_hash: input, output_hash: output } = hashes;
+      const texts = await readPayloads(
+        db,
+        { workspaceId, seq: entry.seq, hashes: { input, output } },
+        EXCERPT,
+      );
       return { status: 200, body: viewPayloads(entry.seq, texts) };
     },
   );

@@ -1,4 +1,4 @@
-import { hashOf } from "../../ledger/payload.ts";
+import { isHashOf } from "../../ledger/payload.ts";
 import { type ProvenTask, taskDifference } from "../../ledger/reading/proven-task.ts";
 import type { Sql } from "../../store/db.ts";
 import { findSealedTask } from "../rows/tasks.ts";
@@ -57,5 +57,5 @@ export async function isText(
     "SELECT salt, body FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
     [workspaceId, seq, kind],
   );
-  return text === undefined || hashOf(text.salt, text.body) === hash;
+  return text === undefined || isHashOf(hash, text.salt, text.body);
 }

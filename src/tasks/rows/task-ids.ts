@@ -1,5 +1,5 @@
-import type { Db, SqlValue } from "../../store/db.ts";
-import { fitting } from "../../store/page-bytes.ts";
+import type { Db, Sql, SqlValue } from "../../store/db.ts";
+import { fitting, PAGE_BYTES } from "../../store/page-bytes.ts";
 import type { TaskStatus } from "../task.ts";
 
 export interface TaskFilter {
@@ -9,11 +9,17 @@ export interface TaskFilter {
   readonly status?: TaskStatus | undefined;
 }
 
-/** The ids of one page. `more`: there are further pages. */
+/** The ids of one page, and the bytes of their tasks' texts. `more`: there are further pages. */
 export interface TaskIdPage {
   readonly ids: readonly string[];
+  readonly bytes: number;
   readonly more: boolean;
 }
+
+/** Tasks whose sizes are read at once. The next are read only if the page is not full. */
+const SIZES_AT_ONCE = 20;
+/** A tool call without its arguments, as a list shows it. */
+const CALL_BYTES = 256;
 
 /** SQLite uses a partial index only if its condition appears literally in the query. */
 const OPEN = "finished_at IS NULL";
@@ -39,9 +45,18 @@ export async function chooseTasks(
   before: string | undefined,
 ): Promise<TaskIdPage> {
   const found = await matching(db, workspaceId, filter, limit + 1, before ?? "task~");
-  const sizes = await textBytes(db, workspaceId, found.slice(0, limit));
+  const sizes = new Map<string, number>();
+  let bytes = 0;
+  for (let at = 0; at < Math.min(found.length, limit) && bytes <= PAGE_BYTES; at += SIZES_AT_ONCE) {
+    const some = await taskSizes(db, workspaceId, found.slice(at, Math.min(at + SIZES_AT_ONCE, limit)));
+    for (const [id, size] of some) {
+      sizes.set(id, size);
+      bytes += size;
+    }
+  }
   const ids = fitting(found, limit, (id) => sizes.get(id) ?? 0);
-  return { ids, more: ids.length < found.length };
+  const shown = ids.reduce((sum, id) => sum + (sizes.get(id) ?? 0), 0);
+  return { ids, bytes: shown, more: ids.length < found.length };
 }
 
 /** Reads no texts. Each combination of filters has an index in its own order, so nothing is scanned or sorted. */
@@ -102,20 +117,22 @@ async function page(
   return rows.map((row) => row.id);
 }
 
-/** Size of the parts of a task whose length clients control. SQLite knows it without reading the texts. */
-async function textBytes(
-  db: Db,
+/**
+ * The bytes of the parts of tasks whose length clients control. SQLite knows the lengths without reading the texts, because
+ * the tables have a rowid and the texts are their last columns.
+ */
+export async function taskSizes(
+  db: Pick<Sql, "all">,
   workspaceId: number,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
-  if (ids.length === 0) return new Map();
   const rows = await db.all<{ id: string; bytes: number }>(
     `SELECT t.id, octet_length(t.metadata) + octet_length(t.tools)
        + COALESCE((SELECT octet_length(i.body) FROM payloads i
            WHERE i.workspace_id = t.workspace_id AND i.seq = t.dispatch_seq AND i.kind = 'input'), 0)
        + COALESCE((SELECT octet_length(o.body) FROM payloads o
            WHERE o.workspace_id = t.workspace_id AND o.seq = t.finish_seq AND o.kind = 'output'), 0)
-       + COALESCE((SELECT SUM(octet_length(p.body)) FROM tool_calls c JOIN payloads p
+       + COALESCE((SELECT SUM(COALESCE(octet_length(p.body), 0) + ${CALL_BYTES}) FROM tool_calls c LEFT JOIN payloads p
            ON p.workspace_id = c.workspace_id AND p.seq = c.intent_seq AND p.kind = 'input'
            WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id), 0) AS bytes
      FROM tasks t WHERE t.workspace_id = $1 AND t.id IN (${ids.map((_, index) => `$${index + 2}`).join(", ")})`,

@@ -1,4 +1,5 @@
 import { isId } from "../../base/ids.ts";
+import { takeTurn } from "../../base/inflow.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import { fitting } from "../../store/page-bytes.ts";
 import type { Schedule, ScheduleRunResult, ScheduleStatus } from "./schedule.ts";
@@ -134,7 +135,7 @@ export async function listSchedules(
   const matching = `FROM schedules WHERE workspace_id = $1 AND id < $2${own}`;
   const end = before ?? "sch~";
   const owner = agentId === undefined ? [] : [agentId];
-  // SQLite knows the sizes without reading the texts.
+  // SQLite knows the sizes without reading the texts, which are the last columns.
   const found = await sql.all<{ id: string; bytes: number }>(
     `SELECT id, octet_length(prompt) + octet_length(tools) + octet_length(metadata) AS bytes
      ${matching} ORDER BY id DESC LIMIT $3`,
@@ -143,6 +144,7 @@ export async function listSchedules(
   const shown = fitting(found, limit, ({ bytes }) => bytes);
   const last = shown.at(-1);
   if (!last) return { schedules: [], more: false };
+  await takeTurn(workspaceId, { bytes: shown.reduce((sum, { bytes }) => sum + bytes, 0) });
   const rows = await sql.all<ScheduleRow>(`SELECT ${COLUMNS} ${matching} AND id >= $3 ORDER BY id DESC`, [
     workspaceId,
     end,

@@ -5,6 +5,7 @@
 import { describe, setDefaultTimeout } from "bun:test";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
 import { FIRST_WITH_HEADS } from "../../../src/ledger/verify/head.ts";
+import { WITHOUT_LONG_TEXTS } from "../../support/older-schema.ts";
 import { Oracle } from "../proof/oracle.ts";
 import { draft } from "../support.ts";
 import { HOLDS, INSIDE, LAST, last, NEXT, STRANGER, tampered, testAttacks } from "./attack.ts";
@@ -271,6 +272,7 @@ describe("the signed head:", () => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
         v.run("DROP TABLE ledger_node_heads");
+        for (const statement of WITHOUT_LONG_TEXTS) v.run(statement);
         for (const table of ["meta", "workspaces"]) v.run(`ALTER TABLE ${table} DROP COLUMN seal`);
         v.run(`PRAGMA user_version = ${FIRST_WITH_HEADS - 1}`);
       },

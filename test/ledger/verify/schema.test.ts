@@ -2,6 +2,7 @@
 
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
+import { WITHOUT_LONG_TEXTS } from "../../support/older-schema.ts";
 import { INSIDE, tampered, testAttacks, undecided } from "./attack.ts";
 import { allFindings, type Copy, inShort, verify, withCopies } from "./scene.ts";
 import { Vandal } from "./vandal.ts";
@@ -94,6 +95,7 @@ describe("the schema:", () => {
     {
       name: "it claims a version from before checkpoints",
       attack: (v) => {
+        for (const statement of WITHOUT_LONG_TEXTS) v.run(statement);
         for (const table of ["meta", "workspaces"]) v.run(`ALTER TABLE ${table} DROP COLUMN seal`);
         v.run("PRAGMA user_version = 3");
       },

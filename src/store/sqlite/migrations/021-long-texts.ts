@@ -11,6 +11,7 @@ import type { Migration } from "../migrate.ts";
  * The rows that become long, and by what they are found:
  *
  * - `payloads.body`: requests and answers of more than 10 MiB, found with each read of a task or call.
+ * - `tasks.metadata` and `tools`: up to 70 KB.
  * - `task_answers.body`: a model's answer with the arguments of its calls.
  * - `task_events.frames`: blocks of 64 KiB, or one event as long as its tool's result.
  * - `schedules.prompt`: a million characters.
@@ -18,7 +19,7 @@ import type { Migration } from "../migrate.ts";
  * - `meta.value`: notes with the ids of a workspace's revoked tokens, open tasks and calls, or of the tasks that quote a document.
  *
  * The other tables WITHOUT ROWID have short rows: numbers, ids, names and hashes (test/store/long-texts.test.ts lists
- * them). `ledger.bytes` is mostly below 1,000 bytes and at most some 20 KB, and a ledger is found by numbers that only grow.
+ * them). `tool_calls` refers to `tasks`, so it is created again as it was. `ledger.bytes` is mostly below 1,000 bytes and at most some 20 KB, and a ledger is found by numbers that only grow.
  */
 export const LONG_TEXTS: Migration = {
   name: "long texts outside of the trees that are searched",
@@ -36,6 +37,68 @@ CREATE TABLE payloads (
 INSERT INTO payloads (workspace_id, seq, kind, salt, created_at, body)
   SELECT workspace_id, seq, kind, salt, created_at, body FROM earlier_payloads ORDER BY workspace_id, seq, kind;
 DROP TABLE earlier_payloads;
+
+ALTER TABLE tasks RENAME TO earlier_tasks;
+CREATE TABLE tasks (
+  workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+  id TEXT NOT NULL,
+  agent_id INTEGER NOT NULL REFERENCES agents (id),
+  agent TEXT NOT NULL,
+  tier INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  model TEXT,
+  credits INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  steps INTEGER NOT NULL,
+  error_code TEXT,
+  dispatch_seq INTEGER NOT NULL,
+  finish_seq INTEGER,
+  open_model_call INTEGER,
+  open_reserved INTEGER NOT NULL DEFAULT 0,
+  event_ceiling INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  finished_at INTEGER,
+  input_form TEXT,
+  continues TEXT,
+  seal BLOB,
+  error_message TEXT,
+  tools TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  PRIMARY KEY (workspace_id, id)
+) STRICT;
+INSERT INTO tasks (workspace_id, id, agent_id, agent, tier, status, attempts, model, credits, input_tokens, output_tokens,
+    steps, error_code, dispatch_seq, finish_seq, open_model_call, open_reserved, event_ceiling, created_by, created_at,
+    started_at, finished_at, input_form, continues, seal, error_message, tools, metadata)
+  SELECT workspace_id, id, agent_id, agent, tier, status, attempts, model, credits, input_tokens, output_tokens,
+    steps, error_code, dispatch_seq, finish_seq, open_model_call, open_reserved, event_ceiling, created_by, created_at,
+    started_at, finished_at, input_form, continues, seal, error_message, tools, metadata
+  FROM earlier_tasks ORDER BY workspace_id, id;
+
+ALTER TABLE tool_calls RENAME TO earlier_tool_calls;
+CREATE TABLE tool_calls (
+  workspace_id INTEGER NOT NULL,
+  task_id TEXT NOT NULL,
+  position INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  status TEXT NOT NULL,
+  intent_seq INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  duration_ms INTEGER,
+  outcome_seq INTEGER,
+  price INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (workspace_id, task_id, position),
+  FOREIGN KEY (workspace_id, task_id) REFERENCES tasks (workspace_id, id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO tool_calls (workspace_id, task_id, position, id, tool, status, intent_seq, started_at, duration_ms,
+    outcome_seq, price)
+  SELECT workspace_id, task_id, position, id, tool, status, intent_seq, started_at, duration_ms, outcome_seq, price
+  FROM earlier_tool_calls ORDER BY workspace_id, task_id, position;
+DROP TABLE earlier_tool_calls;
 
 ALTER TABLE task_answers RENAME TO earlier_task_answers;
 CREATE TABLE task_answers (
@@ -65,6 +128,13 @@ INSERT INTO task_events (workspace_id, task_id, first_id, last_id, frames)
   SELECT workspace_id, task_id, first_id, last_id, frames FROM earlier_task_events
   ORDER BY workspace_id, task_id, first_id;
 DROP TABLE earlier_task_events;
+
+DROP TABLE earlier_tasks;
+CREATE INDEX tasks_by_agent ON tasks (workspace_id, agent_id, id);
+CREATE INDEX tasks_open ON tasks (workspace_id, id, status, agent_id, finished_at) WHERE finished_at IS NULL;
+CREATE INDEX tasks_ended ON tasks (workspace_id, status, id, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX tasks_ended_by_agent ON tasks (workspace_id, agent_id, status, id, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX tasks_continuing ON tasks (workspace_id, continues, id) WHERE continues IS NOT NULL;
 
 ALTER TABLE schedules RENAME TO earlier_schedules;
 CREATE TABLE schedules (

@@ -1,0 +1,75 @@
+/** Long texts that many callers read at once: no turn of the event loop reads more than one of them. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { keepPayloads, readPayloads, saltedHash } from "../../src/ledger/payload.ts";
+import type { Db } from "../../src/store/db.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { listApprovals } from "../../src/tasks/approvals/history.ts";
+import { listTasks } from "../../src/tasks/rows/tasks.ts";
+import { listSchedules } from "../../src/tasks/schedules/rows.ts";
+import { tempDir } from "../support/process.ts";
+
+const READS = 8;
+const TEXT = "x".repeat(2_000_000);
+let directory: ReturnType<typeof tempDir>;
+let db: Db;
+let hash: string;
+
+beforeEach(async () => {
+  directory = tempDir();
+  db = openSqlite(join(directory.path, "gatehouse.db"));
+  const { salt, hash: made } = saltedHash(TEXT, (bytes) => bytes.fill(7));
+  hash = made;
+  await db.run("INSERT INTO workspaces (id, name, created_at) VALUES (1, 'w', 1)");
+  await db.run(
+    `INSERT INTO agents (id, workspace_id, name, owner, memory_scope, tier_policy, tools, max_steps, status, version,
+       created_at, updated_at) VALUES (1, 1, 'a', 'o', 'm', '{}', '[]', 1, 'active', 1, 1, 1)`,
+  );
+  await db.run(
+    `INSERT INTO tasks (workspace_id, id, agent_id, agent, tier, tools, metadata, status, attempts, credits, input_tokens,
+       output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at)
+       VALUES (1, 'task_1', 1, 'a', 1, '[]', '{}', 'queued', 0, 0, 0, 0, 0, 1, 0, 't', 1)`,
+  );
+  await db.run(
+    `INSERT INTO schedules (workspace_id, id, name, agent, prompt, cron, timezone, tools, metadata, missed, status, version,
+       created_by, runs_as, created_at, updated_at)
+       VALUES (1, 'sch_1', 'n', 'a', $1, '* * * * *', 'UTC', '[]', '{}', 'skip', 'active', 1, 't', 't', 1, 1)`,
+    [TEXT],
+  );
+  await db.run(
+    `INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash, required,
+       presented_at, expires_at, status) VALUES (1, 'task_1', 'call_1', 'a', 't', 1, 1, 'h', 1, 1, 2, 'pending')`,
+  );
+  await db.tx((tx) =>
+    keepPayloads(tx, [{ workspaceId: 1, seq: 1, kind: "input", salt, text: TEXT, now: 1 }]),
+  );
+});
+afterEach(async () => {
+  await db.close();
+  directory.remove();
+});
+
+const READERS: Readonly<Record<string, () => Promise<unknown>>> = {
+  "lists of tasks": () => listTasks(db, 1, {}, 200, undefined),
+  "lists of schedules": () => listSchedules(db, 1, 200, undefined),
+  "lists of approvals": () => listApprovals(db, 1, { statuses: ["pending"] }, 200, undefined),
+  "texts of an entry": () =>
+    readPayloads(db, { workspaceId: 1, seq: 1, hashes: { input: hash, output: undefined } }, 100),
+};
+
+test.each(Object.entries(READERS))("%s", async (_, read) => {
+  let done = 0;
+  const reads = Array.from({ length: READS }, async () => {
+    await read();
+    done += 1;
+  });
+  const perTurn: number[] = [];
+  while (done < READS) {
+    const before = done;
+    await new Promise((resolve) => setImmediate(resolve));
+    perTurn.push(done - before);
+  }
+  await Promise.all(reads);
+  // A turn that has just begun may also have been counted with the one before it.
+  expect(Math.max(...perTurn)).toBeLessThanOrEqual(2);
+});
