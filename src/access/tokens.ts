@@ -139,7 +139,14 @@ interface CachedToken {
 /** Maximum number of cached grants. */
 const GRANT_LIMIT = 10_000;
 
-export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSource): Tokens {
+/** @param firstRotations the rotations of a workspace's new rows: see `gate/token-renewal.ts` */
+export function createTokens(
+  db: Db,
+  clock: Clock,
+  ids: Ids,
+  random: RandomSource,
+  firstRotations: (workspaceId: number) => number = () => 0,
+): Tokens {
   const known = new Map<string, CachedToken>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
@@ -286,12 +293,12 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         expires_at: token.expiresAt,
         created_by: createdBy,
         created_at: now,
-        rotations: 0,
+        rotations: firstRotations(workspaceId),
       };
       await tx.run(
         `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, tools_mode, person, role, secret_hash, expires_at,
            created_by, created_at, rotations, seal)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13)`,
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
         [
           token.id,
           workspaceId,
@@ -305,6 +312,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
           token.expiresAt,
           createdBy,
           now,
+          row.rotations,
           tx.seals.of("tokens", row),
         ],
       );

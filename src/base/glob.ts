@@ -1,3 +1,5 @@
+import { amazonNames } from "./amazon-names.ts";
+
 /** Whether a text matches a pattern. */
 export type Glob = (text: string) => boolean;
 
@@ -34,10 +36,11 @@ export function matchesAny(patterns: readonly string[], text: string): boolean {
  *
  * - case is ignored;
  * - a pattern without `/` is also compared to the model's own name: `gpt-*` matches `openai/gpt-5`;
+ * - the region of Amazon's inference profiles is also ignored: `aws/anthropic.*` matches `aws/us.anthropic.claude-5`;
  * - a pattern that is not a glob (older versions stored such patterns) matches every name.
  */
 export function restrictsModel(patterns: readonly string[], model: string): boolean {
-  return patterns.length > 0 && restricts(patterns, model, "/");
+  return patterns.length > 0 && amazonNames(model).some((name) => restricts(patterns, name, "/"));
 }
 
 /**

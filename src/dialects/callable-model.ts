@@ -1,12 +1,14 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Usage } from "@ai-sdk/provider";
 import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
 import { Problem } from "../base/errors.ts";
+import type { ValueCheck } from "../connectors/arguments/check.ts";
 import type { ClientModel, NativeModel } from "../models/gateway.ts";
 import type { ClientRequest } from "./client-request.ts";
 import type { DialectRequest } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
 import { fittingPrompt } from "./translation/fitting-prompt.ts";
 import { limitedOptions } from "./translation/refusals.ts";
+import { strictCheck, strictWriter, withStrictness } from "./translation/strict-answer.ts";
 import { TranslatedStream, WrittenAnswer, wholeBody } from "./translation/translated-answer.ts";
 import type { AnswerHead, Translation, TranslationTarget } from "./translation/translation.ts";
 import { unsupported } from "./translation/unsupported.ts";
@@ -94,16 +96,21 @@ async function callableModel(
   if (translation) {
     const language = model.language();
     const { kind, id } = model;
-    const provider = id.slice(0, id.indexOf("/"));
+    const slash = id.indexOf("/");
+    const provider = id.slice(0, slash);
     const target = { provider, kind, supportedUrls: clientUrls(await language.supportedUrls) };
     const value = request.valueFor?.(id) ?? client.value;
     const read = translation.options(value, target);
     const fitting = { ...read, prompt: fittingPrompt(read.prompt, target) };
-    const limited = limitedOptions(fitting, target, translation.paths);
-    const options = kind === "builtin" ? { ...limited, providerOptions: CLIENT_CONVERSATION } : limited;
-    return new TranslatedModel(model, language, { options, translation, target, value, request, head });
+    const limited = limitedOptions(fitting, { kind, model: id.slice(slash + 1) }, translation.paths);
+    const strict = translation.strictFormat?.(value);
+    const check = strictCheck(target, strict);
+    const asked = translation.strictFormat ? withStrictness(limited, target, strict) : limited;
+    const options = kind === "builtin" ? { ...asked, providerOptions: CLIENT_CONVERSATION } : asked;
+    const parts = { options, translation, target, value, check, request, head };
+    return new TranslatedModel(model, language, parts);
   }
-  const embedding = vectors && (await model.embedding());
+  const embedding = vectors && model.embedding();
   if (!vectors || !embedding)
     throw unsupported("model", "belongs to a provider that does not speak this API.");
   const { values, dimensions } = vectors.options(client.value);
@@ -158,6 +165,8 @@ interface TranslatedParts {
   readonly target: TranslationTarget;
   /** The translated request. */
   readonly value: unknown;
+  /** Checks the text of the answer, if the client demands its format strictly. */
+  readonly check: ValueCheck | undefined;
   readonly request: DialectRequest;
   readonly head: NewHead;
 }
@@ -177,9 +186,10 @@ class TranslatedModel implements CallableModel {
   }
 
   async send({ via, signal, workspaceId }: SentRequest): Promise<DialectAnswer> {
-    const { options, request, value, translation, target, head } = this.#parts;
+    const { options, request, value, check, translation, target, head } = this.#parts;
     const sent = { ...options, headers: via, abortSignal: signal };
-    const writer = translation.writer(value, target, { ...head(), model: this.id });
+    const written = translation.writer(value, target, { ...head(), model: this.id });
+    const writer = check ? strictWriter(written, check) : written;
     const { paths } = translation;
     const parts = { writer, workspaceId, paths, hide: this.hide };
     if (request.isStream) return new TranslatedStream((await this.#language.doStream(sent)).stream, parts);

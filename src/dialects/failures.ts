@@ -137,3 +137,12 @@ async function messageOf(answer: DialectAnswer): Promise<string | null> {
 function shown(message: string, hide: (text: string) => string): string {
   return redact(hide(message)).slice(0, MESSAGE_LIMIT);
 }
+
+/** The refusal after the last attempt: that attempt's own, unless all of them timed out. */
+export function exhausted(failures: readonly AttemptFailure[]): Problem {
+  const last = failures.at(-1);
+  if (!last) throw new Error("a route without models was called");
+  const isTimeout = last.problem.code === "provider_timeout";
+  if (!isTimeout || failures.every(({ problem }) => problem.code === "provider_timeout")) return last.problem;
+  return new Problem("provider_failed", "Each of the tier's models failed.");
+}

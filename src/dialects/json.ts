@@ -1,5 +1,7 @@
 import { endOfQuoted, parseJson } from "../base/json-limits.ts";
 
+export { field } from "../base/json.ts";
+
 /** A JSON object. */
 export type Members = Record<string, unknown>;
 
@@ -10,11 +12,6 @@ export function isMembers(value: unknown): value is Members {
 /** Whether a value has the type of a text, or is absent. */
 export function isTextOrNothing(value: unknown): boolean {
   return value === undefined || value === null || typeof value === "string";
-}
-
-/** A member of a JSON value; undefined if the value is not an object or has no such member. */
-export function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
 /** A whole number above 0; 0 for anything else. */

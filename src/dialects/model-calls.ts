@@ -25,7 +25,7 @@ import { ClientCall } from "./client-call.ts";
 import type { ClientRequest, ModelAnswer } from "./client-request.ts";
 import type { DialectRequest } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
-import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import { type AttemptFailure, exhausted, refusedFailure, thrownFailure } from "./failures.ts";
 import { findRoute } from "./find-route.ts";
 import { PassingStream } from "./passing-stream.ts";
 
@@ -390,13 +390,4 @@ function inTurn(first: () => void, second: () => void): () => void {
     first();
     second();
   };
-}
-
-/** The refusal after the last attempt: that attempt's own, unless all of them timed out. */
-export function exhausted(failures: readonly AttemptFailure[]): Problem {
-  const last = failures.at(-1);
-  if (!last) throw new Error("a route without models was called");
-  const isTimeout = last.problem.code === "provider_timeout";
-  if (!isTimeout || failures.every(({ problem }) => problem.code === "provider_timeout")) return last.problem;
-  return new Problem("provider_failed", "Each of the tier's models failed.");
 }

@@ -1,15 +1,21 @@
 import { Problem } from "../base/errors.ts";
 
-/** A member of a JSON object: the bytes of its value. */
+/** The bytes of a value in JSON. */
 export interface Span {
   readonly start: number;
   /** After the last byte. */
   readonly end: number;
 }
 
+/** The value of a member of a JSON object. */
+export interface MemberSpan extends Span {
+  /** Where its name begins, with the quote. */
+  readonly nameStart: number;
+}
+
 /** The members that a request reader uses, by name, and where the object ends. */
 export interface RequestMembers {
-  readonly spans: ReadonlyMap<string, Span>;
+  readonly spans: ReadonlyMap<string, MemberSpan>;
   /** The position of the closing brace. */
   readonly close: number;
 }
@@ -25,17 +31,18 @@ const AS_BRACKET = 0xdf;
 const LEFT_BRACKET = 0x5b;
 
 /**
- * Finds members of the outermost object by name, so that the rest of a request can pass on byte for byte. A
- * name may be written with escapes.
+ * Finds members of an object by name, so that the rest of a request can pass on byte for byte. A name may be written
+ * with escapes.
  * @param bytes valid JSON
+ * @param from where the object begins. Default: the outermost one
  * @throws Problem 400 `invalid_json` if the JSON is not an object, or has one of the names twice or in different case:
  *   JSON.parse takes the last of two, but a provider may take the first, or one that is spelled `Model`, and the policy
  *   would have been asked about another model
  */
-export function findMembers(bytes: Uint8Array, { byFolded: wanted }: MemberNames): RequestMembers {
-  const spans = new Map<string, Span>();
-  let at = bytes.indexOf(LEFT_BRACE) + 1;
-  if (at === 0 || !isBlank(bytes, 0, at - 1)) throw invalid("The body is not a JSON object.");
+export function findMembers(bytes: Uint8Array, { byFolded: wanted }: MemberNames, from = 0): RequestMembers {
+  const spans = new Map<string, MemberSpan>();
+  let at = bytes.indexOf(LEFT_BRACE, from) + 1;
+  if (at === 0 || !isBlank(bytes, from, at - 1)) throw invalid("The body is not a JSON object.");
   for (;;) {
     const quote = skipBlank(bytes, at);
     if (bytes[quote] !== QUOTE) return { spans, close: quote };
@@ -47,7 +54,7 @@ export function findMembers(bytes: Uint8Array, { byFolded: wanted }: MemberNames
     if (meant !== undefined) {
       if (name !== meant) throw invalid(`The body has ${JSON.stringify(name)}. Write it as ${meant}.`);
       if (spans.has(name)) throw invalid(`The body has ${JSON.stringify(name)} twice.`);
-      spans.set(name, { start, end });
+      spans.set(name, { nameStart: quote, start, end });
     }
     at = skipBlank(bytes, end);
     if (bytes[at] !== COMMA) return { spans, close: at };
@@ -69,6 +76,7 @@ export function elementsOf(bytes: Uint8Array, { start, end }: Span): readonly Sp
 
 /** A longer name, as written, cannot be one that is searched for: each letter may be an escape of six bytes. */
 const LONGEST_NAME = 128;
+const NO_HOLDERS: ReadonlySet<string> = new Set();
 
 /**
  * The texts of members with these names in all objects at any depth, in whatever case the names are written: of members that
@@ -79,16 +87,20 @@ const LONGEST_NAME = 128;
  *
  * @param bytes valid JSON
  * @param skipped the names of members in which nothing is searched
+ * @param holders those of the names whose value may also be an object with an `id`, which is then the member's text
  */
 export function* textsWithin(
   bytes: Uint8Array,
   names: MemberNames,
   skipped: ReadonlySet<string>,
+  holders: ReadonlySet<string> = NO_HOLDERS,
 ): Generator<{ readonly name: string; readonly text: string }> {
   // Most names are shorter, and are not read. With the quotes; escapes only make a name longer.
   const shortest = Math.min(...[...names.byFolded.keys(), ...skipped].map(({ length }) => length)) + 2;
   /** For each open object or array, the member whose array it is, if its texts are wanted. */
   const open: (string | undefined)[] = [];
+  /** The same for objects with an `id`. */
+  const holding: (string | undefined)[] = [];
   /** The wanted member whose value begins here. */
   let member: string | undefined;
   for (let at = 0; at < bytes.length; at++) {
@@ -99,7 +111,8 @@ export function* textsWithin(
       const owner = member ?? open.at(-1);
       const start = at;
       at = end - 1;
-      if (owner === undefined && (length < shortest || length > LONGEST_NAME)) continue;
+      const holder = holding.at(-1);
+      if (!owner && !holder && (length < shortest || length > LONGEST_NAME)) continue;
       const colon = skipBlank(bytes, end);
       if (bytes[colon] !== COLON) {
         if (owner !== undefined) yield { name: owner, text: JSON.parse(textOf(bytes, start, end)) as string };
@@ -108,12 +121,18 @@ export function* textsWithin(
       const name = JSON.parse(textOf(bytes, start, end)) as string;
       at = colon;
       if (skipped.has(name)) at = endOfValue(bytes, skipBlank(bytes, colon + 1)) - 1;
-      else member = names.byFolded.get(folded(name));
+      else member = names.byFolded.get(folded(name)) ?? (folded(name) === "id" ? holder : undefined);
       continue;
     }
     const bracket = byte >= LEFT_BRACKET ? byte & AS_BRACKET : 0;
-    if (bracket === LEFT_BRACKET) open.push(byte === LEFT_BRACKET ? member : undefined);
-    else if (bracket === RIGHT_BRACKET) open.pop();
+    if (bracket === LEFT_BRACKET) {
+      const isArray = byte === LEFT_BRACKET;
+      open.push(isArray ? member : undefined);
+      holding.push(!isArray && member !== undefined && holders.has(member) ? member : undefined);
+    } else if (bracket === RIGHT_BRACKET) {
+      open.pop();
+      holding.pop();
+    }
     if (bracket === LEFT_BRACKET || byte === COMMA) member = undefined;
   }
 }
@@ -149,6 +168,26 @@ export function edited(bytes: Uint8Array, edits: readonly Edit[]): Uint8Array<Ar
     from = end;
   }
   return Buffer.concat([...parts, bytes.subarray(from)]);
+}
+
+/**
+ * The edits that remove elements of one array, or members of one object, with the commas between them.
+ * @param removed in the order of the bytes. A member begins with its name
+ */
+export function removals(bytes: Uint8Array, removed: readonly Span[]): readonly Edit[] {
+  const runs: { readonly start: number; end: number }[] = [];
+  for (const { start, end } of removed) {
+    const last = runs.at(-1);
+    const isNext = last && skipBlank(bytes, skipBlank(bytes, last.end) + 1) === start;
+    if (isNext) last.end = end;
+    else runs.push({ start, end });
+  }
+  return runs.map(({ start, end }) => {
+    const after = skipBlank(bytes, end);
+    if (bytes[after] === COMMA) return { start, end: skipBlank(bytes, after + 1), text: "" };
+    const before = trimmed(bytes, 0, start) - 1;
+    return { start: bytes[before] === COMMA ? before : start, end, text: "" };
+  });
 }
 
 /** @param at the position of a string's first quote @returns the position after its last one */

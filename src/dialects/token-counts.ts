@@ -9,7 +9,7 @@ import type { Call } from "../gate/call.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
-import { lateDraft, usageOf, withoutOutput } from "../gate/direct/settle-direct.ts";
+import { lateDraft, usageRecordOf, withoutOutput } from "../gate/direct/settle-direct.ts";
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ClientModel, ModelGateway, NativeModel } from "../models/gateway.ts";
@@ -18,10 +18,10 @@ import { StoreUnavailable } from "../store/db.ts";
 import type { CallPolicyParts } from "./call-policy.ts";
 import { ClientCall } from "./client-call.ts";
 import type { ClientRequest, ModelAnswer } from "./client-request.ts";
-import { type AttemptFailure, refusedFailure, thrownFailure } from "./failures.ts";
+import { type AttemptFailure, exhausted, refusedFailure, thrownFailure } from "./failures.ts";
 import { type ClientRoute, findRoute } from "./find-route.ts";
 import { field, parsedOrNothing, tokenCount } from "./json.ts";
-import { exhausted, viaHeader } from "./model-calls.ts";
+import { viaHeader } from "./model-calls.ts";
 
 export interface TokenCountsParts extends CallPolicyParts {
   readonly modelGateway: ModelGateway;
@@ -163,7 +163,7 @@ export class TokenCounts {
     const { ledger, clock, direct } = this.#parts;
     return async (draft) => {
       await ledger.record(payer.workspaceId, draft);
-      direct.usage.note(usageOf(payer, { kind: "count", name: "messages", ...end }, clock.now()));
+      direct.usage.note(usageRecordOf(payer, { kind: "count", name: "messages", ...end }, clock.now()));
     };
   }
 

@@ -3,7 +3,7 @@ import type { LedgerHeads } from "../ledger/heads/heads.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import { blockOf, EvidenceReader } from "../ledger/reading/evidence.ts";
 import { type ParsedEntry, parsedEntry } from "../ledger/reading/parsed-entry.ts";
-import type { Db } from "../store/db.ts";
+import type { Db, Tx } from "../store/db.ts";
 
 export interface LedgerHistoryParts {
   readonly db: Db;
@@ -42,6 +42,12 @@ export class LedgerHistory {
   readonly #workspaceId: number;
   readonly #revoked = new Set<string>();
   readonly #rotations = new Map<string, number>();
+  /** Rows with fewer rotations date from before the last renewal: see `TokenRenewal`. */
+  #floor = 0;
+  /** No row has ever had more rotations. */
+  #highest = 0;
+  /** A floor whose entry is not committed yet. */
+  #raising = 0;
   readonly #configured = new Set<string>();
   /** Tasks without an end, with the entry that dispatched them. */
   readonly #openTasks = new Map<string, number>();
@@ -88,14 +94,37 @@ export class LedgerHistory {
     await this.#store(reader);
   }
 
-  /** Whether a token's row dates from before its revocation or its last rotation. */
+  /** Whether a token's row dates from before its revocation, its last rotation or the last renewal. */
   isOutdated({ id, rotations }: { readonly id: string; readonly rotations: number }): boolean {
-    return this.#revoked.has(id) || (this.#rotations.get(id) ?? 0) > rotations;
+    return rotations < this.#floor || this.#revoked.has(id) || (this.#rotations.get(id) ?? 0) > rotations;
+  }
+
+  /** The rotations of a new token's row. */
+  get firstRotations(): number {
+    return Math.max(this.#floor, this.#raising);
+  }
+
+  /** Tokens that are remembered one by one. */
+  get endedTokens(): number {
+    return this.#revoked.size + this.#rotations.size;
+  }
+
+  /**
+   * The rotations of all valid rows after a renewal in this transaction, whose entry MUST contain them. Tokens that are
+   * issued in the same group of transactions have them too.
+   */
+  raiseFloor(tx: Tx): number {
+    const floor = this.#highest + 1;
+    this.#raising = floor;
+    tx.onRollback(() => {
+      this.#raising = 0;
+    });
+    return floor;
   }
 
   /** Whether the ledger records anything that a token's row could contradict. */
   get hasEndedTokens(): boolean {
-    return this.#revoked.size + this.#rotations.size > 0;
+    return this.#floor > 0 || this.endedTokens > 0;
   }
 
   /** Whether a start has ever installed an admin secret. */
@@ -143,7 +172,8 @@ export class LedgerHistory {
       return;
     }
     if (outcome !== "succeeded" || !detail) return;
-    const { token, rotation, configured } = detail;
+    const { token, rotation, configured, floor } = detail;
+    if (action === "token.renew" && actor === "system" && typeof floor === "number") this.#setFloor(floor);
     if (actor === "system" && typeof configured === "string") this.#configured.add(configured);
     if (typeof token !== "string") return;
     if (action === "token.revoke") this.#addRevoked(token);
@@ -155,7 +185,17 @@ export class LedgerHistory {
     this.#rotations.delete(id);
   }
 
+  /** Rows of all tokens that have ended by then have fewer rotations, so these need not be remembered. */
+  #setFloor(floor: number): void {
+    this.#floor = Math.max(this.#floor, floor);
+    this.#highest = Math.max(this.#highest, floor);
+    this.#raising = 0;
+    this.#revoked.clear();
+    this.#rotations.clear();
+  }
+
   #addRotated(id: string, rotations: number): void {
+    this.#highest = Math.max(this.#highest, rotations);
     if (this.#revoked.has(id)) return;
     this.#rotations.set(id, Math.max(rotations, this.#rotations.get(id) ?? 0));
   }
@@ -170,14 +210,8 @@ export class LedgerHistory {
 
   /** A long history is stored less often, so that it costs each entry at most about 40 bytes. */
   get #storeAfter(): number {
-    return Math.max(
-      STORE_AFTER,
-      this.#revoked.size +
-        this.#rotations.size +
-        this.#openTasks.size +
-        this.#openResponses.size +
-        this.#openCalls.size,
-    );
+    const open = this.#openTasks.size + this.#openResponses.size + this.#openCalls.size;
+    return Math.max(STORE_AFTER, this.endedTokens + open);
   }
 
   async #store(reader: EvidenceReader): Promise<void> {
@@ -189,7 +223,7 @@ export class LedgerHistory {
     const history: HistoryNote = {
       ...{ size, leaf, revoked: [...this.#revoked], rotations: [...this.#rotations] },
       ...{ configured: [...this.#configured], openTasks: [...this.#openTasks] },
-      openCalls: [...this.#openCalls],
+      ...{ openCalls: [...this.#openCalls], floor: this.#floor, highest: this.#highest },
       openResponses: [...this.#openResponses],
     };
     const note = { key: this.#key, value: JSON.stringify(history) };
@@ -214,18 +248,20 @@ export class LedgerHistory {
     );
     if (!row || !db.seals.fits("meta", row)) return;
     const note = JSON.parse(row.value) as HistoryNote;
-    const { size, leaf, revoked, rotations, configured, openTasks, openCalls, openResponses = [] } = note;
-    // Written by a version without calls in its notes.
-    if (!openCalls) return;
+    const { size, leaf, revoked, rotations, configured, openTasks, openCalls, floor, highest } = note;
+    // Written by a version without calls or renewals in its notes.
+    if (!openCalls || floor === undefined || highest === undefined) return;
     const entry = await reader.entry(size);
     if (!entry || Buffer.from(entry.leaf).toString("hex") !== leaf) return;
     this.#stored = size;
+    this.#floor = floor;
+    this.#highest = highest;
     for (const id of revoked) this.#addRevoked(id);
     for (const [id, count] of rotations) this.#addRotated(id, count);
     for (const id of configured) this.#configured.add(id);
     for (const [id, seq] of openTasks) this.#openTasks.set(id, seq);
     for (const seq of openCalls) this.#openCalls.add(seq);
-    for (const seq of openResponses) this.#openResponses.add(seq);
+    for (const seq of note.openResponses ?? []) this.#openResponses.add(seq);
   }
 
   get #key(): string {
@@ -248,4 +284,7 @@ interface HistoryNote {
   /** Undefined in notes of earlier versions. */
   readonly openCalls?: readonly number[] | undefined;
   readonly openResponses?: readonly number[] | undefined;
+  /** The same for these. */
+  readonly floor?: number | undefined;
+  readonly highest?: number | undefined;
 }

@@ -8,6 +8,7 @@ import { createLimitNotices } from "../gate/notices.ts";
 import { openBudgets } from "../gate/open-budgets.ts";
 import { createRefusedCallers } from "../gate/refused.ts";
 import { endReplayedTokens } from "../gate/replayed-tokens.ts";
+import { TokenRenewal } from "../gate/token-renewal.ts";
 import { LateRecords } from "../gate/unwritten-decisions.ts";
 import { UsageSlots } from "../gate/usage/slots.ts";
 import type { Evidence } from "./evidence.ts";
@@ -27,8 +28,9 @@ export async function openGate(
 ) {
   const { ledger } = ledgers;
   const agents = createAgents(db, clock, workspaces, random);
-  const tokens = createTokens(db, clock, ids, random);
+  const tokens = createTokens(db, clock, ids, random, (id) => histories.of(id).firstRotations);
   await endReplayedTokens({ db, tokens, clock, histories }, workspaces.list());
+  const tokenRenewal = new TokenRenewal({ db, ledger, histories, workspaceIds });
   const lifetimeMs = config.console.sessionHours * HOUR_MS;
   const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
   const links = new SignInLinks(clock, random);
@@ -41,5 +43,5 @@ export async function openGate(
   const gate = createGate({
     ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
   });
-  return { agents, tokens, sessions, links, notices, budgets, usageSlots, refused, late, gate };
+  return { agents, tokens, tokenRenewal, sessions, links, notices, budgets, usageSlots, refused, late, gate };
 }

@@ -80,7 +80,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   const { clock, ids, log } = platform;
   const { db } = store;
   const { workspaces, ledgers, webhook, histories, watch } = evidence;
-  const { tokens, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
+  const { tokens, tokenRenewal, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
   const { forgetting, embedding, vault, direct, tools, openedTasks, background, runs } = parts.work;
   const { ledger, lists, checkpoints } = ledgers;
   const { tasks, desk, quoted, expiry } = openedTasks;
@@ -99,6 +99,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
       await purgeKeys(db, clock.now());
       await desk.expire();
       await usageSlots.keepHouse();
+      await tokenRenewal.keepHouse();
       await histories.keepHouse();
     } catch (error) {
       log.warn("housekeeping failed; it will be tried again", { error });

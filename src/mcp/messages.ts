@@ -1,4 +1,5 @@
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
+import { field } from "../base/json.ts";
 import { readMeta, VIA_META, type Via } from "../base/via.ts";
 
 /** These functions inspect what a client posted, before the SDK validates it. */
@@ -74,10 +75,6 @@ export function initializeOf(body: unknown): ClientInfo | undefined {
     protocol: text(field(params, "protocolVersion")).slice(0, CLIENT_LENGTH),
     client: client.slice(0, CLIENT_LENGTH),
   };
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
 function text(value: unknown): string {

@@ -8,7 +8,10 @@ import { SilenceTimer } from "./silence.ts";
 
 type ModelFactory<Result> = (options: LanguageModelV4CallOptions) => PromiseLike<Result>;
 
-/** Requests a whole answer, and fails with a TimeoutError if it has not arrived after `timeoutMs`. */
+/**
+ * Requests a whole answer, and fails with a TimeoutError if it has not arrived after `timeoutMs`, or with the reason of
+ * the caller's signal as soon as it aborts.
+ */
 export async function wholeWithDeadline<Result>(
   generate: ModelFactory<Result>,
   options: LanguageModelV4CallOptions,
@@ -25,7 +28,8 @@ export async function wholeWithDeadline<Result>(
 
 /**
  * Streams from `open`, and fails with a TimeoutError if neither the beginning nor the next part of the answer arrives
- * within `timeoutMs`. On timeout, the upstream request is aborted. Time in which nobody reads does not count.
+ * within `timeoutMs`. On timeout, the upstream request is aborted. Time in which nobody reads does not count. An
+ * abort by the caller ends the wait for the beginning at once.
  */
 export async function withDeadline(
   open: ModelFactory<LanguageModelV4StreamResult>,
@@ -45,17 +49,23 @@ async function firstResult<Result>(
   silence: SilenceTimer,
   timedOut: Promise<never>,
 ): Promise<Result> {
-  const signal = options.abortSignal
-    ? AbortSignal.any([options.abortSignal, silence.signal])
-    : silence.signal;
+  const { abortSignal: caller } = options;
+  const signal = caller ? AbortSignal.any([caller, silence.signal]) : silence.signal;
+  // Packages look at the signal only once they send: Vertex AI's would wait for an access token first.
+  const stopped = Promise.withResolvers<never>();
+  const stop = () => stopped.reject(caller?.reason);
+  caller?.addEventListener("abort", stop, { once: true });
   try {
+    caller?.throwIfAborted();
     const opening = Promise.resolve(call({ ...options, abortSignal: signal }));
-    // If the timeout wins the race, the provider's own late rejection must not surface as unhandled.
+    // If it loses the race, the provider's own late rejection must not surface as unhandled.
     opening.catch(() => {});
-    return await Promise.race([opening, timedOut]);
+    return await Promise.race([opening, timedOut, stopped.promise]);
   } catch (error) {
     silence.end();
     throw silence.reason(error);
+  } finally {
+    caller?.removeEventListener("abort", stop);
   }
 }
 

@@ -6,7 +6,7 @@ import { Problem } from "../base/errors.ts";
 import type { Config, ProviderKind } from "../config/config.ts";
 import { FairSlots } from "../limits/fair-slots.ts";
 import { guardEmbeddingModel, guardLanguageModel } from "./guard.ts";
-import { ModelNames, type ModelTarget } from "./names.ts";
+import { isEmbedded, ModelNames, type ModelTarget } from "./names.ts";
 import { type Dialect, type NativeAnswer, type NativeRequest, sendNative } from "./native.ts";
 import { type ModelPrice, openPriceBook } from "./prices/price-book.ts";
 import { createProviders, type Provider } from "./providers/index.ts";
@@ -42,7 +42,7 @@ export interface ClientModel {
   readonly native: NativeModel | null;
   language(): LanguageModelV4;
   /** Null if its provider makes no vectors. */
-  embedding(): Promise<EmbeddingModelV4 | null>;
+  embedding(): EmbeddingModelV4 | null;
   /** Masks the provider's address and credentials in texts from the provider. */
   readonly hide: (text: string) => string;
 }
@@ -83,8 +83,6 @@ export interface ModelClient {
   policy(): TierPolicy;
 }
 
-/** The prefix of the names of models that are part of this program. */
-const EMBEDDED = "builtin/";
 /** Slots kept for workspaces without requests in flight. */
 const KEPT_FOR_OTHERS = 8;
 /** More than the number of tasks that a node runs. Each task waits for at most one slot. */
@@ -137,7 +135,7 @@ export async function createModelGateway(
       });
     },
     async enter(model, workspaceId, signal) {
-      if (model.startsWith(EMBEDDED)) return () => {};
+      if (isEmbedded(model)) return () => {};
       const release = await slots.enter(workspaceId, signal);
       if (release === null) throw new Error(`${MOST_WAITING} model calls are already waiting`);
       return release;
@@ -188,8 +186,8 @@ function clientModel(
   return {
     ...{ id, kind, native },
     language: () => guardLanguageModel(provider.model(name), guards),
-    async embedding() {
-      const model = await provider.embeddingModel(name);
+    embedding() {
+      const model = provider.embeddingModel(name);
       return model ? guardEmbeddingModel(model, guards) : null;
     },
     hide: (text) => provider.hide(text),

@@ -34,6 +34,11 @@ const OTHER_MODELS = "(other)";
 /** The prefix of the models that are part of this program. */
 const EMBEDDED = "builtin/";
 
+/** Whether a model is part of this program. */
+export function isEmbedded(id: string): boolean {
+  return id.startsWith(EMBEDDED);
+}
+
 /**
  * Resolves the model that a client requests. In this order: an alias without `*`, `<provider>/<model>`, `tier:2`, a
  * tier's name, the first alias with `*` that matches, and a model's own name if exactly one provider offers it.
@@ -106,7 +111,7 @@ export class ModelNames {
     // The ledger keeps names, so a secret sent in the wrong field must not be accepted as one.
     const isPossible = name.length <= NAME_LIMIT && MODEL_NAME.test(name) && redact(name) === name;
     const provider = providers.get(name.slice(0, Math.max(0, slash)));
-    if (isPossible && !name.startsWith(EMBEDDED) && provider) {
+    if (isPossible && !isEmbedded(name) && provider) {
       const isOther = OTHER_SPELLINGS[provider.kind]?.test(name.slice(slash + 1)) === true;
       return isOther ? null : { kind: "model", id: name };
     }

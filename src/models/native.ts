@@ -90,9 +90,16 @@ export function nativeEndpoint(
 
 /** Shorter header values are not secrets, and may be words. */
 const LEAST_SECRET = 8;
+const NONE: readonly string[] = [];
 
-/** Masks a provider's address and its credentials in a text from that provider, in every form of `formsOf`. */
-export function hideSecrets(config: ProviderConfig): (text: string) => string {
+/**
+ * Masks a provider's address and its credentials in a text from that provider, in every form of `formsOf`.
+ * @param issued the secrets that were issued since. Another array whenever they change
+ */
+export function hideSecrets(
+  config: ProviderConfig,
+  issued: () => readonly string[] = () => NONE,
+): (text: string) => string {
   const { apiKey, accessKeyId, secretAccessKey, sessionToken, credentials = "", headers = {} } = config;
   const secrets = [
     ...[apiKey ?? "", accessKeyId ?? "", secretAccessKey ?? "", sessionToken ?? ""],
@@ -100,8 +107,16 @@ export function hideSecrets(config: ProviderConfig): (text: string) => string {
     ...Object.values(headers).flatMap(secretsIn),
     ...secretsOfUrl(baseUrlOf(config)),
   ];
-  const { text } = createMask([...new Set(secrets)].filter(({ length }) => length >= LEAST_SECRET));
-  return (given) => text(given);
+  const maskOf = (more: readonly string[]) =>
+    createMask([...new Set([...secrets, ...more])].filter(({ length }) => length >= LEAST_SECRET));
+  let known = issued();
+  let mask = maskOf(known);
+  return (given) => {
+    const current = issued();
+    if (current !== known) mask = maskOf(current);
+    known = current;
+    return mask.text(given);
+  };
 }
 
 /** A header's value, its parts, and the content encoded by `Basic`. */

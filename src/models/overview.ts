@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Config, ProviderKind } from "../config/config.ts";
+import { isEmbedded } from "./names.ts";
 import { openPriceBook, type PriceOrigin } from "./prices/price-book.ts";
 import { type ModelPriceView, priceView } from "./prices/price-view.ts";
 import { baseUrlOf } from "./providers/base-url.ts";
@@ -26,9 +27,6 @@ export interface ModelOverview {
 
 type OverviewConfig = Pick<Config, "providers" | "tiers" | "prices" | "priceList">;
 
-/** The prefix of the models that are part of this program. */
-const EMBEDDED = "builtin/";
-
 /**
  * All configured models, with their prices and whether their providers can be reached. Opens one connection to each provider,
  * and never calls a model.
@@ -45,7 +43,7 @@ export async function modelOverview(config: OverviewConfig, clock: Clock): Promi
   );
   return namesIn(config).flatMap((name) => {
     const provider = name.slice(0, name.indexOf("/"));
-    const kind = name.startsWith(EMBEDDED) ? "builtin" : providers.get(provider)?.kind;
+    const kind = isEmbedded(name) ? "builtin" : providers.get(provider)?.kind;
     // The price belongs to a provider that is not configured.
     if (kind === undefined) return [];
     const isModel = !name.endsWith("/*");

@@ -1,4 +1,5 @@
 import { allowsModel, allowsTier, type TierPolicy, unreadableDeny } from "../access/tier-policy.ts";
+import { amazonNames } from "../base/amazon-names.ts";
 import { Problem } from "../base/errors.ts";
 import type { Tier } from "../config/config.ts";
 
@@ -32,12 +33,21 @@ export class Tiers {
   }
 
   /**
-   * Whether a policy allows a model by its name. If the model is in tiers, the policy must also allow one of those.
+   * Whether a policy allows a model by its name. If the model is in tiers, the policy must also allow one of those. A
+   * model that is in tiers only under another of Amazon's names counts as in those tiers.
    */
   allowsNamed(policy: TierPolicy, model: string): boolean {
     if (!allowsModel(policy, model)) return false;
-    const carriers = this.list().filter(({ models }) => models.includes(model));
+    const exact = this.list().filter(({ models }) => models.includes(model));
+    const carriers = exact.length > 0 ? exact : this.#carryingByOtherName(model);
     return carriers.length === 0 || carriers.some(({ tier }) => allowsTier(policy, tier));
+  }
+
+  #carryingByOtherName(model: string): readonly Tier[] {
+    const names = new Set(amazonNames(model));
+    return this.list().filter(({ models }) =>
+      models.some((each) => amazonNames(each).some((name) => names.has(name))),
+    );
   }
 
   /**

@@ -67,7 +67,13 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     tasks,
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
-    quoted: new QuotedPayloads({ db, ledger, lists, hub, forgetting, clock, log }),
+    quoted: new QuotedPayloads({
+      ...{ db, ledger, lists, hub, forgetting, clock, log },
+      openCalls(workspaceId) {
+        const { openCalls, openResponses } = parts.histories.of(workspaceId);
+        return new Set([...openCalls, ...openResponses]);
+      },
+    }),
     eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },

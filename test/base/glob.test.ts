@@ -131,6 +131,16 @@ describe("a restriction", () => {
     [["GPT-?"], "openai/gpt-5", true],
     [["openai"], "openai/gpt-5", false],
     [["up/small"], "up/smaller", false],
+    [["aws/anthropic.*"], "aws/us.anthropic.claude-5", true],
+    [["aws/anthropic.*"], "aws/us-gov.anthropic.claude-5-v1:0", true],
+    [["anthropic.*"], "aws/APAC.anthropic.claude-5", true],
+    [["aws/openai.gpt-5.5"], "aws/global.openai.gpt-5.5", true],
+    [["aws/anthropic.*"], "aws/arn:aws:bedrock:eu-west-1::foundation-model/anthropic.claude-5", true],
+    [["aws/anthropic.*"], "aws/arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-5", true],
+    // Whoever denies a region means the region.
+    [["aws/us.*"], "aws/eu.anthropic.claude-5", false],
+    [["aws/us.*"], "aws/anthropic.claude-5", false],
+    [["aws/5"], "aws/gpt.5", false],
     [[], "up/small", false],
   ])("%p denies the model %p: %p", (patterns, model, expected) => {
     expect(restrictsModel(patterns, model)).toBe(expected);

@@ -170,6 +170,16 @@ test("the lines that continue a response, read it and delete it work as they are
   expect(made).toEqual(Array(2).fill(["succeeded", "openai/gpt-5-mini", "responses"]));
 });
 
+test("the lines for a response in the background work as they are written", async () => {
+  const program = `${documented("ts", "background: true")}\nconsole.log(status);`;
+  const [status = "", ...rest] = (await paste("ts", program, { GATEHOUSE_TOKEN: secret }))
+    .trim()
+    .split("\n")
+    .reverse();
+  expect(["queued", "in_progress", "completed"]).toContain(status);
+  expect(rest.at(0)).toBe("response.completed");
+});
+
 test("each client that the console offers has its section in docs/models.md", () => {
   const offered = modelSnippetsOf({ secret: "gth_x", origin: ADDRESS, model: null });
   expect(offered.map(({ id }) => id).sort()).toEqual(CLIENTS.map(([id]) => id).sort());

@@ -1,5 +1,6 @@
 /** A document that a client's agent shows to a model in one response, and that later responses of the conversation quote. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { until } from "../support/until.ts";
 import { leftovers } from "../vault/files-support.ts";
 import {
   eventsOf,
@@ -70,4 +71,34 @@ test("are erased with it, although the earlier responses were erased before", as
   expect(leftovers(stage.gateway.dataDir, { mark: "by the pond" })).not.toEqual([]);
   expect((await deleteWithQuotes(id)).status).toBe(204);
   expect(leftovers(stage.gateway.dataDir, { text, mark: "by the pond" })).toEqual([]);
+});
+
+test("are erased with it at their end, if they are in progress when it is deleted", async () => {
+  const text = "The third key is in the obnubilated teapot.";
+  const id = await keys(text);
+  const first = await say("in the kitchen one", {
+    input: `Use ${JSON.stringify({ document_id: id, text })}`,
+  });
+  const hold = Promise.withResolvers<void>();
+  const response = responseOf([textItem("in the kitchen two")]);
+  stage.upstream.script("first", { events: eventsOf(response), gate: hold.promise });
+  const begun = Promise.withResolvers<void>();
+  const body = { model: "up/first", stream: true, input: "And?", previous_response_id: first.id };
+  const open = stage.post(JSON.stringify(body), { begun: begun.resolve });
+  await begun.promise;
+  expect((await deleteWithQuotes(id)).status).toBe(204);
+  expect(leftovers(stage.gateway.dataDir, { text, one: "in the kitchen one" })).toEqual([]);
+  const { body: pending } = await stage.gateway.call(
+    "GET",
+    "/v1/ledger?action=payload.erase&order=desc&limit=1",
+  );
+  expect(pending.data[0]).toMatchObject({ outcome: "pending", detail: { document: id, running: 1 } });
+  hold.resolve();
+  expect((await open).bytes.toString()).toContain("in the kitchen two");
+  await until(() => leftovers(stage.gateway.dataDir, { two: "in the kitchen two" }).length === 0);
+  const { body: done } = await stage.gateway.call(
+    "GET",
+    "/v1/ledger?action=payload.erase&order=desc&limit=1",
+  );
+  expect(done.data[0]).toMatchObject({ outcome: "succeeded", detail: { document: id } });
 });

@@ -2,7 +2,14 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { readChatRequest } from "../../src/dialects/chat/request.ts";
-import { edited, findMembers, MemberNames, textsWithin } from "../../src/dialects/request-bytes.ts";
+import {
+  edited,
+  elementsOf,
+  findMembers,
+  MemberNames,
+  removals,
+  textsWithin,
+} from "../../src/dialects/request-bytes.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const read = (text: string) => readChatRequest(bytesOf(text), JSON.parse(text));
@@ -110,6 +117,15 @@ describe("texts within", () => {
     ).toEqual(expected as unknown as string[]);
   });
 
+  test.each([
+    ['{"container":{"id":"a","x":{"id":"no"},"y":["no"]},"id":"no"}', ["a"]],
+    ['{"container":{"x":{"container":null},"i\\u0064":"a","ID":"b"}}', ["a", "b"]],
+    ['{"container":[{"id":"no"}],"file_ids":{"id":"no"},"x":{"id":"no"}}', []],
+  ] as const)("%s, where a container may be an object", (text, expected) => {
+    const texts = textsWithin(bytesOf(text), names, new Set(["metadata"]), new Set(["container"]));
+    expect([...texts].map((each) => each.text)).toEqual([...expected]);
+  });
+
   test("are found in one pass, however deep the value is", () => {
     const depth = 90;
     const text = `${'{"container":['.repeat(depth)}${"1".repeat(100_000)}${"]}".repeat(depth)}`;
@@ -124,4 +140,42 @@ describe("texts within", () => {
     expect([...textsWithin(counting, names, new Set())]).toEqual([]);
     expect(read).toBeLessThan(10 * text.length);
   });
+});
+
+/** Each value with whether it is removed. */
+const marked = <Value>(value: fc.Arbitrary<Value>) => fc.tuple(value, fc.boolean());
+
+test("an array without some of its elements is JSON, and the others are unchanged", () => {
+  const lists = fc.tuple(fc.array(marked(fc.jsonValue())), fc.nat({ max: 3 }));
+  fc.assert(
+    fc.property(lists, ([list, indent]) => {
+      const bytes = bytesOf(
+        JSON.stringify({ before: [1], list: list.map(([value]) => value) }, null, indent),
+      );
+      const span = findMembers(bytes, new MemberNames(["list"])).spans.get("list");
+      const elements = span ? elementsOf(bytes, span) : [];
+      const removed = elements.filter((_, index) => list[index]?.[1]);
+      const sent = edited(bytes, removals(bytes, removed));
+      const kept = list.filter(([, isRemoved]) => !isRemoved).map(([value]) => value);
+      expect(JSON.parse(Buffer.from(sent).toString())).toEqual(
+        JSON.parse(JSON.stringify({ before: [1], list: kept })),
+      );
+      if (removed.length === 0) expect(Buffer.from(sent)).toEqual(Buffer.from(bytes));
+    }),
+  );
+});
+
+test("an object without some of its members is JSON, and the others are unchanged", () => {
+  fc.assert(
+    fc.property(members, fc.nat({ max: 3 }), fc.array(fc.boolean()), (value, indent, marks) => {
+      const names = Object.keys(value);
+      const bytes = bytesOf(JSON.stringify({ inner: value }, null, indent));
+      const start = findMembers(bytes, new MemberNames(["inner"])).spans.get("inner")?.start;
+      const gone = names.filter((_, index) => marks[index]);
+      const { spans } = findMembers(bytes, new MemberNames(gone), start);
+      const removed = [...spans.values()].map(({ nameStart, end }) => ({ start: nameStart, end }));
+      const sent = JSON.parse(Buffer.from(edited(bytes, removals(bytes, removed))).toString());
+      expect(Object.keys(sent.inner)).toEqual(names.filter((name) => !gone.includes(name)));
+    }),
+  );
 });

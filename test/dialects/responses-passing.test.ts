@@ -83,9 +83,9 @@ test("events with unknown fields and of unknown types are passed on, and kept if
   );
 });
 
-test("reasoning that Gatehouse signed for another kind of provider is removed, and nothing else", async () => {
+test("reasoning that Gatehouse signed for another provider is removed, and nothing else", async () => {
   stage.upstream.script("any", { response: responseOf([textItem("x")]) });
-  const signed = packSignature({ kind: "google" }, { google: { thoughtSignature: "s" } });
+  const signed = packSignature({ kind: "google", provider: "gemini" }, { google: { thoughtSignature: "s" } });
   const reasoning = (encrypted: string) => ({
     ...{ type: "reasoning", id: "rs_1", summary: [], encrypted_content: encrypted },
   });
@@ -93,6 +93,14 @@ test("reasoning that Gatehouse signed for another kind of provider is removed, a
   await stage.post(JSON.stringify({ unknown: 1, model: "up/any", store: false, input }));
   const sent = JSON.parse(stage.upstream.requests.at(-1)?.bytes.toString() ?? "");
   expect(sent).toEqual({ unknown: 1, model: "any", store: false, input: [input[0], input[2]] });
+
+  // The rest of the input passes byte for byte.
+  const item = '{ "role":"user","content":"h\\u0069","n":1.0,"n":12345678901234567890 }';
+  const body = (first: string, last: string, model: string) =>
+    `{"input":[${first}${item} ,{"b":2e0}${last}], "model":"${model}","store":false}`;
+  const own = JSON.stringify(reasoning(signed));
+  await stage.post(body(`${own}, ${own} ,`, ` , ${own}`, "up/any"));
+  expect(stage.upstream.requests.at(-1)?.bytes.toString()).toBe(body("", " ", "any"));
 });
 
 test("no header of the client is passed on", async () => {

@@ -4,7 +4,7 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
 } from "@ai-sdk/provider";
-import { withDeadline } from "../../src/models/deadline.ts";
+import { wholeWithDeadline, withDeadline } from "../../src/models/deadline.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const OPTIONS: LanguageModelV4CallOptions = { prompt: [] };
@@ -114,4 +114,29 @@ test("no timer remains after the end: neither an ended stream nor a cancelled on
   await (await withDeadline(left.open, OPTIONS, 1_000, clock)).stream.cancel();
   clock.advance(100_000);
   expect([whole.aborted(), left.aborted(), left.cancelled()]).toEqual([false, false, true]);
+});
+
+describe("a caller that aborts is answered at once, even if the provider ignores the signal", () => {
+  test.each([
+    ["a whole answer", wholeWithDeadline],
+    ["a stream", withDeadline],
+  ] as const)("while it waits for %s", async (_, wait) => {
+    const stop = new AbortController();
+    const reason = new Error("stopped");
+    let signal: AbortSignal | undefined;
+    const open = (options: LanguageModelV4CallOptions) => {
+      signal = options.abortSignal;
+      return new Promise<never>(() => {});
+    };
+    const waiting = wait(open, { ...OPTIONS, abortSignal: stop.signal }, 1_000, new FakeClock());
+    const failed = waiting.catch((error: unknown) => error);
+    stop.abort(reason);
+    expect(await failed).toBe(reason);
+    expect(signal?.aborted).toBe(true);
+
+    signal = undefined;
+    const late = wait(open, { ...OPTIONS, abortSignal: stop.signal }, 1_000, new FakeClock());
+    expect(await late.catch((error: unknown) => error)).toBe(reason);
+    expect(signal).toBeUndefined();
+  });
 });

@@ -45,6 +45,21 @@ const ASKED: Readonly<Record<string, number | string | null>> = {
 const upstream = startFakeModel();
 const google = startFakeGoogle("key");
 const anthropic = startFakeMessages("key");
+/** The paths that Amazon has been asked for. */
+const amazonPaths: string[] = [];
+const amazon = Bun.serve({
+  ...{ hostname: "127.0.0.1", port: 0 },
+  fetch(request) {
+    amazonPaths.push(decodeURIComponent(new URL(request.url).pathname));
+    const content = [{ text: "ok" }];
+    const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+    return Response.json({
+      output: { message: { role: "assistant", content } },
+      stopReason: "end_turn",
+      usage,
+    });
+  },
+});
 let gateway: TestGateway;
 
 beforeAll(async () => {
@@ -57,14 +72,16 @@ beforeAll(async () => {
   gem: { kind: google, base_url: ${google.url}, api_key: key }
   cla: { kind: anthropic, base_url: ${anthropic.url}, api_key: key }
   gone: { kind: google, base_url: "http://127.0.0.1:1/v1beta", api_key: key }
+  aws: { kind: bedrock, region: eu-central-1, base_url: "${amazon.url.origin}", api_key: key }
 tiers:
-${tier(1, "small")}${tier(2, "large")}${tier(3, "odd")}aliases:
+${tier(1, "small")}${tier(2, "large")}${tier(3, "odd")}  4: { name: amazon, models: [aws/us.meta.llama-9] }
+aliases:
 ${aliases.join("")}`,
   });
 });
 afterAll(async () => {
   await gateway.stop();
-  await Promise.all([upstream.close(), google.close(), anthropic.close()]);
+  await Promise.all([upstream.close(), google.close(), anthropic.close(), amazon.stop(true)]);
 });
 
 /** Everything that was requested from providers, as `<provider>/<model>`. */
@@ -158,3 +175,23 @@ test("across policies, aliases, tiers and fallbacks, passed through and translat
     { numRuns: 250 },
   );
 }, 120_000);
+
+test("a model of Amazon's is forbidden under each of its names, whichever region or tier has it", async () => {
+  const models = { allow: ["*"], deny: ["aws/anthropic.*"] };
+  await gateway.agent("european", { tier_policy: { tiers: [1], models } });
+  const codeOf = async (model: string) => {
+    const body = { model, messages: [{ role: "user", content: "hi" }] };
+    const { status, headers } = await gateway.call("POST", CHAT, {
+      ...{ body, headers: { "gatehouse-agent": "european" } },
+    });
+    return status === 200 ? null : headers.get("gatehouse-code");
+  };
+  const forbidden = ["", "us.", "eu.", "apac.", "global.", "us-gov.", "jp."].flatMap((region) => [
+    `aws/${region}anthropic.claude-5-v1:0`,
+    `aws/${region}meta.llama-9`,
+  ]);
+  for (const name of forbidden) expect([name, await codeOf(name)]).toEqual([name, "model_forbidden"]);
+  expect(amazonPaths).toEqual([]);
+  expect(await codeOf("aws/eu.amazon.nova-lite-v1:0")).toBeNull();
+  expect(amazonPaths).toEqual(["/model/eu.amazon.nova-lite-v1:0/converse"]);
+});

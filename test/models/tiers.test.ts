@@ -100,3 +100,23 @@ describe("a denied model stays denied, whatever is allowed:", () => {
     expect(allowsModel({ tiers: null, models: { allow, deny } }, name)).toBe(is);
   });
 });
+
+describe("a model in a tier that the policy does not allow", () => {
+  const tiers = tiersOf({
+    "1": ["aws/eu.amazon.nova-lite-v1:0"],
+    "2": ["aws/us.anthropic.claude-5", "aws/amazon.nova-lite-v1:0"],
+  });
+  const allowed: TierPolicy = { tiers: [1], models: { allow: ["*"], deny: [] } };
+
+  test.each([
+    ["aws/us.anthropic.claude-5", false],
+    ["aws/anthropic.claude-5", false],
+    ["aws/global.anthropic.claude-5", false],
+    ["aws/amazon.nova-lite-v1:0", false],
+    ["aws/eu.amazon.nova-lite-v1:0", true],
+    ["aws/anthropic.claude-6", true],
+    ["other/anthropic.claude-5", true],
+  ])("may not be called under another of Amazon's names either: %s, %p", (name, is) => {
+    expect(tiers.allowsNamed(allowed, name)).toBe(is);
+  });
+});

@@ -64,7 +64,7 @@ function think(options: LanguageModelV4CallOptions): ExtractiveResponse {
   return {
     calls,
     text,
-    usage: usageOf(textOfPrompt(options.prompt), sent),
+    usage: estimatedUsage(textOfPrompt(options.prompt), sent),
     finishReason: { unified, raw: undefined },
   };
 }
@@ -96,7 +96,7 @@ function limited(text: string, mostTokens: number | undefined): string {
 const BYTES_PER_TOKEN = 4;
 
 /** There is no tokenizer, so four bytes count as a token. */
-function usageOf(input: string, output: string): LanguageModelV4Usage {
+function estimatedUsage(input: string, output: string): LanguageModelV4Usage {
   const total = estimateTokens(textBytes(output));
   return {
     inputTokens: {

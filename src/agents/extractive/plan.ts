@@ -1,4 +1,5 @@
 import { type LanguageModelV4CallOptions, UnsupportedFunctionalityError } from "@ai-sdk/provider";
+import { field } from "../../base/json.ts";
 import type { ConversationTurn } from "./turn.ts";
 
 type ListedTool = NonNullable<LanguageModelV4CallOptions["tools"]>[number];
@@ -83,8 +84,4 @@ function isText(property: unknown): boolean {
 
 function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

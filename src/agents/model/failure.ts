@@ -1,4 +1,5 @@
 import { APICallError } from "@ai-sdk/provider";
+import { field } from "../../base/json.ts";
 import { JsonTooLarge } from "../../base/json-limits.ts";
 import { AnswerTooLarge } from "../errors.ts";
 
@@ -91,8 +92,4 @@ function causes(error: unknown): readonly unknown[] {
     found.push(link);
   }
   return found;
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

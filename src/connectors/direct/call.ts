@@ -11,7 +11,12 @@ import type { LateOutcomes } from "../../gate/direct/late-outcomes.ts";
 import { beginCall, type PaidCall } from "../../gate/direct/open-calls.ts";
 import { agentRemoved, draining, interrupted, refuseStopped } from "../../gate/direct/refusals.ts";
 import { CallInterruption, type RunningCalls } from "../../gate/direct/running-calls.ts";
-import { lateSettling, settleDirectCall, usageOf, withoutOutput } from "../../gate/direct/settle-direct.ts";
+import {
+  lateSettling,
+  settleDirectCall,
+  usageRecordOf,
+  withoutOutput,
+} from "../../gate/direct/settle-direct.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import { UNKNOWN_TOOL } from "../../gate/usage/record.ts";
 import type { UsageTally } from "../../gate/usage/tally.ts";
@@ -167,7 +172,7 @@ export class DirectCalls {
       context.faulty?.(faults);
       const refused = await deny(call, text, "invalid_arguments", describeArgumentErrors(faults));
       const denied = { kind: "tool", name: tool.name, outcome: "denied", durationMs: 0 } as const;
-      this.#parts.usage.note(usageOf({ workspaceId, agent }, denied, clock.now()));
+      this.#parts.usage.note(usageRecordOf({ workspaceId, agent }, denied, clock.now()));
       return refused;
     }
     if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {

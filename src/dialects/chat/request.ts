@@ -1,7 +1,9 @@
 import { invalidField } from "../../base/errors.ts";
+import { AccountIds } from "../account-ids.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers, MemberNames } from "../request-bytes.ts";
+import { withoutOwnSignatures } from "./own-signatures.ts";
 import { ChatStreamReader } from "./stream.ts";
 
 /** The maximum number of answers to one prompt at OpenAI. Each of them is reserved from the budgets. */
@@ -10,9 +12,12 @@ const MOST_ANSWERS = 128;
 const MEMBERS = new MemberNames([
   ...["model", "stream", "stream_options", "n", "max_completion_tokens", "max_tokens"],
 ]);
+/** An assistant's message may have the id of an audio that OpenAI keeps. */
+const ACCOUNT_IDS = new AccountIds({ holders: ["audio"], skipped: ["annotations"] });
 
-/** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
+/** @throws Problem 400 `invalid_json`, 404 `not_found`, 422 `validation_failed` */
 export function readChatRequest(bytes: Uint8Array, value: unknown): DialectRequest {
+  ACCOUNT_IDS.refuseIn(bytes);
   const { spans, close } = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
   const stream = field(value, "stream");
@@ -28,6 +33,7 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
   const isStream = stream === true;
   const wantsUsage = field(options, "include_usage") === true;
   const answers = answersOf(field(value, "n") ?? 1);
+  const ownSignatures = withoutOwnSignatures(bytes, value);
   return {
     model,
     isStream,
@@ -38,7 +44,7 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
       mostTokens: countOf(field(value, "max_completion_tokens")) || countOf(field(value, "max_tokens")),
     },
     bytesFor(name) {
-      const edits: Edit[] = [{ ...named, text: JSON.stringify(name) }];
+      const edits: Edit[] = [{ ...named, text: JSON.stringify(name) }, ...ownSignatures];
       if (isStream && !wantsUsage) {
         // Metering needs the usage. Its chunk is withheld from a client that did not request it.
         const text = JSON.stringify({ ...options, include_usage: true });

@@ -1,4 +1,5 @@
 import { invalidField } from "../../base/errors.ts";
+import { AccountIds } from "../account-ids.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
 import { edited, findMembers, MemberNames } from "../request-bytes.ts";
@@ -6,9 +7,12 @@ import { withoutOwnThoughts } from "./own-thoughts.ts";
 import { MessagesStreamReader } from "./stream.ts";
 
 const MEMBERS = new MemberNames(["model", "stream", "max_tokens"]);
+/** The arguments of tools belong to the client. */
+const ACCOUNT_IDS = new AccountIds({ holders: ["container"], skipped: ["input", "input_examples"] });
 
-/** @throws Problem 400 `invalid_json`, 422 `validation_failed` */
+/** @throws Problem 400 `invalid_json`, 404 `not_found`, 422 `validation_failed` */
 export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectRequest {
+  ACCOUNT_IDS.refuseIn(bytes);
   const { spans } = findMembers(bytes, MEMBERS);
   const model = field(value, "model");
   const stream = field(value, "stream");
@@ -17,6 +21,7 @@ export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectR
   if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
     throw invalidField("/stream", "must be true or false");
   }
+  const ownThoughts = withoutOwnThoughts(bytes, value);
   return {
     model,
     isStream: stream === true,
@@ -26,11 +31,7 @@ export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectR
       answers: 1,
       mostTokens: countOf(field(value, "max_tokens")),
     },
-    bytesFor(name) {
-      const foreign = withoutOwnThoughts(value);
-      if (foreign) return new TextEncoder().encode(JSON.stringify({ ...foreign, model: name }));
-      return edited(bytes, [{ ...named, text: JSON.stringify(name) }]);
-    },
+    bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }, ...ownThoughts]),
     readStream: () => new MessagesStreamReader(),
   };
 }

@@ -1,4 +1,4 @@
-import { Problem } from "../../base/errors.ts";
+import { ACCOUNT_MEMBERS, accountIdRefusal, OWN_MEMBERS } from "../account-ids.ts";
 import { field } from "../json.ts";
 import { elementsOf, findMembers, folded, MemberNames, type Span, textsWithin } from "../request-bytes.ts";
 
@@ -75,18 +75,10 @@ function isContent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/**
- * Members that name files, stores and skills of the provider's account. Stored responses do not prove who owns them.
- */
-const ACCOUNT_MEMBERS = ["file_id", "file_ids", "vector_store_ids", "skill_id"];
 const CONTAINER_MEMBERS = ["container", "container_id"];
 const ID_MEMBERS = new MemberNames([...ACCOUNT_MEMBERS, ...CONTAINER_MEMBERS]);
-/**
- * Schemas, the client's own notes, and the origins of texts that are present: the provider looks nothing up in these.
- */
-const NO_IDS: ReadonlySet<string> = new Set([
-  ...["parameters", "input_schema", "output_schema", "schema", "metadata", "annotations", "results"],
-]);
+/** Also the origins of texts that are present: the provider looks nothing up in these. */
+const NO_IDS: ReadonlySet<string> = new Set([...OWN_MEMBERS, "annotations", "results"]);
 
 /**
  * The ids of containers that a request names anywhere. Each MUST be checked to belong to the caller.
@@ -96,7 +88,8 @@ export function containersIn(bytes: Uint8Array): readonly string[] {
   const containers = new Set<string>();
   for (const { name, text } of textsWithin(bytes, ID_MEMBERS, NO_IDS)) {
     if (text === "") continue;
-    if (ACCOUNT_MEMBERS.includes(name)) throw foreignId(name, text);
+    // Stored responses do not prove whose these are.
+    if (ACCOUNT_MEMBERS.includes(name)) throw accountIdRefusal(name, text);
     containers.add(text);
   }
   return [...containers];
@@ -106,13 +99,5 @@ export function containersIn(bytes: Uint8Array): readonly string[] {
 export function requireContainers(containers: readonly string[], outputs: readonly unknown[]): void {
   const items = outputs.flatMap((output): unknown[] => (Array.isArray(output) ? output : []));
   const own = new Set(items.map((item) => field(item, "container_id")));
-  for (const id of containers) if (!own.has(id)) throw foreignId("container", id);
-}
-
-function foreignId(name: string, id: string): Problem {
-  const shown = JSON.stringify(id.slice(0, 128));
-  const detail = `${name} ${shown} is kept by the provider, in an account that all workspaces share: it cannot be used.`;
-  return new Problem("not_found", detail, {
-    errors: [{ path: `/${name}`, message: "must not name what only the provider keeps" }],
-  });
+  for (const id of containers) if (!own.has(id)) throw accountIdRefusal("container", id);
 }

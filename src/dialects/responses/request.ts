@@ -5,7 +5,15 @@ import type { Log } from "../../base/log.ts";
 import type { Tx } from "../../store/db.ts";
 import type { DialectRequest, KeptAnswer } from "../dialect.ts";
 import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
-import { type Edit, edited, findMembers, MemberNames, type RequestMembers } from "../request-bytes.ts";
+import {
+  type Edit,
+  edited,
+  elementsOf,
+  findMembers,
+  MemberNames,
+  type RequestMembers,
+  removals,
+} from "../request-bytes.ts";
 import { isPacked } from "../translation/signatures.ts";
 import { unsupported } from "../translation/unsupported.ts";
 import { hostedTools } from "./hosted-tools.ts";
@@ -181,11 +189,19 @@ function bytesFor(
   const { spans, close } = members;
   const edits: Edit[] = [{ ...spanOf(spans, "model"), text: JSON.stringify(name) }];
   const isKnown = links === null || links.isKnownTo(provider);
-  const input = nativeInput(value, isKnown ? null : links, provider);
-  if (input) {
-    const text = JSON.stringify(input);
-    const span = spans.get("input");
-    edits.push(span ? { ...span, text } : { start: close, end: close, text: `,"input":${text}` });
+  const given = field(value, "input");
+  const input = spans.get("input");
+  if (!isKnown) {
+    const text = JSON.stringify(wholeInput(links, given, provider).filter((item) => !isOwnReasoning(item)));
+    edits.push(input ? { ...input, text } : { start: close, end: close, text: `,"input":${text}` });
+  } else if (input && Array.isArray(given)) {
+    const items = elementsOf(bytes, input);
+    edits.push(
+      ...removals(
+        bytes,
+        items.filter((_, index) => isOwnReasoning(given[index])),
+      ),
+    );
   }
   const previous = spans.get("previous_response_id");
   if (previous && !isKnown) edits.push({ ...previous, text: "null" });
@@ -193,23 +209,7 @@ function bytesFor(
 }
 
 /**
- * The `input` for a provider that speaks Responses; undefined if the input passes unchanged.
- * @param links the items that replace ids; null if there is none
- */
-function nativeInput(
-  value: unknown,
-  links: ResponseLinks | null,
-  provider: string,
-): readonly unknown[] | undefined {
-  const given = field(value, "input");
-  const input = links ? wholeInput(links, given, provider) : given;
-  if (!Array.isArray(input)) return undefined;
-  const kept = input.filter((item) => !isOwnReasoning(item));
-  return links || kept.length < input.length ? kept : undefined;
-}
-
-/**
- * Whether this reasoning comes from another kind of provider and Gatehouse packed its signature. OpenAI would refuse
+ * Whether this reasoning comes from another provider and Gatehouse packed its signature. OpenAI would refuse
  * the request, so a conversation could not change models.
  */
 function isOwnReasoning(item: unknown): boolean {

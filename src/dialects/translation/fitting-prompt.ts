@@ -8,23 +8,32 @@ import type {
 } from "@ai-sdk/provider";
 import type { TranslationTarget } from "./translation.ts";
 
+type ResultPart = Extract<LanguageModelV4ToolResultOutput, { type: "content" }>["value"][number];
 type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 
 /** The APIs of these providers accept instructions only before the conversation. The AI SDK refuses any others. */
 const SYSTEM_FIRST: ReadonlySet<string> = new Set(["google", "vertex", "bedrock"]);
 /** The API of this kind accepts only texts as tool results. The AI SDK would send files as base64 text. */
 const TEXT_RESULTS = "openai-compatible";
+/** For this kind, the AI SDK leaves files in plain text out of tool results. */
+const TEXTS_IN_RESULTS = "anthropic";
 
 /**
  * A conversation in a form that a provider kind's API accepts:
  * - instructions in the middle of the conversation become user text in tags if the API does not accept them;
- * - a tool's result becomes one text, with its files in a user message after it, if results can only be texts.
+ * - a tool's result becomes one text, with its files in a user message after it, if results can only be texts;
+ * - its files in plain text become texts if results cannot have them.
  */
 export function fittingPrompt(
   prompt: LanguageModelV4Prompt,
   { kind }: Pick<TranslationTarget, "kind">,
 ): LanguageModelV4Prompt {
-  const fitting = kind === TEXT_RESULTS ? prompt.flatMap(withTextResults) : prompt;
+  const fitting =
+    kind === TEXT_RESULTS
+      ? prompt.flatMap(withTextResults)
+      : kind === TEXTS_IN_RESULTS
+        ? prompt.map(withTextsInResults)
+        : prompt;
   return SYSTEM_FIRST.has(kind) ? withSystemFirst(fitting) : fitting;
 }
 
@@ -43,6 +52,22 @@ function withSystemFirst(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
     else fitting.push({ role: "user", content: [part] });
   }
   return fitting;
+}
+
+function withTextsInResults(message: LanguageModelV4Message): LanguageModelV4Message {
+  if (message.role !== "tool") return message;
+  const content = message.content.map((part) => {
+    if (part.type !== "tool-result" || part.output.type !== "content") return part;
+    return { ...part, output: { ...part.output, value: part.output.value.map(withText) } };
+  });
+  return { ...message, content };
+}
+
+function withText(part: ResultPart): ResultPart {
+  if (part.type !== "file" || part.mediaType !== "text/plain" || part.data.type !== "data") return part;
+  const { data } = part.data;
+  const bytes = typeof data === "string" ? Buffer.from(data, "base64") : data;
+  return { type: "text", text: new TextDecoder().decode(bytes) };
 }
 
 function withTextResults(message: LanguageModelV4Message): LanguageModelV4Message[] {

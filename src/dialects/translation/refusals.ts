@@ -7,6 +7,8 @@ type Options = LanguageModelV4CallOptions;
 /** An option that cannot be sent to a kind of provider. */
 interface Limit {
   readonly option: keyof Options;
+  /** Whether the request is refused if it lacks the option. Default: never. */
+  isMissing?(options: Options): boolean;
   /** The value that means the same as no value, like an empty list. It is left out. */
   readonly neutral?: number;
   /** Whether the AI SDK sends the option together with these others. Default: never. */
@@ -37,33 +39,43 @@ const WITH_SCHEMA: Limit = {
   isSent: ({ responseFormat }) => responseFormat?.type !== "json" || responseFormat.schema !== undefined,
   why: "needs a schema for this model's provider.",
 };
+const TEMPERATURE_TO_1: Limit = {
+  option: "temperature",
+  isSent: ({ temperature = 1 }) => temperature >= 0 && temperature <= 1,
+  why: "must be from 0 to 1 for this model's provider.",
+};
+const NOT_WITH_REASONING = "cannot be sent to this model's provider together with reasoning.";
+/** Of Anthropic's models. */
+const WITHOUT_REASONING: readonly Limit[] = [
+  { option: "temperature", neutral: 1, isSent: (options) => !reasons(options), why: NOT_WITH_REASONING },
+  { option: "topP", neutral: 1, isSent: (options) => !reasons(options), why: NOT_WITH_REASONING },
+  { option: "topK", isSent: (options) => !reasons(options), why: NOT_WITH_REASONING },
+];
 const ANTHROPIC: readonly Limit[] = [
-  SEED,
-  ...PENALTIES,
-  WITH_SCHEMA,
-  {
-    option: "temperature",
-    isSent: ({ temperature = 1 }) => temperature >= 0 && temperature <= 1,
-    why: "must be from 0 to 1 for this model's provider.",
-  },
-  {
-    option: "temperature",
-    neutral: 1,
-    isSent: (options) => !reasons(options),
-    why: "cannot be sent to this model's provider together with reasoning.",
-  },
+  ...[SEED, ...PENALTIES, WITH_SCHEMA, TEMPERATURE_TO_1, ...WITHOUT_REASONING],
   {
     option: "topP",
-    neutral: 1,
-    isSent: (options) => !reasons(options) && (options.temperature ?? 1) === 1,
-    why: "cannot be sent to this model's provider together with a temperature or reasoning.",
-  },
-  {
-    option: "topK",
-    isSent: (options) => !reasons(options),
-    why: "cannot be sent to this model's provider together with reasoning.",
+    isSent: ({ temperature = 1 }) => temperature === 1,
+    why: "cannot be sent to this model's provider together with a temperature.",
   },
 ];
+const BEDROCK: readonly Limit[] = [
+  ...[SEED, ...PENALTIES, WITH_SCHEMA, TEMPERATURE_TO_1],
+  // Without tools, the AI SDK leaves out their calls and results too.
+  {
+    option: "tools",
+    isMissing: ({ prompt, tools = [] }) => tools.length === 0 && hasCalls(prompt),
+    why: "must define the tools that the conversation calls for this model's provider.",
+  },
+  {
+    option: "toolChoice",
+    isSent: ({ prompt, toolChoice, responseFormat }) =>
+      toolChoice?.type !== "none" || (!hasCalls(prompt) && responseFormat?.type !== "json"),
+    why: "must not be none for this model's provider together with calls of tools or a format.",
+  },
+];
+/** The names of Anthropic's models at Amazon contain this. */
+const CLAUDE_AT_BEDROCK = "anthropic";
 
 /**
  * The options that the AI SDK leaves out of a request to each kind of provider, which it reports only once the answer
@@ -74,7 +86,7 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   openai: OPENAI,
   azure: OPENAI,
   anthropic: ANTHROPIC,
-  bedrock: [SEED, ...PENALTIES, ...ANTHROPIC.slice(ANTHROPIC.indexOf(WITH_SCHEMA))],
+  bedrock: BEDROCK,
   builtin: [
     STOP_SEQUENCES,
     {
@@ -85,6 +97,18 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   ],
 };
 
+function limitsOf({ kind, model }: LimitedModel): readonly Limit[] {
+  const limits = LIMITS[kind] ?? [];
+  const isClaude = kind === "bedrock" && model.includes(CLAUDE_AT_BEDROCK);
+  return isClaude ? [...limits, ...WITHOUT_REASONING] : limits;
+}
+
+/** The model that options are limited for, by its provider's name for it. */
+type LimitedModel = Pick<TranslationTarget, "kind"> & { readonly model: string };
+
+/** Kinds for which the AI SDK turns a format into a tool that the model may call in place of the client's tools. */
+const FORMATS_AS_TOOLS: ReadonlySet<string> = new Set(["anthropic", "bedrock", "google", "vertex"]);
+
 /**
  * Refuses options that cannot be sent to a kind of provider, before anything is sent.
  * @param paths the client's names of the options
@@ -93,17 +117,34 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
  */
 export function limitedOptions(
   options: Options,
-  { kind }: Pick<TranslationTarget, "kind">,
+  model: LimitedModel,
   paths: Readonly<Record<string, string>>,
 ): Options {
   const limited = { ...options };
-  for (const { option, neutral, isSent, why } of LIMITS[kind] ?? []) {
+  // An answer that must be a call has no text in a format.
+  if (FORMATS_AS_TOOLS.has(model.kind) && isCallDemanded(options)) delete limited.responseFormat;
+  for (const { option, isMissing, neutral, isSent, why } of limitsOf(model)) {
     const value = limited[option];
-    if (value === undefined) continue;
-    if (value === neutral || (Array.isArray(value) && value.length === 0)) delete limited[option];
+    if (isMissing) {
+      if (isMissing(limited)) throw unsupported(paths[option] ?? option, why);
+    } else if (value === undefined) continue;
+    else if (value === neutral || (Array.isArray(value) && value.length === 0)) delete limited[option];
     else if (isSent?.(limited) !== true) throw unsupported(paths[option] ?? option, why);
   }
   return limited;
+}
+
+function isCallDemanded({ toolChoice }: Options): boolean {
+  return toolChoice?.type === "required" || toolChoice?.type === "tool";
+}
+
+/** Whether a conversation has calls of tools, or their results. */
+function hasCalls(prompt: Options["prompt"]): boolean {
+  return prompt.some(
+    ({ content }) =>
+      typeof content !== "string" &&
+      content.some(({ type }) => type === "tool-call" || type === "tool-result"),
+  );
 }
 
 function reasons({ reasoning }: Options): boolean {

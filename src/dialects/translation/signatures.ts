@@ -14,6 +14,9 @@ const SIGNING = ["signature", "redactedData", "thoughtSignature", "reasoningEncr
 const ITEM = "itemId";
 const ENCRYPTED = "reasoningEncryptedContent";
 
+/** The provider that signed. The kind is compared too: another one may have the name after a change of configuration. */
+type Origin = Pick<TranslationTarget, "kind" | "provider">;
+
 /** Whether a text is a signature that was packed here. */
 export function isPacked(text: string): boolean {
   return text.startsWith(PREFIX);
@@ -30,26 +33,27 @@ export function isSigned(metadata: SharedV4ProviderMetadata | undefined): boolea
  * @param toolCallId the signed tool call. Default: the signature is for the part that has the text
  */
 export function packSignature(
-  { kind }: Pick<TranslationTarget, "kind">,
+  { kind, provider }: Origin,
   metadata: SharedV4ProviderMetadata,
   toolCallId?: string,
 ): string {
-  const packed = { kind, metadata: signing(metadata), ...(toolCallId === undefined ? {} : { toolCallId }) };
+  const call = toolCallId === undefined ? {} : { toolCallId };
+  const packed = { kind, provider, metadata: signing(metadata), ...call };
   return PREFIX + Buffer.from(JSON.stringify(packed)).toString("base64url");
 }
 
 /**
- * The unpacked metadata. Undefined if the text is not a packed signature, or comes from another kind of provider: its
- * reasoning means nothing to this one.
+ * The unpacked metadata. Undefined if the text is not a packed signature, or comes from another provider: its reasoning
+ * belongs to that provider's account, and OpenAI refuses reasoning of another account.
  */
 export function unpackSignature(
-  { kind }: Pick<TranslationTarget, "kind">,
+  { kind, provider }: Origin,
   packed: string,
 ): SharedV4ProviderMetadata | undefined {
   const value = unpacked(packed);
   const metadata = field(value, "metadata");
-  if (field(value, "kind") !== kind || typeof metadata !== "object" || metadata === null) return undefined;
-  return signing(metadata);
+  if (field(value, "kind") !== kind || field(value, "provider") !== provider) return undefined;
+  return typeof metadata === "object" && metadata !== null ? signing(metadata) : undefined;
 }
 
 /**

@@ -4,6 +4,7 @@ import type {
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
 import type { ProviderKind } from "../../config/config.ts";
+import type { StrictFormat } from "./strict-answer.ts";
 import type { Vectors } from "./vectors.ts";
 
 /** The model that a request is translated for. */
@@ -59,6 +60,11 @@ export interface Translation {
    *   `validation_failed`
    */
   options(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions;
+  /**
+   * The format that the client wants to be followed strictly, if there is one. Without this function, clients cannot choose.
+   * @param value the parsed request, accepted by `options`
+   */
+  strictFormat?(value: unknown): StrictFormat | undefined;
   /** @param value the parsed request that is answered. The writer MUST NOT keep it: streams last a long time */
   writer(value: unknown, target: TranslationTarget, head: AnswerHead): AnswerWriter;
 }

@@ -36,7 +36,7 @@ export async function settleDirectCall(parts: DirectSettleParts, call: EndedDire
   if (credits === 0) {
     if (also) await db.tx(async (tx) => also(tx, await ledger.append(tx, payer.workspaceId, entry)));
     else await ledger.record(payer.workspaceId, entry);
-    usage.note(usageOf(payer, call.usage, clock.now()));
+    usage.note(usageRecordOf(payer, call.usage, clock.now()));
     return;
   }
   await db.tx(async (tx) => {
@@ -46,7 +46,7 @@ export async function settleDirectCall(parts: DirectSettleParts, call: EndedDire
 }
 
 /** The statistics record of a call that ended at `at`. */
-export function usageOf(
+export function usageRecordOf(
   { workspaceId, agent }: Payer,
   usage: EndedDirectCall["usage"],
   at: number,

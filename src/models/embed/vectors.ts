@@ -1,3 +1,5 @@
+import { field } from "../../base/json.ts";
+
 /** Dimensions a model may have; the largest in use have 4,096. */
 const LEAST_DIMENSIONS = 2;
 const MOST_DIMENSIONS = 8_192;
@@ -58,8 +60,4 @@ export function inOrder<Item>(embeddings: readonly Item[], body: unknown): reado
   }
   if (sorted.size !== embeddings.length) return embeddings;
   return [...sorted].sort(([a], [b]) => a - b).map(([, item]) => item);
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

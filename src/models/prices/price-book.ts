@@ -1,5 +1,6 @@
 import { FREE, type Price } from "../../base/call-cost.ts";
 import type { Config } from "../../config/config.ts";
+import { isEmbedded } from "../names.ts";
 import { PriceList } from "./price-list.ts";
 
 /** Where a price comes from: the configuration, the shipped list, or nowhere. The built-in model has none and needs none. */
@@ -13,8 +14,6 @@ export interface ModelPrice {
 
 export type PriceConfig = Pick<Config, "providers" | "prices" | "priceList">;
 
-/** The prefix of the models that are part of this program. */
-const EMBEDDED = "builtin/";
 /**
  * The maximum number of prices remembered, since clients can name any model of a provider. Beyond that, the price
  * that was looked up first is forgotten.
@@ -58,7 +57,7 @@ export class PriceBook {
 
   #find(model: string): ModelPrice {
     const { prices, providers, priceList } = this.#config;
-    if (model.startsWith(EMBEDDED)) return { price: prices.get(model) ?? FREE, origin: "builtin" };
+    if (isEmbedded(model)) return { price: prices.get(model) ?? FREE, origin: "builtin" };
     const configured = prices.get(model);
     if (configured) return { price: configured, origin: "config" };
     const slash = model.indexOf("/");

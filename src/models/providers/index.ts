@@ -10,6 +10,7 @@ import { azure } from "./azure.ts";
 import { baseUrlOf, queryOf } from "./base-url.ts";
 import { bedrock } from "./bedrock.ts";
 import { google } from "./google.ts";
+import { IssuedSecrets } from "./issued-secrets.ts";
 import { openAi } from "./openai.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
@@ -22,7 +23,7 @@ export interface Provider {
   readonly timeoutMs: number;
   model(name: string): LanguageModelV4;
   /** A model that makes vectors; undefined if its API has none. */
-  embeddingModel(name: string): Promise<EmbeddingModelV4 | undefined>;
+  embeddingModel(name: string): EmbeddingModelV4 | undefined;
   /** The provider's endpoint for a dialect; null if the provider does not speak that dialect. */
   native(dialect: Dialect): NativeEndpoint | null;
   /** Masks the provider's address and credentials in texts from the provider. */
@@ -34,7 +35,7 @@ const BUILTIN: Provider = {
   kind: "builtin",
   timeoutMs: 60_000,
   model: () => extractiveModel(),
-  embeddingModel: async () => undefined,
+  embeddingModel: () => undefined,
   native: () => null,
   hide: (text) => text,
 };
@@ -59,13 +60,15 @@ export async function createProviders(
 ): Promise<ReadonlyMap<string, Provider>> {
   const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
   for (const [name, config] of configured) {
-    const hide = hideSecrets(config);
-    const models = await modelsOf(name, config, clock, cappedFetch(config.kind, clock));
+    const issued = new IssuedSecrets(clock);
+    const hide = hideSecrets(config, () => issued.texts);
+    const models = await modelsOf(name, config, { clock, issued, fetch: cappedFetch(config.kind, clock) });
+    const { embedding } = await modelsOf(name, config, { clock, issued, fetch: boundedFetch(clock) });
     providers.set(name, {
       kind: config.kind,
       timeoutMs: config.timeoutMs,
       model: remember((model) => makeOrFail(model, models.language)),
-      embeddingModel: remember((model) => createEmbeddingModel(name, config, model, clock)),
+      embeddingModel: remember((model) => embedding?.(model)),
       native: (dialect) => nativeEndpoint(config, dialect, hide),
       hide,
     });
@@ -113,18 +116,19 @@ export async function createEmbeddingModel(
   model: string,
   clock: Clock,
 ): Promise<EmbeddingModelV4 | undefined> {
-  const { embedding } = await modelsOf(name, config, clock, boundedFetch(clock));
+  // Errors for callers of the vault contain no text of the provider, so nothing needs to be masked.
+  const issued = new IssuedSecrets(clock);
+  const { embedding } = await modelsOf(name, config, { clock, issued, fetch: boundedFetch(clock) });
   return embedding?.(model);
 }
 
 function modelsOf(
   name: string,
   config: ProviderConfig,
-  clock: Clock,
-  fetch: typeof globalThis.fetch,
+  { fetch, ...parts }: Pick<ProviderSetup, "clock" | "issued" | "fetch">,
 ): Promise<ProviderModels> {
   const { kind, headers = {} } = config;
   const baseUrl = baseUrlOf(config);
   const sending = sendOnlyTo(baseUrl, queryOf(config), fetch);
-  return KINDS[kind]({ name, config, baseUrl, headers, clock, fetch: sending });
+  return KINDS[kind]({ name, config, baseUrl, headers, ...parts, fetch: sending });
 }

@@ -1,6 +1,7 @@
 import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import type { Clock } from "../../base/clock.ts";
 import type { ProviderConfig } from "../../config/config.ts";
+import type { IssuedSecrets } from "./issued-secrets.ts";
 
 /**
  * The values passed to a kind's package. All of them are passed explicitly: packages read missing ones from the
@@ -14,6 +15,8 @@ export interface ProviderSetup {
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: typeof fetch;
   readonly clock: Clock;
+  /** Receives every secret that is issued for the provider, so that it is masked. */
+  readonly issued: IssuedSecrets;
 }
 
 /** The models of one provider, by the provider's own names. */

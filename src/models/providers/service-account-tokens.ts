@@ -6,6 +6,7 @@ import { parseJson } from "../../base/json-limits.ts";
 import { validator } from "../../base/schema.ts";
 import type { ServiceAccountKey } from "../../config/service-account-key.ts";
 import { boundedFetch } from "../embed/fetch.ts";
+import type { IssuedSecrets } from "./issued-secrets.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 /** The longest lifetime that Google gives a token. */
@@ -36,10 +37,13 @@ export class ServiceAccountTokens {
   readonly #key: ServiceAccountKey;
   readonly #clock: Clock;
   readonly #fetch: typeof fetch;
+  readonly #issued: IssuedSecrets;
   #token: IssuedToken | null = null;
   #request: Promise<IssuedToken> | null = null;
 
-  constructor(key: ServiceAccountKey, clock: Clock) {
+  /** @param issued receives every token */
+  constructor(key: ServiceAccountKey, clock: Clock, issued: IssuedSecrets) {
+    this.#issued = issued;
     this.#key = key;
     this.#clock = clock;
     this.#fetch = boundedFetch(clock, MOST_BYTES);
@@ -78,6 +82,7 @@ export class ServiceAccountTokens {
       const issued = response.ok ? parseJson(text) : null;
       if (!answer.is(issued)) throw refused(tokenUri, response.status);
       const life = (issued.expires_in ?? LIFE_SECONDS) * 1_000;
+      this.#issued.add(issued.access_token, asked + life);
       return { text: issued.access_token, until: asked + life - SPARE_MS };
     } catch (error) {
       throw timeout.signal.aborted ? timeout.signal.reason : error;

@@ -1,4 +1,5 @@
 import { parseServiceAccountKey } from "../../config/service-account-key.ts";
+import { withoutContinuation } from "./no-continuation.ts";
 import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
 import { ServiceAccountTokens } from "./service-account-tokens.ts";
 
@@ -13,15 +14,16 @@ export async function vertex({
   headers,
   fetch,
   clock,
+  issued,
 }: ProviderSetup): Promise<ProviderModels> {
   const { createGoogleVertex } = await import("@ai-sdk/google-vertex/edge");
   const account = credentials === undefined ? undefined : parseServiceAccountKey(credentials);
-  const tokens = account && new ServiceAccountTokens(account, clock);
+  const tokens = account && new ServiceAccountTokens(account, clock, issued);
   const provider = createGoogleVertex({
     ...{ baseURL, headers },
     // A function, because an empty text would be replaced by an environment variable's key.
     apiKey: async () => tokens?.current() ?? apiKey ?? "",
-    fetch: tokens ? withBearer(fetch) : fetch,
+    fetch: withoutContinuation(tokens ? withBearer(fetch) : fetch),
   });
   return { language: (model) => provider(model), embedding: (model) => provider.embeddingModel(model) };
 }

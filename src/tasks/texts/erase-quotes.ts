@@ -17,6 +17,8 @@ import { type Extent, findQuotes, type QuotedTexts } from "./find-quotes.ts";
 import { eraseResponseEvents } from "./kept-responses.ts";
 
 const RETRY_MS = 30_000;
+/** How often to look whether clients' requests have ended. */
+const LOOK_MS = 1_000;
 
 export interface QuotedParts {
   readonly db: Db;
@@ -26,6 +28,8 @@ export interface QuotedParts {
   readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly log: Log;
+  /** Intents of clients' calls, and of responses in the background, that have no outcome. */
+  readonly openCalls: (workspaceId: number) => ReadonlySet<number>;
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -44,6 +48,7 @@ export class QuotedPayloads {
   /** Keys of erasures in progress. */
   readonly #active = new Set<string>();
   #cancelRetry: (() => void) | null = null;
+  readonly #sleeping = new Set<() => void>();
   #stopped = false;
 
   constructor(parts: QuotedParts) {
@@ -62,6 +67,7 @@ export class QuotedPayloads {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelRetry?.();
+    for (const wake of this.#sleeping) wake();
     await Promise.all(this.#following);
   }
 
@@ -120,9 +126,12 @@ export class QuotedPayloads {
       const tasks = new Map([...ended, ...running.map((id) => [id, 0] as const)]);
       await this.#eraseQuotes(note, 0, { before, tasks, whole: NONE });
       const continuing = await this.#eraseContinuing(note);
-      if (running.length + continuing > 0) {
-        await this.#recordPending(erasure, running.length + continuing);
-        rest = this.#afterTheirEnd(note, running);
+      const pending = running.length + continuing + note.requests.length;
+      if (pending > 0) {
+        await this.#recordPending(erasure, pending);
+        // What is erased by now is gone from the file too. If the log cannot be emptied now, the end does it.
+        await this.#parts.db.forget();
+        rest = this.#afterTheirEnd(note, running, before);
       } else await this.#done(note);
     } catch (error) {
       failed(error);
@@ -160,14 +169,36 @@ export class QuotedPayloads {
     return 0;
   }
 
-  async #afterTheirEnd(note: ErasureNote, running: readonly string[]): Promise<void> {
+  async #afterTheirEnd(note: ErasureNote, running: readonly string[], before: number): Promise<void> {
     // A task that does not end is left to the next start, because the process stops first.
     for (const id of running) if (!(await this.#eraseEnded(note, id, NONE))) return;
     while ((await this.#eraseContinuing(note)) > 0) {
       const [first] = note.continuing;
       if (first !== undefined && !(await this.#eraseEnded(note, first, new Set([first])))) return;
     }
+    while (note.requests.length > 0 && !this.#stopped) {
+      const open = await this.#openRequests(note.erasure.workspaceId);
+      if (note.requests.some((request) => open.has(request))) await this.#sleep();
+      else await this.#eraseQuotes(note, 0, { before, tasks: new Map(), whole: NONE });
+    }
     await this.#done(note);
+  }
+
+  /** Waits a moment, or until the process stops. */
+  async #sleep(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#parts.clock.after(LOOK_MS, resolve);
+    this.#sleeping.add(resolve);
+    await promise;
+    cancel();
+    this.#sleeping.delete(resolve);
+  }
+
+  /** The ids of clients' requests in progress. */
+  async #openRequests(workspaceId: number): Promise<ReadonlySet<string>> {
+    const { lists, openCalls } = this.#parts;
+    const entries = await lists.entries(workspaceId, [...openCalls(workspaceId)]);
+    return new Set([...entries.values()].flatMap(({ bytes }) => parsedEntry(bytes).request_id ?? []));
   }
 
   /**
@@ -229,10 +260,23 @@ export class QuotedPayloads {
   /** Erases quotes in the entries above `after` that are within the extent. */
   async #eraseQuotes(note: ErasureNote, after: number, extent: Extent): Promise<void> {
     const { erasure } = note;
-    const found = await findQuotes(this.#parts, erasure, after, extent, () => this.#stopped);
-    // Noted first: once its texts are gone, nothing shows that a task quoted the document.
-    await note.addQuoting([...found.keys()].filter((task) => task !== "" && !extent.whole.has(task)));
-    for (const [task, quotes] of found) {
+    const { workspaceId, document } = erasure;
+    // Only a search through everything finds clients' requests.
+    const isAll = extent.before > 0;
+    const open = isAll ? await this.#openRequests(workspaceId) : NONE;
+    const quoted = { workspaceId, document, requests: note.requests };
+    const { texts, requests } = await findQuotes(
+      this.#parts,
+      quoted,
+      after,
+      extent,
+      open,
+      () => this.#stopped,
+    );
+    // Noted first: once its texts are gone, nothing shows that a task or request quoted the document.
+    const quoting = [...texts.keys()].filter((task) => task !== "" && !extent.whole.has(task));
+    await note.addQuoting(quoting, isAll ? requests : note.requests);
+    for (const [task, quotes] of texts) {
       if (this.#stopped) return;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
       else await this.#eraseResponseEvents(erasure.workspaceId, quotes);

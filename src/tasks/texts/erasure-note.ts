@@ -20,6 +20,8 @@ export interface Erasure {
   readonly quoting?: readonly string[];
   /** Tasks that continue the conversation of one that quotes it. They are erased as a whole. */
   readonly continuing?: readonly string[];
+  /** Clients' requests that quote it, and were in progress when they were found. Their answers are erased at their end. */
+  readonly requests?: readonly string[];
 }
 
 interface NoteRow {
@@ -50,12 +52,14 @@ export class ErasureNote {
   readonly #db: Db;
   readonly #quoting: Set<string>;
   readonly #continuing: Set<string>;
+  #requests: readonly string[];
 
   constructor(db: Db, erasure: Erasure) {
     this.#db = db;
     this.erasure = erasure;
     this.#quoting = new Set(erasure.quoting);
     this.#continuing = new Set(erasure.continuing);
+    this.#requests = erasure.requests ?? [];
   }
 
   get key(): string {
@@ -70,6 +74,10 @@ export class ErasureNote {
     return [...this.#continuing];
   }
 
+  get requests(): readonly string[] {
+    return this.#requests;
+  }
+
   /** Stores a new note. */
   async begin(tx: Tx): Promise<void> {
     const note = this.#row();
@@ -80,10 +88,14 @@ export class ErasureNote {
     ]);
   }
 
-  /** Notes tasks that quote the document. MUST precede the erasure of what shows it. */
-  async addQuoting(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return;
+  /**
+   * Notes tasks that quote the document, and the requests that do and are in progress. MUST precede the erasure of what
+   * shows it.
+   */
+  async addQuoting(ids: readonly string[], requests: readonly string[]): Promise<void> {
+    if (ids.length === 0 && requests.length === 0 && this.#requests.length === 0) return;
     for (const id of ids) this.#quoting.add(id);
+    this.#requests = requests;
     await this.#save();
   }
 
@@ -109,7 +121,7 @@ export class ErasureNote {
   }
 
   #row(): { readonly key: string; readonly value: string } {
-    const { quoting, continuing } = this;
-    return { key: this.key, value: JSON.stringify({ ...this.erasure, quoting, continuing }) };
+    const { quoting, continuing, requests } = this;
+    return { key: this.key, value: JSON.stringify({ ...this.erasure, quoting, continuing, requests }) };
   }
 }

@@ -61,17 +61,33 @@ const [TASK, CALL, TOOL, REF, ACTION, REQUEST, DIALECT, RESPONSE, ASKED, ANSWERE
 
 const NOTHING_ERASED: ErasedQuotes = { tasks: new Set(), responses: [], links: [] };
 
+export interface FoundQuotes {
+  /** By task; the key "" is for calls without a task. */
+  readonly texts: ReadonlyMap<string, QuotedTexts>;
+  /** The requests of clients that quote the document and have not ended. */
+  readonly requests: readonly string[];
+}
+
+/** The document, and the requests of clients that are known to quote it. */
+interface Quoted {
+  readonly workspaceId: number;
+  readonly document: string;
+  readonly requests: readonly string[];
+}
+
 /**
- * Finds the quotes of a document in the entries above `after`, by task; the key "" is for calls without a task.
+ * Finds what quotes a document in the entries above `from`.
+ * @param open the requests of clients that have not ended
  * @param isStopped ends the search early
  */
 export async function findQuotes(
   { db, lists }: { readonly db: Db; readonly lists: LedgerLists },
-  { workspaceId, document }: { readonly workspaceId: number; readonly document: string },
+  { workspaceId, document, requests }: Quoted,
   from: number,
   { before, tasks, whole }: Extent,
+  open: ReadonlySet<string>,
   isStopped: () => boolean,
-): Promise<ReadonlyMap<string, QuotedTexts>> {
+): Promise<FoundQuotes> {
   const found = new Map<string, QuotedTexts>();
   const inputs = new Map<number, WriteInput>();
   // The outcome of a call that began before the deletion may come after it.
@@ -79,7 +95,7 @@ export async function findQuotes(
   const earlier = before > 0 ? await erasedQuotes(lists, { workspaceId, document, before }) : NOTHING_ERASED;
   const readers = await readersOf(lists, { workspaceId, document }, from, { before, tasks });
   for (const task of earlier.tasks) readers.add(task);
-  const conversations = new QuotedConversations(db, workspaceId, earlier);
+  const conversations = new QuotedConversations(db, workspaceId, requests, earlier);
   for (let after = from; !isStopped(); ) {
     const to = await endOfSlice(db, workspaceId, after, last);
     if (to === null) break;
@@ -112,7 +128,7 @@ export async function findQuotes(
   }
   // Tasks that continue these are found even if nothing of these is left.
   for (const task of earlier.tasks) begin(found, task);
-  return found;
+  return { texts: found, requests: [...open].filter((request) => conversations.includes(request)) };
 }
 
 /** Clients' calls whose prompt contains the document, or continues a response that quotes it. */
@@ -120,14 +136,20 @@ class QuotedConversations {
   readonly #db: Db;
   readonly #workspaceId: number;
   /** Each attempt of a request has its own entries, and only the first has the prompt. */
-  readonly #requests = new Set<string>();
+  readonly #requests: Set<string>;
   readonly #responses: QuotingResponses;
 
-  constructor(db: Db, workspaceId: number, { responses, links }: ErasedQuotes) {
+  constructor(db: Db, workspaceId: number, requests: readonly string[], { responses, links }: ErasedQuotes) {
     this.#db = db;
     this.#workspaceId = workspaceId;
+    this.#requests = new Set(requests);
     this.#responses = new QuotingResponses(links);
     this.#responses.add(responses);
+  }
+
+  /** Whether a request is one of these calls. */
+  includes(request: string): boolean {
+    return this.#requests.has(request);
   }
 
   /**

@@ -133,17 +133,6 @@ test("an answer is no longer than the client allows", async () => {
 test.each<[string, Partial<Request>, string]>([
   ["a stop sequence", { stop: ["x"] }, "stop"],
   ["structured output", { response_format: { type: "json_object" } }, "response_format"],
-])("%s is refused, because it could not be obeyed", async (_, request, param) => {
-  const refused = await stage.post("/v1/chat/completions", { model: MODEL, messages: USER, ...request });
-  const { error } = JSON.parse(refused.text);
-  expect([refused.status, error.code, error.param]).toEqual([400, "unsupported_parameter", param]);
-});
-
-test.each<[string, object]>([
-  [
-    "a required tool that is not a search",
-    { tools: [tool("weather", ["town"], { town: TEXT })], tool_choice: "required" },
-  ],
   [
     "an image",
     {
@@ -154,6 +143,18 @@ test.each<[string, object]>([
         },
       ],
     },
+    "messages.0.content.0.image_url.url",
+  ],
+])("%s is refused, because it could not be obeyed", async (_, request, param) => {
+  const refused = await stage.post("/v1/chat/completions", { model: MODEL, messages: USER, ...request });
+  const { error } = JSON.parse(refused.text);
+  expect([refused.status, error.code, error.param]).toEqual([400, "unsupported_parameter", param]);
+});
+
+test.each<[string, object]>([
+  [
+    "a required tool that is not a search",
+    { tools: [tool("weather", ["town"], { town: TEXT })], tool_choice: "required" },
   ],
 ])("%s is refused", async (_, request) => {
   const refused = await stage.post("/v1/chat/completions", { model: MODEL, messages: USER, ...request });

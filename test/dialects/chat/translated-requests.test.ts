@@ -22,6 +22,8 @@ afterAll(() => stage.stop());
 
 const MODELS = ["gemini/gemini-3-pro", "claude/claude-sonnet-5"] as const;
 
+const saying = (part: object) => ({ messages: [{ role: "user", content: [part] }] });
+
 /** The last request to a provider. */
 function sent(model: string) {
   if (model.startsWith("gemini")) return stage.google.requests.at(-1)?.body;
@@ -109,6 +111,18 @@ test.each<[string, string, object, string]>([
   ["an unknown field", "gemini/gemini-3-pro", { future: 1 }, "future"],
   ["a tool of OpenAI", "gemini/gemini-3-pro", { tools: [{ type: "web_search" }] }, "tools.0.type"],
   ["a seed for Anthropic", "claude/claude-sonnet-5", { seed: 7 }, "seed"],
+  [
+    "audio for Anthropic",
+    "claude/claude-sonnet-5",
+    saying({ type: "input_audio", input_audio: { format: "wav", data: "AAAA" } }),
+    "messages.0.content.0.input_audio",
+  ],
+  [
+    "a file of another type for Anthropic",
+    "claude/claude-sonnet-5",
+    saying({ type: "file", file: { file_data: "data:text/csv;base64,AAAA" } }),
+    "messages.0.content.0.file.file_data",
+  ],
   ["a temperature above Anthropic's", "claude/claude-sonnet-5", { temperature: 1.5 }, "temperature"],
   [
     "JSON without a schema for Anthropic",

@@ -43,7 +43,10 @@ test("thoughts signed by another provider are not sent to Anthropic, which would
 
 test("Anthropic's own thoughts are passed on, and a message with only foreign thoughts is left out", async () => {
   const own = { type: "thinking", thinking: "Hm.", signature: "EqQBCkYIBRgC" };
-  const signature = packSignature({ kind: "google" }, { google: { thoughtSignature: "s" } });
+  const signature = packSignature(
+    { kind: "google", provider: "gemini" },
+    { google: { thoughtSignature: "s" } },
+  );
   const foreign = { type: "thinking", thinking: "", signature };
   const assistant = (...content: object[]) => ({ role: "assistant", content });
   const ask = (messages: readonly object[]) =>
@@ -58,4 +61,39 @@ test("Anthropic's own thoughts are passed on, and a message with only foreign th
   const words = { role: "user", content: "gth1. is a prefix" };
   await ask([words]);
   expect(sent()).toEqual([words]);
+});
+
+test("everything else in a request without those thoughts passes byte for byte", async () => {
+  const foreign = (thinking: string) =>
+    JSON.stringify({
+      ...{ type: "thinking", thinking },
+      signature: packSignature({ kind: "google", provider: "gemini" }, { google: { thoughtSignature: "s" } }),
+    });
+  const tool = '{"type":"tool_use","id":"t","name":"n","input":{"big":12345678901234567890,"a":1.0,"a":2e0}}';
+  const body = (thoughts: readonly [string, string, string, string], model: string) =>
+    `{ "max_tokens":9, "zeta":1.0,"model":"${model}",
+      "messages" : [ {"role":"user","content":"H\\u00e9"},
+        ${thoughts[0]}{"role":"assistant","content":[ ${thoughts[1]}{"type":"text","text":"a\\/b"}${thoughts[2]}, ${tool}${thoughts[3]} ]},
+        {"content":"ok" ,"role":"user"}], "metadata":{"user_id":"x"}, "beta":{"n":1E2,"n":0.10} }`;
+  stage.anthropic.script("second", { message: message([], { input_tokens: 1, output_tokens: 1 }) });
+  const post = (path: string, text: string) =>
+    fetch(stage.gateway.url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${stage.clerk}`, "content-type": "application/json" },
+      body: text,
+    });
+  const thoughts = [
+    `{"role":"assistant","content":[${foreign("1")}]} , `,
+    `${foreign("2")},${foreign("[,{")} , `,
+    `, ${foreign("3")}`,
+    `,${foreign("4")}`,
+  ] as const;
+  for (const path of ["/v1/messages", "/v1/messages/count_tokens"]) {
+    await (await post(path, body(thoughts, "claude/second"))).text();
+    expect(stage.anthropic.requests.at(-1)?.bytes.toString()).toBe(body(["", "", "", ""], "second"));
+  }
+
+  const twice = `{"model":"claude/second","max_tokens":9,"messages":[],"messages":[${thoughts[0].slice(0, -3)}]}`;
+  const refused = await post("/v1/messages", twice);
+  expect([refused.status, refused.headers.get("gatehouse-code")]).toEqual([400, "invalid_json"]);
 });

@@ -9,8 +9,8 @@ import {
   unpackSignature,
 } from "../../../src/dialects/translation/signatures.ts";
 
-const OPENAI = { kind: "openai" } as const;
-const GOOGLE = { kind: "google" } as const;
+const OPENAI = { kind: "openai", provider: "work" } as const;
+const GOOGLE = { kind: "google", provider: "gemini" } as const;
 
 /** As a client could write it. */
 function forged(value: unknown): string {
@@ -27,19 +27,20 @@ test("a text that is foreign, broken or made up signs nothing", () => {
     `gth1.${Buffer.from('{"kind":"google"').toString("base64url")}`,
     forged(null),
     forged([]),
-    forged({ kind: "google" }),
-    forged({ kind: "google", metadata: null }),
-    forged({ kind: "google", metadata: "google" }),
-    forged({ kind: ["google"], metadata: {} }),
+    forged(GOOGLE),
+    forged({ ...GOOGLE, metadata: null }),
+    forged({ ...GOOGLE, metadata: "google" }),
+    forged({ ...GOOGLE, kind: ["google"], metadata: {} }),
     forged({ metadata: { google: { thoughtSignature: "x" } } }),
   ];
   for (const text of texts) expect(unpackSignature(GOOGLE, text)).toBeUndefined();
 });
 
-test("reasoning signed by another kind of provider is not sent", () => {
+test("reasoning signed by another provider is not sent, even to one of the same kind", () => {
   const packed = packSignature(OPENAI, { openai: { reasoningEncryptedContent: "abc" } });
   expect(unpackSignature(OPENAI, packed)).toEqual({ openai: { reasoningEncryptedContent: "abc" } });
   expect(unpackSignature(GOOGLE, packed)).toBeUndefined();
+  expect(unpackSignature({ ...OPENAI, provider: "home" }, packed)).toBeUndefined();
 });
 
 test("a made-up signature reaches no other field of the provider's request, and refers to nothing in its account", () => {
@@ -57,12 +58,12 @@ test("a made-up signature reaches no other field of the provider's request, and 
     [{ google: "thoughtSignature", vertex: null, "": 7 }, {}],
   ];
   for (const [metadata, kept] of cases) {
-    expect(unpackSignature(OPENAI, forged({ kind: "openai", metadata }))).toEqual(kept);
+    expect(unpackSignature(OPENAI, forged({ ...OPENAI, metadata }))).toEqual(kept);
   }
 });
 
 test("a deeply nested text signs nothing", () => {
-  const deep = `{"kind":"openai","metadata":${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}}`;
+  const deep = `{"kind":"openai","provider":"work","metadata":${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}}`;
   expect(unpackSignature(OPENAI, `gth1.${Buffer.from(deep).toString("base64url")}`)).toBeUndefined();
 });
 
@@ -91,19 +92,21 @@ const signatures = fc.record(
   },
   { requiredKeys: [] },
 );
+const origins = fc.record({ kind: fc.constantFrom(...KINDS), provider: fc.constantFrom("work", "home") });
 const namespaces = fc.stringMatching(/^[a-z][a-zA-Z-]{0,11}$/);
 
-test("packed metadata comes back unchanged, only for the same kind", () => {
+test("packed metadata comes back unchanged, only for the same provider", () => {
   const signed = fc.dictionary(
     namespaces,
     signatures.filter((each) => Object.keys(each).length > 0),
   );
   fc.assert(
-    fc.property(fc.constantFrom(...KINDS), fc.constantFrom(...KINDS), signed, (kind, other, metadata) => {
-      const packed = packSignature({ kind }, metadata);
+    fc.property(origins, origins, signed, (origin, other, metadata) => {
+      const packed = packSignature(origin, metadata);
       expect(packed).toMatch(/^gth1\.[A-Za-z0-9_-]*$/);
-      expect(unpackSignature({ kind }, packed)).toEqual(metadata);
-      if (other !== kind) expect(unpackSignature({ kind: other }, packed)).toBeUndefined();
+      expect(unpackSignature(origin, packed)).toEqual(metadata);
+      const isSame = origin.kind === other.kind && origin.provider === other.provider;
+      if (!isSame) expect(unpackSignature(other, packed)).toBeUndefined();
     }),
   );
 });
@@ -115,7 +118,7 @@ test("no text throws, or gets anything through except signatures", () => {
   const texts = fc.oneof(
     fc.string(),
     fc.json().map((json) => `gth1.${Buffer.from(json).toString("base64url")}`),
-    fc.dictionary(namespaces, fc.jsonValue()).map((metadata) => forged({ kind: "openai", metadata })),
+    fc.dictionary(namespaces, fc.jsonValue()).map((metadata) => forged({ ...OPENAI, metadata })),
   );
   fc.assert(
     fc.property(texts, (text) => {

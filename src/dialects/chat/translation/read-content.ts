@@ -1,5 +1,6 @@
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider";
 import { base64At, listAt, objectAt, oneOf, optional, textAt } from "../../translation/fields.ts";
+import { requireMediaType } from "../../translation/media-types.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { dataOfUrl, fileUrl, imageTypeOf } from "../../translation/urls.ts";
@@ -50,10 +51,10 @@ function readPart(
       return readImage(part.image_url, `${path}.image_url`, target);
     case "input_audio":
       refuseUnknown(part, AUDIO, path);
-      return readAudio(part.input_audio, `${path}.input_audio`);
+      return readAudio(part.input_audio, `${path}.input_audio`, target);
     case "file":
       refuseUnknown(part, FILE, path);
-      return readFile(part.file, `${path}.file`);
+      return readFile(part.file, `${path}.file`, target);
     default:
       throw unsupported(`${path}.type`, "is not a type of content that can be translated.");
   }
@@ -68,6 +69,7 @@ function readImage(value: unknown, path: string, target: TranslationTarget): Lan
   const address = textAt(image.url, `${path}.url`);
   const inline = dataOfUrl(address);
   if (inline) {
+    requireMediaType(target, inline.mediaType, `${path}.url`);
     const data = base64At(inline.data, `${path}.url`);
     return { type: "file", mediaType: inline.mediaType, data: { type: "data", data } };
   }
@@ -75,21 +77,23 @@ function readImage(value: unknown, path: string, target: TranslationTarget): Lan
   return { type: "file", mediaType, data: fileUrl(target, address, mediaType, `${path}.url`) };
 }
 
-function readAudio(value: unknown, path: string): LanguageModelV4FilePart {
+function readAudio(value: unknown, path: string, target: TranslationTarget): LanguageModelV4FilePart {
   const audio = objectAt(value, path);
   refuseUnknown(audio, INPUT_AUDIO, path);
   const format = oneOf(audio.format, `${path}.format`, ["wav", "mp3"]);
+  requireMediaType(target, AUDIO_TYPES[format], path);
   const data = base64At(audio.data, `${path}.data`);
   return { type: "file", mediaType: AUDIO_TYPES[format], data: { type: "data", data } };
 }
 
-function readFile(value: unknown, path: string): LanguageModelV4FilePart {
+function readFile(value: unknown, path: string, target: TranslationTarget): LanguageModelV4FilePart {
   const file = objectAt(value, path);
   // This also refuses `file_id`: it names a file in an account that all workspaces share.
   refuseUnknown(file, FILE_DATA, path);
   const filename = optional(file.filename, `${path}.filename`, textAt);
   const inline = dataOfUrl(textAt(file.file_data, `${path}.file_data`));
   if (!inline) throw unsupported(`${path}.file_data`, "must be a data: URL with base64.");
+  requireMediaType(target, inline.mediaType, `${path}.file_data`);
   const data = { type: "data", data: base64At(inline.data, `${path}.file_data`) } as const;
   return {
     ...{ type: "file", mediaType: inline.mediaType, data },

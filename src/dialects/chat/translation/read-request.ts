@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import {
   booleanAt,
@@ -10,6 +9,7 @@ import {
   optional,
   textAt,
 } from "../../translation/fields.ts";
+import { shortUserId } from "../../translation/short-user-id.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { readMessages } from "./read-messages.ts";
@@ -123,14 +123,9 @@ function readProviderOptions(request: Members, { kind }: TranslationTarget): Opt
     const user = optional(request[name], name, textAt);
     if (user === undefined) continue;
     // Other providers are not told who is asking.
-    if (kind === "anthropic") anthropic.metadata = { userId: shortId(user) };
+    if (kind === "anthropic") anthropic.metadata = { userId: shortUserId(user) };
   }
   return Object.keys(anthropic).length === 0 ? {} : { providerOptions: { anthropic } };
-}
-
-/** In some dialects, user identifiers may have at most 64 characters. */
-function shortId(user: string): string {
-  return user.length <= 64 ? user : createHash("sha256").update(user).digest("hex");
 }
 
 function isEmptyObject(value: unknown): boolean {

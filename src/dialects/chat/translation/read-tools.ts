@@ -66,6 +66,8 @@ export function readResponseFormat(
   refuseUnknown(asked, SCHEMA, at);
   const schema = optional(asked.schema, `${at}.schema`, objectAt) as JSONObject | undefined;
   const description = optional(asked.description, `${at}.description`, textAt);
+  const strict = optional(asked.strict, `${at}.strict`, booleanAt);
+  if (strict === true && !schema) throw unsupported(`${at}.strict`, "needs a schema.");
   return {
     ...{ type: "json", name: textAt(asked.name, `${at}.name`) },
     ...(schema === undefined ? {} : { schema }),

@@ -7,6 +7,9 @@ import { field } from "../../json.ts";
 import { isSigned, packSignature, unpackSignature } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 
+/** The member of a tool call's `extra_content` that has the thoughts. */
+export const GATEHOUSE = "gatehouse";
+
 interface Thought {
   readonly texts: string[];
   readonly signatures: SharedV4ProviderMetadata[];
@@ -53,12 +56,12 @@ export function toolCallExtra(
   return {
     extra_content: {
       ...(signed ? { google: { thought_signature: packSignature(target, metadata) } } : {}),
-      ...(thoughts.length > 0 ? { gatehouse: { thoughts } } : {}),
+      ...(thoughts.length > 0 ? { [GATEHOUSE]: { thoughts } } : {}),
     },
   };
 }
 
-/** The signature that comes back with a tool call. Undefined if it has no signature from this kind of provider. */
+/** The signature that comes back with a tool call. Undefined if it has no signature from this provider. */
 export function readToolCallSignature(
   extra: unknown,
   target: TranslationTarget,
@@ -66,9 +69,9 @@ export function readToolCallSignature(
   return signatureOf(field(field(extra, "google"), "thought_signature"), target);
 }
 
-/** The thoughts from this kind of provider that come back with a tool call. */
+/** The thoughts from this provider that come back with a tool call. */
 export function readThoughts(extra: unknown, target: TranslationTarget): LanguageModelV4ReasoningPart[] {
-  const thoughts = field(field(extra, "gatehouse"), "thoughts");
+  const thoughts = field(field(extra, GATEHOUSE), "thoughts");
   if (!Array.isArray(thoughts)) return [];
   return thoughts.flatMap((thought): LanguageModelV4ReasoningPart[] => {
     const text = field(thought, "text");

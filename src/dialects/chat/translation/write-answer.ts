@@ -1,7 +1,13 @@
 import type { LanguageModelV4GenerateResult } from "@ai-sdk/provider";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
 import { SignedThoughts, toolCallExtra } from "./signed-thoughts.ts";
-import { annotationsOf, finishReasonOf, sourceAnnotations, unspokenFile, usageOf } from "./write-parts.ts";
+import {
+  annotationsOf,
+  finishReasonOf,
+  sourceAnnotations,
+  unspokenFile,
+  usageMembers,
+} from "./write-parts.ts";
 
 /** A model's whole answer as a chat completion. */
 export function writeCompletion(
@@ -41,7 +47,7 @@ export function writeCompletion(
     ...(annotations.length === 0 ? {} : { annotations }),
   };
   const finish_reason = finishReasonOf(finishReason, toolCalls.length);
-  const reported = usageOf(usage);
+  const reported = usageMembers(usage);
   return {
     ...{ id: `chatcmpl-${id}`, object: "chat.completion", created, model },
     choices: [{ index: 0, message, logprobs: null, finish_reason }],

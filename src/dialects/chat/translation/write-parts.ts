@@ -7,7 +7,7 @@ import type {
 import { Problem } from "../../../base/errors.ts";
 
 /** The usage of an answer; undefined if the provider has not reported it. */
-export function usageOf({ inputTokens, outputTokens }: LanguageModelV4Usage): object | undefined {
+export function usageMembers({ inputTokens, outputTokens }: LanguageModelV4Usage): object | undefined {
   const { total: input, cacheRead } = inputTokens;
   const { total: output, reasoning } = outputTokens;
   if (input === undefined || output === undefined) return undefined;

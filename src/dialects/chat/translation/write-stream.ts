@@ -2,7 +2,13 @@ import type { LanguageModelV4StreamPart, SharedV4ProviderMetadata } from "@ai-sd
 import { isSigned } from "../../translation/signatures.ts";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
 import { SignedThoughts, toolCallExtra } from "./signed-thoughts.ts";
-import { annotationsOf, finishReasonOf, sourceAnnotations, unspokenFile, usageOf } from "./write-parts.ts";
+import {
+  annotationsOf,
+  finishReasonOf,
+  sourceAnnotations,
+  unspokenFile,
+  usageMembers,
+} from "./write-parts.ts";
 
 type Part<Type extends LanguageModelV4StreamPart["type"]> = Extract<
   LanguageModelV4StreamPart,
@@ -118,7 +124,7 @@ export class ChunkWriter {
 
   #finish({ finishReason, usage }: Part<"finish">): string {
     const ending = this.#chunk({ ...this.#role() }, finishReasonOf(finishReason, this.#calls.size));
-    const reported = this.#wantsUsage ? usageOf(usage) : undefined;
+    const reported = this.#wantsUsage ? usageMembers(usage) : undefined;
     const counted = reported ? event({ ...this.#head, choices: [], usage: reported }) : "";
     return `${ending}${counted}data: [DONE]\n\n`;
   }

@@ -1,8 +1,31 @@
-import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from "@ai-sdk/provider";
+import type {
+  LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4Usage,
+} from "@ai-sdk/provider";
+import { field } from "../../json.ts";
 
-/** A message's `stop_reason`. Some providers end an answer with tool calls as if it had none. */
-export function stopReason({ unified, raw }: LanguageModelV4FinishReason, callsTools: boolean): string {
-  if (raw === "stop_sequence") return raw;
+const STOP_SEQUENCE = "stop_sequence";
+
+/**
+ * The members that say why a message ended. Of all providers, only Amazon reports which sequence ended it, and only for
+ * Anthropic's models.
+ */
+export function endMembers(
+  {
+    finishReason,
+    providerMetadata,
+  }: Pick<LanguageModelV4GenerateResult, "finishReason" | "providerMetadata">,
+  callsTools: boolean,
+): { readonly stop_reason: string; readonly stop_sequence: string | null } {
+  const stop_reason = stopReason(finishReason, callsTools);
+  const reported = stop_reason === STOP_SEQUENCE ? field(providerMetadata?.bedrock, "stopSequence") : null;
+  return { stop_reason, stop_sequence: typeof reported === "string" ? reported : null };
+}
+
+/** Some providers end an answer with tool calls as if it had none. */
+function stopReason({ unified, raw }: LanguageModelV4FinishReason, callsTools: boolean): string {
+  if (raw === STOP_SEQUENCE) return raw;
   switch (unified) {
     case "length":
       return "max_tokens";

@@ -1,4 +1,5 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
+import { shortUserId } from "../../translation/short-user-id.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { unsupported } from "../../translation/unsupported.ts";
 import type { Thinking } from "./read-thinking.ts";
@@ -11,9 +12,6 @@ interface ForProvider {
   readonly thinking: Thinking;
 }
 
-/** The longest `user` that OpenAI accepts. */
-const LONGEST_USER = 64;
-
 /**
  * Options beyond those that all providers share. `metadata.user_id` is left out for kinds of providers that have no
  * field for it: it does not affect answers.
@@ -23,7 +21,7 @@ export function providerOptions(
   { kind, provider }: TranslationTarget,
   { userId, isParallel, thinking }: ForProvider,
 ): SharedV4ProviderOptions | undefined {
-  const user = userId === undefined ? {} : { user: shortened(userId) };
+  const user = userId === undefined ? {} : { user: shortUserId(userId) };
   switch (kind as string) {
     case "openai":
     case "azure":
@@ -58,10 +56,4 @@ function parallelRefusal() {
     "tool_choice.disable_parallel_tool_use",
     "cannot be translated for this model's provider.",
   );
-}
-
-/** A long name is replaced by its hash, which always identifies the same user. */
-function shortened(userId: string): string {
-  if (userId.length <= LONGEST_USER) return userId;
-  return new Bun.CryptoHasher("sha256").update(userId).digest("hex");
 }

@@ -47,7 +47,7 @@ export class AssistantReader {
     return content.length === 0 ? [] : [{ role: "assistant", content }];
   }
 
-  /** Thoughts signed by another kind of provider are left out: they mean nothing to this one. */
+  /** Thoughts signed by another provider are left out: they mean nothing to this one. */
   #readThinking(block: Members, path: string): AssistantPart[] {
     refuseUnknown(block, THINKING, path);
     const text = textAt(block.thinking, `${path}.thinking`);

@@ -8,6 +8,7 @@ import {
   objectAt,
   textAt,
 } from "../../translation/fields.ts";
+import { requireMediaType } from "../../translation/media-types.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { fileUrl, imageTypeOf } from "../../translation/urls.ts";
@@ -52,7 +53,9 @@ function readImage(block: Members, path: string, target: TranslationTarget): Lan
   refuseUnknown(block, IMAGE, path);
   const at = `${path}.source`;
   const source = objectAt(block.source, at);
-  if (source.type === "base64") return readEncoded(source, at, /^image\/[a-z.+-]+$/, "the type of an image");
+  if (source.type === "base64") {
+    return readEncoded(source, at, target, /^image\/[a-z.+-]+$/, "the type of an image");
+  }
   if (source.type === "url") {
     return readAddress(source, at, imageTypeOf(textAt(source.url, `${at}.url`)), target);
   }
@@ -80,7 +83,7 @@ function readDocumentSource(block: Members, path: string, target: TranslationTar
   const source = objectAt(block.source, at);
   switch (source.type) {
     case "base64":
-      return [readEncoded(source, at, /^application\/pdf$/, "application/pdf")];
+      return [readEncoded(source, at, target, /^application\/pdf$/, "application/pdf")];
     case "text":
       refuseUnknown(source, ENCODED_SOURCE, at);
       return [{ type: "text", text: textAt(source.data, `${at}.data`) }];
@@ -99,12 +102,14 @@ function readDocumentSource(block: Members, path: string, target: TranslationTar
 function readEncoded(
   source: Members,
   path: string,
+  target: TranslationTarget,
   types: RegExp,
   expected: string,
 ): LanguageModelV4FilePart {
   refuseUnknown(source, ENCODED_SOURCE, path);
   const mediaType = textAt(source.media_type, `${path}.media_type`);
   if (!types.test(mediaType)) throw invalidAt(`${path}.media_type`, `must be ${expected}`);
+  requireMediaType(target, mediaType, `${path}.media_type`);
   const data = base64At(source.data, `${path}.data`);
   return { type: "file", mediaType, data: { type: "data", data } };
 }

@@ -39,6 +39,7 @@ export const OPTION_PATHS: Readonly<Record<string, string>> = {
   reasoningEffort: "output_config.effort",
   tools: "tools",
   toolChoice: "tool_choice",
+  strict: "tools.strict",
 };
 
 /** Reads a Messages request as a call. @throws Problem 400 `unsupported_parameter`, 422 `validation_failed` */

@@ -2,7 +2,7 @@ import type { LanguageModelV4Content, LanguageModelV4GenerateResult } from "@ai-
 import { isSigned, packSignature } from "../../translation/signatures.ts";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
 import { type AnswerBlock, callSignature, citationOf, inexpressible, toolUse } from "./answer-blocks.ts";
-import { stopReason, usageMembers } from "./answer-end.ts";
+import { endMembers, usageMembers } from "./answer-end.ts";
 import type { ThinkingForm } from "./thinking-form.ts";
 
 /** The members of a message that are known before its content. */
@@ -12,7 +12,7 @@ export function messageHead({ id, model }: AnswerHead): Record<string, unknown> 
 
 /** Writes a whole answer as a message. */
 export function wholeMessage(
-  { content, finishReason, usage }: LanguageModelV4GenerateResult,
+  { content, usage, ...end }: LanguageModelV4GenerateResult,
   target: TranslationTarget,
   head: AnswerHead,
   thinking: ThinkingForm,
@@ -26,8 +26,7 @@ export function wholeMessage(
   return {
     ...messageHead(head),
     content: blocks,
-    stop_reason: stopReason(finishReason, callsTools),
-    stop_sequence: null,
+    ...endMembers(end, callsTools),
     usage: usageMembers(usage),
   };
 }

@@ -6,7 +6,7 @@ import type {
 import { isSigned, packSignature } from "../../translation/signatures.ts";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
 import { callSignature, citationOf, inexpressible } from "./answer-blocks.ts";
-import { stopReason, usageMembers } from "./answer-end.ts";
+import { endMembers, usageMembers } from "./answer-end.ts";
 import { BlockQueue, eventText, type StreamedBlock } from "./block-queue.ts";
 import type { ThinkingForm } from "./thinking-form.ts";
 import { messageHead } from "./write-message.ts";
@@ -189,13 +189,13 @@ export class MessageEvents {
     }
   }
 
-  #finish({ finishReason, usage }: Part<"finish">): string {
+  #finish({ usage, ...end }: Part<"finish">): string {
     for (const [id, thoughts] of this.#thoughts) this.#endThoughts(id, thoughts);
     if (this.#citations.length > 0) this.#beginText("");
     this.#blocks.closeAll();
-    const delta = { stop_reason: stopReason(finishReason, this.#callsTools), stop_sequence: null };
-    const end = { type: "message_delta", delta, usage: usageMembers(usage) };
-    return this.#started(this.#blocks.take() + eventText(end) + eventText({ type: "message_stop" }));
+    const delta = endMembers(end, this.#callsTools);
+    const last = { type: "message_delta", delta, usage: usageMembers(usage) };
+    return this.#started(this.#blocks.take() + eventText(last) + eventText({ type: "message_stop" }));
   }
 
   /** The given events, after the one that begins the message. Its usage is known only at the end. */

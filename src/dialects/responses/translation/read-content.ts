@@ -1,12 +1,13 @@
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider";
 import { base64At, listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
+import { requireMediaType } from "../../translation/media-types.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { dataOfUrl, fileUrl, imageTypeOf } from "../../translation/urls.ts";
 
 export type ContentPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 /** The part of the target model's description that content readers use. */
-export type ContentTarget = Pick<TranslationTarget, "supportedUrls">;
+export type ContentTarget = Pick<TranslationTarget, "kind" | "supportedUrls">;
 
 const TEXT: ReadonlySet<string> = new Set(["type", "text", "annotations", "logprobs", "phase"]);
 const REFUSAL: ReadonlySet<string> = new Set(["type", "refusal"]);
@@ -58,7 +59,7 @@ function readImage(image: Members, path: string, target: ContentTarget): Languag
   requireNoDetail(image, path);
   const address = textAt(image.image_url, `${path}.image_url`);
   const inline = dataOfUrl(address);
-  if (inline) return inlineFile(inline, `${path}.image_url`);
+  if (inline) return inlineFile(inline, `${path}.image_url`, target);
   const mediaType = imageTypeOf(address);
   return { type: "file", mediaType, data: fileUrl(target, address, mediaType, `${path}.image_url`) };
 }
@@ -76,13 +77,15 @@ function readFile(file: Members, path: string, target: ContentTarget): LanguageM
   }
   const inline = dataOfUrl(textAt(file.file_data, `${path}.file_data`));
   if (!inline) throw unsupported(`${path}.file_data`, "must be a data: URL with base64.");
-  return { ...inlineFile(inline, `${path}.file_data`), ...named };
+  return { ...inlineFile(inline, `${path}.file_data`, target), ...named };
 }
 
 function inlineFile(
   { mediaType, data }: { readonly mediaType: string; readonly data: string },
   path: string,
+  target: ContentTarget,
 ): LanguageModelV4FilePart {
+  requireMediaType(target, mediaType, path);
   return { type: "file", mediaType, data: { type: "data", data: base64At(data, path) } };
 }
 

@@ -11,7 +11,7 @@ import { invalidAt, listAt, type Members, objectAt, optional, textAt } from "../
 import { isSigned, signedToolCall, unpackSignature } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
-import { type ContentTarget, readContent, readTexts } from "./read-content.ts";
+import { readContent, readTexts } from "./read-content.ts";
 import { flatName } from "./tool-names.ts";
 
 const MESSAGE: ReadonlySet<string> = new Set(["type", "id", "status", "role", "content", "phase"]);
@@ -44,8 +44,6 @@ export function readInput(
 class PromptReader {
   readonly messages: LanguageModelV4Prompt = [];
   readonly #target: TranslationTarget;
-  /** Addresses in tool results are passed to no provider: some packages would download them. */
-  readonly #resultTarget: ContentTarget = { supportedUrls: {} };
   /** Names of the called tools, by call id. */
   readonly #called = new Map<string, string>();
   /** Signatures of tool calls, by call id. They arrive in separate items. */
@@ -109,7 +107,7 @@ class PromptReader {
   }
 
   /**
-   * Reasoning from another kind of provider means nothing to this one. It is left out, as providers do themselves.
+   * Reasoning from another provider means nothing to this one. It is left out, as providers do themselves.
    */
   #readReasoning(item: Members, path: string): void {
     refuseUnknown(item, REASONING, path);
@@ -154,7 +152,9 @@ class PromptReader {
     if (typeof item.output === "string") {
       return { type: "tool-result", toolCallId, toolName, output: { type: "text", value: item.output } };
     }
-    const parts = readContent(item.output, `${path}.output`, this.#resultTarget);
+    // Addresses in tool results are passed to no provider: some packages would download them.
+    const target = { ...this.#target, supportedUrls: {} };
+    const parts = readContent(item.output, `${path}.output`, target);
     return { type: "tool-result", toolCallId, toolName, output: { type: "content", value: parts } };
   }
 

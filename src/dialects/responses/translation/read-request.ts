@@ -8,6 +8,7 @@ import {
   optional,
   textAt,
 } from "../../translation/fields.ts";
+import { shortUserId } from "../../translation/short-user-id.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { readInput } from "./read-input.ts";
@@ -22,6 +23,7 @@ export const RESPONSES_PATHS = {
   tools: "tools",
   toolChoice: "tool_choice",
   reasoning: "reasoning.effort",
+  strict: "tools.strict",
 } as const;
 
 /** They change the cost or the speed of an answer, but not its content. */
@@ -52,8 +54,6 @@ const REASONING: ReadonlySet<string> = new Set(["effort", "summary", "generate_s
 const TEXT: ReadonlySet<string> = new Set(["format", "verbosity"]);
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 const SUMMARIES = ["auto", "concise", "detailed"] as const;
-/** The longest `user` that OpenAI accepts. */
-const LONGEST_USER = 64;
 
 type Options = Partial<LanguageModelV4CallOptions>;
 
@@ -136,7 +136,7 @@ function readProviderOptions(
   const user = ["safety_identifier", "user"]
     .map((name) => optional(request[name], name, textAt))
     .find((name) => name !== undefined);
-  const userId = user === undefined ? undefined : shortened(user);
+  const userId = user === undefined ? undefined : shortUserId(user);
   if (kind === "anthropic") {
     const anthropic: JSONObject = {
       ...(isParallel ? {} : { disableParallelToolUse: true }),
@@ -152,13 +152,7 @@ function readProviderOptions(
   }
   if (!isParallel)
     throw unsupported("parallel_tool_calls", "cannot be turned off for this model's provider.");
-  return kind === "google" && isSummarised
+  return (kind === "google" || kind === "vertex") && isSummarised
     ? { google: { thinkingConfig: { includeThoughts: true } } }
     : undefined;
-}
-
-/** A long name is replaced by its hash, which always identifies the same user. */
-function shortened(user: string): string {
-  if (user.length <= LONGEST_USER) return user;
-  return new Bun.CryptoHasher("sha256").update(user).digest("hex");
 }

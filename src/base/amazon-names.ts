@@ -1,0 +1,16 @@
+/** A region, or a group of them, before the name that Amazon gives a model: `us.anthropic.claude-5`. */
+const REGION = /^[a-z-]+\.(?=[^.]+\.)/i;
+const ARN = /^arn:/i;
+
+/**
+ * The names of a model, `<provider>/<model>`: its own, and the name that Amazon gives the same model without the region
+ * of an inference profile or the rest of an ARN. Regions are not listed here, since Amazon adds some: whatever precedes
+ * two dots counts as one, for all kinds of providers.
+ */
+export function amazonNames(model: string): readonly string[] {
+  const own = model.indexOf("/") + 1;
+  const provider = model.slice(0, own);
+  const name = model.slice(own);
+  const plain = ARN.test(name) ? name.slice(name.lastIndexOf("/") + 1) : name;
+  return [...new Set([name, plain, plain.replace(REGION, "")])].map((each) => provider + each);
+}

@@ -1,0 +1,45 @@
+import { Problem } from "../base/errors.ts";
+import { MemberNames, textsWithin } from "./request-bytes.ts";
+
+/** Members that name files, stores and skills of the provider's account. */
+export const ACCOUNT_MEMBERS = ["file_id", "file_ids", "vector_store_ids", "skill_id"];
+/** Members that clients define themselves, and in which the provider looks up nothing, in all dialects. */
+export const OWN_MEMBERS = ["parameters", "input_schema", "output_schema", "schema", "metadata"];
+
+/**
+ * Where a dialect's requests may name things in the provider's account. All workspaces share the account, and Gatehouse
+ * does not know whose these are.
+ */
+export class AccountIds {
+  readonly #names: MemberNames;
+  readonly #holders: ReadonlySet<string>;
+  readonly #skipped: ReadonlySet<string>;
+
+  /**
+   * @param holders the names of members that are an id, or an object with one, besides `ACCOUNT_MEMBERS`
+   * @param skipped the names of further members in which nothing is looked up
+   */
+  constructor({ holders, skipped }: Readonly<Record<"holders" | "skipped", readonly string[]>>) {
+    this.#names = new MemberNames([...ACCOUNT_MEMBERS, ...holders]);
+    this.#holders = new Set(holders);
+    this.#skipped = new Set([...OWN_MEMBERS, ...skipped]);
+  }
+
+  /**
+   * Searches the bytes: a second member of the same name would hide the first from a parsed value.
+   * @throws Problem 404 `not_found` if the request names anything in the provider's account
+   */
+  refuseIn(bytes: Uint8Array): void {
+    for (const { name, text } of textsWithin(bytes, this.#names, this.#skipped, this.#holders)) {
+      if (text !== "") throw accountIdRefusal(name, text);
+    }
+  }
+}
+
+export function accountIdRefusal(name: string, id: string): Problem {
+  const shown = JSON.stringify(id.slice(0, 128));
+  const detail = `${name} ${shown} is kept by the provider, in an account that all workspaces share: it cannot be used.`;
+  return new Problem("not_found", detail, {
+    errors: [{ path: `/${name}`, message: "must not name what only the provider keeps" }],
+  });
+}
