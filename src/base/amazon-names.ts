@@ -14,3 +14,9 @@ export function amazonNames(model: string): readonly string[] {
   const plain = ARN.test(name) ? name.slice(name.lastIndexOf("/") + 1) : name;
   return [...new Set([name, plain, plain.replace(REGION, "")])].map((each) => provider + each);
 }
+
+/** Whether two names may mean the same model at Amazon, in another region. */
+export function isSameModel(one: string, other: string): boolean {
+  const names = new Set(amazonNames(one));
+  return amazonNames(other).some((name) => names.has(name));
+}

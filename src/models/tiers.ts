@@ -1,5 +1,5 @@
 import { allowsModel, allowsTier, type TierPolicy, unreadableDeny } from "../access/tier-policy.ts";
-import { amazonNames } from "../base/amazon-names.ts";
+import { isSameModel } from "../base/amazon-names.ts";
 import { Problem } from "../base/errors.ts";
 import type { Tier } from "../config/config.ts";
 
@@ -39,15 +39,11 @@ export class Tiers {
   allowsNamed(policy: TierPolicy, model: string): boolean {
     if (!allowsModel(policy, model)) return false;
     const exact = this.list().filter(({ models }) => models.includes(model));
-    const carriers = exact.length > 0 ? exact : this.#carryingByOtherName(model);
+    const carriers =
+      exact.length > 0
+        ? exact
+        : this.list().filter(({ models }) => models.some((each) => isSameModel(each, model)));
     return carriers.length === 0 || carriers.some(({ tier }) => allowsTier(policy, tier));
-  }
-
-  #carryingByOtherName(model: string): readonly Tier[] {
-    const names = new Set(amazonNames(model));
-    return this.list().filter(({ models }) =>
-      models.some((each) => amazonNames(each).some((name) => names.has(name))),
-    );
   }
 
   /**

@@ -102,3 +102,32 @@ test("are erased with it at their end, if they are in progress when it is delete
   );
   expect(done.data[0]).toMatchObject({ outcome: "succeeded", detail: { document: id } });
 });
+
+test("are erased with it if they are made in the background, ended or in progress", async () => {
+  const text = "The fourth key is in the obnubilated clock.";
+  const id = await keys(text);
+  const dispatch = async (request: object) => {
+    const body = { model: "up/first", background: true, stream: true, ...request };
+    const reader = (await stage.client().responses.create(body as never)) as unknown as AsyncIterable<{
+      response?: { id: string };
+    }>;
+    for await (const event of reader) if (event.response) return event.response.id;
+    throw new Error("no response was dispatched");
+  };
+  const statusOf = async (response: string) => (await stage.ask("GET", `/${response}`)).body.status;
+  stage.upstream.script("first", { events: eventsOf(responseOf([textItem("on the wall one")])) });
+  const first = await dispatch({ input: `Use ${JSON.stringify({ document_id: id, text })}` });
+  await until(async () => (await statusOf(first)) === "completed");
+  const hold = Promise.withResolvers<void>();
+  const whole = responseOf([textItem("on the wall two")]);
+  const before = stage.upstream.requests.length;
+  stage.upstream.script("first", { events: eventsOf(whole), gate: hold.promise });
+  const second = await dispatch({ input: "And?", previous_response_id: first });
+  await until(() => stage.upstream.requests.length > before);
+  expect((await deleteWithQuotes(id)).status).toBe(204);
+  expect(leftovers(stage.gateway.dataDir, { text, one: "on the wall one" })).toEqual([]);
+  hold.resolve();
+  await until(async () => ["completed", undefined].includes(await statusOf(second)));
+  await until(() => leftovers(stage.gateway.dataDir, { mark: "on the wall" }).length === 0);
+  expect((await stage.ask("GET", `/${second}`)).status).toBe(404);
+});

@@ -109,10 +109,10 @@ describe("a start refuses", () => {
         v.run("DROP TABLE ledger_heads");
         v.run("DROP TABLE ledger_node_heads");
         // Later additions are dropped as well, so that their migrations run again.
+        for (const statement of WITHOUT_CLIENTS_CALLS) v.run(statement);
         v.run("ALTER TABLE approvals DROP COLUMN definition_hash");
         v.run("ALTER TABLE approvals DROP COLUMN first_seq");
         v.run("ALTER TABLE schedules DROP COLUMN agent_id");
-        for (const statement of WITHOUT_CLIENTS_CALLS) v.run(statement);
         v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
       },
       /the signed head of the ledgers is missing, although the key|cannot be opened|differs from the one that Gatehouse created/,

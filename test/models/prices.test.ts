@@ -138,3 +138,20 @@ test("without a rate no listed price is used, and by default nothing is refused"
   expect(book.of("openai/gpt-5-nano")).toEqual({ price: { input: 0, output: 0 }, origin: "none" });
   expect(book.refuses("openai/gpt-5-nano")).toBe(false);
 });
+
+test("at Amazon, a configured price is also that of the model's other names, and the highest of them counts", async () => {
+  const prices = new Map([
+    ["aws/anthropic.claude-x", { input: 3, output: 4 }],
+    ["aws/eu.anthropic.claude-x", { input: 5, output: 6 }],
+    ["local/meta.llama", { input: 7, output: 8 }],
+  ]);
+  const providers: PriceConfig["providers"] = new Map([
+    ["aws", { kind: "bedrock", timeoutMs: 1 }],
+    ["local", { kind: "openai-compatible", timeoutMs: 1 }],
+  ]);
+  const book = await openPriceBook(config({ providers, prices, priceList: { unknown: "free" } }));
+  expect(book.of("aws/anthropic.claude-x").price).toEqual({ input: 3, output: 4 });
+  expect(book.of("aws/us.anthropic.claude-x")).toEqual({ price: { input: 5, output: 6 }, origin: "config" });
+  expect(book.of("aws/us.anthropic.claude-y").origin).toBe("none");
+  expect(book.of("local/us.meta.llama").origin).toBe("none");
+});

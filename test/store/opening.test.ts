@@ -8,7 +8,8 @@ import { copyFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
 import { openReader, openWriter } from "../../src/store/sqlite/connection.ts";
-import { SCHEMA_VERSION } from "../../src/store/sqlite/migrate.ts";
+import { TASK_MESSAGES } from "../../src/store/sqlite/migrations/019-task-messages.ts";
+import { versionOf } from "../../src/store/sqlite/migrations/index.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { dataVersionOf, StoreWatch } from "../../src/store/sqlite/watch.ts";
 import { WatchedFile } from "../../src/store/sqlite/watched-file.ts";
@@ -160,7 +161,7 @@ file.close()`;
     ["of this version", ""],
     [
       "that has to be upgraded",
-      `${WITHOUT_TASK_MESSAGES.join(";")}; PRAGMA user_version = ${SCHEMA_VERSION - 1}`,
+      `${WITHOUT_TASK_MESSAGES.join(";")}; PRAGMA user_version = ${versionOf(TASK_MESSAGES) - 1}`,
     ],
   ])("is checked: a trigger is refused, in a file %s", async (_, downgrade) => {
     await db.close();

@@ -3,7 +3,8 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
 import { databasePath } from "../../src/store/directory.ts";
-import { SCHEMA_VERSION } from "../../src/store/sqlite/migrate.ts";
+import { TASK_MESSAGES } from "../../src/store/sqlite/migrations/019-task-messages.ts";
+import { versionOf } from "../../src/store/sqlite/migrations/index.ts";
 import { startGateway } from "../support/gateway.ts";
 import { WITHOUT_TASK_MESSAGES } from "../support/older-schema.ts";
 import { run as runProgram } from "../support/process.ts";
@@ -29,7 +30,7 @@ function copyAsEarlier(): void {
   cpSync(stage.gateway.dataDir, copy, { recursive: true });
   using database = new Database(databasePath(copy));
   for (const statement of WITHOUT_TASK_MESSAGES) database.run(statement);
-  database.run(`PRAGMA user_version = ${SCHEMA_VERSION - 1}`);
+  database.run(`PRAGMA user_version = ${versionOf(TASK_MESSAGES) - 1}`);
 }
 
 test("an open task runs after the upgrade, and a finished task can be continued", async () => {

@@ -1,3 +1,4 @@
+import { isSameModel } from "../../base/amazon-names.ts";
 import { FREE, type Price } from "../../base/call-cost.ts";
 import type { Config } from "../../config/config.ts";
 import { isEmbedded } from "../names.ts";
@@ -63,9 +64,19 @@ export class PriceBook {
     const slash = model.indexOf("/");
     const kind = providers.get(model.slice(0, slash))?.kind;
     const { microsPerUsd } = priceList;
-    if (kind === undefined || microsPerUsd === undefined) return { price: FREE, origin: "none" };
-    const listed = this.#list?.price(kind, model.slice(slash + 1), microsPerUsd);
-    return listed ? { price: listed, origin: "list" } : { price: FREE, origin: "none" };
+    if (kind !== undefined && microsPerUsd !== undefined) {
+      const listed = this.#list?.price(kind, model.slice(slash + 1), microsPerUsd);
+      if (listed) return { price: listed, origin: "list" };
+    }
+    const other = kind === "bedrock" ? this.#ofOtherName(model) : undefined;
+    return other ? { price: other, origin: "config" } : { price: FREE, origin: "none" };
+  }
+
+  /** The highest price of the same model under other names: no budget may be undercharged. */
+  #ofOtherName(model: string): Price | undefined {
+    const others = [...this.#config.prices].filter(([name]) => isSameModel(name, model));
+    const sums = others.map(([, price]) => [price.input + price.output, price] as const);
+    return sums.toSorted(([one], [other]) => other - one)[0]?.[1];
   }
 }
 

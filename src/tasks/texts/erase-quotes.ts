@@ -197,7 +197,7 @@ export class QuotedPayloads {
   /** The ids of clients' requests in progress. */
   async #openRequests(workspaceId: number): Promise<ReadonlySet<string>> {
     const { lists, openCalls } = this.#parts;
-    const entries = await lists.entries(workspaceId, [...openCalls(workspaceId)]);
+    const entries = await lists.entries(workspaceId, openCalls(workspaceId));
     return new Set([...entries.values()].flatMap(({ bytes }) => parsedEntry(bytes).request_id ?? []));
   }
 
@@ -273,6 +273,7 @@ export class QuotedPayloads {
       open,
       () => this.#stopped,
     );
+    if (this.#stopped) return;
     // Noted first: once its texts are gone, nothing shows that a task or request quoted the document.
     const quoting = [...texts.keys()].filter((task) => task !== "" && !extent.whole.has(task));
     await note.addQuoting(quoting, isAll ? requests : note.requests);

@@ -64,7 +64,8 @@ export class PayloadEraser {
       ? await payloadsOf({ db, lists }, task)
       : [...named(target), ...(asked?.others ?? []), ...(response?.payloads ?? [])];
     const admit = async (tx: Tx) => call.requireRights(tx);
-    const mayContinue = task ? await isContinued(db, task) : target.action === "model.call";
+    const isClients = target.action === "model.call" || target.action === "response.dispatch";
+    const mayContinue = task ? await isContinued(db, task) : isClients;
     const quotes = mayContinue ? await quotesIn({ db, lists }, workspaceId, payloads) : [];
     if (task) {
       const texts = isWhole ? ALL_TEXTS : textsOf(target, asked);

@@ -46,6 +46,9 @@ export async function quotesIn(
     const text = (await provenText(db, { workspaceId, seq, kind }, hash)) ?? "";
     for (const id of documentsIn(text)) documents.add(id);
     if (isTasks || entry.detail?.dialect !== "responses") continue;
+    // In the background, a response has another id than its provider's answer.
+    const { response } = entry.detail;
+    if (typeof response === "string") ids.add(response);
     if (kind === "output") for (const id of responseIdsIn(text)) ids.add(id);
     else for (const id of referencesIn(text).ids) references.add(id);
   }

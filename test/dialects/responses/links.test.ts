@@ -97,12 +97,16 @@ test("texts that are read count as memory of their workspace", async () => {
   stage.upstream.script("first", { events, hangAfter: 2 });
   const body = JSON.stringify({ model: "up/first", stream: true, input: "z".repeat(8 * 1024 * 1024) });
   const leave = new AbortController();
+  // A stream that nobody holds is closed.
+  const held: unknown[] = [];
   const open = async () => {
     const { status, body: stream } = await fetch(`${stage.gateway.url}/v1/responses`, {
       ...{ method: "POST", signal: leave.signal, body },
       headers: { "content-type": "application/json", authorization: `Bearer ${stage.clerk}` },
     });
-    await stream?.getReader().read();
+    const reader = stream?.getReader();
+    held.push(reader);
+    await reader?.read();
     return status;
   };
   while ((await open()) === 200) {}
@@ -110,6 +114,7 @@ test("texts that are read count as memory of their workspace", async () => {
     const { status, body: refused } = await stage.ask("GET", path);
     expect([path, status, refused.error?.code]).toEqual([path, 429, "rate_limited"]);
   }
+  expect(held.length).toBeGreaterThan(1);
   leave.abort();
   await until(async () => (await stage.ask("GET", `/${id}`)).status === 200);
-});
+}, 120_000);

@@ -23,6 +23,7 @@ const sealings = async () =>
 
 /** Removes what the schemas with seals have added. */
 function strip(file: Database): void {
+  for (const statement of WITHOUT_CLIENTS_CALLS) file.exec(statement);
   for (const table of [
     "workspaces",
     "agents",
@@ -39,7 +40,6 @@ function strip(file: Database): void {
   }
   file.exec("ALTER TABLE tokens DROP COLUMN rotations");
   file.exec("DROP TABLE ledger_node_heads");
-  for (const statement of WITHOUT_CLIENTS_CALLS) file.exec(statement);
   file.exec("PRAGMA user_version = 14");
 }
 

@@ -4,7 +4,8 @@ import type { Migration } from "../migrate.ts";
  * `attempts`: how many times a response in the background has been begun; null for all others. Until such a response
  * has ended, its `outcome_seq` is 0.
  *
- * `response_events`: the events of streamed responses in the background, as `task_events` has those of tasks.
+ * `response_events`: the events of streamed responses in the background, as `task_events` has those of tasks. They may be
+ * long, so the table has a rowid: see the next migration.
  */
 export const BACKGROUND_RESPONSES: Migration = {
   name: "responses in the background",
@@ -20,6 +21,6 @@ CREATE TABLE response_events (
   last_id INTEGER NOT NULL,
   frames BLOB NOT NULL,
   PRIMARY KEY (workspace_id, response_id, first_id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 `,
 };

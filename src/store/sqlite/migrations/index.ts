@@ -19,6 +19,7 @@ import { TOOL_SCHEMAS_AS_TEXT } from "./017-tool-schemas-as-text.ts";
 import { RESPONSES } from "./018-responses.ts";
 import { TASK_MESSAGES } from "./019-task-messages.ts";
 import { BACKGROUND_RESPONSES } from "./020-background-responses.ts";
+import { LONG_TEXTS } from "./021-long-texts.ts";
 
 /** In order. Never change a released migration: add another one. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -42,6 +43,7 @@ export const MIGRATIONS: readonly Migration[] = [
   RESPONSES,
   TASK_MESSAGES,
   BACKGROUND_RESPONSES,
+  LONG_TEXTS,
 ];
 
 /** The first schema version that includes a migration. */
