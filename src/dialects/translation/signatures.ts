@@ -1,7 +1,8 @@
 import type { SharedV4ProviderMetadata } from "@ai-sdk/provider";
 import { findExcess } from "../../base/json-limits.ts";
+import type { JsonTexts } from "../../base/json-texts.ts";
 import { field } from "../json.ts";
-import type { JsonTexts } from "./json-texts.ts";
+import { jsonAt } from "./fields.ts";
 import type { TranslationTarget } from "./translation.ts";
 
 /** The prefix of packed signatures. Providers' own signatures never begin with it. */
@@ -76,17 +77,18 @@ export class PackedSignatures {
    */
   unpack(packed: unknown, path: string): Signature | undefined {
     if (typeof packed !== "string" || !isPacked(packed)) return undefined;
+    if (packed.length > MOST_CHARACTERS) return undefined;
     if (this.#unpacked.has(packed)) return this.#unpacked.get(packed);
-    const signature = packed.length > MOST_CHARACTERS ? undefined : this.#read(packed, path);
+    const signature = this.#read(packed, path);
     this.#unpacked.set(packed, signature);
     return signature;
   }
 
   #read(packed: string, path: string): Signature | undefined {
-    const text = Buffer.from(packed.slice(PREFIX.length), "base64url").toString();
+    const json = Buffer.from(packed.slice(PREFIX.length), "base64url");
     // One with more members was not packed here.
-    if (findExcess(text, { members: MOST_MEMBERS })) return undefined;
-    const value = this.#texts.parsedAt(text, path);
+    if (findExcess(json, { members: MOST_MEMBERS })) return undefined;
+    const value = jsonAt(json.toString(), path, this.#texts);
     const { kind, provider } = this.#origin;
     if (field(value, "kind") !== kind || field(value, "provider") !== provider) return undefined;
     const [metadata, toolCallId] = [field(value, "metadata"), field(value, "toolCallId")];

@@ -5,9 +5,17 @@ import type {
   LanguageModelV4TextPart,
   LanguageModelV4ToolCallPart,
 } from "@ai-sdk/provider";
+import { JsonTexts } from "../../../base/json-texts.ts";
 import { field, isMembers } from "../../json.ts";
-import { invalidAt, listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
-import { JsonTexts } from "../../translation/json-texts.ts";
+import {
+  invalidAt,
+  jsonAt,
+  listAt,
+  type Members,
+  objectAt,
+  optional,
+  textAt,
+} from "../../translation/fields.ts";
 import { PackedSignatures } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
@@ -125,7 +133,7 @@ class ToolCallReader {
   /** Some models send nothing for a tool without parameters. */
   #argumentsOf(text: string, path: string): unknown {
     if (text.trim() === "") return {};
-    const value = this.#texts.parsedAt(text, path);
+    const value = jsonAt(text, path, this.#texts);
     if (isMembers(value)) return value;
     throw unsupported(path, "must be a JSON object for this model's provider.");
   }

@@ -5,8 +5,8 @@ import type {
   LanguageModelV4ToolCallPart,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
+import { JsonTexts } from "../../../base/json-texts.ts";
 import { type Members, objectAt, textAt } from "../../translation/fields.ts";
-import { JsonTexts } from "../../translation/json-texts.ts";
 import { PackedSignatures } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";

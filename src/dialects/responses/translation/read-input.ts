@@ -6,9 +6,17 @@ import type {
   LanguageModelV4ToolResultPart,
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
+import { JsonTexts } from "../../../base/json-texts.ts";
 import { field } from "../../json.ts";
-import { invalidAt, listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
-import { JsonTexts } from "../../translation/json-texts.ts";
+import {
+  invalidAt,
+  jsonAt,
+  listAt,
+  type Members,
+  objectAt,
+  optional,
+  textAt,
+} from "../../translation/fields.ts";
 import { isSigned, PackedSignatures } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
@@ -139,7 +147,7 @@ class PromptReader {
     const at = `${path}.arguments`;
     const text = textAt(item.arguments, at);
     // Models may write arguments that are not JSON, and some providers accept nothing but JSON.
-    const input = text === "" ? {} : (this.#texts.parsedAt(text, at) ?? text);
+    const input = text === "" ? {} : (jsonAt(text, at, this.#texts) ?? text);
     const providerOptions = this.#signatures.get(toolCallId);
     this.#called.set(toolCallId, toolName);
     return {
