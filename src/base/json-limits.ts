@@ -159,6 +159,11 @@ export class JsonMeter {
     this.#containers = containers;
   }
 
+  /** The members so far. */
+  get members(): number {
+    return this.#memberCount;
+  }
+
   /** Measures the next bytes. @returns the limit that the JSON exceeds, or null */
   add(part: Uint8Array): JsonExcess | null {
     const end = part.length;

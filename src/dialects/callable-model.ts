@@ -1,6 +1,7 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Usage } from "@ai-sdk/provider";
 import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
 import { Problem } from "../base/errors.ts";
+import { takeTurn } from "../base/inflow.ts";
 import type { ValueCheck } from "../connectors/arguments/check.ts";
 import type { ClientModel, NativeModel } from "../models/gateway.ts";
 import type { ClientRequest } from "./client-request.ts";
@@ -43,19 +44,26 @@ export interface CallableModel {
 
 type NewHead = () => Omit<AnswerHead, "model">;
 
+interface RouteRequest {
+  readonly client: ClientRequest;
+  readonly request: DialectRequest;
+  readonly head: NewHead;
+  /** The workspace in whose turns the request is translated. */
+  readonly workspaceId: number;
+}
+
 /** The models of a route, in order, without those for which the request cannot be translated. */
 export class CallableModels {
   readonly #models: Iterator<ClientModel>;
   readonly #client: ClientRequest;
   readonly #request: DialectRequest;
   readonly #head: NewHead;
+  readonly #workspaceId: number;
   #refusal: Problem | undefined;
 
-  constructor(
-    models: readonly ClientModel[],
-    { client, request, head }: { client: ClientRequest; request: DialectRequest; head: NewHead },
-  ) {
+  constructor(models: readonly ClientModel[], { client, request, head, workspaceId }: RouteRequest) {
     this.#models = models.values();
+    this.#workspaceId = workspaceId;
     this.#client = client;
     this.#request = request;
     this.#head = head;
@@ -74,6 +82,9 @@ export class CallableModels {
   /** The next model, or null if there is none. The request is translated for a model only when its turn comes. */
   async next(): Promise<CallableModel | null> {
     for (let next = this.#models.next(); !next.done; next = this.#models.next()) {
+      // Other calls go first: each translation of a large request takes tens of milliseconds.
+      const turn = takeTurn(this.#workspaceId, { bytes: this.#request.size.bytes });
+      if (turn) await turn;
       try {
         return await callableModel(next.value, this.#client, this.#request, this.#head);
       } catch (error) {

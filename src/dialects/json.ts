@@ -9,6 +9,11 @@ export function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value has the type of a text, or is absent. */
+export function isTextOrNothing(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === "string";
+}
+
 /** A whole number above 0; 0 for anything else. */
 export function countOf(value: unknown): number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
@@ -48,12 +53,40 @@ export function parsedOrNothing(text: string): unknown {
 }
 
 /**
- * Like `parsedOrNothing`, but also undefined if a name occurs twice in an object: the value would lack the first
- * member, which a client that reads the text as it arrives may have shown.
+ * Like `parsedOrNothing`, but also undefined if a number loses digits or if a name occurs twice in an object: the
+ * value would lack what a client that reads the text as it arrives may have shown.
  */
 export function parsedWithoutLoss(text: string): unknown {
   const value = parsedOrNothing(text);
-  return value === undefined || namesIn(JSON.stringify(value)) === namesIn(text) ? value : undefined;
+  if (value === undefined || losesDigits(text)) return undefined;
+  return namesIn(JSON.stringify(value)) === namesIn(text) ? value : undefined;
+}
+
+/** Every number keeps 15 digits. Only one with more of them, or with an exponent, may be read as another number. */
+const MAY_LOSE_DIGITS = /[\d.]{16}|\d[eE]/;
+const NUMBER_OR_QUOTE = /"|-?\d[\d.eE+-]*/g;
+const MOST_KEPT_DIGITS = 15;
+
+/** Whether a number in a JSON text becomes another one when it is parsed: `12345678901234567` and `1e999` do. */
+export function losesDigits(json: string): boolean {
+  if (!MAY_LOSE_DIGITS.test(json)) return false;
+  NUMBER_OR_QUOTE.lastIndex = 0;
+  for (let found = NUMBER_OR_QUOTE.exec(json); found; found = NUMBER_OR_QUOTE.exec(json)) {
+    const [number] = found;
+    if (number === '"') NUMBER_OR_QUOTE.lastIndex = endOfQuoted(json, found.index + 1) + 1;
+    else if (isInexact(number)) return true;
+  }
+  return false;
+}
+
+function isInexact(number: string): boolean {
+  const value = Number(number);
+  if (String(value) === number) return false;
+  const digits = number
+    .replace(/[eE].*/, "")
+    .replaceAll(/\D/g, "")
+    .replace(/^0+/, "");
+  return digits.length > MOST_KEPT_DIGITS || !Number.isFinite(value) || (value === 0 && digits !== "");
 }
 
 function namesIn(json: string): number {

@@ -138,7 +138,7 @@ export class ModelCalls {
         const slot = { workspaceId, agentId: agent?.id ?? null, id: ids("call") };
         open.releasePlace = await scheduler.enter(slot, wait);
       }
-      const { request, first, route } = ready ?? (await this.#resolve(models, client, named));
+      const { request, first, route } = ready ?? (await this.#resolve(models, client, named, workspaceId));
       wait.throwIfAborted();
       const progress: CallInProgress = { call, client, request, agent, abort, wait, leave };
       return await this.#tryEach(progress, first, route, policy);
@@ -155,8 +155,8 @@ export class ModelCalls {
   async check(call: Call, client: ClientRequest): Promise<void> {
     const { modelGateway, budgets, db } = this.#parts;
     const { agent, named, models, ready } = await this.#admit(call, client);
-    const { first } = ready ?? (await this.#resolve(models, client, named));
     const { workspaceId } = call.caller;
+    const { first } = ready ?? (await this.#resolve(models, client, named, workspaceId));
     if (modelGateway.price(first.id) !== FREE) await budgets.check(db, { workspaceId, agent });
   }
 
@@ -168,7 +168,7 @@ export class ModelCalls {
     const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
     policy.refuseEnded();
     if (!named.isStream) await call.count();
-    const ready = client.resolve ? null : await this.#resolve(models, client, named);
+    const ready = client.resolve ? null : await this.#resolve(models, client, named, call.caller.workspaceId);
     policy.refuseEnded();
     return { agent, named, policy, models, ready };
   }
@@ -178,11 +178,12 @@ export class ModelCalls {
     models: readonly ClientModel[],
     client: ClientRequest,
     named: DialectRequest,
+    workspaceId: number,
   ): Promise<ReadyRequest> {
     const { ids, clock } = this.#parts;
     const request = (await client.resolve?.()) ?? named;
     const head = () => ({ id: ids("msg").slice(4), created: Math.floor(clock.now() / 1_000) });
-    const route = new CallableModels(models, { client, request, head });
+    const route = new CallableModels(models, { client, request, head, workspaceId });
     return { request, route, first: await route.first() };
   }
 

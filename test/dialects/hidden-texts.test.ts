@@ -1,80 +1,31 @@
 /** Hostile providers: what a client shows of a stream is in the evidence, and its end comes after the outcome. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
-import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { until } from "../support/until.ts";
-import { storedText } from "./messages-support.ts";
-import type { LedgerRow } from "./support.ts";
+import {
+  added,
+  at,
+  block,
+  chunk,
+  completed,
+  created,
+  done,
+  ended,
+  event,
+  finish,
+  HIDDEN,
+  part,
+  start,
+  stop,
+  text,
+  typed,
+  useProviders,
+  WAIT,
+} from "./hidden-support.ts";
 
-let parts: readonly string[] = [];
-let gateway: TestGateway;
-const upstream = Bun.serve({
-  port: 0,
-  hostname: "127.0.0.1",
-  fetch: () =>
-    new Response(
-      new ReadableStream({
-        start(controller) {
-          for (const part of parts) controller.enqueue(Buffer.from(part));
-          // One that waits is left open, until the client leaves.
-          if (!parts.includes(WAIT)) controller.close();
-        },
-      }),
-      { headers: { "content-type": "text/event-stream" } },
-    ),
-});
-const WAIT = ": wait\n\n";
+const providers = useProviders();
+const { post, lastEntry, evidence } = providers;
 
-beforeAll(async () => {
-  const url = `http://127.0.0.1:${upstream.port}`;
-  gateway = await startGateway({
-    yaml: `
-providers:
-  messages: { kind: anthropic, base_url: "${url}", api_key: sk-upstream }
-  chat: { kind: openai-compatible, base_url: "${url}" }
-  responses: { kind: openai, base_url: "${url}", api_key: sk-upstream }
-drain_seconds: 1
-`,
-  });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await upstream.stop(true);
-});
-
-async function lastEntry(): Promise<LedgerRow> {
-  const { body } = await gateway.call("GET", "/v1/ledger?action=model.call&limit=1&order=desc");
-  return body.data[0];
-}
-
-async function evidence(): Promise<string> {
-  await until(async () => (await lastEntry()).phase === "outcome");
-  return storedText(gateway.dataDir, await lastEntry(), "output") ?? "";
-}
-
-const HIDDEN = "what only the client sees";
 const DEEP = "[".repeat(120) + "]".repeat(120);
-
-const event = (name: string | null, data: object | string) =>
-  `${name === null ? "" : `event: ${name}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
-const typed = (data: { readonly type: string; readonly [name: string]: unknown }) => event(data.type, data);
-
-const start = (content: object[] = []) =>
-  typed({
-    type: "message_start",
-    message: {
-      ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content, stop_reason: null },
-      usage: { input_tokens: 10, output_tokens: 1 },
-    },
-  });
-const block = (more: object = {}, index = 0) =>
-  typed({ type: "content_block_start", index, content_block: { type: "text", text: "", ...more } });
-const text = (delta: string, index = 0) =>
-  typed({ type: "content_block_delta", index, delta: { type: "text_delta", text: delta } });
-const finish =
-  typed({ type: "content_block_stop", index: 0 }) +
-  typed({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 10 } });
-const stop = typed({ type: "message_stop" });
 
 describe("text that Anthropic's client shows from a stream is in its evidence:", () => {
   test.each([
@@ -118,8 +69,12 @@ describe("text that Anthropic's client shows from a stream is in its evidence:",
         }),
     ],
   ])("%s", async (_, events) => {
-    parts = [events, finish, stop];
-    const client = new Anthropic({ apiKey: gateway.admin, baseURL: gateway.url, maxRetries: 0 });
+    providers.parts = [events, finish, stop];
+    const client = new Anthropic({
+      apiKey: providers.gateway.admin,
+      baseURL: providers.gateway.url,
+      maxRetries: 0,
+    });
     const shown: string[] = [];
     const messages = client.messages.stream({ model: "messages/m", max_tokens: 9, messages: [] });
     try {
@@ -137,37 +92,28 @@ describe("text that Anthropic's client shows from a stream is in its evidence:",
       index: 0,
       delta: { type: "text_delta", text: "not " },
     });
-    parts = [start() + block() + text("do ") + unnamed + text("delete it"), finish, stop];
-    const client = new Anthropic({ apiKey: gateway.admin, baseURL: gateway.url, maxRetries: 0 });
+    providers.parts = [start() + block() + text("do ") + unnamed + text("delete it"), finish, stop];
+    const client = new Anthropic({
+      apiKey: providers.gateway.admin,
+      baseURL: providers.gateway.url,
+      maxRetries: 0,
+    });
     const messages = client.messages.stream({ model: "messages/m", max_tokens: 9, messages: [] });
     expect(await messages.finalText()).toBe("do delete it");
     expect(await evidence()).toContain(unnamed);
   });
 
   test("an unknown event", async () => {
-    parts = [start() + block() + text("Fine."), typed({ type: "later_kind", text: HIDDEN }), finish, stop];
+    providers.parts = [
+      start() + block() + text("Fine."),
+      typed({ type: "later_kind", text: HIDDEN }),
+      finish,
+      stop,
+    ];
     await post("/v1/messages", { model: "messages/m", max_tokens: 9, messages: [], stream: true });
     expect(await evidence()).toContain(HIDDEN);
   });
 });
-
-function post(path: string, body: object): Promise<string> {
-  return fetch(gateway.url + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${gateway.admin}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  }).then((response) => response.text());
-}
-
-const chunk = (delta: object, more: object = {}) =>
-  event(null, {
-    id: "c",
-    object: "chat.completion.chunk",
-    model: "m",
-    choices: [{ index: 0, delta, ...more }],
-  });
-const ended = chunk({}, { finish_reason: "stop" });
-const done = "data: [DONE]\n\n";
 
 describe("text that a client shows from a chat completion is in its evidence:", () => {
   test.each([
@@ -190,7 +136,7 @@ describe("text that a client shows from a chat completion is in its evidence:", 
       chunk({ content: HIDDEN }, { logprobs: "DEEP" }).replace('"DEEP"', DEEP),
     ],
   ])("%s", async (_, events) => {
-    parts = [events, ended, done];
+    providers.parts = [events, ended, done];
     const body = await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true });
     expect(body).toContain(HIDDEN);
     expect(await evidence()).toContain(HIDDEN);
@@ -199,7 +145,7 @@ describe("text that a client shows from a chat completion is in its evidence:", 
   test("the input of a custom tool is counted", async () => {
     const call = { index: 0, id: "call_1", type: "custom", custom: { name: "run_sql", input: "" } };
     const more = { index: 0, custom: { input: "x".repeat(6_000) } };
-    parts = [chunk({ tool_calls: [call] }), chunk({ tool_calls: [more] }), ended, done];
+    providers.parts = [chunk({ tool_calls: [call] }), chunk({ tool_calls: [more] }), ended, done];
     await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true });
     const merged = JSON.parse(await evidence());
     expect(merged.choices[0].message.tool_calls).toEqual([
@@ -208,29 +154,6 @@ describe("text that a client shows from a chat completion is in its evidence:", 
     expect((await lastEntry()).detail?.output_tokens).toBeGreaterThan(1_000);
   });
 });
-
-const answered = (text: string) => ({
-  ...{ id: "resp_1", object: "response", created_at: 1, model: "m" },
-  output: [
-    {
-      type: "message",
-      id: "m",
-      role: "assistant",
-      content: [{ type: "output_text", text, annotations: [] }],
-    },
-  ],
-});
-const created = typed({ type: "response.created", response: { ...answered(""), output: [] } });
-const completed = typed({
-  type: "response.completed",
-  response: { ...answered("Fine."), status: "completed" },
-});
-const at = { item_id: "m", output_index: 0, content_index: 0 };
-const added = typed({
-  ...{ type: "response.output_item.added", output_index: 0 },
-  item: { type: "message", id: "m", role: "assistant", content: [] },
-});
-const part = (delta: string) => typed({ type: "response.output_text.delta", ...at, delta });
 
 describe("text that a client shows from a response is in its evidence:", () => {
   test.each([
@@ -253,7 +176,7 @@ describe("text that a client shows from a response is in its evidence:", () => {
       `data: {"x":[0\n\n${part(HIDDEN)}data: 0]},{},{}\n\n`,
     ],
   ])("%s", async (_, events) => {
-    parts = [created + added, events, completed];
+    providers.parts = [created + added, events, completed];
     await post("/v1/responses", { model: "responses/m", input: "hi", stream: true });
     expect((await evidence()).replaceAll(/"\}\n\nevent.*\ndata.*"delta":"/g, "")).toContain(HIDDEN);
     expect((await lastEntry()).outcome).toBe("succeeded");
@@ -292,7 +215,7 @@ describe("no end of an answer reaches a client before its outcome:", () => {
       created + event("response.completed", { type: "x" }),
     ],
   ])("%s", async (_, model, events) => {
-    parts = [events, WAIT];
+    providers.parts = [events, WAIT];
     const paths: Record<string, string> = { messages: "/v1/messages", chat: "/v1/chat/completions" };
     const prompt = { max_tokens: 9, messages: [{ role: "user", content: "hi" }] };
     const request = model === "responses" ? { input: "hi" } : prompt;
@@ -316,21 +239,21 @@ describe("no end of an answer reaches a client before its outcome:", () => {
       `: x\n\nid: 1\nretry: 3\n${chunk({ content: "é" })}${ended}${done}`,
     ],
   ])("%s are merged", async (_, events) => {
-    parts = [events];
+    providers.parts = [events];
     await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true });
     expect(JSON.parse(await evidence()).choices[0].message.content).toStartWith("é");
   });
 
   test("the error of a broken stream is not evidence, because it has not reached the client", async () => {
     const error = event("error", { error: { message: HIDDEN } });
-    parts = [chunk({ content: "x" }), WAIT.replace("wait", "x"), error];
+    providers.parts = [chunk({ content: "x" }), WAIT.replace("wait", "x"), error];
     await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true });
     expect(await evidence()).not.toContain(HIDDEN);
     expect((await lastEntry()).outcome).toBe("failed");
   });
 
   test("an answer that lacks a choice is incomplete", async () => {
-    parts = [chunk({ content: "whole" }) + ended];
+    providers.parts = [chunk({ content: "whole" }) + ended];
     const body = await post("/v1/chat/completions", { model: "chat/m", messages: [], stream: true, n: 2 });
     expect(body).toContain('"error"');
     expect(await lastEntry()).toMatchObject({ outcome: "failed", code: "cut" });

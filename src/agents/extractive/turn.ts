@@ -1,5 +1,5 @@
 import type { LanguageModelV4Prompt, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
-import { parseJson } from "../../base/json-limits.ts";
+import { JsonTexts } from "../../base/json-texts.ts";
 
 type Output = LanguageModelV4ToolResultPart["output"];
 
@@ -26,13 +26,14 @@ export function currentTurn(prompt: LanguageModelV4Prompt): ConversationTurn {
   let question = "";
   let callsSoFar = 0;
   const results: ToolFinding[] = [];
+  const texts = new JsonTexts();
   for (const [index, message] of prompt.entries()) {
     if (message.role === "system") continue;
     for (const part of message.content) {
       if (part.type === "tool-call") callsSoFar += 1;
       else if (index === asked && part.type === "text") question += part.text;
       else if (index > asked && part.type === "tool-result") {
-        results.push({ tool: ownName(part.toolName), ...read(part.output) });
+        results.push({ tool: ownName(part.toolName), ...read(part.output, texts) });
       }
     }
   }
@@ -48,7 +49,7 @@ export function textOfPrompt(prompt: LanguageModelV4Prompt): string {
       for (const part of message.content) {
         if (part.type === "text") texts.push(part.text);
         else if (part.type === "tool-call") texts.push(JSON.stringify(part.input) ?? "");
-        else if (part.type === "tool-result") texts.push(plain(read(part.output).value));
+        else if (part.type === "tool-result") texts.push(textOf(part.output));
       }
     }
   }
@@ -64,29 +65,38 @@ function ownName(tool: string): string {
   return tool.replace("__", ".");
 }
 
-function read(output: Output): Omit<ToolFinding, "tool"> {
+/** A tool's answer as it was sent. */
+function textOf(output: Output): string {
+  switch (output.type) {
+    case "content":
+      return output.value.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
+    case "execution-denied":
+      return output.reason ?? "no reason given";
+    default:
+      return plain(output.value);
+  }
+}
+
+function read(output: Output, texts: JsonTexts): Omit<ToolFinding, "tool"> {
   switch (output.type) {
     case "text":
-      return { status: "succeeded", value: parsed(output.value) };
+    case "content":
+      return { status: "succeeded", value: parsed(textOf(output), texts) };
     case "json":
       return { status: "succeeded", value: output.value };
-    case "content": {
-      const texts = output.value.map((part) => (part.type === "text" ? part.text : `[${part.type}]`));
-      return { status: "succeeded", value: parsed(texts.join("\n")) };
-    }
     case "execution-denied":
-      return { status: "denied", value: output.reason ?? "no reason given" };
+      return { status: "denied", value: textOf(output) };
     case "error-text":
     case "error-json":
       return { status: "failed", value: output.value };
   }
 }
 
-/** MCP tools return JSON as text. */
-function parsed(text: string): unknown {
+/** MCP tools return JSON as text. Text with too many members stays text. */
+function parsed(text: string, texts: JsonTexts): unknown {
   if (!/^\s*[{[]/.test(text)) return text;
   try {
-    return parseJson(text);
+    return texts.parsed(text) ?? text;
   } catch {
     return text;
   }

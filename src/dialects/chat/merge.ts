@@ -12,6 +12,8 @@ const CALLED: ReadonlyMap<string, readonly string[]> = new Map([
   ["function", ["name", "arguments"]],
   ["custom", ["name", "input"]],
 ]);
+/** Members of a chunk and of a choice whose numbers change during a stream. */
+const COUNTERS: ReadonlySet<string> = new Set(["created", "timings", "content_filter_offsets"]);
 const OBJECTS: ReadonlySet<unknown> = new Set(["", "chat.completion.chunk", "chat.completion"]);
 
 type Texts = Map<string, string>;
@@ -39,8 +41,8 @@ export class MergedCompletion {
   readonly #answers: number;
   readonly #choices = new Map<number, Choice>();
   readonly #kept = new KeptMembers();
-  readonly #head = new MergedMembers(this.#kept);
-  readonly #usage = new MergedMembers(this.#kept);
+  readonly #head = new MergedMembers(this.#kept, COUNTERS);
+  readonly #usage = new MergedMembers(this.#kept, "all");
   /** Bytes of the texts that could not be merged. */
   #otherBytes = 0;
   #isExact = true;
@@ -80,7 +82,7 @@ export class MergedCompletion {
     for (const [name, value] of Object.entries(chunk)) {
       // OpenAI's padding, of random length.
       if (name === "choices" || name === "obfuscation") continue;
-      if (name === "usage" && typeof value === "object") this.#addUsage(value);
+      if (name === "usage") this.#addUsage(value);
       else if (name === "object" ? !OBJECTS.has(value) : !this.#head.add(name, value)) this.#isExact = false;
     }
     for (const part of choices) this.#addChoice(part);
@@ -111,8 +113,9 @@ export class MergedCompletion {
     };
   }
 
-  #addUsage(usage: object | null): void {
-    if (usage !== null && !this.#usage.addAll(usage)) this.#isExact = false;
+  #addUsage(usage: unknown): void {
+    if (usage === null) return;
+    if (typeof usage !== "object" || !this.#usage.addAll(usage)) this.#isExact = false;
   }
 
   #addChoice(part: unknown): void {
@@ -160,7 +163,7 @@ export class MergedCompletion {
 }
 
 function newChoice(index: number, kept: KeptMembers): Choice {
-  const members = new MergedMembers(kept);
+  const members = new MergedMembers(kept, COUNTERS);
   return { index, texts: new Map(), toolCalls: new Map(), members, finishReason: null };
 }
 

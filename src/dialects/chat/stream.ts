@@ -61,7 +61,7 @@ export class ChatStreamReader implements StreamReader {
   async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
     const completion = new MergedCompletion(this.#answers);
     let areClear = true;
-    await readEvents(events, pause, (event, chunk) => {
+    const areExact = await readEvents(events, pause, (event, chunk) => {
       const { name, data, isPlain } = event;
       // The error that ended the stream has not reached the client.
       if (name === ERROR_NAME || field(chunk, "error")) return;
@@ -71,7 +71,8 @@ export class ChatStreamReader implements StreamReader {
       else completion.add(chunk);
     });
     const { isExact, isWhole, textBytes } = completion;
-    return { text: isExact && areClear ? JSON.stringify(completion) : events.toString(), isWhole, textBytes };
+    const text = isExact && areExact && areClear ? JSON.stringify(completion) : events.toString();
+    return { text, isWhole, textBytes };
   }
 }
 

@@ -1,4 +1,4 @@
-import { isMembers, type Members, textBytesOf } from "../json.ts";
+import { isMembers, isTextOrNothing, type Members, textBytesOf } from "../json.ts";
 import { KeptMembers } from "../pass/kept-members.ts";
 import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 import { messageTextBytes } from "./text-bytes.ts";
@@ -17,7 +17,7 @@ const MOST_BLOCKS = 1_024;
 export class MergedMessage {
   readonly #kept = new KeptMembers();
   readonly #members = new MergedMembers(this.#kept);
-  readonly #usage = new MergedMembers(this.#kept);
+  readonly #usage = new MergedMembers(this.#kept, "all");
   readonly #blocks = new Map<unknown, MergedBlock>();
   /** Bytes of the texts that could not be merged. */
   #otherBytes = 0;
@@ -54,8 +54,10 @@ export class MergedMessage {
     } else if (type === "message_stop") {
       this.#isWhole = true;
       this.#leaveOutAll(members);
-    } else if (type === "content_block_stop") this.#leaveOutAll({ ...members, index: null });
-    else if (type === "ping") this.#leaveOutAll(members);
+    } else if (type === "content_block_stop") {
+      const { index, ...rest } = members;
+      this.#leaveOutAll(this.#blocks.has(index) ? rest : members);
+    } else if (type === "ping") this.#leaveOutAll(members);
     else this.#leaveOut(members);
   }
 
@@ -139,8 +141,9 @@ class MergedBlock {
       if (typeof part !== "string") return false;
       if (name === "partial_json") this.#input += part;
       else block[target] = (typeof before === "string" ? before : "") + part;
-      const wasKept = (typeof before === "string" && target === name) || isEmpty(before);
-      return wasKept && Object.values(rest).every(isEmpty);
+      // A client appends to whatever the block began with: `1` becomes "1 and more".
+      const wasKept = target === name ? isTextOrNothing(before) : isEmpty(before);
+      return wasKept && Object.entries(rest).every(isEmptyOrCounter);
     }
     if (type === "citations_delta") {
       const { citation, ...rest } = delta;
@@ -167,6 +170,11 @@ class MergedBlock {
     // too wide.
     return { ...this.#block, input: this.#parsed.value ?? this.#input };
   }
+}
+
+/** Thinking that is not shown is reported as a number of tokens in each delta. */
+function isEmptyOrCounter([name, value]: [name: string, value: unknown]): boolean {
+  return isEmpty(value) || (name === "estimated_tokens" && typeof value === "number");
 }
 
 function membersOf(value: unknown): Members {

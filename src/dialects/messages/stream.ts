@@ -48,7 +48,7 @@ export class MessagesStreamReader implements StreamReader {
   async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
     const message = new MergedMessage();
     const names = new EventNames();
-    await readEvents(events, pause, (event, value) => {
+    const areExact = await readEvents(events, pause, (event, value) => {
       const { name, data, isPlain } = event;
       const type = field(value, "type");
       // The error that ended the stream has not reached the client.
@@ -58,7 +58,7 @@ export class MessagesStreamReader implements StreamReader {
       else message.add(value);
     });
     const { isExact, isWhole, textBytes } = message;
-    const text = isExact && names.areClear ? JSON.stringify(message) : events.toString();
+    const text = isExact && areExact && names.areClear ? JSON.stringify(message) : events.toString();
     return { text, isWhole, textBytes };
   }
 

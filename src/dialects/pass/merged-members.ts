@@ -10,11 +10,14 @@ const MOST_MEMBERS = 128;
 export class MergedMembers {
   readonly #members = new Map<string, unknown>();
   readonly #kept: KeptMembers;
+  readonly #counters: ReadonlySet<string> | "all";
   /** The texts of values that were compared with later ones: each stored value is converted to text only once. */
   readonly #texts = new Map<string, string>();
 
-  constructor(kept: KeptMembers) {
+  /** @param counters the members whose numbers may change from one event to the next, such as counts of tokens */
+  constructor(kept: KeptMembers, counters: ReadonlySet<string> | "all" = new Set()) {
     this.#kept = kept;
+    this.#counters = counters;
   }
 
   get size(): number {
@@ -46,6 +49,8 @@ export class MergedMembers {
   #replace(name: string, before: unknown, value: unknown): boolean {
     if (before === value) return true;
     if (typeof before === "string" || typeof value === "string") return false;
+    const isCounter = this.#counters === "all" || this.#counters.has(name);
+    const textsOf = isCounter ? withoutNumbers : JSON.stringify;
     const texts = this.#texts.get(name) ?? textsOf(before);
     this.#texts.set(name, texts);
     if (texts !== textsOf(value)) return false;
@@ -54,15 +59,15 @@ export class MergedMembers {
   }
 }
 
-/** Whether a value has nothing to show: it is not a text and contains none. */
+/** Whether a value has nothing to show. A number or a boolean has: clients print them like texts. */
 export function isEmpty(value: unknown): boolean {
-  if (typeof value === "string") return value === "";
-  if (typeof value !== "object" || value === null) return true;
+  if (value === undefined || value === null || value === "") return true;
+  if (typeof value !== "object") return false;
   for (const _ in value) return false;
   return true;
 }
 
-/** The JSON of a value without its numbers, which count up in some streams. */
-function textsOf(value: unknown): string {
+/** The JSON of a value without its numbers. */
+function withoutNumbers(value: unknown): string {
   return JSON.stringify(value, (_, part) => (typeof part === "number" ? 0 : part));
 }

@@ -1,22 +1,28 @@
 import type { Pause } from "../dialect.ts";
-import { parsedOrNothing } from "../json.ts";
+import { losesDigits, parsedOrNothing } from "../json.ts";
 import { BATCH_CHARACTERS, eventBatches, type ServerEvent } from "./events.ts";
 
 /**
  * Reads all events of a stream. Each is parsed separately: if they were joined, two that are not JSON could hide what
  * is between them.
  * @param visit `value` is undefined if the data cannot be read
+ * @returns whether all numbers that were read are those that were sent
  */
 export async function readEvents(
   events: Buffer,
   pause: Pause,
   visit: (event: ServerEvent, value: unknown) => void,
-): Promise<void> {
+): Promise<boolean> {
+  let areExact = true;
   for (const batch of eventBatches(events)) {
-    for (const event of batch) visit(event, parsedOrNothing(event.data));
+    for (const event of batch) {
+      visit(event, parsedOrNothing(event.data));
+      if (areExact && losesDigits(event.data)) areExact = false;
+    }
     const wait = pause(BATCH_CHARACTERS);
     if (wait) await wait;
   }
+  return areExact;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { field, isMembers, type Members } from "../json.ts";
+import { field, isMembers, isTextOrNothing, type Members } from "../json.ts";
 import { KeptMembers } from "../pass/kept-members.ts";
 import { responseTextBytes } from "./text-bytes.ts";
 
@@ -28,6 +28,9 @@ const DELTAS: ReadonlyMap<unknown, DeltaPlace> = new Map<string, DeltaPlace>([
   ["response.apply_patch_call_operation_diff.delta", { object: "operation", member: "diff" }],
 ]);
 
+/** Members of an event, and of a part in it, that clients print as texts. */
+const TEXTS: readonly string[] = ["delta", ...new Set([...DELTAS.values()].map(({ member }) => member))];
+
 /**
  * A response, merged from the events of a stream that did not reach its end. `SentTexts` finds the texts that it
  * lacks.
@@ -39,7 +42,10 @@ export class MergedResponse {
   #sequence = -1;
   #isKnown = true;
 
-  /** False if an event could not be read or kept, or was a delta of an unknown kind. */
+  /**
+   * False if an event could not be read or kept, was a delta of an unknown kind, or had another value in the place of
+   * a text.
+   */
   get isKnown(): boolean {
     return this.#isKnown;
   }
@@ -66,6 +72,7 @@ export class MergedResponse {
     }
     const { type, sequence_number: sequence } = event;
     if (typeof sequence === "number") this.#sequence = Math.max(this.#sequence, sequence);
+    if (!hasTexts(event) || !hasTexts(event.part)) this.#isKnown = false;
     if (isMembers(event.response)) this.#response = event.response;
     const place = DELTAS.get(type);
     if (place) this.#addDelta(event, place);
@@ -93,8 +100,14 @@ export class MergedResponse {
     const part = parts ? partOf(item, parts, event[parts.index]) : inner;
     if (!isMembers(part)) return;
     const before = field(part, member);
+    if (!isTextOrNothing(before)) this.#isKnown = false;
     part[member] = (typeof before === "string" ? before : "") + delta;
   }
+}
+
+/** Whether each member that is a text has the type of one. */
+function hasTexts(value: unknown): boolean {
+  return TEXTS.every((name) => isTextOrNothing(field(value, name)));
 }
 
 /** A part of an item, created if it is new. */

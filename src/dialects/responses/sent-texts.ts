@@ -5,13 +5,19 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
   ...["type", "object", "status", "role", "service_tier", "obfuscation"],
   ...["id", "item_id", "response_id", "call_id", "encrypted_content"],
 ]);
+/** Members whose numbers only count. */
+const COUNTERS: ReadonlySet<string> = new Set([
+  ...["sequence_number", "output_index", "content_index", "summary_index", "annotation_index"],
+  ...["partial_image_index", "logprob"],
+]);
 
 /** The maximum number of texts that are looked for at the end. */
 const MOST_TEXTS = 50_000;
 
 /**
- * The texts that a response's events delivered. Most arrive three times: in deltas, when their part is done, and in
- * the last event. A provider may send different ones each time.
+ * The texts that a response's events delivered, and the numbers and booleans, which a client prints like texts. Most
+ * arrive three times: in deltas, when their part is done, and in the last event. A provider may send different ones
+ * each time.
  */
 export class SentTexts {
   readonly #texts = new Set<string>();
@@ -20,11 +26,9 @@ export class SentTexts {
 
   add(event: Members): void {
     if (this.#texts.size + this.#parts.size > MOST_TEXTS) return;
-    for (const name in event) {
-      const value = event[name];
-      if (name === "delta" && typeof value === "string") this.#addPart(event, value);
-      else if (!NOT_SHOWN.has(name)) addTexts(value, this.#texts, NOT_SHOWN);
-    }
+    const { delta, ...members } = event;
+    if (typeof delta === "string") this.#addPart(event, delta);
+    addTexts(typeof delta === "string" ? members : event, this.#texts, true);
   }
 
   #addPart(event: Members, delta: string): void {
@@ -37,7 +41,7 @@ export class SentTexts {
   areIn(value: unknown): boolean {
     if (this.#texts.size + this.#parts.size > MOST_TEXTS) return false;
     const kept = new Set<string>();
-    addTexts(value, kept);
+    addTexts(value, kept, false);
     const sent = [...this.#texts, ...this.#parts.values()];
     return sent.every((text) => text === "" || kept.has(text));
   }
@@ -48,16 +52,20 @@ function placeName(value: unknown): string {
   return typeof value === "object" ? "" : String(value);
 }
 
-function addTexts(root: unknown, texts: Set<string>, except?: ReadonlySet<string>): void {
-  if (typeof root === "string") texts.add(root);
+/**
+ * Adds the texts in a value, and its numbers and booleans as `name: 1`: `true` without its name is in every response.
+ * @param isShown whether to leave out what no client shows
+ */
+function addTexts(root: unknown, texts: Set<string>, isShown: boolean): void {
   if (typeof root !== "object" || root === null) return;
-  const waiting: unknown[] = [root];
-  while (waiting.length > 0) {
-    const value = waiting.pop();
-    if (typeof value === "string") texts.add(value);
-    else if (Array.isArray(value)) for (const item of value) waiting.push(item);
-    else if (typeof value === "object" && value !== null) {
-      for (const [name, member] of Object.entries(value)) if (!except?.has(name)) waiting.push(member);
+  const waiting: object[] = [root];
+  for (let value = waiting.pop(); value; value = waiting.pop()) {
+    for (const name in value) {
+      const member: unknown = Reflect.get(value, name);
+      if (isShown && (NOT_SHOWN.has(name) || (typeof member === "number" && COUNTERS.has(name)))) continue;
+      if (typeof member === "string") texts.add(member);
+      else if (typeof member === "object" && member !== null) waiting.push(member);
+      else if (member !== null) texts.add(`${name}: ${String(member)}`);
     }
   }
 }

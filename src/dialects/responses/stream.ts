@@ -57,7 +57,7 @@ export class ResponsesStreamReader implements StreamReader {
     const response = new MergedResponse();
     const sent = new SentTexts();
     const names = new EventNames();
-    await readEvents(events, pause, (event, value) => {
+    const areExact = await readEvents(events, pause, (event, value) => {
       const { name, data, isPlain } = event;
       if ((data === "" && name === null && isPlain) || name === ERROR) return;
       const type = field(value, "type");
@@ -72,7 +72,7 @@ export class ResponsesStreamReader implements StreamReader {
     const isComplete = this.#final !== null && Array.isArray(output) && output.length > 0;
     if (!this.#final) this.#sequence = response.sequence;
     this.#received = isComplete && this.#final ? this.#final : response.toJSON();
-    const isExact = response.isKnown && names.areClear && sent.areIn(this.#received);
+    const isExact = response.isKnown && areExact && names.areClear && sent.areIn(this.#received);
     const textBytes = Math.max(responseTextBytes(output), response.textBytes);
     const text = isExact ? JSON.stringify(this.#received) : events.toString();
     return { text, isWhole: this.#final !== null, textBytes };

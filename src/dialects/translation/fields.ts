@@ -1,4 +1,6 @@
-import { invalidField, type Problem } from "../../base/errors.ts";
+import { invalidField, Problem } from "../../base/errors.ts";
+import { JsonTooLarge, MAX_MEMBERS } from "../../base/json-limits.ts";
+import type { JsonTexts } from "../../base/json-texts.ts";
 import { pointerTo } from "./unsupported.ts";
 
 /** The members of a JSON object. */
@@ -48,6 +50,22 @@ export function oneOf<Value extends string>(value: unknown, path: string, known:
   const found = known.find((each) => each === value);
   if (found !== undefined) return found;
   throw invalidAt(path, `must be one of ${known.join(", ")}`);
+}
+
+/**
+ * The value of a text that is JSON again; undefined if it is not.
+ * @param texts all such texts of the request
+ * @throws Problem 413 `body_too_large`
+ */
+export function jsonAt(text: string, path: string, texts: JsonTexts): unknown {
+  try {
+    return texts.parsed(text);
+  } catch (error) {
+    if (!(error instanceof JsonTooLarge)) throw error;
+    const message = `has too many members: all JSON in the texts of a request may have ${MAX_MEMBERS}.`;
+    const errors = [{ path: pointerTo(path), message }];
+    throw new Problem("body_too_large", `${path} ${message}`, { errors });
+  }
 }
 
 /** Undefined for a member that is missing or null, which are the same to clients. */

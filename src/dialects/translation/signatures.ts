@@ -1,5 +1,8 @@
 import type { SharedV4ProviderMetadata } from "@ai-sdk/provider";
-import { field, parsedOrNothing } from "../json.ts";
+import { findExcess } from "../../base/json-limits.ts";
+import type { JsonTexts } from "../../base/json-texts.ts";
+import { field } from "../json.ts";
+import { jsonAt } from "./fields.ts";
 import type { TranslationTarget } from "./translation.ts";
 
 /** The prefix of packed signatures. Providers' own signatures never begin with it. */
@@ -13,6 +16,11 @@ const SIGNING = ["signature", "redactedData", "thoughtSignature", "reasoningEncr
 /** OpenAI's id of the part. Without its encrypted content, it would refer to whatever the account has stored. */
 const ITEM = "itemId";
 const ENCRYPTED = "reasoningEncryptedContent";
+
+/** The longest packed text: more than the encrypted reasoning of 100,000 tokens takes. */
+const MOST_CHARACTERS = 1024 * 1024;
+/** The most members in a packed text. */
+const MOST_MEMBERS = 64;
 
 /** The provider that signed. The kind is compared too: another one may have the name after a change of configuration. */
 type Origin = Pick<TranslationTarget, "kind" | "provider">;
@@ -42,31 +50,54 @@ export function packSignature(
   return PREFIX + Buffer.from(JSON.stringify(packed)).toString("base64url");
 }
 
-/**
- * The unpacked metadata. Undefined if the text is not a packed signature, or comes from another provider: its reasoning
- * belongs to that provider's account, and OpenAI refuses reasoning of another account.
- */
-export function unpackSignature(
-  { kind, provider }: Origin,
-  packed: string,
-): SharedV4ProviderMetadata | undefined {
-  const value = unpacked(packed);
-  const metadata = field(value, "metadata");
-  if (field(value, "kind") !== kind || field(value, "provider") !== provider) return undefined;
-  return typeof metadata === "object" && metadata !== null ? signing(metadata) : undefined;
+/** A signature that was unpacked. */
+export interface Signature {
+  readonly metadata: SharedV4ProviderMetadata;
+  /** The tool call that it signs; undefined if it signs the part that has it. */
+  readonly toolCallId: string | undefined;
 }
 
-/**
- * The tool call that a packed text signs; undefined if it signs the part that has it, or is not a packed signature.
- */
-export function signedToolCall(packed: string): string | undefined {
-  const id = field(unpacked(packed), "toolCallId");
-  return typeof id === "string" ? id : undefined;
-}
+/** The signatures in one request. */
+export class PackedSignatures {
+  readonly #origin: Origin;
+  readonly #texts: JsonTexts;
+  /** Some are read twice: first to find the tool calls that are signed. */
+  readonly #unpacked = new Map<string, Signature | undefined>();
 
-function unpacked(packed: string): unknown {
-  if (!isPacked(packed)) return undefined;
-  return parsedOrNothing(Buffer.from(packed.slice(PREFIX.length), "base64url").toString());
+  constructor(origin: Origin, texts: JsonTexts) {
+    this.#origin = origin;
+    this.#texts = texts;
+  }
+
+  /**
+   * Unpacks a signature. Undefined if the text is not a packed signature, or comes from another provider: its
+   * reasoning belongs to that provider's account, and OpenAI refuses reasoning of another account.
+   * @param path its location in the request
+   * @throws Problem 413 `body_too_large`
+   */
+  unpack(packed: unknown, path: string): Signature | undefined {
+    if (typeof packed !== "string" || !isPacked(packed)) return undefined;
+    if (packed.length > MOST_CHARACTERS) return undefined;
+    if (this.#unpacked.has(packed)) return this.#unpacked.get(packed);
+    const signature = this.#read(packed, path);
+    this.#unpacked.set(packed, signature);
+    return signature;
+  }
+
+  #read(packed: string, path: string): Signature | undefined {
+    const json = Buffer.from(packed.slice(PREFIX.length), "base64url");
+    // One with more members was not packed here.
+    if (findExcess(json, { members: MOST_MEMBERS })) return undefined;
+    const value = jsonAt(json.toString(), path, this.#texts);
+    const { kind, provider } = this.#origin;
+    if (field(value, "kind") !== kind || field(value, "provider") !== provider) return undefined;
+    const [metadata, toolCallId] = [field(value, "metadata"), field(value, "toolCallId")];
+    if (typeof metadata !== "object" || metadata === null) return undefined;
+    return {
+      metadata: signing(metadata),
+      toolCallId: typeof toolCallId === "string" ? toolCallId : undefined,
+    };
+  }
 }
 
 function signing(metadata: object): SharedV4ProviderMetadata {

@@ -2,15 +2,22 @@
 import { expect, test } from "bun:test";
 import type { SharedV4ProviderMetadata } from "@ai-sdk/provider";
 import fc from "fast-check";
-import {
-  isSigned,
-  packSignature,
-  signedToolCall,
-  unpackSignature,
-} from "../../../src/dialects/translation/signatures.ts";
+import { JsonTexts } from "../../../src/base/json-texts.ts";
+import { isSigned, PackedSignatures, packSignature } from "../../../src/dialects/translation/signatures.ts";
+import type { TranslationTarget } from "../../../src/dialects/translation/translation.ts";
 
 const OPENAI = { kind: "openai", provider: "work" } as const;
 const GOOGLE = { kind: "google", provider: "gemini" } as const;
+
+type Origin = Pick<TranslationTarget, "kind" | "provider">;
+
+function unpacked(origin: Origin, text: string) {
+  return new PackedSignatures(origin, new JsonTexts()).unpack(text, "signature");
+}
+
+function unpackSignature(origin: Origin, text: string) {
+  return unpacked(origin, text)?.metadata;
+}
 
 /** As a client could write it. */
 function forged(value: unknown): string {
@@ -69,10 +76,10 @@ test("a deeply nested text signs nothing", () => {
 
 test("a signature of a tool call names the call", () => {
   const packed = packSignature(GOOGLE, { google: { thoughtSignature: "sig" } }, "call_1");
-  expect(signedToolCall(packed)).toBe("call_1");
+  expect(unpacked(GOOGLE, packed)?.toolCallId).toBe("call_1");
   expect(unpackSignature(GOOGLE, packed)).toEqual({ google: { thoughtSignature: "sig" } });
-  expect(signedToolCall(packSignature(GOOGLE, {}))).toBeUndefined();
-  expect(signedToolCall("EqQB")).toBeUndefined();
+  expect(unpacked(GOOGLE, packSignature(GOOGLE, {}))).toEqual({ metadata: {}, toolCallId: undefined });
+  expect(unpacked(GOOGLE, "EqQB")).toBeUndefined();
 });
 
 test("metadata without a signature is not one", () => {

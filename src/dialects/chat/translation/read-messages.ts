@@ -5,8 +5,18 @@ import type {
   LanguageModelV4TextPart,
   LanguageModelV4ToolCallPart,
 } from "@ai-sdk/provider";
-import { field, parsedOrNothing } from "../../json.ts";
-import { invalidAt, listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
+import { JsonTexts } from "../../../base/json-texts.ts";
+import { field, isMembers } from "../../json.ts";
+import {
+  invalidAt,
+  jsonAt,
+  listAt,
+  type Members,
+  objectAt,
+  optional,
+  textAt,
+} from "../../translation/fields.ts";
+import { PackedSignatures } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { readTexts, readUserContent } from "./read-content.ts";
@@ -25,8 +35,7 @@ export function readMessages(value: unknown, target: TranslationTarget): Languag
   const messages = listAt(value, "messages");
   if (messages.length === 0) throw invalidAt("messages", "must have a message");
   const prompt: LanguageModelV4Prompt = [];
-  /** Names of the called tools, by call id. */
-  const called = new Map<string, string>();
+  const calls = new ToolCallReader(target);
   for (const [index, each] of messages.entries()) {
     const path = `messages[${index}]`;
     const message = objectAt(each, path);
@@ -44,10 +53,10 @@ export function readMessages(value: unknown, target: TranslationTarget): Languag
         prompt.push({ role: "user", content: readUserContent(message.content, `${path}.content`, target) });
         break;
       case "assistant":
-        prompt.push(readAssistant(message, path, target, called));
+        prompt.push(readAssistant(message, path, calls));
         break;
       case "tool": {
-        const result = readToolResult(message, path, called);
+        const result = readToolResult(message, path, calls.names);
         if (last?.role === "tool") last.content.push(result);
         else prompt.push({ role: "tool", content: [result] });
         break;
@@ -59,12 +68,7 @@ export function readMessages(value: unknown, target: TranslationTarget): Languag
   return prompt;
 }
 
-function readAssistant(
-  message: Members,
-  path: string,
-  target: TranslationTarget,
-  called: Map<string, string>,
-): LanguageModelV4Message {
+function readAssistant(message: Members, path: string, toolCalls: ToolCallReader): LanguageModelV4Message {
   refuseUnknown(message, ASSISTANT, path);
   const texts = [...readSpoken(message.content, `${path}.content`)];
   const refusal = optional(message.refusal, `${path}.refusal`, textAt);
@@ -75,10 +79,9 @@ function readAssistant(
     .map((text) => ({ type: "text", text }));
   const calls = optional(message.tool_calls, `${path}.tool_calls`, listAt) ?? [];
   for (const [index, each] of calls.entries()) {
-    const call = readToolCall(each, `${path}.tool_calls[${index}]`, target);
-    called.set(call.toolCallId, call.toolName);
-    content.push(call);
-    thoughts.push(...readThoughts(field(each, "extra_content"), target));
+    const at = `${path}.tool_calls[${index}]`;
+    content.push(toolCalls.read(each, at));
+    thoughts.push(...readThoughts(field(each, "extra_content"), toolCalls.signatures, `${at}.extra_content`));
   }
   return { role: "assistant", content: [...thoughts, ...content] };
 }
@@ -93,30 +96,47 @@ function readSpoken(content: unknown, path: string): readonly string[] {
   });
 }
 
-function readToolCall(value: unknown, path: string, target: TranslationTarget): LanguageModelV4ToolCallPart {
-  const call = objectAt(value, path);
-  if ((call.type ?? "function") !== "function") throw unsupported(`${path}.type`, "must be function.");
-  refuseUnknown(call, TOOL_CALL, path);
-  const at = `${path}.function`;
-  const tool = objectAt(call.function, at);
-  refuseUnknown(tool, CALLED, at);
-  const text = textAt(tool.arguments, `${at}.arguments`);
-  const providerOptions = readToolCallSignature(call.extra_content, target);
-  return {
-    type: "tool-call",
-    toolCallId: textAt(call.id, `${path}.id`),
-    toolName: textAt(tool.name, `${at}.name`),
-    input: argumentsOf(text, `${at}.arguments`),
-    ...(providerOptions ? { providerOptions } : {}),
-  };
-}
+/** Reads the tool calls of a conversation. */
+class ToolCallReader {
+  /** Names of the called tools, by call id. */
+  readonly names = new Map<string, string>();
+  readonly signatures: PackedSignatures;
+  readonly #texts = new JsonTexts();
 
-/** Some models send nothing for a tool without parameters. */
-function argumentsOf(text: string, path: string): unknown {
-  if (text.trim() === "") return {};
-  const value = parsedOrNothing(text);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw unsupported(path, "must be a JSON object for this model's provider.");
+  constructor(target: TranslationTarget) {
+    this.signatures = new PackedSignatures(target, this.#texts);
+  }
+
+  read(value: unknown, path: string): LanguageModelV4ToolCallPart {
+    const call = objectAt(value, path);
+    if ((call.type ?? "function") !== "function") throw unsupported(`${path}.type`, "must be function.");
+    refuseUnknown(call, TOOL_CALL, path);
+    const at = `${path}.function`;
+    const tool = objectAt(call.function, at);
+    refuseUnknown(tool, CALLED, at);
+    const text = textAt(tool.arguments, `${at}.arguments`);
+    const providerOptions = readToolCallSignature(
+      call.extra_content,
+      this.signatures,
+      `${path}.extra_content`,
+    );
+    const toolCallId = textAt(call.id, `${path}.id`);
+    const toolName = textAt(tool.name, `${at}.name`);
+    const input = this.#argumentsOf(text, `${at}.arguments`);
+    this.names.set(toolCallId, toolName);
+    return {
+      ...{ type: "tool-call", toolCallId, toolName, input },
+      ...(providerOptions ? { providerOptions } : {}),
+    };
+  }
+
+  /** Some models send nothing for a tool without parameters. */
+  #argumentsOf(text: string, path: string): unknown {
+    if (text.trim() === "") return {};
+    const value = jsonAt(text, path, this.#texts);
+    if (isMembers(value)) return value;
+    throw unsupported(path, "must be a JSON object for this model's provider.");
+  }
 }
 
 function readToolResult(message: Members, path: string, called: ReadonlyMap<string, string>) {

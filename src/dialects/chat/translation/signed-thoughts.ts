@@ -4,7 +4,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import { field } from "../../json.ts";
-import { isSigned, packSignature, unpackSignature } from "../../translation/signatures.ts";
+import { isSigned, type PackedSignatures, packSignature } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 
 /** The member of a tool call's `extra_content` that has the thoughts. */
@@ -64,23 +64,37 @@ export function toolCallExtra(
 /** The signature that comes back with a tool call. Undefined if it has no signature from this provider. */
 export function readToolCallSignature(
   extra: unknown,
-  target: TranslationTarget,
+  signatures: PackedSignatures,
+  path: string,
 ): SharedV4ProviderOptions | undefined {
-  return signatureOf(field(field(extra, "google"), "thought_signature"), target);
+  return signatureOf(
+    field(field(extra, "google"), "thought_signature"),
+    signatures,
+    `${path}.google.thought_signature`,
+  );
 }
 
 /** The thoughts from this provider that come back with a tool call. */
-export function readThoughts(extra: unknown, target: TranslationTarget): LanguageModelV4ReasoningPart[] {
+export function readThoughts(
+  extra: unknown,
+  signatures: PackedSignatures,
+  path: string,
+): LanguageModelV4ReasoningPart[] {
   const thoughts = field(field(extra, GATEHOUSE), "thoughts");
   if (!Array.isArray(thoughts)) return [];
-  return thoughts.flatMap((thought): LanguageModelV4ReasoningPart[] => {
+  return thoughts.flatMap((thought, index): LanguageModelV4ReasoningPart[] => {
     const text = field(thought, "text");
-    const providerOptions = signatureOf(field(thought, "signature"), target);
+    const at = `${path}.${GATEHOUSE}.thoughts[${index}].signature`;
+    const providerOptions = signatureOf(field(thought, "signature"), signatures, at);
     return typeof text === "string" && providerOptions ? [{ type: "reasoning", text, providerOptions }] : [];
   });
 }
 
-function signatureOf(packed: unknown, target: TranslationTarget): SharedV4ProviderOptions | undefined {
-  const signed = typeof packed === "string" ? unpackSignature(target, packed) : undefined;
-  return isSigned(signed) ? signed : undefined;
+function signatureOf(
+  packed: unknown,
+  signatures: PackedSignatures,
+  path: string,
+): SharedV4ProviderOptions | undefined {
+  const metadata = signatures.unpack(packed, path)?.metadata;
+  return isSigned(metadata) ? metadata : undefined;
 }

@@ -5,7 +5,7 @@ import type {
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
 import { Problem } from "../../../base/errors.ts";
-import { parsedOrNothing } from "../../json.ts";
+import type { JsonTexts } from "../../../base/json-texts.ts";
 import { isSigned, packSignature } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 
@@ -34,9 +34,16 @@ export function callSignature(
   return [{ type: "thinking", thinking: "", signature: packSignature(target, metadata, toolCallId) }];
 }
 
-/** If the input of a call is not JSON, because the model made a mistake, it is returned as a text. */
-export function toolUse({ toolCallId, toolName, input }: LanguageModelV4ToolCall): AnswerBlock {
-  const value = input === "" ? {} : (parsedOrNothing(input) ?? input);
+/**
+ * If the input of a call is not JSON, because the model made a mistake, it is returned as a text.
+ * @param texts the inputs of the answer
+ * @throws JsonTooLarge
+ */
+export function toolUse(
+  { toolCallId, toolName, input }: LanguageModelV4ToolCall,
+  texts: JsonTexts,
+): AnswerBlock {
+  const value = input === "" ? {} : (texts.parsed(input) ?? input);
   return { type: "tool_use", id: toolCallId, name: toolName, input: value };
 }
 

@@ -5,8 +5,9 @@ import type {
   LanguageModelV4ToolCallPart,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
+import { JsonTexts } from "../../../base/json-texts.ts";
 import { type Members, objectAt, textAt } from "../../translation/fields.ts";
-import { signedToolCall, unpackSignature } from "../../translation/signatures.ts";
+import { PackedSignatures } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { memberAt } from "./members.ts";
@@ -21,10 +22,10 @@ const THINKING: ReadonlySet<string> = new Set(["type", "thinking", "signature", 
 export class AssistantReader {
   /** The names of the called tools, by call id. */
   readonly toolNames = new Map<string, string>();
-  readonly #target: TranslationTarget;
+  readonly #packed: PackedSignatures;
 
   constructor(target: TranslationTarget) {
-    this.#target = target;
+    this.#packed = new PackedSignatures(target, new JsonTexts());
   }
 
   /** @returns one message, or none if it would be empty: some providers refuse empty messages */
@@ -52,9 +53,9 @@ export class AssistantReader {
     refuseUnknown(block, THINKING, path);
     const text = textAt(block.thinking, `${path}.thinking`);
     const signature = memberAt(block, "signature", path, textAt) ?? "";
-    const signed = unpackSignature(this.#target, signature);
-    if (signed === undefined || signedToolCall(signature) !== undefined) return [];
-    return [{ type: "reasoning", text, ...optionsOf(signed) }];
+    const signed = this.#packed.unpack(signature, `${path}.signature`);
+    if (signed === undefined || signed.toolCallId !== undefined) return [];
+    return [{ type: "reasoning", text, ...optionsOf(signed.metadata) }];
   }
 
   #readToolUse(
@@ -78,11 +79,9 @@ export class AssistantReader {
   #signaturesOfCalls(
     blocks: readonly (readonly [Members, string])[],
   ): ReadonlyMap<string, SharedV4ProviderOptions> {
-    const signatures = blocks.flatMap(([{ type, signature }]) => {
-      if (type !== "thinking" || typeof signature !== "string") return [];
-      const call = signedToolCall(signature);
-      const signed = unpackSignature(this.#target, signature);
-      return call === undefined || signed === undefined ? [] : [[call, signed] as const];
+    const signatures = blocks.flatMap(([{ type, signature }, at]) => {
+      const signed = type === "thinking" ? this.#packed.unpack(signature, `${at}.signature`) : undefined;
+      return signed?.toolCallId === undefined ? [] : [[signed.toolCallId, signed.metadata] as const];
     });
     return new Map(signatures);
   }

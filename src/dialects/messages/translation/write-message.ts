@@ -1,4 +1,5 @@
 import type { LanguageModelV4Content, LanguageModelV4GenerateResult } from "@ai-sdk/provider";
+import { JsonTexts } from "../../../base/json-texts.ts";
 import { isSigned, packSignature } from "../../translation/signatures.ts";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
 import { type AnswerBlock, callSignature, citationOf, inexpressible, toolUse } from "./answer-blocks.ts";
@@ -10,7 +11,7 @@ export function messageHead({ id, model }: AnswerHead): Record<string, unknown> 
   return { id: `msg_${id}`, type: "message", role: "assistant", model };
 }
 
-/** Writes a whole answer as a message. */
+/** Writes a whole answer as a message. @throws JsonTooLarge */
 export function wholeMessage(
   { content, usage, ...end }: LanguageModelV4GenerateResult,
   target: TranslationTarget,
@@ -18,9 +19,10 @@ export function wholeMessage(
   thinking: ThinkingForm,
 ): object {
   const blocks: AnswerBlock[] = [];
+  const inputs = new JsonTexts();
   for (const part of content) {
     if (part.type === "source") cite(blocks, citationOf(part));
-    else blocks.push(...blocksOf(part, target, thinking));
+    else blocks.push(...blocksOf(part, target, thinking, inputs));
   }
   const callsTools = blocks.some(({ type }) => type === "tool_use");
   return {
@@ -35,6 +37,7 @@ function blocksOf(
   part: LanguageModelV4Content,
   target: TranslationTarget,
   { isShown, isOmitted }: ThinkingForm,
+  inputs: JsonTexts,
 ): AnswerBlock[] {
   switch (part.type) {
     case "text": {
@@ -50,7 +53,7 @@ function blocksOf(
     }
     case "tool-call":
       if (part.providerExecuted) throw inexpressible("a call of one of the provider's own tools");
-      return [...callSignature(target, part.toolCallId, part.providerMetadata), toolUse(part)];
+      return [...callSignature(target, part.toolCallId, part.providerMetadata), toolUse(part, inputs)];
     default:
       throw inexpressible(part.type);
   }

@@ -6,9 +6,18 @@ import type {
   LanguageModelV4ToolResultPart,
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
-import { field, parsedOrNothing } from "../../json.ts";
-import { invalidAt, listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
-import { isSigned, signedToolCall, unpackSignature } from "../../translation/signatures.ts";
+import { JsonTexts } from "../../../base/json-texts.ts";
+import { field } from "../../json.ts";
+import {
+  invalidAt,
+  jsonAt,
+  listAt,
+  type Members,
+  objectAt,
+  optional,
+  textAt,
+} from "../../translation/fields.ts";
+import { isSigned, PackedSignatures } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { readContent, readTexts } from "./read-content.ts";
@@ -44,6 +53,8 @@ export function readInput(
 class PromptReader {
   readonly messages: LanguageModelV4Prompt = [];
   readonly #target: TranslationTarget;
+  readonly #texts = new JsonTexts();
+  readonly #packed: PackedSignatures;
   /** Names of the called tools, by call id. */
   readonly #called = new Map<string, string>();
   /** Signatures of tool calls, by call id. They arrive in separate items. */
@@ -51,6 +62,7 @@ class PromptReader {
 
   constructor(target: TranslationTarget) {
     this.#target = target;
+    this.#packed = new PackedSignatures(target, this.#texts);
   }
 
   add(message: LanguageModelV4Message): void {
@@ -58,18 +70,17 @@ class PromptReader {
   }
 
   readItems(items: readonly unknown[]): void {
-    for (const item of items) this.#noteSignature(field(item, "encrypted_content"));
+    for (const [index, item] of items.entries()) {
+      const packed = this.#packed.unpack(
+        field(item, "encrypted_content"),
+        `input[${index}].encrypted_content`,
+      );
+      if (packed?.toolCallId !== undefined) this.#signatures.set(packed.toolCallId, packed.metadata);
+    }
     for (const [index, item] of items.entries()) {
       const path = `input[${index}]`;
       this.#readItem(objectAt(item, path), path);
     }
-  }
-
-  #noteSignature(packed: unknown): void {
-    const call = typeof packed === "string" ? signedToolCall(packed) : undefined;
-    if (call === undefined || typeof packed !== "string") return;
-    const metadata = unpackSignature(this.#target, packed);
-    if (metadata) this.#signatures.set(call, metadata);
   }
 
   #readItem(item: Members, path: string): void {
@@ -112,9 +123,10 @@ class PromptReader {
   #readReasoning(item: Members, path: string): void {
     refuseUnknown(item, REASONING, path);
     const packed = optional(item.encrypted_content, `${path}.encrypted_content`, textAt);
-    if (packed === undefined || signedToolCall(packed) !== undefined) return;
-    const providerOptions = unpackSignature(this.#target, packed);
-    if (!providerOptions || !isSigned(providerOptions)) return;
+    const signature = this.#packed.unpack(packed, `${path}.encrypted_content`);
+    if (signature === undefined || signature.toolCallId !== undefined) return;
+    const providerOptions = signature.metadata;
+    if (!isSigned(providerOptions)) return;
     const texts = (optional(item.summary, `${path}.summary`, listAt) ?? []).map((part, index) =>
       textAt(field(part, "text"), `${path}.summary[${index}].text`),
     );
@@ -132,9 +144,10 @@ class PromptReader {
     const name = textAt(item.name, `${path}.name`);
     const namespace = optional(item.namespace, `${path}.namespace`, textAt);
     const toolName = namespace === undefined ? name : flatName(namespace, name);
-    const text = textAt(item.arguments, `${path}.arguments`);
+    const at = `${path}.arguments`;
+    const text = textAt(item.arguments, at);
     // Models may write arguments that are not JSON, and some providers accept nothing but JSON.
-    const input = text === "" ? {} : (parsedOrNothing(text) ?? text);
+    const input = text === "" ? {} : (jsonAt(text, at, this.#texts) ?? text);
     const providerOptions = this.#signatures.get(toolCallId);
     this.#called.set(toolCallId, toolName);
     return {
