@@ -6,7 +6,7 @@ import { type ParsedEntry, parsedEntry } from "../../../ledger/reading/parsed-en
 import type { Db } from "../../../store/db.ts";
 import { OwnedResponse, unknownResponse } from "./owned-response.ts";
 import { findResponse, isResponseId, type ResponseRow, responseOfItem } from "./rows.ts";
-import { findText, readText, type StoredText, takeTextTurn } from "./text-reading.ts";
+import { readText, type StoredText, takeFindTurn } from "./text-reading.ts";
 
 /** The caller whose responses are read. */
 export interface ResponseOwner {
@@ -38,9 +38,9 @@ export class ResponseStore {
   }
 
   /**
-   * Finds a response by its row and its entries. No text of it is read.
+   * Finds a response by its row and its entries. No text of it is read, and they may have been erased.
    * @param path where in the request the id is, for refusals
-   * @throws Problem 404 `not_found`; also if one of its texts was erased or has expired
+   * @throws Problem 404 `not_found`
    */
   async find(owner: ResponseOwner, id: string, path?: string): Promise<OwnedResponse> {
     const found = isResponseId(id) ? await this.#find(owner, id, path) : undefined;
@@ -54,7 +54,7 @@ export class ResponseStore {
    */
   async findByItem(owner: ResponseOwner, item: string, path: string): Promise<OwnedResponse> {
     const { workspaceId } = owner;
-    await takeTextTurn(workspaceId, 0);
+    await takeFindTurn(workspaceId);
     const id = isResponseId(item) ? await responseOfItem(this.#parts.db, workspaceId, item) : undefined;
     const found = id === undefined ? undefined : await this.#find(owner, id, path);
     if (!found) throw unknownResponse(item, path);
@@ -71,9 +71,8 @@ export class ResponseStore {
   }
 
   /** The request that an entry dispatched. Undefined if it was erased, or does not match the ledger. */
-  async requestOf(workspaceId: number, seq: number, entry: ParsedEntry): Promise<string | undefined> {
-    const text = await this.#text(workspaceId, seq, "input", entry);
-    return text && readText(this.#parts.db, text, undefined);
+  requestOf(workspaceId: number, seq: number, entry: ParsedEntry): Promise<string | undefined> {
+    return readText(this.#parts.db, requestText(workspaceId, seq, entry), undefined);
   }
 
   async #find(
@@ -82,23 +81,23 @@ export class ResponseStore {
     path: string | undefined,
   ): Promise<OwnedResponse | undefined> {
     const { db } = this.#parts;
-    await takeTextTurn(workspaceId, 0);
+    await takeFindTurn(workspaceId);
     const row = await findResponse(db, workspaceId, id);
     if (!row || row.agentId !== (agent?.id ?? null)) return undefined;
     const asked = await this.#entry(workspaceId, row.requestSeq);
     if (!isOf(asked, agent)) return undefined;
     const isBackground = asked.action === "response.dispatch";
     if (isBackground && asked.detail?.response !== id) return undefined;
-    const request = await this.#text(workspaceId, row.requestSeq, "input", asked);
-    if (!request) return undefined;
+    const request = requestText(workspaceId, row.requestSeq, asked);
     const found = { db, row, isBackground, request, path };
     if (isBackground && row.outcomeSeq === 0)
       return new OwnedResponse({ ...found, answer: null, isAnswered: false });
     const answered = await this.#entry(workspaceId, row.outcomeSeq);
     const isEnd = isEndOf(row, answered);
     if (!isAnswerTo(asked, answered) || !(isEnd || answered.model === row.model)) return undefined;
-    const answer = await this.#text(workspaceId, row.outcomeSeq, "output", answered);
-    return answer && new OwnedResponse({ ...found, answer, isAnswered: !isEnd });
+    const { output_hash: hash } = answered;
+    const answer = { workspaceId, seq: row.outcomeSeq, kind: "output", hash } as const;
+    return new OwnedResponse({ ...found, answer, isAnswered: !isEnd });
   }
 
   async #entry(workspaceId: number, seq: number): Promise<ParsedEntry> {
@@ -106,16 +105,10 @@ export class ResponseStore {
     const parsed = entry ? parsedEntry(entry.bytes) : {};
     return parsed.action === "model.call" || parsed.action === "response.dispatch" ? parsed : {};
   }
+}
 
-  #text(
-    workspaceId: number,
-    seq: number,
-    kind: StoredText["kind"],
-    { input_hash, output_hash }: ParsedEntry,
-  ): Promise<StoredText | undefined> {
-    const hash = kind === "input" ? input_hash : output_hash;
-    return findText(this.#parts.db, { workspaceId, seq, kind, hash });
-  }
+function requestText(workspaceId: number, seq: number, { input_hash: hash }: ParsedEntry): StoredText {
+  return { workspaceId, seq, kind: "input", hash };
 }
 
 /** Whether an entry has a request of this agent: not of none, nor of an earlier agent with the same name. */
