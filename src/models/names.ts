@@ -103,6 +103,13 @@ export class ModelNames {
     return only !== undefined && others.length === 0 ? { kind: "model", id: only } : null;
   }
 
+  /** The names of the providers that a request for this target may go to. */
+  providersOf(target: ModelTarget): readonly string[] {
+    const models =
+      target.kind === "model" ? [target.id] : (this.#config.tiers.get(target.tier)?.models ?? []);
+    return [...new Set(models.map((id) => id.slice(0, id.indexOf("/"))))];
+  }
+
   /** `<provider>/<model>`, `tier:2` or a tier's name. */
   #direct(name: string): ModelTarget | null {
     const { providers, tiers } = this.#config;

@@ -275,3 +275,28 @@ test("a container passes only if a response that the request refers to was made 
   expect(await ask("cntr_own", {})).toBe(404);
   expect(await ask("cntr_own", { input: [{ ...made, container_id: "cntr_other" }] })).toBe(404);
 });
+
+test("a container passes only to the provider that made it", async () => {
+  const made = {
+    ...{ type: "code_interpreter_call", id: "ci_theirs", code: "1", outputs: [], status: "completed" },
+    container_id: "cntr_theirs",
+  };
+  stage.upstream.script("theirs", { response: responseOf([made], { id: "resp_theirs" }) });
+  await stage.post(JSON.stringify({ model: "second/theirs", input: "x" }));
+  stage.upstream.script("theirs", { response: responseOf([textItem("y")]) });
+  const tools = [{ type: "code_interpreter", container: "cntr_theirs" }];
+  for (const [model, status] of [
+    ["up/first", 404],
+    ["tier:1", 404],
+    // One of its models belongs to the other provider.
+    ["tier:3", 404],
+    ["second/theirs", 200],
+  ] as const) {
+    for (const more of [{ previous_response_id: "resp_theirs" }, { input: [{ id: "ci_theirs" }] }]) {
+      const before = stage.upstream.requests.length;
+      const { response } = await stage.post(JSON.stringify(asked({ model, tools, ...more })));
+      const sent = stage.upstream.requests.length - before;
+      expect([model, response.status, sent]).toEqual([model, status, status === 200 ? 1 : 0]);
+    }
+  }
+});

@@ -317,6 +317,69 @@ test("a changed row does not lead to another caller's response", async () => {
   expect((await stage.ask("GET", `/${id}`)).status).toBe(404);
 });
 
+test("a changed row does not lead an agent to the response of an earlier agent of the same name", async () => {
+  const agent = freshId("agent").replace("_", "-");
+  await stage.gateway.agent(agent);
+  const { id, item } = await make(await stage.gateway.token({ agent }));
+  await stage.gateway.call("DELETE", `/v1/agents/${agent}`);
+  await stage.gateway.agent(agent);
+  const token = await stage.gateway.token({ agent });
+  const own = await make(token);
+  ownConnection(stage.gateway.dataDir).run(
+    "UPDATE responses SET agent_id = (SELECT agent_id FROM responses WHERE id = ?) WHERE id = ?",
+    [own.id, id],
+  );
+  const before = stage.upstream.requests.length;
+  for (const path of [`/${id}`, `/${id}/input_items`]) {
+    const { status, body } = await stage.ask("GET", path, token);
+    expect([path, status, JSON.stringify(body).includes("secret")]).toEqual([path, 404, false]);
+  }
+  for (const body of [{ previous_response_id: id }, { input: [{ type: "item_reference", id: item }] }]) {
+    expect((await send(body, token)).response.status).toBe(404);
+  }
+  expect(stage.upstream.requests.length).toBe(before);
+  expect((await stage.ask("GET", `/${own.id}`, token)).status).toBe(200);
+});
+
+test("a row with another id does not make that id the caller's own", async () => {
+  const { id, item } = await make();
+  const write = ownConnection(stage.gateway.dataDir);
+  write.run("UPDATE responses SET id = 'resp_foreign' WHERE id = ?", [id]);
+  write.run("UPDATE response_items SET id = 'msg_foreign', response_id = 'resp_foreign' WHERE id = ?", [
+    item,
+  ]);
+  const before = stage.upstream.requests.length;
+  expect((await stage.ask("GET", "/resp_foreign")).status).toBe(404);
+  expect((await send({ previous_response_id: "resp_foreign" })).response.status).toBe(404);
+  expect((await send({ input: [{ type: "item_reference", id: "msg_foreign" }] })).response.status).toBe(404);
+  expect(stage.upstream.requests.length).toBe(before);
+});
+
+test("an answer is read and continued by its provider without its request, however long that is", async () => {
+  const { id, whole, entries } = await make();
+  ownConnection(stage.gateway.dataDir).run(
+    "UPDATE payloads SET body = 'changed' WHERE seq = ? AND kind = 'input' AND workspace_id = 1",
+    [entries[0]?.seq ?? 0],
+  );
+  expect((await stage.ask("GET", `/${id}`)).body).toEqual(whole);
+  expect((await send({ previous_response_id: id })).response.status).toBe(200);
+  expect((await send({ model: "tier:1", previous_response_id: id })).response.status).toBe(200);
+  // Where the request is read, it has to be the signed one.
+  expect((await stage.ask("GET", `/${id}/input_items`)).status).toBe(404);
+  expect((await send({ model: "second/other", previous_response_id: id })).response.status).toBe(404);
+});
+
+test("each reading is recorded with the response that was read", async () => {
+  const { id, entries } = await make();
+  const detail = { response: id, target_seq: entries[0]?.seq };
+  for (const path of [`/${id}`, `/${id}/input_items`, `/${id}?stream=true`]) {
+    const { headers } = await stage.ask("GET", path);
+    const { body } = await stage.gateway.call("GET", `/v1/ledger/${headers.get("gatehouse-ledger")}`);
+    expect([path, body.action, body.agent]).toEqual([path, "response.read", "clerk"]);
+    expect(body.detail).toMatchObject(detail);
+  }
+});
+
 test("a response whose outcome cannot be written is withheld, and is not kept when it is written late", async () => {
   const held = Promise.withResolvers<void>();
   const whole = responseOf([textItem("almost")]);

@@ -3,6 +3,7 @@ import type { Call } from "../../gate/call.ts";
 import type { ModelGateway } from "../../models/gateway.ts";
 import { callingAgent } from "../calling-agent.ts";
 import type { ClientRequest } from "../client-request.ts";
+import { field } from "../json.ts";
 import {
   type KeepDispatched,
   type KeepingParts,
@@ -10,7 +11,7 @@ import {
   responsesRequest,
 } from "./request.ts";
 import { RESPONSES } from "./responses.ts";
-import { type ResponseLinks, resolveLinks } from "./stored/links.ts";
+import { inputItemsOf, type ResponseLinks, resolveLinks } from "./stored/links.ts";
 import type { ResponseStore } from "./stored/store.ts";
 
 export interface ResponseRequestsParts extends KeepingParts {
@@ -58,8 +59,11 @@ export class ResponseRequests {
     const { store, agents, modelGateway, clock } = this.#parts;
     const agent = await callingAgent(agents, call, client.headers);
     const { workspaceId } = call.caller;
-    const target = modelGateway.names.resolve(request.model);
-    const parts = { store, owner: { workspaceId, agent }, now: clock.now(), target };
-    return resolveLinks({ ...parts, hold: (bytes) => client.hold(bytes) }, request);
+    const { names } = modelGateway;
+    const target = names.resolve(request.model);
+    const providers = target && names.providersOf(target);
+    const parts = { store, owner: { workspaceId, agent }, now: clock.now(), providers };
+    const input = inputItemsOf(field(request.value, "input"));
+    return resolveLinks({ ...parts, hold: (bytes) => client.hold(bytes) }, { ...request, input });
   }
 }

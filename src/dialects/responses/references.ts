@@ -1,3 +1,4 @@
+import { invalidField } from "../../base/errors.ts";
 import { ACCOUNT_MEMBERS, accountIdRefusal, OWN_MEMBERS } from "../account-ids.ts";
 import { field } from "../json.ts";
 import { elementsOf, findMembers, folded, MemberNames, type Span, textsWithin } from "../request-bytes.ts";
@@ -33,20 +34,27 @@ const CONTENT: Readonly<Record<string, readonly string[]>> = {
   tool_search_output: ["tools"],
   additional_tools: ["tools"],
 };
+/** The most items that a request may name: each may belong to another response, which is read. */
+const MOST_REFERENCES = 1_024;
 const READ_MEMBERS = new MemberNames(["id", "type", "role", ...new Set(Object.values(CONTENT).flat())]);
 
 /**
  * The ids of a request's items that may refer to items stored by the provider. All workspaces share the provider's
  * account, so each id MUST be checked to belong to the caller.
  * @param span the bytes of `input`
- * @throws Problem 400 `invalid_json` if an item has one of the deciding members twice
+ * @throws Problem 400 `invalid_json` if an item has one of the deciding members twice; 422 `validation_failed` if there
+ *   are too many
  */
 export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: unknown): readonly string[] {
   if (!span || !Array.isArray(input) || !input.some(hasId)) return [];
   for (const [index, { start, end }] of elementsOf(bytes, span).entries()) {
     if (hasId(input[index])) findMembers(bytes.subarray(start, end), READ_MEMBERS);
   }
-  return referencesOf(input);
+  const references = referencesOf(input);
+  if (references.length > MOST_REFERENCES) {
+    throw invalidField("/input", `may name at most ${MOST_REFERENCES} items by their ids alone`);
+  }
+  return references;
 }
 
 /** Whether an item has an id, in any spelling. Most have none and are not searched. */

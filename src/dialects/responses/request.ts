@@ -20,8 +20,8 @@ import { hostedTools } from "./hosted-tools.ts";
 import { containersIn, referencesIn } from "./references.ts";
 import { wholeInput } from "./stored/conversation.ts";
 import type { ResponseLinks } from "./stored/links.ts";
+import { providerOf } from "./stored/owned-response.ts";
 import { keepResponse } from "./stored/rows.ts";
-import { providerOf } from "./stored/store.ts";
 import { ResponsesStreamReader } from "./stream.ts";
 
 const MEMBERS = new MemberNames([

@@ -3,7 +3,8 @@ import Type from "typebox";
 import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { openAiError } from "../../dialects/openai-errors.ts";
 import { requireIncluded } from "../../dialects/responses/stored/includable.ts";
-import type { HoldMemory, StoredResponses } from "../../dialects/responses/stored/service.ts";
+import type { StoredResponses } from "../../dialects/responses/stored/service.ts";
+import type { HoldMemory } from "../../dialects/responses/stored/text-reading.ts";
 import { unsupported } from "../../dialects/translation/unsupported.ts";
 import type { Call } from "../../gate/call.ts";
 import { clientForm } from "../answer/client-errors.ts";
@@ -86,7 +87,8 @@ export function responseRoutes(
     async ({ call, params: { id = "" }, query: { stream, starting_after: after, ...query }, request }) => {
       if (!stream) {
         if (after !== undefined) throw unsupported("starting_after", "has an effect only with stream=true.");
-        const body = await counted(call, (hold) => storedResponses.get(call, request.headers, id, hold));
+        const { headers } = request;
+        const body = await counted(call, (hold) => storedResponses.get(call, { headers, hold }, id));
         requireIncluded(included(query), "output" in body ? body.output : undefined);
         return { status: 200, body };
       }
@@ -148,9 +150,9 @@ export function responseRoutes(
       bodyOptional: true,
       body: Type.Object({}, { additionalProperties: false }),
     },
-    async ({ call, params: { id = "" }, request }) => ({
+    async ({ call, params: { id = "" }, request: { headers } }) => ({
       status: 200,
-      body: await storedResponses.cancel(call, request.headers, id),
+      body: await counted(call, (hold) => storedResponses.cancel(call, { headers, hold }, id)),
     }),
   );
   return new Elysia({ prefix: "/v1/responses" })

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { until } from "../../support/until.ts";
 import {
-  eventsOf,
   freshId,
   openResponsesStage,
   type ResponsesStage,
@@ -54,7 +53,7 @@ test("a short conversation of many steps is sent, however long the tools of its 
   expect([listed.status, listed.body.data.length]).toEqual([200, 25]);
 });
 
-test("a response whose items later requests name again and again is counted once", async () => {
+test("a response whose items later requests name again and again is read once", async () => {
   const first = await say("y".repeat(1024 * 1024), { input: "a long text" });
   let last = first;
   for (let step = 0; step < 6; step++) {
@@ -65,6 +64,63 @@ test("a response whose items later requests name again and again is counted once
     last = await say("short", { input, previous_response_id: last.id });
   }
   expect((await elsewhere({ previous_response_id: last.id })).status).toBe(200);
+});
+
+test("an item counts as often as it is sent", async () => {
+  const { id, item } = await say("y".repeat(1024 * 1024), { input: "a long text" });
+  const input = Array.from({ length: 11 }, () => ({ type: "item_reference", id: item }));
+  const own = await elsewhere({ input });
+  expect([own.status, own.code]).toEqual([413, "body_too_large"]);
+  const last = await say("short", { input, previous_response_id: id });
+  const earlier = await elsewhere({ previous_response_id: last.id });
+  expect([earlier.status, earlier.code]).toEqual([413, "body_too_large"]);
+});
+
+test("a conversation has at most as many members as one request; its own provider reads it itself", async () => {
+  const input = Array.from({ length: 6_000 }, () => ({ role: "user", content: "x" }));
+  const first = await say("one", { input });
+  const second = await say("two", { input, previous_response_id: first.id });
+  expect((await elsewhere({ previous_response_id: second.id })).status).toBe(200);
+  const together = await elsewhere({ input, previous_response_id: second.id });
+  expect([together.status, together.code]).toEqual([413, "body_too_large"]);
+  const third = await say("three", { input, previous_response_id: second.id });
+  const all = await elsewhere({ previous_response_id: third.id });
+  expect([all.status, all.code]).toEqual([413, "body_too_large"]);
+  expect((await stage.ask("GET", `/${second.id}/input_items`)).status).toBe(200);
+  const listed = await stage.ask("GET", `/${third.id}/input_items?limit=1`);
+  expect([listed.status, listed.body.error.code]).toEqual([413, "body_too_large"]);
+});
+
+test("a request may name at most 1,024 items by their ids alone", async () => {
+  const input = Array.from({ length: 1_025 }, (_, index) => ({ type: "item_reference", id: `msg_${index}` }));
+  const sent = await stage.post(JSON.stringify({ model: "up/first", input }));
+  const { error } = JSON.parse(sent.bytes.toString());
+  expect([sent.response.status, error.code, error.param]).toEqual([422, "validation_failed", "input"]);
+  const fewer = await stage.post(JSON.stringify({ model: "up/first", input: input.slice(1) }));
+  expect(fewer.response.status).toBe(404);
+});
+
+test.each(["asc", "desc"])("pages of items without ids continue after each other (%s)", async (order) => {
+  const input = Array.from({ length: 5 }, (_, index) => ({ role: "user", content: `question ${index}` }));
+  const first = await say("one", { input });
+  const second = await say("two", { input: [...input, { id: "msg_given", role: "user", content: "last" }] });
+  const { id } = await say("three", { input, previous_response_id: first.id });
+  const whole = (await stage.ask("GET", `/${id}/input_items?order=${order}`)).body.data;
+  expect(new Set(whole.map(({ id }: { id: string }) => id)).size).toBe(11);
+  const paged = [];
+  for (let more = true, after = ""; more; ) {
+    const { body } = await stage.ask("GET", `/${id}/input_items?order=${order}&limit=3${after}`);
+    paged.push(...body.data);
+    more = body.has_more;
+    after = `&after=${body.last_id}`;
+  }
+  expect(paged).toEqual(whole);
+  // Ids of another response's items are not ids of this one's.
+  const others = (await stage.ask("GET", `/${second.id}/input_items`)).body.data;
+  for (const other of [...others, { id: "msg_0" }, { id: "fc_00000001" }]) {
+    const { status, body } = await stage.ask("GET", `/${id}/input_items?after=${other.id}`);
+    expect([other.id, status, body.error.code]).toEqual([other.id, 404, "not_found"]);
+  }
 });
 
 test("a conversation of more than 10 MiB is refused", async () => {
@@ -91,30 +147,30 @@ test("items of a response are listed without the earlier ones that are gone, and
   expect((await stage.ask("GET", path)).body.data).toEqual(before.slice(3));
 });
 
+/** Sends the beginning of a body, whose memory stays in use until `leave` aborts. */
+function upload(bytes: number, leave: AbortSignal): void {
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue(new Uint8Array(bytes).fill(0x20)),
+  });
+  fetch(`${stage.gateway.url}/v1/responses`, {
+    ...{ method: "POST", signal: leave, body },
+    headers: { "content-type": "application/json", authorization: `Bearer ${stage.clerk}` },
+  }).catch(() => {});
+}
+
 test("texts that are read count as memory of their workspace", async () => {
-  const { id } = await say("short", { input: "z".repeat(8 * 1024 * 1024) });
-  const events = eventsOf(responseOf([textItem("one two")]));
-  stage.upstream.script("first", { events, hangAfter: 2 });
-  const body = JSON.stringify({ model: "up/first", stream: true, input: "z".repeat(8 * 1024 * 1024) });
+  const long = "z".repeat(8 * 1024 * 1024);
+  const { id } = await say(long, { input: long });
+  const other = await say(long, { input: long });
   const leave = new AbortController();
-  // A stream that nobody holds is closed.
-  const held: unknown[] = [];
-  const open = async () => {
-    const { status, body: stream } = await fetch(`${stage.gateway.url}/v1/responses`, {
-      ...{ method: "POST", signal: leave.signal, body },
-      headers: { "content-type": "application/json", authorization: `Bearer ${stage.clerk}` },
-    });
-    const reader = stream?.getReader();
-    held.push(reader);
-    await reader?.read();
-    return status;
-  };
-  while ((await open()) === 200) {}
-  for (const path of [`/${id}`, `/${id}/input_items`]) {
-    const { status, body: refused } = await stage.ask("GET", path);
-    expect([path, status, refused.error?.code]).toEqual([path, 429, "rate_limited"]);
-  }
-  expect(held.length).toBeGreaterThan(1);
+  await until(async () => {
+    for (let each = 0; each < 5; each++) upload(8 * 1024 * 1024, leave.signal);
+    return (await stage.ask("GET", `/${id}`)).status === 429;
+  });
+  const { status, body: refused } = await stage.ask("GET", `/${id}/input_items`);
+  expect([status, refused.error?.code]).toEqual([429, "rate_limited"]);
+  // No text is read to delete them.
+  expect((await stage.ask("DELETE", `/${other.id}`)).status).toBe(200);
   leave.abort();
   await until(async () => (await stage.ask("GET", `/${id}`)).status === 200);
 }, 120_000);

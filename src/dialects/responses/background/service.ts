@@ -21,8 +21,10 @@ import type { ModelCalls } from "../../model-calls.ts";
 import { unsupported } from "../../translation/unsupported.ts";
 import type { ResponsesClient } from "../client-requests.ts";
 import { asStream, type ReadResponsesRequest, readResponsesRequest } from "../request.ts";
+import type { OwnedResponse } from "../stored/owned-response.ts";
 import { endDispatched, keepDispatched, undoAttempt } from "../stored/rows.ts";
 import type { ResponseOwner } from "../stored/store.ts";
+import type { HoldMemory } from "../stored/text-reading.ts";
 import { type ResponseFailure, unansweredResponse } from "./forms.ts";
 import { lastStoredEvent, nextAttemptsEvent, saveLog } from "./journal.ts";
 import {
@@ -128,12 +130,13 @@ export class BackgroundResponses {
    */
   async read(
     owner: ResponseOwner,
-    id: string,
+    response: OwnedResponse,
     after: number,
-    hold: (bytes: number) => void,
+    hold: HoldMemory,
   ): Promise<EventReader> {
-    const { row, request } = await this.#parts.store.read(owner, id, undefined, hold);
-    if (row.attempts === null || field(request, "stream") !== true) {
+    const { row } = response;
+    const request = row.attempts === null ? null : await response.readRequest(hold);
+    if (field(request, "stream") !== true) {
       throw unsupported(
         "stream",
         "is possible only for a response that was made in the background as a stream.",
@@ -365,8 +368,10 @@ export class BackgroundResponses {
       ended: async () => {
         const unwritten = this.unwritten(id);
         if (unwritten) return unwritten;
-        const { response, row } = await store.read(owner, id);
-        return row.outcomeSeq > 0 && isMembers(response) ? response : null;
+        const found = await store.find(owner, id);
+        if (found.row.outcomeSeq === 0) return null;
+        const response = await found.readResponse();
+        return isMembers(response) ? response : null;
       },
       lastId: () => lastStoredEvent(db, workspaceId, id),
     };

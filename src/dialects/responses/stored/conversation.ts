@@ -1,6 +1,4 @@
-import { field } from "../../json.ts";
-import { referenceOf } from "../references.ts";
-import { type ConversationItem, inputItemsOf, type ResponseLinks } from "./links.ts";
+import { type ConversationItem, inputItemsOf, itemSent, type ResponseLinks } from "./links.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -12,17 +10,8 @@ const WRITTEN: ReadonlySet<unknown> = new Set(["message", "function_call", "cust
  * @param provider the name of the provider
  */
 export function wholeInput(links: ResponseLinks, input: unknown, provider: string): readonly unknown[] {
-  const own = inputItemsOf(input).map((item): ConversationItem => {
-    const id = linkedId(links, item);
-    return (id === null ? undefined : links.items.get(id)) ?? { item, provider: null };
-  });
+  const own = inputItemsOf(input).map((item) => itemSent(links, item));
   return [...links.before, ...own].flatMap((each) => portable(each, provider));
-}
-
-/** The id of an item that the provider would look up. */
-function linkedId({ items }: ResponseLinks, item: unknown): string | null {
-  const id = field(item, "id");
-  return referenceOf(item) ?? (typeof id === "string" && items.has(id) ? id : null);
 }
 
 /**

@@ -1,8 +1,6 @@
 import { Problem } from "../../../base/errors.ts";
 import { field } from "../../json.ts";
-import { referenceOf } from "../references.ts";
-import { type ConversationItem, inputItemsOf, type ResponseLinks } from "./links.ts";
-import type { StoredResponse } from "./store.ts";
+import { inputItemsOf, itemSent, type ResponseLinks } from "./links.ts";
 
 /** Selects the listed items of a request. */
 export interface InputItemQuery {
@@ -23,38 +21,56 @@ export interface InputItemPage {
   readonly last_id: string | null;
 }
 
-/** A page of the items that a response answers, including the earlier conversation, in OpenAI's form. */
+/**
+ * A page of the items that a response answers, including the earlier conversation, in OpenAI's form.
+ * @param id the response's id
+ * @param input the `input` of its request
+ */
 export function inputItemPage(
-  { row, request }: StoredResponse,
+  id: string,
+  input: unknown,
   links: ResponseLinks,
   { limit, after, order }: InputItemQuery,
 ): InputItemPage {
-  const own = inputItemsOf(field(request, "input")).map((item): ConversationItem => {
-    const id = referenceOf(item);
-    return (id === null ? undefined : links.items.get(id)) ?? { item, provider: null };
-  });
-  const all = [...links.before, ...own];
-  // Counted from the end: the beginning of a conversation may have been erased since the page before.
-  const items = all.map(({ item }, index) => viewItem(row.id, item, all.length - index));
+  const own = inputItemsOf(input).map((item) => itemSent(links, item));
+  const items = [...links.before, ...own].map(({ item }) => item);
   if (order === "desc") items.reverse();
-  const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && from === 0) {
-    throw new Problem("not_found", "The response has no such item.", {
-      errors: [{ path: "/after", message: "must be the id of an item in the list" }],
-    });
-  }
-  const data = items.slice(from, from + limit);
+  // Counted from the end: the beginning of a conversation may have been erased since the page before.
+  const positionOf = (index: number) => (order === "desc" ? index + 1 : items.length - index);
+  const names = new ItemIds(id);
+  const from = after === undefined ? 0 : 1 + indexOf(after, items, names, positionOf);
+  const page = items.slice(from, from + limit);
+  const data = page.map((item, index) => viewItem(item, names, positionOf(from + index)));
   return {
     ...{ object: "list" as const, data, has_more: from + limit < items.length },
     ...{ first_id: data.at(0)?.id ?? null, last_id: data.at(-1)?.id ?? null },
   };
 }
 
+/** @throws Problem 404 `not_found` */
+function indexOf(
+  id: string,
+  items: readonly unknown[],
+  names: ItemIds,
+  positionOf: (index: number) => number,
+): number {
+  const position = names.positionIn(id);
+  const index = items.findIndex((item, index) => {
+    const own = field(item, "id");
+    if (typeof own === "string") return own === id;
+    return positionOf(index) === position && names.idOf(field(item, "type"), position) === id;
+  });
+  if (index >= 0) return index;
+  throw new Problem("not_found", "The response has no such item.", {
+    errors: [{ path: "/after", message: "must be the id of an item in the list" }],
+  });
+}
+
 /** Clients expect every item to have an id, and a message's content to be in parts. */
-function viewItem(response: string, item: unknown, index: number): Item {
+function viewItem(item: unknown, names: ItemIds, position: number): Item {
   const members = typeof item === "object" && item !== null ? { ...item } : {};
   const given = field(members, "id");
-  const id = typeof given === "string" ? given : idOf(response, field(members, "type"), index);
+  const id = typeof given === "string" ? given : names.idOf(field(members, "type"), position);
   const role = field(members, "role");
   if (typeof role !== "string") return { ...members, id };
   const content = field(members, "content");
@@ -73,8 +89,24 @@ const PREFIXES: ReadonlyMap<unknown, string> = new Map([
   ["custom_tool_call_output", "ctco"],
 ]);
 
-/** An item's id, which is the same in every listing. */
-function idOf(response: string, type: unknown, index: number): string {
-  const hash = new Bun.CryptoHasher("sha256").update(`${response}/${index}`).digest("hex");
-  return `${PREFIXES.get(type ?? "message") ?? "item"}_${hash.slice(0, 32)}`;
+const POSITION_DIGITS = 8;
+
+/** Ids for the items of a response that have none. They are the same in every listing. */
+class ItemIds {
+  readonly #hash: string;
+
+  constructor(response: string) {
+    this.#hash = new Bun.CryptoHasher("sha256").update(response).digest("hex").slice(0, 24);
+  }
+
+  /** @param position counted from the end, from 1 */
+  idOf(type: unknown, position: number): string {
+    const last = position.toString(16).padStart(POSITION_DIGITS, "0");
+    return `${PREFIXES.get(type ?? "message") ?? "item"}_${this.#hash}${last}`;
+  }
+
+  /** The position in an id. Meaningless if the id is not of this form. */
+  positionIn(id: string): number {
+    return Number.parseInt(id.slice(-POSITION_DIGITS), 16);
+  }
 }

@@ -1,8 +1,11 @@
 import { invalidField, Problem } from "../../../base/errors.ts";
-import type { ModelTarget } from "../../../models/names.ts";
+import { takeTurn } from "../../../base/inflow.ts";
 import { field } from "../../json.ts";
 import { referenceOf, requireContainers } from "../references.ts";
-import { providerOf, type ResponseOwner, type ResponseStore, type StoredResponse } from "./store.ts";
+import { type OwnedResponse, unknownResponse } from "./owned-response.ts";
+import { ConversationSize, conversationTooLong, type JsonSize, membersOf, memoryOf, sizeOf } from "./size.ts";
+import type { ResponseOwner, ResponseStore } from "./store.ts";
+import { type HoldMemory, oneAtATime } from "./text-reading.ts";
 
 /** An item of a conversation and the provider that made it; null if the client did. */
 export interface ConversationItem {
@@ -27,21 +30,23 @@ export interface LinkParts {
   readonly owner: ResponseOwner;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** The model that the request goes to; null if it is unknown, or if the conversation is needed anyway. */
-  readonly target: ModelTarget | null;
+  /** The providers that the request may go to; null if the conversation is needed anyway. */
+  readonly providers: readonly string[] | null;
   /** Whether earlier responses may be missing: they are then left out, with those before them. Default: 404. */
   readonly mayMiss?: boolean;
-  /** Takes memory for texts that are kept. @throws Problem 429 `rate_limited` */
-  hold(bytes: number): void;
+  readonly hold: HoldMemory;
 }
 
 /** OpenAI keeps a response for 30 days. After this shorter time, the conversation is sent instead. */
 const NATIVE_MS = 29 * 86_400_000;
+/** The most responses of a conversation, and the most that are read for a request. */
 const MOST_STEPS = 1_000;
-const MOST_BYTES = 10 * 1024 * 1024;
+const MOST_RESPONSES = 2_048;
 
 /** What a request refers to by ids. */
 interface References {
+  /** Its own items. */
+  readonly input: readonly unknown[];
   readonly previous: string | null;
   readonly references: readonly string[];
   readonly containers?: readonly string[];
@@ -54,45 +59,31 @@ interface References {
  */
 export async function resolveLinks(
   parts: LinkParts,
-  { previous, references, containers = [] }: References,
+  { input, previous, references, containers = [] }: References,
 ): Promise<ResponseLinks> {
+  const { providers } = parts;
   const chain = new LinkedChain(parts);
   if (previous !== null) await chain.readBefore(previous);
   for (const id of references) await chain.readItem(id);
-  requireContainers(containers, chain.outputs);
-  const { target } = parts;
-  const isKnown = target?.kind === "model" && chain.isKnownTo(providerOf(target.id));
-  if (previous !== null && !isKnown) await chain.readWhole();
+  requireContainers(containers, chain.outputsFor(providers ?? []));
+  const isKnown = providers?.every((provider) => chain.isKnownTo(provider)) ?? false;
+  if (!isKnown) await chain.readWhole(input);
   return chain;
 }
 
-/** What a conversation takes from one of its responses. The rest of the texts, such as tools, is not kept. */
-interface Step extends Pick<StoredResponse, "row" | "provider"> {
-  readonly input: readonly unknown[];
+/** A response that was read. The rest of its answer, such as tools, is not kept. */
+interface Step {
+  readonly response: OwnedResponse;
   readonly output: readonly unknown[];
-  /** The id of the response that it continues. */
-  readonly previous: string | null;
-  /** Bytes of its input and output. */
-  readonly bytes: number;
+  readonly size: JsonSize;
 }
 
-function stepOf({ row, provider, request, response }: StoredResponse): Step {
-  const input = inputItemsOf(field(request, "input"));
-  const outputs = field(response, "output");
-  const output: readonly unknown[] = Array.isArray(outputs) ? outputs : [];
-  const id = field(request, "previous_response_id");
-  const previous = typeof id === "string" ? id : null;
-  return {
-    row,
-    provider,
-    input,
-    output,
-    previous,
-    bytes: Buffer.byteLength(JSON.stringify([input, output])),
-  };
+interface MadeItem {
+  readonly item: ConversationItem;
+  readonly step: Step;
 }
 
-/** A chain of responses, read from its end. Each is read and counted once. */
+/** A chain of responses, read from its end. Each answer is read once. */
 class LinkedChain implements ResponseLinks {
   readonly items = new Map<string, ConversationItem>();
   before: readonly ConversationItem[] = [];
@@ -100,31 +91,44 @@ class LinkedChain implements ResponseLinks {
   /** All responses that were read, by id. */
   readonly #steps = new Map<string, Step>();
   /** The items that they have made, by id. */
-  readonly #made = new Map<string, { readonly item: ConversationItem; readonly step: Step }>();
+  readonly #made = new Map<string, MadeItem>();
+  /** The sizes of the items that are named by id, which may occur several times. */
+  readonly #sizes = new Map<ConversationItem, JsonSize>();
   /** The responses that the request itself refers to. */
   readonly #named = new Set<Step>();
+  /** The answers that were read. Each counts once. */
+  readonly #answers = new ConversationSize(Infinity);
+  /** The conversation as it is sent. Each item counts as often as it occurs. */
+  readonly #sent = new ConversationSize();
+  readonly #reading: HoldMemory;
   #last: Step | null = null;
-  #held = 0;
   #isWhole = false;
 
   constructor(parts: LinkParts) {
     this.#parts = parts;
+    this.#reading = oneAtATime(parts.hold);
   }
 
   get bytes(): number {
-    const last = this.#last;
+    if (this.#isWhole) return this.#sent.bytes;
     // Until the conversation is read, its length is known from the last response.
-    return !last || this.#isWhole ? this.#held : this.#held - last.bytes + last.row.bytes;
+    const before = this.#last?.response.row.bytes ?? 0;
+    return [...this.items.values()].reduce((sum, item) => sum + this.#sizeOf(item).bytes, before);
   }
 
-  get outputs(): readonly unknown[] {
-    return [...this.#named].map(({ output }) => output);
+  /** What the responses that the request refers to contain, if nobody but their provider can get the request. */
+  outputsFor(providers: readonly string[]): readonly unknown[] {
+    const [provider, ...others] = providers;
+    if (provider === undefined || others.length > 0) return [];
+    const steps = [...this.#named].filter(({ response }) => response.provider === provider);
+    return steps.map(({ output }) => output);
   }
 
   isKnownTo(provider: string): boolean {
     const { now } = this.#parts;
     return [...this.#named].every(
-      (step) => step.row.isNative && step.provider === provider && now - step.row.createdAt < NATIVE_MS,
+      ({ response: { row, provider: maker } }) =>
+        row.isNative && maker === provider && now - row.createdAt < NATIVE_MS,
     );
   }
 
@@ -140,38 +144,76 @@ class LinkedChain implements ResponseLinks {
     this.#named.add(made.step);
   }
 
-  /** Assembles the conversation. */
-  async readWhole(): Promise<void> {
-    const steps: Step[] = [];
-    for (
-      let step = this.#last;
-      step;
-      step = step.previous === null ? null : await this.#read(step.previous)
-    ) {
-      steps.push(step);
-      if (steps.length > MOST_STEPS) throw tooLong();
+  /** Assembles the conversation. @param input the request's own items */
+  async readWhole(input: readonly unknown[]): Promise<void> {
+    const own = input.map((item) => itemSent(this, item));
+    // The bytes of the request itself are limited already.
+    for (const each of own) this.#count(each, 0);
+    const parts: (readonly ConversationItem[])[] = [];
+    for (let steps = 0, step = this.#last; step; steps++) {
+      if (steps === MOST_STEPS) throw conversationTooLong();
+      const { response, output, size } = step;
+      this.#sent.add(size);
+      parts.push(output.map((item) => ({ item, provider: response.provider })));
+      const request = await response.readRequest(this.#reading);
+      parts.push(await this.#inputOf(request));
+      const previous = field(request, "previous_response_id");
+      step = typeof previous === "string" ? await this.#read(previous) : null;
     }
-    const before: ConversationItem[] = [];
-    for (const { input, output, provider } of steps.reverse()) {
-      for (const item of input) {
-        const id = referenceOf(item);
-        const named = id === null ? null : await this.#item(id, "/previous_response_id");
-        before.push(named?.item ?? { item, provider: null });
-      }
-      before.push(...output.map((item) => ({ item, provider })));
-    }
-    this.before = before;
+    this.before = parts.reverse().flat();
     this.#isWhole = true;
+    const { bytes, members } = this.#sent;
+    // What is done with the conversation takes as long as reading it.
+    const turn = takeTurn(this.#parts.owner.workspaceId, { bytes, lines: members });
+    if (turn) await turn;
+  }
+
+  /** The items of a stored request. */
+  async #inputOf(request: unknown): Promise<readonly ConversationItem[]> {
+    const items: ConversationItem[] = [];
+    const own = new ConversationSize();
+    for (const item of inputItemsOf(field(request, "input"))) {
+      const id = referenceOf(item);
+      const named = id === null ? null : await this.#item(id, "/previous_response_id");
+      const each = named?.item ?? { item, provider: null };
+      const size = this.#count(each);
+      if (!named) own.add(size);
+      items.push(each);
+    }
+    this.#parts.hold(memoryOf(own));
+    return items;
+  }
+
+  /** Counts an item that is sent. @param ownBytes the bytes of an item of the client; default: measured */
+  #count(each: ConversationItem, ownBytes?: number): JsonSize {
+    const isOwn = each.provider === null;
+    const size =
+      isOwn && ownBytes !== undefined
+        ? { bytes: ownBytes, members: membersOf([each.item]) }
+        : this.#sizeOf(each);
+    this.#sent.add(size);
+    return size;
+  }
+
+  #sizeOf(each: ConversationItem): JsonSize {
+    const known = this.#sizes.get(each);
+    if (known) return known;
+    const size = sizeOf([each.item]);
+    if (each.provider !== null) this.#sizes.set(each, size);
+    return size;
   }
 
   /** An item that a request names. Null if it is not stored and may be missing. */
-  async #item(id: string, path: string) {
-    const made = this.#made.get(id);
-    if (made) return made;
+  async #item(id: string, path: string): Promise<MadeItem | null> {
+    const known = this.#made.get(id);
+    if (known) return known;
     const { store, owner } = this.#parts;
-    const response = await this.#unlessMissing(store.readByItem(owner, id, path));
-    if (response) this.#add(response);
-    return this.#made.get(id) ?? null;
+    return this.#unlessMissing(async () => {
+      await this.#add(await store.findByItem(owner, id, path));
+      const made = this.#made.get(id);
+      if (!made) throw unknownResponse(id, path);
+      return made;
+    });
   }
 
   /** Null if the response is not stored and may be missing. */
@@ -179,30 +221,35 @@ class LinkedChain implements ResponseLinks {
     const known = this.#steps.get(id);
     if (known) return known;
     const { store, owner } = this.#parts;
-    const response = await this.#unlessMissing(store.read(owner, id, "/previous_response_id"));
-    if (response && !response.isAnswered) throw unanswered(id);
-    return response && this.#add(response);
+    return this.#unlessMissing(async () => {
+      const response = await store.find(owner, id, "/previous_response_id");
+      if (!response.isAnswered) throw unanswered(id);
+      return this.#add(response);
+    });
   }
 
-  #add(response: StoredResponse): Step {
-    const known = this.#steps.get(response.row.id);
+  async #add(response: OwnedResponse): Promise<Step> {
+    const { row, provider } = response;
+    const known = this.#steps.get(row.id);
     if (known) return known;
-    const step = stepOf(response);
-    this.#held += step.bytes;
-    if (this.#held > MOST_BYTES) throw tooLong();
-    this.#parts.hold(step.bytes);
-    this.#steps.set(response.row.id, step);
-    for (const item of step.output) {
+    if (this.#steps.size === MOST_RESPONSES) throw conversationTooLong();
+    const made = field(await response.readAnswer(this.#reading), "output");
+    const output: readonly unknown[] = Array.isArray(made) ? made : [];
+    const step = { response, output, size: sizeOf(output) };
+    this.#answers.add(step.size);
+    this.#parts.hold(memoryOf(step.size));
+    this.#steps.set(row.id, step);
+    for (const item of output) {
       const id = field(item, "id");
       if (typeof id !== "string" || this.#made.has(id)) continue;
-      this.#made.set(id, { item: { item, provider: step.provider }, step });
+      this.#made.set(id, { item: { item, provider }, step });
     }
     return step;
   }
 
-  async #unlessMissing(reading: Promise<StoredResponse>): Promise<StoredResponse | null> {
+  async #unlessMissing<Found>(read: () => Promise<Found>): Promise<Found | null> {
     try {
-      return await reading;
+      return await read();
     } catch (error) {
       const isMissing = error instanceof Problem && error.code === "not_found";
       if (isMissing && this.#parts.mayMiss) return null;
@@ -217,16 +264,17 @@ export function inputItemsOf(input: unknown): readonly unknown[] {
   return Array.isArray(input) ? input : [];
 }
 
+/** An item of a request, as it is sent to a provider that knows none of its ids. */
+export function itemSent({ items }: Pick<ResponseLinks, "items">, item: unknown): ConversationItem {
+  const id = field(item, "id");
+  // An item with its content is replaced too if the request also names it by its id alone.
+  const linked = referenceOf(item) ?? (typeof id === "string" ? id : null);
+  return (linked === null ? undefined : items.get(linked)) ?? { item, provider: null };
+}
+
 function unanswered(id: string): Problem {
   return invalidField(
     "/previous_response_id",
     `must be the id of a response with an answer; ${id} has none, or has not ended`,
-  );
-}
-
-function tooLong(): Problem {
-  return new Problem(
-    "body_too_large",
-    "The conversation before this request is too long. Send only the relevant part of it as input.",
   );
 }

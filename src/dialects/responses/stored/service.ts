@@ -12,7 +12,10 @@ import type { BackgroundResponses } from "../background/service.ts";
 import { referencesOf } from "../references.ts";
 import { type InputItemPage, type InputItemQuery, inputItemPage } from "./input-items.ts";
 import { inputItemsOf, resolveLinks } from "./links.ts";
+import type { OwnedResponse } from "./owned-response.ts";
+import { membersOf, memoryOf } from "./size.ts";
 import type { ResponseOwner, ResponseStore } from "./store.ts";
+import type { HoldMemory } from "./text-reading.ts";
 
 export interface StoredResponsesParts {
   readonly store: ResponseStore;
@@ -22,8 +25,16 @@ export interface StoredResponsesParts {
   readonly clock: Clock;
 }
 
-/** Takes memory for texts that are read. @throws Problem 429 `rate_limited` */
-export type HoldMemory = (bytes: number) => void;
+/** How a response is read. */
+export interface ResponseReading {
+  readonly headers: Headers;
+  readonly hold: HoldMemory;
+}
+
+interface FoundResponse {
+  readonly owner: ResponseOwner;
+  readonly response: OwnedResponse;
+}
 
 /** What clients can do with stored responses. */
 export class StoredResponses {
@@ -34,8 +45,9 @@ export class StoredResponses {
   }
 
   /** @throws Problem 404 `not_found`, 429 `rate_limited` */
-  async get(call: Call, headers: Headers, id: string, hold: HoldMemory): Promise<object> {
-    return this.#view(await this.#owner(call, headers), id, hold);
+  async get(call: Call, { headers, hold }: ResponseReading, id: string): Promise<object> {
+    const { response } = await this.#find(call, headers, id);
+    return this.#view(response, hold);
   }
 
   /**
@@ -44,13 +56,14 @@ export class StoredResponses {
    */
   async events(
     call: Call,
-    { headers, hold }: { readonly headers: Headers; readonly hold: HoldMemory },
+    { headers, hold }: ResponseReading,
     id: string,
     after: number | undefined,
   ): Promise<EventReader> {
+    const { owner, response } = await this.#find(call, headers, id);
     // `sequence_number` begins at 0, and the ids of events at 1.
     const from = after === undefined ? 0 : after + 1;
-    return this.#parts.background.read(await this.#owner(call, headers), id, from, hold);
+    return this.#parts.background.read(owner, response, from, hold);
   }
 
   /**
@@ -59,20 +72,26 @@ export class StoredResponses {
    */
   async inputItems(
     call: Call,
-    { headers, hold }: { readonly headers: Headers; readonly hold: HoldMemory },
+    { headers, hold }: ResponseReading,
     id: string,
     query: InputItemQuery,
   ): Promise<InputItemPage> {
     const { store, clock } = this.#parts;
-    const owner = await this.#owner(call, headers);
-    const stored = await store.read(owner, id, undefined, hold);
-    const previous = field(stored.request, "previous_response_id");
-    const references = referencesOf(inputItemsOf(field(stored.request, "input")));
+    const { owner, response } = await this.#find(call, headers, id);
+    const request = await response.readRequest(hold);
+    const input = field(request, "input");
+    const items = inputItemsOf(input);
+    hold(memoryOf({ bytes: 0, members: membersOf(items) }));
+    const previous = field(request, "previous_response_id");
     const links = await resolveLinks(
-      { store, owner, now: clock.now(), target: null, mayMiss: true, hold },
-      { previous: typeof previous === "string" ? previous : null, references },
+      { store, owner, now: clock.now(), providers: null, mayMiss: true, hold },
+      {
+        input: items,
+        previous: typeof previous === "string" ? previous : null,
+        references: referencesOf(items),
+      },
     );
-    return inputItemPage(stored, links, query);
+    return inputItemPage(id, input, links, query);
   }
 
   /**
@@ -84,7 +103,7 @@ export class StoredResponses {
   async delete(call: Call, headers: Headers, id: string): Promise<void> {
     const { store, eraser, background } = this.#parts;
     const owner = await this.#owner(call, headers);
-    const { row } = await store.read(owner, id);
+    const { row } = await store.find(owner, id);
     // The end of a response in progress would be written after the deletion.
     if (row.outcomeSeq === 0) {
       await call.requireRights();
@@ -104,20 +123,29 @@ export class StoredResponses {
    * Cancels a response in the background, and returns it. One that has ended stays as it is.
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter`
    */
-  async cancel(call: Call, headers: Headers, id: string): Promise<object> {
-    const owner = await this.#owner(call, headers);
-    const { row } = await this.#parts.store.read(owner, id);
-    if (row.attempts === null) {
+  async cancel(call: Call, { headers, hold }: ResponseReading, id: string): Promise<object> {
+    const { owner, response } = await this.#find(call, headers, id);
+    const { attempts, outcomeSeq } = response.row;
+    if (attempts === null) {
       throw new Problem("unsupported_parameter", "Only a response in the background can be cancelled.");
     }
-    call.about({ detail: { response: id, target_seq: row.requestSeq } });
+    if (outcomeSeq > 0) return this.#view(response, hold);
     await this.#parts.background.cancel(call, id);
-    return this.#view(owner, id);
+    // It is cancelled, so a lack of memory is no longer a reason to refuse.
+    return this.#view(await this.#parts.store.find(owner, id));
   }
 
-  async #view(owner: ResponseOwner, id: string, hold?: HoldMemory): Promise<object> {
-    const { response } = await this.#parts.store.read(owner, id, undefined, hold);
-    return this.#parts.background.unwritten(id) ?? (response as object);
+  async #view(response: OwnedResponse, hold?: HoldMemory): Promise<object> {
+    const unwritten = this.#parts.background.unwritten(response.row.id);
+    return unwritten ?? ((await response.readResponse(hold)) as object);
+  }
+
+  /** Finds the caller's response, which the call's entry then names. */
+  async #find(call: Call, headers: Headers, id: string): Promise<FoundResponse> {
+    const owner = await this.#owner(call, headers);
+    const response = await this.#parts.store.find(owner, id);
+    call.about({ detail: { response: id, target_seq: response.row.requestSeq } });
+    return { owner, response };
   }
 
   async #owner(call: Call, headers: Headers): Promise<ResponseOwner> {

@@ -1,0 +1,68 @@
+import { takeTurn } from "../../../base/inflow.ts";
+import { isHashOf } from "../../../ledger/payload.ts";
+import type { Sql } from "../../../store/db.ts";
+
+/** Takes memory for texts that are read. @throws Problem 429 `rate_limited` */
+export type HoldMemory = (bytes: number) => void;
+
+/** Where a text is stored, and its hash as the entry contains it. */
+export interface StoredText {
+  readonly workspaceId: number;
+  readonly seq: number;
+  readonly kind: "input" | "output";
+  readonly hash: string | undefined;
+}
+
+/**
+ * The cost of finding a text, in messages. SQLite reads every long text whose key it compares on the way: 7 ms for one
+ * of 10 MB.
+ */
+const SEEK = 8;
+
+/** Texts that are not kept count as memory one at a time: each is dropped before the next one is read. */
+export function oneAtATime(hold: HoldMemory): HoldMemory {
+  let most = 0;
+  return (bytes) => {
+    if (bytes <= most) return;
+    hold(bytes - most);
+    most = bytes;
+  };
+}
+
+/** Waits for a turn to find a response by its row and its entries. */
+export async function takeFindTurn(workspaceId: number): Promise<void> {
+  const turn = takeTurn(workspaceId, { bytes: 0, messages: 1 });
+  if (turn) await turn;
+}
+
+/**
+ * Finds and reads a text in its turns, and takes another turn for what is done with it. Undefined if it was erased,
+ * or does not match the ledger.
+ * @throws whatever `hold` throws
+ */
+export async function readText(
+  sql: Pick<Sql, "get">,
+  { workspaceId, seq, kind, hash }: StoredText,
+  hold: HoldMemory | undefined,
+): Promise<string | undefined> {
+  const key = [workspaceId, seq, kind];
+  const toMeasure = takeTurn(workspaceId, { bytes: 0, messages: SEEK });
+  if (toMeasure) await toMeasure;
+  const measured = await sql.get<{ bytes: number }>(
+    "SELECT octet_length(body) AS bytes FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
+    key,
+  );
+  if (!measured) return undefined;
+  const { bytes } = measured;
+  hold?.(bytes);
+  const toRead = takeTurn(workspaceId, { bytes, messages: SEEK });
+  if (toRead) await toRead;
+  const row = await sql.get<{ salt: Uint8Array; body: string }>(
+    "SELECT salt, body FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
+    key,
+  );
+  if (!row || !isHashOf(hash, row.salt, row.body)) return undefined;
+  const toUse = takeTurn(workspaceId, { bytes });
+  if (toUse) await toUse;
+  return row.body;
+}
