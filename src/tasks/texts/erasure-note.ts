@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../store/db.ts";
 
-/** The erasure of all quotes of a deleted document from tasks. Kept in the store until it is complete. */
+/** The erasure of all quotes of a deleted document from tasks and calls. Kept in the store until it is complete. */
 export interface Erasure {
   readonly workspaceId: number;
   readonly document: string;
@@ -20,6 +20,11 @@ export interface Erasure {
   readonly quoting?: readonly string[];
   /** Tasks that continue the conversation of one that quotes it. They are erased as a whole. */
   readonly continuing?: readonly string[];
+  /**
+   * Clients' requests in flight whose prompts quote the document. Their answers are erased as they arrive, although
+   * nothing shows by then that they quote it. There are as many as calls in flight, which are limited.
+   */
+  readonly requests?: readonly string[];
 }
 
 interface NoteRow {
@@ -47,15 +52,19 @@ export async function storedErasures(db: Db): Promise<readonly Erasure[]> {
 /** An erasure in progress, with its note in the store. */
 export class ErasureNote {
   readonly erasure: Erasure;
+  /** Set when the erasure has failed. A later one continues from the stored note, so this one MUST not go on. */
+  isAbandoned = false;
   readonly #db: Db;
   readonly #quoting: Set<string>;
   readonly #continuing: Set<string>;
+  #requests: ReadonlySet<string>;
 
   constructor(db: Db, erasure: Erasure) {
     this.#db = db;
     this.erasure = erasure;
     this.#quoting = new Set(erasure.quoting);
     this.#continuing = new Set(erasure.continuing);
+    this.#requests = new Set(erasure.requests);
   }
 
   get key(): string {
@@ -68,6 +77,10 @@ export class ErasureNote {
 
   get continuing(): readonly string[] {
     return [...this.#continuing];
+  }
+
+  get requests(): readonly string[] {
+    return [...this.#requests];
   }
 
   /** Stores a new note. */
@@ -95,6 +108,14 @@ export class ErasureNote {
     await this.#save();
   }
 
+  /** Notes the requests in flight that quote the document. MUST precede the erasure of their prompts. */
+  async setRequests(ids: ReadonlySet<string>): Promise<void> {
+    const { requests } = this;
+    if (ids.size === requests.length && requests.every((id) => ids.has(id))) return;
+    this.#requests = ids;
+    await this.#save();
+  }
+
   async done(): Promise<void> {
     await this.#db.run("DELETE FROM meta WHERE key = $1", [this.key]);
   }
@@ -109,7 +130,7 @@ export class ErasureNote {
   }
 
   #row(): { readonly key: string; readonly value: string } {
-    const { quoting, continuing } = this;
-    return { key: this.key, value: JSON.stringify({ ...this.erasure, quoting, continuing }) };
+    const { quoting, continuing, requests } = this;
+    return { key: this.key, value: JSON.stringify({ ...this.erasure, quoting, continuing, requests }) };
   }
 }
