@@ -227,6 +227,8 @@ export class QuotedPayloads {
       await note.setRequests(new Set([...note.requests, ...quoting]));
       await this.#eraseFound(note, found, NONE);
       if (!this.#isOver(note)) await note.setRequests(new Set(quoting));
+      // The end of other calls may take long, and what is erased must not stay in the log until then.
+      if (found.size > 0) await this.#parts.forgetting.forget();
       isLast = found.size === 0 && !calls.hasEnded;
     }
   }
