@@ -137,6 +137,50 @@ test("a call that begins after the deletion keeps its texts, and is not waited f
   expect(kept).toHaveLength(2);
 });
 
+test("whatever is in flight and in whatever order it ends, exactly the texts of quoting calls are erased", async () => {
+  const stage = await openStage();
+  const { gateway, upstream } = stage;
+  // Each number is a call; those of `quoting` have the document in their prompts.
+  for (const [quoting, order] of [
+    [
+      [0, 3],
+      [5, 0, 1, 3, 4, 2],
+    ],
+    [
+      [1, 2, 5],
+      [2, 1, 0, 5, 4, 3],
+    ],
+    [[4], [0, 1, 2, 3, 5, 4]],
+    [[], [3, 0, 5, 1, 4, 2]],
+  ] as const) {
+    const id = await keys(gateway);
+    const isQuoting = (call: number) => (quoting as readonly number[]).includes(call);
+    const holds = order.map((_, call) => heldScript({ chunks: [`answer ${call} of ${id.slice(-8)}`] }));
+    const answers = holds.map(({ script }, call) => {
+      upstream.script(`model-${call}`, script);
+      return ask(stage, isQuoting(call) ? question(id) : `Hello ${id.slice(-8)}`, `up/model-${call}`);
+    });
+    await Promise.all(holds.map(({ asked }) => asked));
+    await deleteWithQuotes(gateway, id);
+    for (const call of order) {
+      holds[call]?.open();
+      await answers[call];
+    }
+    await until(() => notes(gateway).length === 0);
+    const left = ownConnection(gateway.dataDir)
+      .query<{ body: string; kind: string }, [string]>(
+        "SELECT kind, body FROM payloads WHERE instr(body, ?) > 0",
+      )
+      .all(id.slice(-8));
+    const kept = order.filter((call) => !isQuoting(call)).toSorted();
+    expect(left.filter(({ kind }) => kind === "input")).toHaveLength(kept.length);
+    const outputs = left
+      .filter(({ kind }) => kind === "output")
+      .map(({ body }) => /answer (\d)/.exec(body)?.[1]);
+    expect(outputs.toSorted()).toEqual(kept.map(String));
+  }
+});
+
 describe("the answer of a later attempt is erased too", () => {
   test("if the first attempt was in flight", async () => {
     const stage = await openStage();
@@ -242,11 +286,13 @@ test("a server that is killed during a call completes the erasure at its next st
   const upstream = startFakeModel();
   stops.push(() => upstream.close());
   const admin = createSecret(systemRandom);
+  const config = join(directory.path, "gatehouse.yaml");
   writeFileSync(
-    join(directory.path, "gatehouse.yaml"),
+    config,
     `providers: { up: { kind: openai-compatible, base_url: "${upstream.url}" } }\ntiers: { 1: { models: [up/first] } }\n`,
   );
-  const start = () => serve([], { cwd: directory.path, env: { GATEHOUSE_ADMIN_TOKEN: admin } });
+  const start = () =>
+    serve(["--config", config], { cwd: directory.path, env: { GATEHOUSE_ADMIN_TOKEN: admin } });
   const send = (url: string, method: string, path: string, body?: object) =>
     fetch(url + path, {
       method,

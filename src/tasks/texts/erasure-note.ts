@@ -22,7 +22,7 @@ export interface Erasure {
   readonly continuing?: readonly string[];
   /**
    * Clients' requests in flight whose prompts quote the document. Their answers are erased as they arrive, although
-   * nothing shows by then that they quote it. There are as many as calls in flight, which are limited.
+   * nothing shows by then that they quote it. A workspace has a limited number of calls in flight.
    */
   readonly requests?: readonly string[];
 }
