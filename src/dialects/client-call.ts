@@ -6,6 +6,7 @@ import { CallInterruption, type RunningCalls } from "../gate/direct/running-call
 export interface ClientCallParts {
   readonly workspaceId: number;
   readonly agent: Agent | null;
+  readonly requestId?: string | undefined;
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
   /** Called with the refusal if the request is abandoned to free its memory. */
@@ -25,7 +26,8 @@ export class ClientCall {
   readonly #agent: Agent | null;
   readonly #unregister: () => void;
 
-  constructor(running: RunningCalls, { workspaceId, agent, signal, onRefused }: ClientCallParts) {
+  constructor(running: RunningCalls, parts: ClientCallParts) {
+    const { workspaceId, agent, requestId, signal, onRefused } = parts;
     const { abort } = this;
     const wait = new AbortController();
     abort.signal.addEventListener("abort", () => wait.abort(abort.signal.reason), { once: true });
@@ -36,7 +38,7 @@ export class ClientCall {
     signal.addEventListener("abort", leaves, { once: true });
     if (signal.aborted) leaves();
     onRefused((problem) => abort.abort(problem));
-    const unregister = running.add({ workspaceId, agentId: agent?.id ?? null, abort, wait });
+    const unregister = running.add({ workspaceId, agentId: agent?.id ?? null, requestId, abort, wait });
     this.#unregister = () => {
       signal.removeEventListener("abort", leaves);
       unregister();

@@ -131,7 +131,7 @@ export class ModelCalls {
     const { direct, scheduler, ids } = this.#parts;
     const { workspaceId } = call.caller;
     const { agent, named, policy, models, ready } = await this.#admit(call, client);
-    const open = new ClientCall(direct.running, { workspaceId, agent, ...client });
+    const open = new ClientCall(direct.running, { workspaceId, agent, requestId: call.requestId, ...client });
     const { abort, wait, leave } = open;
     try {
       if (!client.dispatched) {

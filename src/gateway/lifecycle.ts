@@ -145,7 +145,8 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     await mcp.stop();
     await runs.stop();
     await background.stop();
-    await tasks.stop();
+    // Calls of clients hold slots, for whose end the tasks wait.
+    await Promise.all([tasks.stop(), direct.running.stop()]);
     await direct.stop();
     await tools.stop();
     await listener?.close();

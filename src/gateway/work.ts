@@ -68,7 +68,7 @@ export async function openWork(
   const openedTasks = openTasks({
     estimates,
     ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, modelGateway, notices },
-    ...{ clock, ids, log, forgetting, vault, tools: tools.registry },
+    ...{ clock, ids, log, forgetting, vault, direct, tools: tools.registry },
     nodeCeiling: config.limits.runningTasksPerNode,
     queueLimit: config.limits.queuedTasks,
     payloadDays: config.ledger.payloadDays,

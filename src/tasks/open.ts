@@ -1,3 +1,4 @@
+import type { DirectCallRecords } from "../gate/direct/open.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
 import type { Forgetting } from "../store/forgetting.ts";
@@ -19,6 +20,7 @@ export interface OpenTasksParts
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
+  readonly direct: Pick<DirectCallRecords, "running">;
   /** The maximum number of tasks that this process runs at once. */
   readonly nodeCeiling: number;
   /** The maximum number of tasks that may wait in one workspace. */
@@ -42,8 +44,9 @@ export interface OpenTasks {
 }
 
 export function openTasks(parts: OpenTasksParts): OpenTasks {
-  const { db, ledger, lists, faults, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } =
-    parts;
+  const { db, ledger, lists, faults, histories, workspaces, clock, log, forgetting, direct } = parts;
+  const { notices, nodeCeiling, queueLimit } = parts;
+  const { running } = direct;
   const hub = new TaskEventHub(db);
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
@@ -67,13 +70,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     tasks,
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
-    quoted: new QuotedPayloads({
-      ...{ db, ledger, lists, hub, forgetting, clock, log },
-      openCalls(workspaceId) {
-        const { openCalls, openResponses } = parts.histories.of(workspaceId);
-        return new Set([...openCalls, ...openResponses]);
-      },
-    }),
+    quoted: new QuotedPayloads({ db, ledger, lists, histories, running, hub, forgetting, clock, log }),
     eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },

@@ -1,3 +1,5 @@
+import { Signal } from "../../base/signal.ts";
+
 /**
  * Why Gatehouse ended a call; the reason of its abort signal. An object, so a client's own reason cannot be mistaken
  * for it.
@@ -20,6 +22,8 @@ export interface RunningCall {
   readonly workspaceId: number;
   /** Null if it is not made as an agent. */
   readonly agentId: number | null;
+  /** The request, if it may lead to several attempts, each with its own entries. */
+  readonly requestId?: string | undefined;
   /** Ends the call, whatever it is doing. */
   readonly abort: AbortController;
   /** Ends the wait before the call is made; no effect afterwards. Null if it never waits. */
@@ -28,12 +32,23 @@ export interface RunningCall {
 
 /** Tool and model calls in flight outside of tasks, so that a stop finds each of them. */
 export class RunningCalls {
+  /** Emits each call that has ended. */
+  readonly ended = new Signal<RunningCall>();
   readonly #running = new Map<RunningCall, PromiseWithResolvers<void>>();
   #isDraining = false;
 
   /** Whether new calls are refused, since the process is about to stop. */
   get isDraining(): boolean {
     return this.#isDraining;
+  }
+
+  /** The requests of a workspace whose attempts may continue. */
+  requests(workspaceId: number): ReadonlySet<string> {
+    const requests = new Set<string>();
+    for (const call of this.#running.keys()) {
+      if (call.workspaceId === workspaceId && call.requestId !== undefined) requests.add(call.requestId);
+    }
+    return requests;
   }
 
   /** Whether a workspace has at least this many calls in flight. */
@@ -50,8 +65,9 @@ export class RunningCalls {
     const ended = Promise.withResolvers<void>();
     this.#running.set(call, ended);
     return () => {
-      this.#running.delete(call);
+      if (!this.#running.delete(call)) return;
       ended.resolve();
+      this.ended.emit(call);
     };
   }
 

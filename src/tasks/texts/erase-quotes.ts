@@ -1,5 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import type { RunningCalls } from "../../gate/direct/running-calls.ts";
+import type { LedgerHistories } from "../../gate/ledger-histories.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import { erasePayloads } from "../../ledger/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -11,25 +13,24 @@ import { type StoredRow, sealedColumns } from "../../store/seals/seals.ts";
 import { approvalsOf } from "../approvals/rows.ts";
 import type { TaskEventHub } from "../events/hub.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
+import { CallsInFlight } from "./calls-in-flight.ts";
 import { eraseEvents } from "./erase-events.ts";
 import { type Erasure, ErasureNote, storedErasures } from "./erasure-note.ts";
-import { type Extent, findQuotes, type QuotedTexts } from "./find-quotes.ts";
+import { type QuotedTexts, QuoteSearch } from "./find-quotes.ts";
 import { eraseResponseEvents } from "./kept-responses.ts";
 
 const RETRY_MS = 30_000;
-/** How often to look whether clients' requests have ended. */
-const LOOK_MS = 1_000;
 
 export interface QuotedParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
+  readonly histories: Pick<LedgerHistories, "of">;
+  readonly running: Pick<RunningCalls, "requests" | "ended">;
   readonly hub: TaskEventHub;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly log: Log;
-  /** Intents of clients' calls, and of responses in the background, that have no outcome. */
-  readonly openCalls: (workspaceId: number) => ReadonlySet<number>;
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -39,16 +40,17 @@ const NONE: ReadonlySet<string> = new Set();
  * the same task wrote or requested after it, in payloads and in stored events. If a task's messages name the
  * document, or it continues the conversation of a task that quotes it, everything except its input is erased. The
  * entries and their hashes remain. Responses that continue a quoting one with `previous_response_id`, or repeat its
- * items, are erased too. The text cannot be removed from the memory of a running task, so its quotes are
- * erased as soon as it ends; until then the ledger records them as pending.
+ * items, are erased too. The text cannot be removed from the memory of a running task or a call in flight, so their
+ * quotes are erased as soon as they end; until then the ledger records them as pending.
  */
 export class QuotedPayloads {
   readonly #parts: QuotedParts;
   readonly #following = new Set<Promise<void>>();
   /** Keys of erasures in progress. */
   readonly #active = new Set<string>();
+  /** The calls that erasures wait for. */
+  readonly #awaited = new Set<CallsInFlight>();
   #cancelRetry: (() => void) | null = null;
-  readonly #sleeping = new Set<() => void>();
   #stopped = false;
 
   constructor(parts: QuotedParts) {
@@ -67,14 +69,14 @@ export class QuotedPayloads {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelRetry?.();
-    for (const wake of this.#sleeping) wake();
+    for (const calls of this.#awaited) calls.close();
     await Promise.all(this.#following);
   }
 
   /**
    * Notes an erasure in the transaction that hides the document. Nothing can read the document afterwards.
    * @returns a function that performs the erasure, to be called after the commit. It resolves once only running tasks
-   *   still quote the document. It never rejects: failures are retried
+   *   and calls in flight still quote the document. It never rejects: failures are retried
    */
   async begin(
     tx: Tx,
@@ -116,23 +118,40 @@ export class QuotedPayloads {
     const { key } = note;
     if (this.#active.has(key)) return;
     this.#active.add(key);
-    const failed = (error: unknown) => this.#later(error);
-    const finished = () => this.#active.delete(key);
+    let close = () => {};
+    const failed = (error: unknown) => {
+      note.isAbandoned = true;
+      this.#later(error);
+    };
+    const finished = () => {
+      this.#active.delete(key);
+      close();
+    };
     let rest = Promise.resolve();
     try {
+      const { workspaceId } = erasure;
       const { ended, running } = await this.#begunTasks(erasure);
       const before = erasure.deletionSeq ?? (await this.#findDeletion(erasure));
       // Tasks that still run are erased at their end.
       const tasks = new Map([...ended, ...running.map((id) => [id, 0] as const)]);
-      await this.#eraseQuotes(note, 0, { before, tasks, whole: NONE });
-      const continuing = await this.#eraseContinuing(note);
-      const pending = running.length + continuing + note.requests.length;
-      if (pending > 0) {
+      const search = new QuoteSearch(this.#parts, erasure, 0, { before, tasks, whole: NONE });
+      const calls = await CallsInFlight.open(this.#parts, {
+        workspaceId,
+        before,
+        requests: search.requests,
+      });
+      this.#awaited.add(calls);
+      close = () => {
+        calls.close();
+        this.#awaited.delete(calls);
+      };
+      await this.#eraseNew(note, search, calls);
+      const pending = { running: running.length + (await this.#eraseContinuing(note)), calls: calls.size };
+      const end = () => this.#afterTheirEnd(note, running, () => this.#eraseAnswers(note, search, calls));
+      if (pending.running + pending.calls > 0) {
         await this.#recordPending(erasure, pending);
-        // What is erased by now is gone from the file too. If the log cannot be emptied now, the end does it.
-        await this.#parts.db.forget();
-        rest = this.#afterTheirEnd(note, running, before);
-      } else await this.#done(note);
+        rest = end();
+      } else await end();
     } catch (error) {
       failed(error);
     }
@@ -169,36 +188,49 @@ export class QuotedPayloads {
     return 0;
   }
 
-  async #afterTheirEnd(note: ErasureNote, running: readonly string[], before: number): Promise<void> {
-    // A task that does not end is left to the next start, because the process stops first.
-    for (const id of running) if (!(await this.#eraseEnded(note, id, NONE))) return;
+  /** @param eraseAnswers erases what calls in flight still answer */
+  async #afterTheirEnd(
+    note: ErasureNote,
+    running: readonly string[],
+    eraseAnswers: () => Promise<void>,
+  ): Promise<void> {
+    const [haveEnded] = await Promise.all([this.#eraseRunning(note, running), eraseAnswers()]);
+    if (haveEnded) await this.#done(note);
+  }
+
+  /** @returns false if a task has not ended. It is left to the next start, because the process stops first */
+  async #eraseRunning(note: ErasureNote, running: readonly string[]): Promise<boolean> {
+    for (const id of running) if (!(await this.#eraseEnded(note, id, NONE))) return false;
     while ((await this.#eraseContinuing(note)) > 0) {
       const [first] = note.continuing;
-      if (first !== undefined && !(await this.#eraseEnded(note, first, new Set([first])))) return;
+      if (first !== undefined && !(await this.#eraseEnded(note, first, new Set([first])))) return false;
     }
-    while (note.requests.length > 0 && !this.#stopped) {
-      const open = await this.#openRequests(note.erasure.workspaceId);
-      if (note.requests.some((request) => open.has(request))) await this.#sleep();
-      else await this.#eraseQuotes(note, 0, { before, tasks: new Map(), whole: NONE });
-    }
-    await this.#done(note);
+    return true;
   }
 
-  /** Waits a moment, or until the process stops. */
-  async #sleep(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#parts.clock.after(LOOK_MS, resolve);
-    this.#sleeping.add(resolve);
-    await promise;
-    cancel();
-    this.#sleeping.delete(resolve);
+  /** Erases the answers of clients' calls in flight, each when it is there. */
+  async #eraseAnswers(note: ErasureNote, search: QuoteSearch, calls: CallsInFlight): Promise<void> {
+    while ((calls.size > 0 || calls.hasEnded) && !this.#isOver(note)) {
+      await calls.nextEnd();
+      await this.#eraseNew(note, search, calls);
+    }
   }
 
-  /** The ids of clients' requests in progress. */
-  async #openRequests(workspaceId: number): Promise<ReadonlySet<string>> {
-    const { lists, openCalls } = this.#parts;
-    const entries = await lists.entries(workspaceId, openCalls(workspaceId));
-    return new Set([...entries.values()].flatMap(({ bytes }) => parsedEntry(bytes).request_id ?? []));
+  /** Erases quotes that were written since the last call, until there are none. */
+  async #eraseNew(note: ErasureNote, search: QuoteSearch, calls: CallsInFlight): Promise<void> {
+    for (let isLast = false; !isLast && !this.#isOver(note); ) {
+      calls.mark();
+      const found = await search.next(() => this.#isOver(note));
+      const open = calls.requests();
+      const quoting = [...search.requests].filter((request) => open.has(request));
+      // Noted first: once their prompts are gone, nothing shows that their answers quote the document.
+      await note.setRequests(new Set([...note.requests, ...quoting]));
+      await this.#eraseFound(note, found, NONE);
+      if (!this.#isOver(note)) await note.setRequests(new Set(quoting));
+      // The end of other calls may take long, and what is erased must not stay in the log until then.
+      if (found.size > 0) await this.#parts.forgetting.forget();
+      isLast = found.size === 0 && !calls.hasEnded;
+    }
   }
 
   /**
@@ -210,7 +242,7 @@ export class QuotedPayloads {
     const { workspaceId } = note.erasure;
     for (const id of note.quoting) await note.replace(id, await this.#successorsOf(workspaceId, id));
     const running = new Set<string>();
-    for (let id = first(note, running); id !== undefined && !this.#stopped; id = first(note, running)) {
+    for (let id = first(note, running); id !== undefined && !this.#isOver(note); id = first(note, running)) {
       const task = await findTask(db, workspaceId, id);
       if (task && task.finishedAt === null) running.add(id);
       else {
@@ -242,43 +274,42 @@ export class QuotedPayloads {
     const log = hub.find(id);
     while (log && !log.closed) await new Promise<void>((resolve) => log.onChange(resolve));
     const task = await findTask(db, note.erasure.workspaceId, id);
-    if (this.#stopped || (task && task.finishedAt === null)) return false;
+    if (this.#isOver(note) || (task && task.finishedAt === null)) return false;
     if (!task) return true;
     const tasks = new Map([[id, await lastSeq(db, task)]]);
-    await this.#eraseQuotes(note, task.dispatchSeq - 1, { before: 0, tasks, whole });
+    const search = new QuoteSearch(this.#parts, note.erasure, task.dispatchSeq - 1, {
+      before: 0,
+      tasks,
+      whole,
+    });
+    await this.#eraseFound(note, await search.next(() => this.#isOver(note)), whole);
     return true;
   }
 
   /** If the log cannot be emptied now, the next start tries again and finds nothing more to erase. */
   async #done(note: ErasureNote): Promise<void> {
     const { db, log } = this.#parts;
-    if (this.#stopped) return;
+    if (this.#isOver(note)) return;
     if (await db.forget()) await note.done();
     else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
-  /** Erases quotes in the entries above `after` that are within the extent. */
-  async #eraseQuotes(note: ErasureNote, after: number, extent: Extent): Promise<void> {
+  /** Whether the process is stopping, or the erasure has failed and is continued by another. */
+  #isOver({ isAbandoned }: ErasureNote): boolean {
+    return this.#stopped || isAbandoned;
+  }
+
+  /** @param whole tasks whose continuing ones are found without their texts */
+  async #eraseFound(
+    note: ErasureNote,
+    found: ReadonlyMap<string, QuotedTexts>,
+    whole: ReadonlySet<string>,
+  ): Promise<void> {
     const { erasure } = note;
-    const { workspaceId, document } = erasure;
-    // Only a search through everything finds clients' requests.
-    const isAll = extent.before > 0;
-    const open = isAll ? await this.#openRequests(workspaceId) : NONE;
-    const quoted = { workspaceId, document, requests: note.requests };
-    const { texts, requests } = await findQuotes(
-      this.#parts,
-      quoted,
-      after,
-      extent,
-      open,
-      () => this.#stopped,
-    );
-    if (this.#stopped) return;
-    // Noted first: once its texts are gone, nothing shows that a task or request quoted the document.
-    const quoting = [...texts.keys()].filter((task) => task !== "" && !extent.whole.has(task));
-    await note.addQuoting(quoting, isAll ? requests : note.requests);
-    for (const [task, quotes] of texts) {
-      if (this.#stopped) return;
+    // Noted first: once its texts are gone, nothing shows that a task quoted the document.
+    await note.addQuoting([...found.keys()].filter((task) => task !== "" && !whole.has(task)));
+    for (const [task, quotes] of found) {
+      if (this.#isOver(note)) return;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
       else await this.#eraseResponseEvents(erasure.workspaceId, quotes);
       await this.#erasePayloads(erasure, task, quotes);
@@ -328,10 +359,14 @@ export class QuotedPayloads {
     hub.erased(taskId);
   }
 
-  #recordPending(erasure: Erasure, running: number): Promise<number> {
+  /** Records how many running tasks and calls in flight the erasure waits for. */
+  #recordPending(
+    erasure: Erasure,
+    { running, calls }: { readonly running: number; readonly calls: number },
+  ): Promise<number> {
     const { ledger } = this.#parts;
     const { workspaceId, document } = erasure;
-    const detail = { document, running };
+    const detail = { document, running, calls };
     return ledger.record(workspaceId, { ...draftOf(erasure, "pending"), detail });
   }
 }

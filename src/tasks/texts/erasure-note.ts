@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../store/db.ts";
 
-/** The erasure of all quotes of a deleted document from tasks. Kept in the store until it is complete. */
+/** The erasure of all quotes of a deleted document from tasks and calls. Kept in the store until it is complete. */
 export interface Erasure {
   readonly workspaceId: number;
   readonly document: string;
@@ -20,7 +20,10 @@ export interface Erasure {
   readonly quoting?: readonly string[];
   /** Tasks that continue the conversation of one that quotes it. They are erased as a whole. */
   readonly continuing?: readonly string[];
-  /** Clients' requests that quote it, and were in progress when they were found. Their answers are erased at their end. */
+  /**
+   * Clients' requests in flight whose prompts quote the document. Their answers are erased as they arrive, although
+   * nothing shows by then that they quote it. A workspace has a limited number of calls in flight.
+   */
   readonly requests?: readonly string[];
 }
 
@@ -49,17 +52,19 @@ export async function storedErasures(db: Db): Promise<readonly Erasure[]> {
 /** An erasure in progress, with its note in the store. */
 export class ErasureNote {
   readonly erasure: Erasure;
+  /** Set when the erasure has failed. A later one continues from the stored note, so this one MUST not go on. */
+  isAbandoned = false;
   readonly #db: Db;
   readonly #quoting: Set<string>;
   readonly #continuing: Set<string>;
-  #requests: readonly string[];
+  #requests: ReadonlySet<string>;
 
   constructor(db: Db, erasure: Erasure) {
     this.#db = db;
     this.erasure = erasure;
     this.#quoting = new Set(erasure.quoting);
     this.#continuing = new Set(erasure.continuing);
-    this.#requests = erasure.requests ?? [];
+    this.#requests = new Set(erasure.requests);
   }
 
   get key(): string {
@@ -75,7 +80,7 @@ export class ErasureNote {
   }
 
   get requests(): readonly string[] {
-    return this.#requests;
+    return [...this.#requests];
   }
 
   /** Stores a new note. */
@@ -88,14 +93,10 @@ export class ErasureNote {
     ]);
   }
 
-  /**
-   * Notes tasks that quote the document, and the requests that do and are in progress. MUST precede the erasure of what
-   * shows it.
-   */
-  async addQuoting(ids: readonly string[], requests: readonly string[]): Promise<void> {
-    if (ids.length === 0 && requests.length === 0 && this.#requests.length === 0) return;
+  /** Notes tasks that quote the document. MUST precede the erasure of what shows it. */
+  async addQuoting(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
     for (const id of ids) this.#quoting.add(id);
-    this.#requests = requests;
     await this.#save();
   }
 
@@ -104,6 +105,14 @@ export class ErasureNote {
     this.#quoting.delete(id);
     this.#continuing.delete(id);
     for (const each of continuing) this.#continuing.add(each);
+    await this.#save();
+  }
+
+  /** Notes the requests in flight that quote the document. MUST precede the erasure of their prompts. */
+  async setRequests(ids: ReadonlySet<string>): Promise<void> {
+    const { requests } = this;
+    if (ids.size === requests.length && requests.every((id) => ids.has(id))) return;
+    this.#requests = ids;
     await this.#save();
   }
 

@@ -61,44 +61,84 @@ const [TASK, CALL, TOOL, REF, ACTION, REQUEST, DIALECT, RESPONSE, ASKED, ANSWERE
 
 const NOTHING_ERASED: ErasedQuotes = { tasks: new Set(), responses: [], links: [] };
 
-export interface FoundQuotes {
-  /** By task; the key "" is for calls without a task. */
-  readonly texts: ReadonlyMap<string, QuotedTexts>;
-  /** The requests of clients that quote the document and have not ended. */
-  readonly requests: readonly string[];
-}
-
-/** The document, and the requests of clients that are known to quote it. */
-interface Quoted {
+/** The document whose quotes are sought. */
+export interface QuotedDocument {
   readonly workspaceId: number;
   readonly document: string;
-  readonly requests: readonly string[];
+  /** Requests that are known to quote it, although their prompts are erased. */
+  readonly requests?: readonly string[] | undefined;
 }
 
-/**
- * Finds what quotes a document in the entries above `from`.
- * @param open the requests of clients that have not ended
- * @param isStopped ends the search early
- */
-export async function findQuotes(
-  { db, lists }: { readonly db: Db; readonly lists: LedgerLists },
-  { workspaceId, document, requests }: Quoted,
-  from: number,
-  { before, tasks, whole }: Extent,
-  open: ReadonlySet<string>,
-  isStopped: () => boolean,
-): Promise<FoundQuotes> {
-  const found = new Map<string, QuotedTexts>();
-  const inputs = new Map<number, WriteInput>();
-  // The outcome of a call that began before the deletion may come after it.
-  const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
-  const earlier = before > 0 ? await erasedQuotes(lists, { workspaceId, document, before }) : NOTHING_ERASED;
-  const readers = await readersOf(lists, { workspaceId, document }, from, { before, tasks });
-  for (const task of earlier.tasks) readers.add(task);
-  const conversations = new QuotedConversations(db, workspaceId, requests, earlier);
-  for (let after = from; !isStopped(); ) {
-    const to = await endOfSlice(db, workspaceId, after, last);
-    if (to === null) break;
+/** Finds the quotes of a document in the entries above `from`, in passes: each continues where the one before it ended. */
+export class QuoteSearch {
+  readonly #parts: { readonly db: Db; readonly lists: LedgerLists };
+  readonly #subject: QuotedDocument;
+  readonly #extent: Extent;
+  readonly #conversations: QuotedConversations;
+  readonly #inputs = new Map<number, WriteInput>();
+  #readers: ReadonlySet<string> | null = null;
+  #after: number;
+
+  constructor(
+    parts: { readonly db: Db; readonly lists: LedgerLists },
+    subject: QuotedDocument,
+    from: number,
+    extent: Extent,
+  ) {
+    this.#parts = parts;
+    this.#subject = subject;
+    this.#extent = extent;
+    this.#after = from;
+    this.#conversations = new QuotedConversations(parts.db, subject);
+  }
+
+  /** The clients' requests that were found to quote the document. Grows with each pass. */
+  get requests(): ReadonlySet<string> {
+    return this.#conversations.requests;
+  }
+
+  /**
+   * Reads what was written since the last pass.
+   * @param isStopped ends the pass early
+   * @returns what to erase, by task; the key "" is for calls without a task
+   */
+  async next(isStopped: () => boolean): Promise<ReadonlyMap<string, QuotedTexts>> {
+    const { db } = this.#parts;
+    const { workspaceId } = this.#subject;
+    const { before, tasks } = this.#extent;
+    const found = new Map<string, QuotedTexts>();
+    const earlier = this.#readers ? [] : await this.#begin();
+    // The outcome of a call that began before the deletion may come after it.
+    const last = before > 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, ...tasks.values());
+    while (!isStopped()) {
+      const to = await endOfSlice(db, workspaceId, this.#after, last);
+      if (to === null) break;
+      for (const row of await this.#rows(to)) await this.#take(found, row);
+      this.#after = to;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    // Tasks that continue these are found even if nothing of these is left.
+    for (const task of earlier) begin(found, task);
+    return found;
+  }
+
+  /** @returns the tasks that quoted the document and whose texts were erased before */
+  async #begin(): Promise<Iterable<string>> {
+    const { lists } = this.#parts;
+    const { workspaceId, document } = this.#subject;
+    const { before } = this.#extent;
+    const earlier =
+      before > 0 ? await erasedQuotes(lists, { workspaceId, document, before }) : NOTHING_ERASED;
+    const readers = await readersOf(lists, this.#subject, this.#after, this.#extent);
+    for (const task of earlier.tasks) readers.add(task);
+    this.#conversations.begin(earlier);
+    this.#readers = readers;
+    return earlier.tasks;
+  }
+
+  async #rows(to: number): Promise<readonly QuotingTaskRow[]> {
+    const { db, lists } = this.#parts;
+    const { workspaceId, document } = this.#subject;
     const rows = await db.all<QuotingTaskRow>(
       `SELECT p.seq, p.kind,
          (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count', 'response.dispatch') AND ${TASK} IS NULL))
@@ -108,27 +148,25 @@ export async function findQuotes(
          CASE p.kind WHEN 'input' THEN ${ASKED} ELSE ${ANSWERED} END AS hash
        FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
        WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
-      [workspaceId, after, to, document],
+      [workspaceId, this.#after, to, document],
     );
     await requireSigned(lists, workspaceId, rows);
-    for (const row of rows) {
-      const end = row.task === null ? undefined : tasks.get(row.task);
-      const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
-      const isFollowed = before > 0 && (await conversations.follows(row, isMeant));
-      if (!isMeant && !isFollowed) continue;
-      // A task's input only names the document.
-      const isAsked = row.action === "task.dispatch" && row.kind === "input";
-      if (row.task !== null && !isAsked && (whole.has(row.task) || readers.has(row.task))) {
-        begin(found, row.task);
-      }
-      collect(found, inputs, { ...row, holds: isFollowed ? 1 : row.holds });
-    }
-    after = to;
-    await new Promise((resolve) => setImmediate(resolve));
+    return rows;
   }
-  // Tasks that continue these are found even if nothing of these is left.
-  for (const task of earlier.tasks) begin(found, task);
-  return { texts: found, requests: [...open].filter((request) => conversations.includes(request)) };
+
+  async #take(found: Map<string, QuotedTexts>, row: QuotingTaskRow): Promise<void> {
+    const { before, tasks, whole } = this.#extent;
+    const end = row.task === null ? undefined : tasks.get(row.task);
+    const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
+    const isFollowed = before > 0 && (await this.#conversations.follows(row, isMeant));
+    if (!isMeant && !isFollowed) return;
+    // A task's input only names the document.
+    const isAsked = row.action === "task.dispatch" && row.kind === "input";
+    if (row.task !== null && !isAsked && (whole.has(row.task) || this.#readers?.has(row.task))) {
+      begin(found, row.task);
+    }
+    collect(found, this.#inputs, { ...row, holds: isFollowed ? 1 : row.holds });
+  }
 }
 
 /** Clients' calls whose prompt contains the document, or continues a response that quotes it. */
@@ -137,19 +175,22 @@ class QuotedConversations {
   readonly #workspaceId: number;
   /** Each attempt of a request has its own entries, and only the first has the prompt. */
   readonly #requests: Set<string>;
-  readonly #responses: QuotingResponses;
+  #responses = new QuotingResponses([]);
 
-  constructor(db: Db, workspaceId: number, requests: readonly string[], { responses, links }: ErasedQuotes) {
+  constructor(db: Db, { workspaceId, requests }: QuotedDocument) {
     this.#db = db;
     this.#workspaceId = workspaceId;
     this.#requests = new Set(requests);
-    this.#responses = new QuotingResponses(links);
-    this.#responses.add(responses);
   }
 
-  /** Whether a request is one of these calls. */
-  includes(request: string): boolean {
-    return this.#requests.has(request);
+  get requests(): ReadonlySet<string> {
+    return this.#requests;
+  }
+
+  /** Adds what was erased before. MUST precede the rows. */
+  begin({ responses, links }: ErasedQuotes): void {
+    this.#responses = new QuotingResponses(links);
+    this.#responses.add(responses);
   }
 
   /**
@@ -193,7 +234,7 @@ class QuotedConversations {
  */
 async function readersOf(
   lists: LedgerLists,
-  { workspaceId, document }: { readonly workspaceId: number; readonly document: string },
+  { workspaceId, document }: QuotedDocument,
   from: number,
   { before, tasks }: Omit<Extent, "whole">,
 ): Promise<Set<string>> {
