@@ -67,6 +67,34 @@ tiers: { 1: { models: [up/slow] } }
     }
   });
 
+  test("is told to stop, and does not wait for clients that stay", async () => {
+    const upstream = startFakeModel();
+    upstream.script("slow", { chunks: ["one ", "two "], hangAfter: 1 });
+    const config = join(directory.path, "gatehouse.yaml");
+    writeFileSync(
+      config,
+      `
+providers: { up: { kind: openai-compatible, base_url: ${upstream.url} } }
+tiers: { 1: { models: [up/slow] } }
+drain_seconds: 1
+`,
+    );
+    const server = await serve(["--config", config], {
+      ...{ cwd: directory.path, env: { GATEHOUSE_ADMIN_TOKEN: ADMIN } },
+    });
+    const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
+    const stream = await fetch(`${server.url}/v1/chat/completions`, { headers, ...ask("up/slow", true) });
+    const reader = stream.body?.getReader();
+    await reader?.read();
+    await server.end("SIGTERM");
+    await reader?.cancel().catch(() => {});
+    await upstream.close();
+    const { entries } = readFile(databasePath(join(directory.path, "gatehouse-data")));
+    expect(unsettled(entries)).toEqual([]);
+    const end = entries.find(({ action, phase }) => action === "model.call" && phase === "outcome");
+    expect([end?.outcome, end?.code]).toEqual(["cancelled", "shutdown"]);
+  });
+
   test("starts again, whatever the calls cost together, and a budget can be set then", async () => {
     const upstream = startFakeModel();
     upstream.script("cheap", { chunks: ["one"] });

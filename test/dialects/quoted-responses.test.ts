@@ -92,7 +92,10 @@ test("are erased with it at their end, if they are in progress when it is delete
     "GET",
     "/v1/ledger?action=payload.erase&order=desc&limit=1",
   );
-  expect(pending.data[0]).toMatchObject({ outcome: "pending", detail: { document: id, running: 1 } });
+  expect(pending.data[0]).toMatchObject({
+    outcome: "pending",
+    detail: { document: id, running: 0, calls: 1 },
+  });
   hold.resolve();
   expect((await open).bytes.toString()).toContain("in the kitchen two");
   await until(() => leftovers(stage.gateway.dataDir, { two: "in the kitchen two" }).length === 0);
