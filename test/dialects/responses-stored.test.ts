@@ -369,6 +369,15 @@ test("an answer is read and continued by its provider without its request, howev
   expect((await send({ model: "second/other", previous_response_id: id })).response.status).toBe(404);
 });
 
+test("another token of the same agent, or without one of the same workspace, reads a response with models:call only", async () => {
+  const scopes = ["models:call"];
+  for (const more of [{ agent: "clerk" }, {}]) {
+    const { id, whole } = await make(await stage.gateway.token({ ...more, scopes }));
+    const { status, body } = await stage.ask("GET", `/${id}`, await stage.gateway.token({ ...more, scopes }));
+    expect([status, body]).toEqual([200, whole]);
+  }
+});
+
 test("each reading is recorded with the response that was read", async () => {
   const { id, entries } = await make();
   const detail = { response: id, target_seq: entries[0]?.seq };

@@ -18,6 +18,8 @@ export interface StoredText {
  * of 10 MB.
  */
 const SEEK = 8;
+/** A text is in memory twice: as it is stored, and parsed. */
+const COPIES = 2;
 
 /** Texts that are not kept count as memory one at a time: each is dropped before the next one is read. */
 export function oneAtATime(hold: HoldMemory): HoldMemory {
@@ -54,7 +56,7 @@ export async function readText(
   );
   if (!measured) return undefined;
   const { bytes } = measured;
-  hold?.(bytes);
+  hold?.(bytes * COPIES);
   const toRead = takeTurn(workspaceId, { bytes, messages: SEEK });
   if (toRead) await toRead;
   const row = await sql.get<{ salt: Uint8Array; body: string }>(
