@@ -5,7 +5,7 @@ import { callingAgent } from "../calling-agent.ts";
 import type { ClientRequest } from "../client-request.ts";
 import { field } from "../json.ts";
 import {
-  type KeepDispatched,
+  type KeepAnswer,
   type KeepingParts,
   type ReadResponsesRequest,
   responsesRequest,
@@ -24,6 +24,8 @@ export interface ResponseRequestsParts extends KeepingParts {
 export interface ResponsesClient extends Omit<ClientRequest, "api" | "request"> {
   /** @throws Problem 429 `rate_limited` */
   hold(bytes: number): void;
+  /** The same for the last event of a stream in the background, until the stream has ended. */
+  readonly holdEnd?: ((bytes: number) => void) | undefined;
 }
 
 /** Prepares requests for responses, which may continue earlier ones. */
@@ -42,7 +44,7 @@ export class ResponseRequests {
     call: Call,
     client: ResponsesClient,
     request: ReadResponsesRequest,
-    keep?: KeepDispatched,
+    keep?: KeepAnswer,
   ): ClientRequest {
     const { previous, references, containers } = request;
     const refers = previous !== null || references.length > 0 || containers.length > 0;

@@ -106,7 +106,7 @@ export interface KeepingParts {
  * Keeps the answer to a response in the background.
  * @param bytes of the whole conversation before the answer
  */
-export type KeepDispatched = (tx: Tx, answer: KeptAnswer, bytes: number) => Promise<void>;
+export type KeepAnswer = (tx: Tx, answer: KeptAnswer, bytes: number) => Promise<void>;
 
 /** The data that is written for a kept response. It holds nothing of the request, since a stream may take long. */
 class KeptResponse {
@@ -137,21 +137,20 @@ class KeptResponse {
 
 /**
  * @param links null if it refers to nothing
- * @param keepDispatched in place of keeping it as usual
+ * @param keepAnswer in place of keeping it as usual
  */
 export function responsesRequest(
   request: ReadResponsesRequest,
   links: ResponseLinks | null,
   parts: KeepingParts,
-  keepDispatched?: KeepDispatched,
+  keepAnswer?: KeepAnswer,
 ): DialectRequest {
   const { bytes, value, model, isStream, isKept } = request;
   const textBytes = textBytesOf(value);
   const { start = 0, end = 0 } = request.members.spans.get("input") ?? {};
   const conversation = end - start + (links?.bytes ?? 0);
   const kept = new KeptResponse(conversation, parts);
-  const keep: DialectRequest["keep"] =
-    keepDispatched && ((tx, answer) => keepDispatched(tx, answer, conversation));
+  const keep: DialectRequest["keep"] = keepAnswer && ((tx, answer) => keepAnswer(tx, answer, conversation));
   return {
     model,
     isStream,

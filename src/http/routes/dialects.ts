@@ -25,6 +25,7 @@ import {
 } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
 import { type EventReplyParts, eventReply } from "../streams/event-reply.ts";
+import { lastEventMemory } from "../streams/last-event-memory.ts";
 
 export interface DialectRouteParts extends EventReplyParts {
   readonly modelCalls: ModelCalls;
@@ -130,18 +131,21 @@ export function dialectRoutes(
   );
   const createResponse: RunCall = async (call, client, request) => {
     const { background, stream } = isMembers(client.value) ? client.value : {};
+    const { workspaceId } = call.caller;
     // Taken before anything is dispatched, so a refused stream has not started a response.
-    const place =
-      background === true && stream === true ? replies.streams.take(call.caller.workspaceId) : null;
+    const place = background === true && stream === true ? replies.streams.take(workspaceId) : null;
+    const memory = place && lastEventMemory(endpoints.bodies, workspaceId, place);
     try {
-      const answer = await responseCalls.run(call, client);
+      const answer = await responseCalls.run(call, { ...client, holdEnd: memory?.hold });
       if ("contentType" in answer) return answer;
       const { seq, response, events } = answer;
       const headers = { "gatehouse-ledger": String(seq) };
-      if (place === null || events === null) return { status: 200, body: response, headers };
-      return eventReply(replies, { caller: call.caller, request }, place, events, headers);
+      if (!place || !memory || !events) return { status: 200, body: response, headers };
+      memory.onLost(() => events.close());
+      const { ended } = memory;
+      return eventReply(replies, { caller: call.caller, request }, { place, ended }, events, headers);
     } catch (error) {
-      place?.release();
+      memory?.ended();
       throw error;
     }
   };

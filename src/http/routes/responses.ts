@@ -11,6 +11,7 @@ import { clientForm } from "../answer/client-errors.ts";
 import { RESPONSE_DELETED, RESPONSE_ITEMS, RESPONSES_BODIES } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { type EventReplyParts, eventReply } from "../streams/event-reply.ts";
+import { lastEventMemory } from "../streams/last-event-memory.ts";
 
 export interface ResponseRouteParts extends EventReplyParts {
   readonly storedResponses: StoredResponses;
@@ -92,14 +93,19 @@ export function responseRoutes(
         requireIncluded(included(query), "output" in body ? body.output : undefined);
         return { status: 200, body };
       }
-      const place = replies.streams.take(call.caller.workspaceId);
+      const { workspaceId } = call.caller;
+      const place = replies.streams.take(workspaceId);
+      const memory = lastEventMemory(endpoints.bodies, workspaceId, place);
+      const { ended } = memory;
       try {
+        const { headers } = request;
         const events = await counted(call, (hold) =>
-          storedResponses.events(call, { headers: request.headers, hold }, id, after),
+          storedResponses.events(call, { headers, hold, holdEnd: memory.hold }, id, after),
         );
-        return eventReply(replies, { caller: call.caller, request }, place, events);
+        memory.onLost(() => events.close());
+        return eventReply(replies, { caller: call.caller, request }, { place, ended }, events);
       } catch (error) {
-        place.release();
+        ended();
         throw error;
       }
     },

@@ -62,7 +62,7 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, ...replies }: Ta
       };
       if (place === null) return { status: 202, body: { id, status: "queued" }, headers };
       const reader = tasks.read({ workspaceId: call.caller.workspaceId, id }, 0);
-      return eventReply(replies, { caller: call.caller, request }, place, reader, headers);
+      return eventReply(replies, { caller: call.caller, request }, { place }, reader, headers);
     },
   );
 
@@ -119,7 +119,7 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, ...replies }: Ta
       await tasks.name(call, task);
       const place = streams.take(call.caller.workspaceId);
       const reader = tasks.read(task, after);
-      return eventReply(replies, { caller: call.caller, request }, place, reader);
+      return eventReply(replies, { caller: call.caller, request }, { place }, reader);
     },
   );
 

@@ -14,11 +14,18 @@ export interface EventReplyParts {
   readonly clock: Clock;
 }
 
+/** What an open stream takes. */
+export interface OpenedStream {
+  readonly place: StreamPlace;
+  /** Called once the stream is over. Default: releases the place. */
+  readonly ended?: () => void;
+}
+
 /** Sends events to a client until they end, or its rights do. Takes over the place and the reader. */
 export function eventReply(
   { callers, clock }: EventReplyParts,
   { caller, request }: { readonly caller: Caller; readonly request: Request },
-  place: StreamPlace,
+  { place, ended = place.release }: OpenedStream,
   reader: EventReader,
   headers: Readonly<Record<string, string>> = {},
 ): StreamReply {
@@ -28,11 +35,11 @@ export function eventReply(
       const guarded = callers.guard(reader, opener);
       place.endsBy(guarded.close);
       const all = { ...own, ...headers };
-      return eventStream(guarded, request.signal, all, clock, { expire, ended: place.release });
+      return eventStream(guarded, request.signal, all, clock, { expire, ended });
     },
     abandon() {
       reader.close();
-      place.release();
+      ended();
     },
   };
 }

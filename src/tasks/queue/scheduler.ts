@@ -8,7 +8,7 @@ export interface QueuedTask {
   readonly workspaceId: number;
   readonly taskId: string;
   readonly agentId: number;
-  /** Only for a call that is not a task (`enter`): runs in place of a task until its caller leaves. */
+  /** Only for a call that is not a task, such as that of a client (`enter`): runs in its place until it has ended. */
   readonly call?: () => Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export interface SlotCall {
 }
 
 /** Represents callers that do not act as an agent. Agents' ids begin at 1. */
-const NO_AGENT = 0;
+export const NO_AGENT = 0;
 
 export interface SchedulerParts {
   /** The maximum number of tasks that this process runs at once, over all workspaces. */

@@ -1,32 +1,38 @@
 import { field, isMembers, type Members } from "../../json.ts";
 import type { ResponseRow } from "../stored/rows.ts";
 import { responseForm } from "../translation/response-form.ts";
-
-/** Why a response in the background has no answer. */
-export interface ResponseFailure {
-  readonly code: string;
-  readonly message: string;
-}
+import type { ResponseEnd } from "./open-response.ts";
 
 type KnownRow = Pick<ResponseRow, "id" | "model" | "createdAt">;
 
-/** A response in the background without an answer: not yet, or never. @param request the parsed request */
-export function unansweredResponse(
-  request: unknown,
-  row: KnownRow,
-  state: {
-    readonly status: "queued" | "in_progress" | "failed" | "cancelled";
-    readonly error: ResponseFailure | null;
-  },
-): Members {
-  const { id, model, createdAt } = row;
-  const head = { id: "", model, created: Math.floor(createdAt / 1_000) };
-  const whole = isMembers(request) ? { ...request, stream: false } : {};
-  const form = responseForm(whole, head);
+/** The state of a response without an answer: not yet, or never. */
+export type UnansweredState =
+  | ResponseEnd
+  | { readonly status: "queued" | "in_progress"; readonly error: null };
+
+export const QUEUED: UnansweredState = { status: "queued", error: null };
+
+/** Members of a request are repeated in its stream's first event if their JSON has at most this many characters. */
+const SHORT = 1_024;
+
+/** A response in the background without an answer. @param request the parsed request */
+export function unansweredResponse(request: unknown, row: KnownRow, state: UnansweredState): Members {
+  return formOf(isMembers(request) ? { ...request, stream: false } : {}, row, state);
+}
+
+/** The response in the first event of a stream. It may be kept for each of many readers, so it has nothing long. */
+export function createdResponse(request: unknown, row: KnownRow): Members {
+  const members = isMembers(request) ? Object.entries(request) : [];
+  const short = members.filter(([, value]) => JSON.stringify(value).length <= SHORT);
+  return formOf({ ...Object.fromEntries(short), stream: true }, row, QUEUED);
+}
+
+function formOf(request: Members, { id, model, createdAt }: KnownRow, state: UnansweredState): Members {
+  const form = responseForm(request, { id: "", model, created: Math.floor(createdAt / 1_000) });
   return { ...form, id, background: true, ...state, output: [], usage: null };
 }
 
-/** A response of a provider as a response in the background, which has an id of our own. */
+/** A provider's response as a response in the background, which has an id of our own. */
 export function inBackground(
   response: Members,
   request: unknown,

@@ -9,8 +9,8 @@ import { inBackground } from "./forms.ts";
 /** Bytes of events that are kept in memory before they are stored. */
 const UNSAVED_BYTES = 32 * 1024;
 /**
- * More ids than events can be sent before they are stored, since each takes at least 30 bytes. After a crash, new
- * events start this far above the stored ones, so no id is sent twice.
+ * More ids than an attempt can send before they are stored, since each event takes at least 30 bytes. After a crash,
+ * new events start this far above the stored ones for each earlier attempt, so no id is sent twice.
  */
 const MOST_UNSAVED = 4_096;
 /** The first event is derived from the request, and the last ones from the response as it is read. */
@@ -21,11 +21,14 @@ const NAME = /^[\w.-]{1,100}$/;
 const ITEM_ADDED = "response.output_item.added";
 const ITEM_DONE = "response.output_item.done";
 
-interface JournalSubject {
+interface JournalKey {
   readonly workspaceId: number;
   readonly id: string;
+}
+
+interface JournalSubject extends JournalKey {
   readonly createdAt: number;
-  /** The parsed request. */
+  /** The parsed request, or the part of it that events repeat. */
   readonly request: unknown;
 }
 
@@ -61,8 +64,25 @@ export class ResponseJournal {
     const { type } = event;
     if (typeof type !== "string" || DERIVED.has(type)) return;
     const name = NAME.test(type) ? type : "message";
+    if (type === ITEM_ADDED) return this.#addItem(event);
     this.#log.publishFrame((id) => encodeNamed(id, name, this.#own(event, id)));
     if (this.#log.unsavedBytes >= UNSAVED_BYTES) await this.#db.tx((tx) => this.save(tx), { single: true });
+  }
+
+  /** Publishes the event once it is stored: after a crash, the next attempt must know every item that was seen. */
+  async #addItem(event: Members): Promise<void> {
+    const log = this.#log;
+    const frame = encodeNamed(log.nextId, ITEM_ADDED, this.#own(event, log.nextId));
+    const frames = [...log.after(log.savedUpTo), frame];
+    await this.#db.tx(async (tx) => {
+      const { workspaceId, id } = this.#subject;
+      const from = log.savedUpTo;
+      await saveEvents(tx, workspaceId, id, from + 1, frames, RESPONSE_EVENTS);
+      tx.onCommit(() => {
+        log.publishFrame(() => frame);
+        log.saved(from + frames.length);
+      });
+    });
   }
 
   /** Stores the events so far. */
@@ -85,16 +105,32 @@ export class ResponseJournal {
 }
 
 /** Stores the events of a response that are not stored yet. */
-export async function saveLog(
+export async function saveLog(tx: Tx, subject: JournalKey, log: EventLog): Promise<void> {
+  await saveUpTo(tx, subject, log, log.after(log.savedUpTo));
+}
+
+/** Like `saveLog`, and stores the highest id even if it was never used: the last events come after it. */
+export async function saveEnd(tx: Tx, { workspaceId, id }: JournalKey, log: EventLog): Promise<void> {
+  const frames = log.after(log.savedUpTo);
+  const last = log.nextId - 1;
+  if (frames.length > 0) await saveUpTo(tx, { workspaceId, id }, log, frames);
+  else if (last > 1) await tx.run(MARKER, [workspaceId, id, last, new Uint8Array()]);
+}
+
+/** A block without events. */
+const MARKER = `INSERT INTO response_events (workspace_id, response_id, first_id, last_id, frames)
+  VALUES ($1, $2, $3, $3, $4) ON CONFLICT DO NOTHING`;
+
+async function saveUpTo(
   tx: Tx,
-  { workspaceId, id }: Pick<JournalSubject, "workspaceId" | "id">,
+  { workspaceId, id }: JournalKey,
   log: EventLog,
+  frames: readonly Uint8Array[],
 ): Promise<void> {
+  if (frames.length === 0) return;
   const from = log.savedUpTo;
-  const to = log.nextId - 1;
-  if (to <= from) return;
-  await saveEvents(tx, workspaceId, id, from + 1, log.after(from), RESPONSE_EVENTS);
-  tx.onCommit(() => log.saved(to));
+  await saveEvents(tx, workspaceId, id, from + 1, frames, RESPONSE_EVENTS);
+  tx.onCommit(() => log.saved(from + frames.length));
 }
 
 /** The id of a response's last stored event; 1, the derived event, if none is stored. */
@@ -106,9 +142,18 @@ export async function lastStoredEvent(db: Db, workspaceId: number, id: string): 
   return row?.last ?? 1;
 }
 
-/** The id of the first event of another attempt, in another process. */
-export async function nextAttemptsEvent(db: Db, workspaceId: number, id: string): Promise<number> {
-  return (await lastStoredEvent(db, workspaceId, id)) + MOST_UNSAVED + 1;
+/**
+ * The id of the first event of another attempt, in another process.
+ * @param attempts how often it was begun before. Nothing may be stored of any of them
+ */
+export async function nextAttemptsEvent(
+  db: Db,
+  workspaceId: number,
+  id: string,
+  attempts: number,
+): Promise<number> {
+  const unsaved = attempts * (MOST_UNSAVED + 1);
+  return (await lastStoredEvent(db, workspaceId, id)) + unsaved + 1;
 }
 
 /** The output items of earlier attempts, as their stored events have them. */

@@ -7,9 +7,9 @@ export interface ResponseEventsParts {
   readonly created: Members;
   /** Reads the events in between, which are stored or in memory. */
   readonly stored: EventReader;
-  /** The response as it ended; null if it has not, or can no longer be read. */
+  /** The response as it ended; null if it has not. @throws Problem if it can no longer be read */
   ended(): Promise<Members | null>;
-  /** The id of the last event in between. */
+  /** The highest id of the events in between. */
   lastId(): Promise<number>;
 }
 
@@ -46,15 +46,19 @@ export function responseEvents(
   };
 }
 
-/** The events that end the stream of a response. Most clients throw on `error`. */
+/**
+ * The events that end the stream of a response. Unless it was answered, the first is an error, on which most clients
+ * throw: some would take anything else for a whole answer.
+ */
 function lastEvents(response: Members): readonly (Members & { readonly type: string })[] {
-  const { status, error } = response;
-  if (isMembers(error)) {
-    const { code, message } = error;
-    return [
-      { type: "error", code, message, param: null, error: { code, message, param: null } },
-      { type: "response.failed", response },
-    ];
-  }
-  return [{ type: status === "completed" ? "response.completed" : "response.incomplete", response }];
+  const { status } = response;
+  if (status === "completed" || status === "incomplete") return [{ type: `response.${status}`, response }];
+  const failure = isMembers(response.error) ? response.error : CANCELLED;
+  const { code, message } = failure;
+  return [
+    { type: "error", code, message, param: null, error: { code, message, param: null } },
+    { type: "response.failed", response },
+  ];
 }
+
+const CANCELLED = { code: "cancelled", message: "The response was cancelled." };

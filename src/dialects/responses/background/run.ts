@@ -1,7 +1,8 @@
 import { agentAt } from "../../../access/agent-at.ts";
-import { tokenIdOf } from "../../../access/caller.ts";
+import { type Caller, tokenIdOf } from "../../../access/caller.ts";
 import type { Tokens } from "../../../access/tokens.ts";
 import { AgentDenied } from "../../../agents/index.ts";
+import type { Clock } from "../../../base/clock.ts";
 import { Problem } from "../../../base/errors.ts";
 import { parseJson } from "../../../base/json-limits.ts";
 import type { Call } from "../../../gate/call.ts";
@@ -23,9 +24,8 @@ import { asStream, type ReadResponsesRequest, readResponsesRequest } from "../re
 import { finalResponse } from "../stored/final-response.ts";
 import { beginAttempt, endDispatched } from "../stored/rows.ts";
 import type { ResponseStore } from "../stored/store.ts";
-import type { ResponseFailure } from "./forms.ts";
 import { earlierItems, ResponseJournal } from "./journal.ts";
-import { endDraft, type OpenResponse } from "./open-response.ts";
+import { endDraft, type OpenResponse, type ResponseFailure } from "./open-response.ts";
 
 export interface ResponseRunParts {
   readonly db: Db;
@@ -36,6 +36,7 @@ export interface ResponseRunParts {
   readonly requests: ResponseRequests;
   readonly modelCalls: Pick<ModelCalls, "serve" | "run">;
   readonly conversations: ConversationRoom;
+  readonly clock: Clock;
 }
 
 /** A response that was interrupted this often by a crash is not tried again. */
@@ -54,23 +55,48 @@ export async function runResponse(
   entry: ParsedEntry,
   log: EventLog | undefined,
 ): Promise<ResponseFailure | null> {
-  const { db, gate, tokens, store } = parts;
-  const { workspaceId, id, dispatchSeq } = open;
-  const text = await store.requestOf(workspaceId, dispatchSeq, entry);
-  if (text === undefined) return failed("interrupted", "The request was erased before it was sent.");
+  const { db, tokens } = parts;
+  const { workspaceId, id } = open;
   const attempt = await db.tx((tx) => beginAttempt(tx, workspaceId, id));
   if (attempt > ATTEMPT_LIMIT) {
     return failed("interrupted", `The server stopped ${ATTEMPT_LIMIT} times during this response.`);
   }
-  const { actor = "", agent, ts = "", request_id: requestId = "" } = entry;
+  const { actor = "", agent, ts = "" } = entry;
   const tokenId = tokenIdOf({ actor });
   const caller = tokenId === null ? undefined : await tokens.callerOf(workspaceId, tokenId);
   if (!caller) return failed("invalid_token", "The token that asked for this response is no longer valid.");
   if (agent !== undefined && !(await agentAt(db, workspaceId, agent, Date.parse(ts)))) {
     return failed("agent_not_found", "The agent that this response was dispatched for was removed.");
   }
-  const request = readResponsesRequest(Buffer.from(text), parseJson(text));
-  const subject = { workspaceId, id, createdAt: Date.parse(ts), request: request.value };
+  const memory = new RequestMemory(parts, workspaceId);
+  try {
+    return await runWith(parts, { open, entry, log, caller, memory });
+  } finally {
+    memory.close();
+  }
+}
+
+interface ResponseRun {
+  readonly open: OpenResponse;
+  readonly entry: ParsedEntry;
+  readonly log: EventLog | undefined;
+  readonly caller: Caller;
+  readonly memory: RequestMemory;
+}
+
+async function runWith(
+  parts: ResponseRunParts,
+  { open, entry, log, caller, memory }: ResponseRun,
+): Promise<ResponseFailure | null> {
+  const { db, gate, store } = parts;
+  const { workspaceId, id, dispatchSeq, via, abort } = open;
+  const { agent, ts = "", request_id: requestId = "" } = entry;
+  const bytes = await store.requestBytes(workspaceId, dispatchSeq);
+  if (!(await memory.enter(bytes * COPIES, abort.signal))) return null;
+  const sent = sentRequest(await store.requestOf(workspaceId, dispatchSeq, entry));
+  if (!sent) return failed("interrupted", "The request was erased before it was sent.");
+  const request = { previous_response_id: field(sent.value, "previous_response_id") };
+  const subject = { workspaceId, id, createdAt: Date.parse(ts), request };
   const journal = log ? new ResponseJournal(db, subject, log, await earlierItems(db, workspaceId, id)) : null;
   journal?.begin();
   const headers = new Headers(agent === undefined || caller.agent ? {} : { [AGENT_HEADER]: agent });
@@ -79,25 +105,26 @@ export async function runResponse(
     channel: "system",
     credential: { kind: "none" },
     source: "background",
-    via: open.via,
+    via,
   };
   const result = await gate.perform<ResponseFailure | null>(
     CALL,
     origin,
     { caller, limit: null },
     async (call) => {
-      const memory = new RequestMemory(parts.conversations, workspaceId);
-      try {
-        const attempt = { open, entry, journal, headers, memory, sent: asStream(request) };
-        const { body } = await callModel(parts, call, attempt);
-        return body instanceof ReadableStream ? await publish(body, journal) : null;
-      } finally {
-        memory.close();
-      }
+      const { body } = await callModel(parts, call, { open, entry, journal, headers, memory, sent });
+      return body instanceof ReadableStream ? await publish(body, journal) : null;
     },
   );
   if (result.ok) return result.value;
   return failed(result.problem.code, result.problem.message);
+}
+
+type SentRequest = Pick<ReadResponsesRequest, "bytes" | "value">;
+
+/** The request as it is sent. Undefined if it was erased. */
+function sentRequest(text: string | undefined): SentRequest | undefined {
+  return text === undefined ? undefined : asStream(readResponsesRequest(Buffer.from(text), parseJson(text)));
 }
 
 interface Attempt {
@@ -107,17 +134,47 @@ interface Attempt {
   readonly headers: Headers;
   readonly memory: RequestMemory;
   /** The request as it is sent. */
-  readonly sent: Pick<ReadResponsesRequest, "bytes" | "value">;
+  readonly sent: SentRequest;
 }
+
+/** How often a request is in memory while it is sent: as it is stored, as bytes, and parsed. */
+const COPIES = 3;
+/** How often to look whether there is room for a request. */
+const ROOM_MS = 250;
 
 /** The memory for a request and the conversation before it. MUST be closed. */
 class RequestMemory {
   /** Called with the refusal if others need the memory. */
   lost: (problem: Problem) => void = () => {};
-  readonly #conversation: OpenConversation;
+  readonly #open: () => OpenConversation;
+  readonly #clock: Clock;
+  #conversation: OpenConversation;
 
-  constructor(conversations: ConversationRoom, workspaceId: number) {
-    this.#conversation = conversations.open(workspaceId, (error) => this.lost(noMemory(error)));
+  constructor(
+    { conversations, clock }: Pick<ResponseRunParts, "conversations" | "clock">,
+    workspaceId: number,
+  ) {
+    this.#clock = clock;
+    this.#open = () => conversations.open(workspaceId, (error) => this.lost(noMemory(error)));
+    this.#conversation = this.#open();
+  }
+
+  /** Waits until there is room. False if the signal aborts first. */
+  async enter(bytes: number, signal: AbortSignal): Promise<boolean> {
+    for (;;) {
+      if (signal.aborted) return false;
+      try {
+        this.#conversation.add(bytes);
+        return true;
+      } catch (error) {
+        if (!(error instanceof AgentDenied)) throw error;
+      }
+      this.#conversation.close();
+      this.#conversation = this.#open();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#clock.after(ROOM_MS, resolve);
+      await promise;
+    }
   }
 
   /** @throws Problem 429 `rate_limited` */
@@ -138,7 +195,6 @@ async function callModel(parts: ResponseRunParts, call: Call, attempt: Attempt):
   const { requests, modelCalls } = parts;
   const { open, headers, memory, sent } = attempt;
   const { bytes, value } = sent;
-  memory.hold(bytes.length);
   const client = {
     ...{ bytes, value, headers, query: "", signal: open.abort.signal },
     dispatched: { response: open.id },
@@ -159,6 +215,9 @@ function noMemory({ message }: AgentDenied): Problem {
   return new Problem("rate_limited", message);
 }
 
+/** The states of an answer. A provider might report any other, and readers would wait for ever. */
+const ENDED: ReadonlySet<unknown> = new Set(["completed", "incomplete"]);
+
 /** Writes the end of the response in the transaction of its answer. */
 async function keep(
   { ledger }: Pick<ResponseRunParts, "ledger">,
@@ -169,7 +228,7 @@ async function keep(
 ): Promise<void> {
   const { workspaceId, id, dispatchSeq } = open;
   const response = finalResponse(output);
-  if (!isMembers(response)) return;
+  if (!isMembers(response) || !ENDED.has(response.status)) return;
   await journal?.save(tx);
   await ledger.append(tx, workspaceId, endDraft(entry, open, { outcome: "succeeded" }));
   const bytes = before + Buffer.byteLength(output);

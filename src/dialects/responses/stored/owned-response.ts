@@ -2,6 +2,7 @@ import { Problem } from "../../../base/errors.ts";
 import type { Db } from "../../../store/db.ts";
 import { field, isMembers, parsedOrNothing } from "../../json.ts";
 import { inBackground, unansweredResponse } from "../background/forms.ts";
+import type { ResponseEnd } from "../background/open-response.ts";
 import { finalResponse } from "./final-response.ts";
 import type { ResponseRow } from "./rows.ts";
 import { type HoldMemory, readText, type StoredText } from "./text-reading.ts";
@@ -75,7 +76,10 @@ export class OwnedResponse {
       return unansweredResponse(request, row, { status, error: null });
     }
     const response = await this.readAnswer(hold);
-    return isMembers(response) ? inBackground(response, request, row) : response;
+    if (!isMembers(response)) return response;
+    // The stored end of a response without an answer is only its state.
+    if (!this.isAnswered) return unansweredResponse(request, row, response as unknown as ResponseEnd);
+    return inBackground(response, request, row);
   }
 
   async #read(text: StoredText, hold: HoldMemory | undefined): Promise<string> {

@@ -79,20 +79,17 @@ async function keepItems(tx: Tx, workspaceId: number, id: string, response: unkn
   }
 }
 
+/** What is stored of a response in the background until it ends. */
+export type StoredDispatch = Pick<ResponseRow, "id" | "agentId" | "model" | "requestSeq" | "createdAt">;
+
 /**
  * Stores a response in the background when it is dispatched, or when a start finds it unfinished. A row that somebody
  * has changed or deleted is restored.
  */
-export async function keepDispatched(
+export async function storeDispatch(
   tx: Tx,
   workspaceId: number,
-  {
-    id,
-    agentId,
-    model,
-    requestSeq,
-    createdAt,
-  }: Omit<ResponseRow, "isNative" | "outcomeSeq" | "bytes" | "attempts">,
+  { id, agentId, model, requestSeq, createdAt }: StoredDispatch,
 ): Promise<void> {
   await tx.run(
     `INSERT INTO responses

@@ -21,7 +21,7 @@ export interface StoredResponsesParts {
   readonly store: ResponseStore;
   readonly agents: Agents;
   readonly eraser: Pick<PayloadEraser, "erase">;
-  readonly background: Pick<BackgroundResponses, "read" | "cancel" | "end" | "unwritten">;
+  readonly background: Pick<BackgroundResponses, "read" | "cancel" | "unwritten">;
   readonly clock: Clock;
 }
 
@@ -52,18 +52,19 @@ export class StoredResponses {
 
   /**
    * The events of a response that was made in the background as a stream, after the one with this number.
+   * `holdEnd` takes memory for the last event.
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter`, 429 `rate_limited`
    */
   async events(
     call: Call,
-    { headers, hold }: ResponseReading,
+    { headers, hold, holdEnd }: ResponseReading & { readonly holdEnd: HoldMemory },
     id: string,
     after: number | undefined,
   ): Promise<EventReader> {
     const { owner, response } = await this.#find(call, headers, id);
     // `sequence_number` begins at 0, and the ids of events at 1.
     const from = after === undefined ? 0 : after + 1;
-    return this.#parts.background.read(owner, response, from, hold);
+    return this.#parts.background.read(owner, response, from, { hold, holdEnd });
   }
 
   /**
@@ -104,10 +105,11 @@ export class StoredResponses {
     const { store, eraser, background } = this.#parts;
     const owner = await this.#owner(call, headers);
     const { row } = await store.find(owner, id);
-    // The end of a response in progress would be written after the deletion.
     if (row.outcomeSeq === 0) {
-      await call.requireRights();
-      await background.end(id);
+      // Its end would be written after the deletion. Cancelling it is a decision, with an entry.
+      const cancelling = call.again();
+      cancelling.about({ action: "response.cancel", detail: { response: id, target_seq: row.requestSeq } });
+      await background.cancel(cancelling, id);
     }
     const { agent, scopes } = call.caller;
     if (!agent && hasScope(scopes, "settings:write")) {
@@ -131,13 +133,17 @@ export class StoredResponses {
     }
     if (outcomeSeq > 0) return this.#view(response, hold);
     await this.#parts.background.cancel(call, id);
-    // It is cancelled, so a lack of memory is no longer a reason to refuse.
-    return this.#view(await this.#parts.store.find(owner, id));
+    // It is cancelled: neither a lack of memory nor an erased text is a reason to refuse any more.
+    return this.#view(await this.#parts.store.find(owner, id)).catch((error: unknown) => {
+      if (error instanceof Problem && error.code === "not_found")
+        return { id, object: "response", status: "cancelled" };
+      throw error;
+    });
   }
 
   async #view(response: OwnedResponse, hold?: HoldMemory): Promise<object> {
-    const unwritten = this.#parts.background.unwritten(response.row.id);
-    return unwritten ?? ((await response.readResponse(hold)) as object);
+    const form = (await response.readResponse(hold)) as object;
+    return { ...form, ...this.#parts.background.unwritten(response.row.id) };
   }
 
   /** Finds the caller's response, which the call's entry then names. */

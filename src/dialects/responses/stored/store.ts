@@ -70,6 +70,15 @@ export class ResponseStore {
     return { entry, id };
   }
 
+  /** Bytes of the request that an entry dispatched; 0 if it was erased. */
+  async requestBytes(workspaceId: number, seq: number): Promise<number> {
+    const row = await this.#parts.db.get<{ bytes: number }>(
+      "SELECT octet_length(body) AS bytes FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = 'input'",
+      [workspaceId, seq],
+    );
+    return row?.bytes ?? 0;
+  }
+
   /** The request that an entry dispatched. Undefined if it was erased, or does not match the ledger. */
   requestOf(workspaceId: number, seq: number, entry: ParsedEntry): Promise<string | undefined> {
     return readText(this.#parts.db, requestText(workspaceId, seq, entry), undefined);

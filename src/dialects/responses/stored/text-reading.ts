@@ -13,11 +13,6 @@ export interface StoredText {
   readonly hash: string | undefined;
 }
 
-/**
- * The cost of finding a text, in messages. SQLite reads every long text whose key it compares on the way: 7 ms for one
- * of 10 MB.
- */
-const SEEK = 8;
 /** A text is in memory twice: as it is stored, and parsed. */
 const COPIES = 2;
 
@@ -48,7 +43,7 @@ export async function readText(
   hold: HoldMemory | undefined,
 ): Promise<string | undefined> {
   const key = [workspaceId, seq, kind];
-  const toMeasure = takeTurn(workspaceId, { bytes: 0, messages: SEEK });
+  const toMeasure = takeTurn(workspaceId, { bytes: 0, messages: 1 });
   if (toMeasure) await toMeasure;
   const measured = await sql.get<{ bytes: number }>(
     "SELECT octet_length(body) AS bytes FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
@@ -57,7 +52,7 @@ export async function readText(
   if (!measured) return undefined;
   const { bytes } = measured;
   hold?.(bytes * COPIES);
-  const toRead = takeTurn(workspaceId, { bytes, messages: SEEK });
+  const toRead = takeTurn(workspaceId, { bytes });
   if (toRead) await toRead;
   const row = await sql.get<{ salt: Uint8Array; body: string }>(
     "SELECT salt, body FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",

@@ -1,0 +1,94 @@
+import type { Log } from "../../../base/log.ts";
+import type { LateOutcomes } from "../../../gate/direct/late-outcomes.ts";
+import type { Ledger } from "../../../ledger/ledger.ts";
+import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
+import { type Db, StoreUnavailable } from "../../../store/db.ts";
+import type { TaskEventHub } from "../../../tasks/events/hub.ts";
+import type { EventLog } from "../../../tasks/events/log.ts";
+import { endDispatched, undoAttempt } from "../stored/rows.ts";
+import type { ResponseStore } from "../stored/store.ts";
+import { saveEnd, saveLog } from "./journal.ts";
+import { endDraft, endOf, isShutdown, type OpenResponse, type ResponseFailure } from "./open-response.ts";
+import type { OpenResponses } from "./open-responses.ts";
+
+export interface ResponseEndingsParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly store: Pick<ResponseStore, "readDispatch">;
+  readonly hub: TaskEventHub;
+  readonly late: Pick<LateOutcomes, "keep">;
+  readonly log: Log;
+}
+
+/** Writes the ends of responses in the background that have no answer. */
+export class ResponseEndings {
+  readonly #parts: ResponseEndingsParts;
+  readonly #open: OpenResponses;
+
+  constructor(parts: ResponseEndingsParts, open: OpenResponses) {
+    this.#parts = parts;
+    this.#open = open;
+  }
+
+  /** Ends a response that does not run any more, or leaves it to the next start. Never rejects. */
+  async end(open: OpenResponse, failure: ResponseFailure | null): Promise<void> {
+    const { signal } = open.abort;
+    const isDraining = !signal.aborted && failure?.code === "draining";
+    if (isDraining || isShutdown(signal)) return this.#putBack(open);
+    if (open.end) return;
+    open.end = endOf(signal, failure);
+    const { store, hub, late, log } = this.#parts;
+    const { workspaceId, id, dispatchSeq } = open;
+    // A later end of its log must not change what is stored with it.
+    const events = hub.find(id);
+    try {
+      const found = await store.readDispatch(workspaceId, dispatchSeq);
+      if (!found) throw new Error("the entry that dispatched a response cannot be read");
+      const write = async () => {
+        await this.#write(open, found.entry, events);
+        this.#open.leave(open);
+      };
+      await write().catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        log.error("the end of a response cannot be recorded yet", { response: id, error });
+        this.#open.putOff(open);
+        late.keep({ intent: dispatchSeq, write });
+      });
+    } catch (error) {
+      log.error("the end of a response is left to the next start", { response: id, error });
+      this.#open.leave(open);
+    }
+  }
+
+  async #write(open: OpenResponse, entry: ParsedEntry, events: EventLog | undefined): Promise<void> {
+    const { db, ledger } = this.#parts;
+    const { workspaceId, id, end } = open;
+    if (!end) throw new Error("a response without an end was ended");
+    const output = JSON.stringify(end);
+    await db.tx(async (tx) => {
+      const draft = endDraft(entry, open, { outcome: end.status, code: end.error?.code, output });
+      const outcomeSeq = await ledger.append(tx, workspaceId, draft);
+      await endDispatched(tx, workspaceId, { id, outcomeSeq, bytes: Buffer.byteLength(output) }, end);
+      if (events) await saveEnd(tx, open, events);
+    });
+  }
+
+  /** Leaves a response that was interrupted to the next start, with the events that readers have seen. */
+  async #putBack(open: OpenResponse): Promise<void> {
+    const { db, hub, log } = this.#parts;
+    const { workspaceId, id } = open;
+    const events = hub.find(id);
+    try {
+      await db.tx(async (tx) => {
+        await undoAttempt(tx, workspaceId, id);
+        if (events) await saveLog(tx, open, events);
+      });
+    } catch (error) {
+      log.warn("the events of an interrupted response cannot be stored", { response: id, error });
+    }
+    const { signal } = open.abort;
+    if (isShutdown(signal)) this.#open.leave(open);
+    else if (signal.aborted) await this.end(open, null);
+    else this.#open.putBack(open);
+  }
+}

@@ -1,0 +1,80 @@
+import type { RunningCalls } from "../../../gate/direct/running-calls.ts";
+import type { TaskEventHub } from "../../../tasks/events/hub.ts";
+import type { Scheduler } from "../../../tasks/queue/scheduler.ts";
+import { isShutdown, type OpenResponse } from "./open-response.ts";
+
+export interface OpenResponsesParts {
+  readonly running: Pick<RunningCalls, "add">;
+  readonly scheduler: Pick<Scheduler, "remove">;
+  readonly hub: TaskEventHub;
+}
+
+type NewResponse = Pick<OpenResponse, "workspaceId" | "id" | "agentId" | "dispatchSeq" | "via">;
+
+/** The responses in the background that have not ended, so that stops and cancels find them. */
+export class OpenResponses {
+  readonly #parts: OpenResponsesParts;
+  readonly #open = new Map<string, OpenResponse>();
+  /** Ends a response that was aborted while it did not run. */
+  readonly #end: (open: OpenResponse) => Promise<void>;
+
+  constructor(parts: OpenResponsesParts, end: (open: OpenResponse) => Promise<void>) {
+    this.#parts = parts;
+    this.#end = end;
+  }
+
+  get(id: string): OpenResponse | undefined {
+    return this.#open.get(id);
+  }
+
+  all(): readonly OpenResponse[] {
+    return [...this.#open.values()];
+  }
+
+  add(response: NewResponse): OpenResponse {
+    const { running, scheduler } = this.#parts;
+    const { workspaceId, agentId, id } = response;
+    const abort = new AbortController();
+    const wait = new AbortController();
+    const open: OpenResponse = {
+      ...response,
+      ...{ abort, wait, left: Promise.withResolvers<void>() },
+      unregister: running.add({ workspaceId, agentId, abort, wait }),
+      ...{ isRunning: false, isAnswered: false, end: null },
+    };
+    this.#open.set(id, open);
+    // While it is dispatched, or runs, that notices by itself.
+    const isQuiet = () => open.dispatchSeq > 0 && !open.isRunning;
+    abort.signal.addEventListener("abort", () => {
+      if (!isQuiet()) return;
+      scheduler.remove(workspaceId, id);
+      if (isShutdown(abort.signal)) this.leave(open);
+      else void this.#end(open);
+    });
+    wait.signal.addEventListener("abort", () => {
+      if (isQuiet() && scheduler.remove(workspaceId, id)) this.putBack(open);
+    });
+    return open;
+  }
+
+  /** The response has ended, or the process stops. */
+  leave(open: OpenResponse): void {
+    this.putBack(open);
+    this.#open.delete(open.id);
+    open.left.resolve();
+  }
+
+  /** The next start begins it. Until then, it can still be cancelled. */
+  putBack(open: OpenResponse): void {
+    const { hub } = this.#parts;
+    hub.find(open.id)?.close(null);
+    hub.close(open.id);
+    open.unregister();
+  }
+
+  /** Its end is written later. */
+  putOff(open: OpenResponse): void {
+    this.putBack(open);
+    open.left.resolve();
+  }
+}
