@@ -74,7 +74,9 @@ test("an end that is refused because of its content is written as a failure with
   await hold.asked;
   // A failure that is the statement's own fault, not the store's.
   file.run("CREATE UNIQUE INDEX one_output ON payloads (kind) WHERE kind = 'output'");
-  file.run("INSERT INTO payloads VALUES (1, 999999, 'output', x'', '', 0)");
+  file.run(
+    "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, 999999, 'output', x'', '', 0)",
+  );
   hold.open();
   expect(await ended(gateway, id)).toMatchObject({
     status: "failed",

@@ -153,12 +153,16 @@ async function requireIndexed(db: Db, workspaceId: number, open: number): Promis
   );
 }
 
-/** In order of acceptance. */
+/**
+ * In order of acceptance. Reads by the key, not by the index of open tasks, which is compared with the result. A task that the
+ * key's index lacks counts as deleted: see `openHiddenTasks`.
+ */
 function openTasks(db: Db, workspaceId: number): Promise<UnfinishedTask[]> {
   return db.all<UnfinishedTask>(
     `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",
        EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS "hasCalls"
-     FROM tasks t WHERE t.workspace_id = $1 AND t.finished_at IS NULL ORDER BY t.id`,
+     FROM tasks t INDEXED BY sqlite_autoindex_tasks_1
+     WHERE t.workspace_id = $1 AND t.finished_at IS NULL ORDER BY t.id`,
     [workspaceId],
   );
 }

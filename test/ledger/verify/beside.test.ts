@@ -124,12 +124,16 @@ describe("texts:", () => {
     {
       name: "texts are added: to an entry without any, of an unknown kind, to no entry",
       attack: (v) => {
-        v.run("INSERT INTO payloads VALUES (1, 100, 'input', zeroblob(16), 'made up', 0)");
         v.run(
-          "INSERT INTO payloads VALUES (1, ?, 'thought', zeroblob(16), 'made up', 0)",
+          "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, 100, 'input', zeroblob(16), 'made up', 0)",
+        );
+        v.run(
+          "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, ?, 'thought', zeroblob(16), 'made up', 0)",
           v.seqsOf("task.dispatch", "intent")[1] ?? 0,
         );
-        v.run("INSERT INTO payloads VALUES (1, 9999, 'input', zeroblob(16), 'made up', 0)");
+        v.run(
+          "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, 9999, 'input', zeroblob(16), 'made up', 0)",
+        );
       },
       alone: tampered("payload_surplus 100", `payload_surplus ${SECOND_PROMPT}`, "payload_surplus 9999"),
     },
@@ -137,7 +141,7 @@ describe("texts:", () => {
       name: "a text that was erased by a record is restored",
       attack: (v) =>
         v.run(
-          "INSERT INTO payloads VALUES (1, ?, 'input', zeroblob(16), 'What time is it?', 0)",
+          "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, ?, 'input', zeroblob(16), 'What time is it?', 0)",
           v.seqsOf("task.dispatch", "intent")[0] ?? 0,
         ),
       alone: tampered(`payload_changed ${FIRST_PROMPT}`, `payload_surplus ${FIRST_PROMPT}`),

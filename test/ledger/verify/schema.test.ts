@@ -143,21 +143,25 @@ describe("the file's pages:", () => {
     expect(found).toEqual([expect.stringMatching(/^entry_missing 2[789]\d$/)]);
   });
 
-  test("a tile that is taken out of its index is missed, and the page is reported as damaged", async () => {
-    const size = pageSize();
-    const root = vandal.database
-      .query<{ rootpage: number }, []>(
-        "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_ledger_tiles_1'",
-      )
-      .get()?.rootpage;
-    vandal.close();
-    const file = readFileSync(copy.path);
-    hideCell(file, root ?? 0, size);
-    writeFileSync(copy.path, file);
-    const found = inShort(allFindings(await verify(copy.path)));
-    expect(found).toContain("database_damaged");
-    expect(found).toContainEqual(expect.stringMatching(/^tile_missing/));
-  });
+  test.each([
+    ["a tile", "ledger_tiles", /^tile_missing/],
+    ["a text", "payloads", /^payload_missing/],
+  ])(
+    "%s that is taken out of its index is missed, and the page is reported as damaged",
+    async (_, table, missing) => {
+      const size = pageSize();
+      const root = vandal.database
+        .query<{ rootpage: number }, [string]>("SELECT rootpage FROM sqlite_schema WHERE name = ?")
+        .get(`sqlite_autoindex_${table}_1`)?.rootpage;
+      vandal.close();
+      const file = readFileSync(copy.path);
+      hideCell(file, root ?? 0, size);
+      writeFileSync(copy.path, file);
+      const found = inShort(allFindings(await verify(copy.path)));
+      expect(found).toContain("database_damaged");
+      expect(found).toContainEqual(expect.stringMatching(missing));
+    },
+  );
 
   test("the header is overwritten", async () => {
     vandal.close();
