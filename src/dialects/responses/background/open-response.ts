@@ -53,7 +53,9 @@ export function isShutdown({ reason }: AbortSignal): boolean {
 export function endOf({ aborted, reason }: AbortSignal, failure: ResponseFailure | null): ResponseEnd {
   if (!aborted) {
     const message = "The provider's answer was not a whole response.";
-    return { status: "failed", error: failure ?? { code: "provider_failed", message } };
+    const error = failure ?? { code: "provider_failed", message };
+    // It was stopped before it ran.
+    return { status: error.code === "agent_stopped" ? "cancelled" : "failed", error };
   }
   if (!(reason instanceof CallInterruption)) return { status: "cancelled", error: null };
   const message = failure?.message ?? "The agent or its workspace was stopped.";

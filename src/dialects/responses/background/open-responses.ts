@@ -72,9 +72,10 @@ export class OpenResponses {
     open.unregister();
   }
 
-  /** Its end is written later. */
+  /** Its end is written later. Until then, its events are only in memory. */
   putOff(open: OpenResponse): void {
-    this.putBack(open);
+    this.#parts.hub.find(open.id)?.close(null);
+    open.unregister();
     open.left.resolve();
   }
 }
