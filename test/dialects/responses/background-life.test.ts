@@ -38,6 +38,22 @@ async function dispatch({ post, clerk }: ResponsesStage, more: object = {}, toke
   return { response, body: JSON.parse(bytes.toString()) };
 }
 
+/** What has arrived of an answer once it is enough. */
+async function firstPart(
+  answer: Response,
+  isEnough = (text: string) => text.includes("data: "),
+): Promise<string> {
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!isEnough(text)) {
+    const part = await reader?.read();
+    if (!part || part.done) break;
+    text += part.value;
+  }
+  await reader?.cancel();
+  return text;
+}
+
 async function inProgress({ ask }: ResponsesStage, id: string) {
   await until(async () => (await ask("GET", `/${id}`)).body.status === "in_progress");
 }
@@ -179,10 +195,19 @@ tiers: { 1: { models: [up/slow, up/quick] } }
       );
       const options = { cwd: directory.path, env: { GATEHOUSE_ADMIN_TOKEN: ADMIN } };
       let server = await serve(["--config", config], options);
-      const make = async (model: string) => {
-        const body = JSON.stringify({ model, input: "x", background: true });
+      const make = async (model: string, more: object = {}) => {
+        const body = JSON.stringify({ model, input: "x", background: true, ...more });
         const answer = await fetch(`${server.url}/v1/responses`, { method: "POST", headers, body });
-        return ((await answer.json()) as { id: string }).id;
+        if (!("stream" in more)) return ((await answer.json()) as { id: string }).id;
+        return /"id":"(resp_[^"]+)"/.exec(await firstPart(answer))?.[1] ?? "";
+      };
+      /** The first numbers after one. */
+      const numbersAfter = async (id: string, after: number, count: number): Promise<number[]> => {
+        const path = `/v1/responses/${id}?stream=true&starting_after=${after}`;
+        const answer = await fetch(server.url + path, { headers });
+        const enough = (text: string) => [...text.matchAll(/"sequence_number":(\d+)/g)].length >= count;
+        const text = await firstPart(answer, enough);
+        return [...text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number));
       };
       const read = async (id: string) =>
         (await fetch(`${server.url}/v1/responses/${id}`, { headers })).json() as Promise<{
@@ -191,14 +216,21 @@ tiers: { 1: { models: [up/slow, up/quick] } }
         }>;
       const quick = await make("up/quick");
       await until(async () => (await read(quick)).status === "completed");
-      const slow = await make("up/slow");
+      const slow = await make("up/slow", { stream: true });
+      let seen = 0;
       for (let attempt = 1; attempt <= 3; attempt++) {
         await until(() => upstream.requests.filter(({ model }) => model === "slow").length === attempt);
+        const numbers = await numbersAfter(slow, seen, 3);
+        expect(numbers).toEqual([...new Set(numbers)].sort((first, second) => first - second));
+        expect(numbers[0]).toBeGreaterThan(seen);
+        seen = numbers.at(-1) ?? 0;
         await server.end("SIGKILL");
         server = await serve(["--config", config], options);
       }
       await until(async () => (await read(slow)).status === "failed");
       expect((await read(slow)).error?.code).toBe("interrupted");
+      // The last events come after everything that was sent.
+      expect((await numbersAfter(slow, seen, 2))[0]).toBeGreaterThan(seen);
       expect((await read(quick)).status).toBe("completed");
       await server.end("SIGTERM");
       const { entries } = readFile(databasePath(join(directory.path, "gatehouse-data")));
@@ -217,13 +249,93 @@ tiers: { 1: { models: [up/slow, up/quick] } }
   });
 });
 
-test("the queue's limit holds for responses in the background", async () => {
-  stage = await openResponsesStage({});
-  const { gateway, upstream } = stage;
-  await gateway.call("PATCH", "/v1/workspace", {
-    body: { limits: { concurrent_tasks: 1, enforcement: "enforced" }, budget: { credits_per_month: 0 } },
-  });
-  upstream.script("priced", { events: eventsOf(whole()) });
-  const { response, body } = await dispatch(stage, { model: "up/priced" });
-  expect([response.status, body.error.code]).toEqual([402, "credits_exhausted"]);
+test("a stop misses none that is being dispatched, and none runs after the resume", async () => {
+  stage = await openResponsesStage();
+  const { gateway, upstream, clerk, ask } = stage;
+  upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
+  const body = { model: "up/first", input: "x", background: true };
+  const sent = Array.from({ length: 60 }, () =>
+    gateway.call("POST", "/v1/responses", { token: clerk, body }),
+  );
+  await Promise.race(sent);
+  expect((await gateway.call("POST", "/v1/agents/clerk/stop")).status).toBe(200);
+  const answers = await Promise.all(sent);
+  const requests = upstream.requests.length;
+  for (const { status, body: answer } of answers) {
+    if (status === 409) expect(answer.error.code).toBe("agent_stopped");
+    else expect((await ask("GET", `/${answer.id}`)).body.status).toBe("cancelled");
+  }
+  expect((await gateway.call("POST", "/v1/agents/clerk/resume")).status).toBe(200);
+  for (const { status, body: answer } of answers) {
+    if (status === 200) expect((await ask("GET", `/${answer.id}`)).body.status).toBe("cancelled");
+  }
+  expect(upstream.requests.length).toBe(requests);
+});
+
+test.each(["cancelled", "deleted"])(
+  "one that a drain leaves to the next start can be %s, and does not run then",
+  async (how) => {
+    const { path: dataDir, remove } = tempDir();
+    try {
+      const before = await openResponsesStage({ dataDir });
+      const { gateway, upstream, clerk, ask } = before;
+      const limits = { concurrent_tasks: 1, enforcement: "enforced" };
+      await gateway.call("PATCH", "/v1/workspace", { body: { limits } });
+      upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
+      const first = await dispatch(before);
+      await inProgress(before, first.body.id);
+      const { body } = await dispatch(before);
+      const drained = gateway.gateway.drain();
+      const ended =
+        how === "cancelled" ? await ask("POST", `/${body.id}/cancel`) : await ask("DELETE", `/${body.id}`);
+      expect(ended.status).toBe(200);
+      await drained;
+      await gateway.stop();
+      const requests = upstream.requests.length;
+      const after = await startGateway({ dataDir });
+      const read = (id: string) => after.call("GET", `/v1/responses/${id}`, { token: clerk });
+      await until(async () => upstream.requests.length === requests + 1);
+      const { status, body: now } = await read(body.id);
+      expect(how === "cancelled" ? now.status : status).toBe(how === "cancelled" ? "cancelled" : 404);
+      await after.call("POST", `/v1/responses/${first.body.id}/cancel`, { token: clerk });
+      expect(upstream.requests.length).toBe(requests + 1);
+      await after.stop();
+      await upstream.close();
+    } finally {
+      remove();
+    }
+  },
+);
+
+test("one whose request was erased with a document can still be cancelled", async () => {
+  stage = await openResponsesStage();
+  const { gateway, upstream, ask } = stage;
+  const document = { title: "Keys", text: "The key is in the kitchen.", scope: "house" };
+  const { id } = (await gateway.call("POST", "/v1/vault/documents", { body: document })).body;
+  upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
+  const { body } = await dispatch(stage, { input: `${id}: ${document.text}` });
+  await inProgress(stage, body.id);
+  const request = upstream.requests.at(-1);
+  expect((await gateway.call("DELETE", `/v1/vault/documents/${id}?payloads=true`)).status).toBe(204);
+  await until(async () => (await ask("GET", `/${body.id}`)).status === 404);
+  expect((await ask("POST", `/${body.id}/cancel`)).body).toMatchObject({ id: body.id, status: "cancelled" });
+  await until(() => request?.aborted === true);
+});
+
+test("the queue has the same limit as for tasks, and budgets are checked before anything is queued", async () => {
+  const limits = "limits: { queued_tasks: 1, concurrent_tasks: 1, enforcement: enforced }";
+  stage = await openResponsesStage({ settings: limits });
+  const { upstream, gateway } = stage;
+  upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
+  const first = await dispatch(stage);
+  await inProgress(stage, first.body.id);
+  const second = await dispatch(stage);
+  expect(second.body.status).toBe("queued");
+  const third = await dispatch(stage);
+  expect([third.response.status, third.body.error.code]).toEqual([429, "queue_full"]);
+  await gateway.call("PATCH", "/v1/workspace", { body: { budget: { credits_per_month: 0 } } });
+  await stage.ask("POST", `/${first.body.id}/cancel`);
+  await inProgress(stage, second.body.id);
+  const priced = await dispatch(stage, { model: "up/priced" });
+  expect([priced.response.status, priced.body.error.code]).toEqual([402, "credits_exhausted"]);
 });

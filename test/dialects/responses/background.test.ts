@@ -1,6 +1,7 @@
 /** Responses in the background: dispatched, read, resumed, cancelled and stopped. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
+import { createdResponse } from "../../../src/dialects/responses/background/forms.ts";
 import { ownConnection } from "../../support/own-connection.ts";
 import { until } from "../../support/until.ts";
 import {
@@ -253,6 +254,40 @@ test("a response is cancelled, once, and the provider is told", async () => {
   }
   await until(() => upstream?.aborted === true);
   expect((await read(body.id)).status).toBe("cancelled");
+});
+
+test("a cancelled stream ends with an error, so that no client takes it for a whole answer", async () => {
+  script(new Promise(() => {}));
+  const { responses } = stage.client();
+  const stream = await responses.create({ model: "up/first", input: "x", background: true, stream: true });
+  const types: string[] = [];
+  const read = async () => {
+    for await (const event of stream) {
+      types.push(event.type);
+      if (event.type === "response.created") await responses.cancel(event.response.id);
+    }
+  };
+  await expect(read()).rejects.toMatchObject({ code: "cancelled" });
+  expect(types.at(0)).toBe("response.created");
+});
+
+test.each(["queued", "in_progress", undefined])("an answer whose status is %p fails", async (status) => {
+  const whole = responseOf([textItem(ANSWER)]);
+  const events = eventsOf(whole).map((event) => {
+    const isLast = (event as { type: string }).type === "response.completed";
+    return isLast ? { ...event, response: { ...whole, status } } : event;
+  });
+  stage.upstream.script("first", { events });
+  const { body } = await dispatch();
+  expect(await ended(body.id)).toMatchObject({ status: "failed", error: { code: "provider_failed" } });
+});
+
+test("the first event of a stream leaves out what is long, since many readers may wait for it", () => {
+  const row = { id: "resp_1", model: "up/first", createdAt: 0 };
+  const request = { instructions: "x".repeat(10_000), metadata: { a: "x".repeat(10_000) }, temperature: 0.5 };
+  const created = createdResponse(request, row);
+  expect(JSON.stringify(created).length).toBeLessThan(2_000);
+  expect(created).toMatchObject({ id: "resp_1", status: "queued", temperature: 0.5 });
 });
 
 test("a response that is not in the background cannot be cancelled", async () => {
