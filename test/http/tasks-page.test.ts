@@ -122,7 +122,7 @@ describe("each combination of filters is answered from an index, without a sort"
         : status === undefined
           ? agent
             ? "tasks_by_agent"
-            : "PRIMARY KEY"
+            : "sqlite_autoindex_tasks_1"
           : agent
             ? "tasks_ended_by_agent"
             : "tasks_ended";
