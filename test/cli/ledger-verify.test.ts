@@ -15,6 +15,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { makeScene, type Scene } from "../ledger/verify/scene.ts";
 import { Vandal } from "../ledger/verify/vandal.ts";
+import { WITHOUT_LONG_TEXTS } from "../support/older-schema.ts";
 import { AGENT, type Desk, openDesk } from "./support.ts";
 
 setDefaultTimeout(60_000);
@@ -188,6 +189,7 @@ describe("an undecided result exits with 3, and what is missing is reported:", (
   test("a head, in a directory from a version without signed heads", async () => {
     const dataDir = join(desk.cwd, "gatehouse-data");
     const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
+    for (const statement of WITHOUT_LONG_TEXTS) vandal.run(statement);
     vandal.run("DROP TABLE ledger_heads");
     vandal.run("DROP TABLE ledger_node_heads");
     for (const table of ["meta", "workspaces"]) vandal.run(`ALTER TABLE ${table} DROP COLUMN seal`);

@@ -80,7 +80,7 @@ describe("every verb reports in one line, with what to do, that", () => {
 
   test("there is no room for a new data directory, at whatever point the disk is full", async () => {
     // Limits on the size of a file, each of which stops the first start at a different point.
-    for (const kib of [0, 8, 64, 256, 512]) {
+    for (const kib of [0, 8, 64, 256, 384]) {
       const data = join(directory.path, `new-${kib}`);
       const program = (await withOpenFiles(256)).with(2, `ulimit -f ${kib * 2} && exec "$@"`);
       const { code, stderr } = await run(["token", "list", "--data", data], { cwd: directory.path, program });
