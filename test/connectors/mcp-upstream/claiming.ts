@@ -5,5 +5,7 @@
 import { UserClaims } from "../../../src/connectors/mcp-upstream/stdio/user-claims.ts";
 
 const [directory = "", uid] = process.argv.slice(2);
-process.stdout.write(String(new UserClaims([directory]).claim(Number(uid))));
-setInterval(() => {}, 60_000);
+const claims = new UserClaims([directory]);
+process.stdout.write(String(claims.claim(Number(uid))));
+// A claim ends with its object.
+setInterval(() => claims, 60_000);
