@@ -81,7 +81,10 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   };
 }
 
-/** The request of a response in the background, as it is sent: its answer is streamed, and only Gatehouse keeps it. */
+/**
+ * The request of a background response, as it is sent to the provider: the answer is streamed, and only Gatehouse
+ * stores it.
+ */
 export function asStream({
   bytes,
   members,
@@ -103,12 +106,12 @@ export interface KeepingParts {
 }
 
 /**
- * Keeps the answer to a response in the background.
+ * Stores the answer of a background response.
  * @param bytes of the whole conversation before the answer
  */
 export type KeepAnswer = (tx: Tx, answer: KeptAnswer, bytes: number) => Promise<void>;
 
-/** The data that is written for a kept response. It holds nothing of the request, since a stream may take long. */
+/** The data that is written for a stored response. It retains nothing of the request, since a stream may take long. */
 class KeptResponse {
   /** Bytes of the conversation up to the request. */
   readonly #bytes: number;
@@ -136,8 +139,8 @@ class KeptResponse {
 }
 
 /**
- * @param links null if it refers to nothing
- * @param keepAnswer in place of keeping it as usual
+ * @param links null if the request refers to nothing
+ * @param keepAnswer replaces the usual way of storing the answer
  */
 export function responsesRequest(
   request: ReadResponsesRequest,

@@ -8,7 +8,7 @@ import { field } from "../../json.ts";
 const STOP_SEQUENCE = "stop_sequence";
 
 /**
- * The members that say why a message ended. Of all providers, only Amazon reports which sequence ended it, and only for
+ * The members that state why a message ended. Only Amazon reports which stop sequence ended it, and only for
  * Anthropic's models.
  */
 export function endMembers(
