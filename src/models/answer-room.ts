@@ -15,8 +15,8 @@ interface StreamedAnswer {
 }
 
 /**
- * Limits the memory that all answers in progress may use together. If there is no room left, the longest answer
- * fails, so ordinary answers never do.
+ * Limits the memory that all answers in progress may use together. When no room is left, the longest answer fails, so
+ * ordinary answers never do.
  */
 export class AnswerRoom implements BodyRoom {
   readonly #ordinary: number;
