@@ -5,7 +5,7 @@ const ARN = /^arn:/i;
 /**
  * The names of a model, `<provider>/<model>`: its own, and Amazon's name for the same model without the region of an
  * inference profile or the rest of an ARN. Regions are not listed here, because Amazon adds new ones: for all kinds
- * of providers, a first part of three counts as a region.
+ * of providers, the first part of a name counts as a region if two dots follow it.
  */
 export function amazonNames(model: string): readonly string[] {
   const own = model.indexOf("/") + 1;

@@ -62,7 +62,7 @@ const MOST_BYTES: Readonly<Record<Dialect, number>> = {
 };
 
 /**
- * Null if the provider does not speak the dialect.
+ * Null if the provider does not support the dialect.
  * @param hide made by `hideSecrets`
  */
 export function nativeEndpoint(

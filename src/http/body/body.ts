@@ -54,7 +54,7 @@ export interface RawBody {
   /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
   /**
-   * Takes more memory from the workspace's share, for texts that the request refers to.
+   * Reserves more memory from the workspace's share, for texts that the request refers to.
    * @throws Problem 429 `rate_limited`
    */
   hold(bytes: number): void;
@@ -127,7 +127,7 @@ function parseBytes(bytes: Uint8Array, members: number): unknown {
   return value;
 }
 
-/** True if the request's head shows that no body follows. */
+/** Whether the request's head shows that no body follows. */
 export function isEmpty(request: Request): boolean {
   return request.headers.get("content-length") === "0" || request.body === null;
 }

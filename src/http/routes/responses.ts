@@ -23,7 +23,7 @@ const Include = Type.Optional(
     description: "Parts that the items must have. Only what was kept with the response can be included.",
   }),
 );
-/** OpenAI's clients write a list's name with brackets. */
+/** OpenAI's clients add brackets to a list's name. */
 const INCLUDE = { include: Include, "include[]": Include };
 
 const READ_QUERY = Type.Object(
@@ -55,7 +55,7 @@ const ITEMS_QUERY = Type.Object(
   { additionalProperties: false },
 );
 
-/** Stored responses, in OpenAI's form. */
+/** Stored responses, in OpenAI's format. */
 export function responseRoutes(
   endpoints: EndpointContext,
   { storedResponses, ...replies }: ResponseRouteParts,
@@ -67,7 +67,7 @@ export function responseRoutes(
     headers: AGENT_HEADERS,
     status: 200,
   };
-  /** Counts the texts that are read as the workspace's bodies are, until the answer is made. */
+  /** Counts texts that are read as memory of the workspace, like bodies, until the answer is ready. */
   async function counted<Body>(call: Call, read: (hold: HoldMemory) => Promise<Body>): Promise<Body> {
     const texts = endpoints.bodies.open(call.caller.workspaceId);
     texts.complete();
