@@ -97,7 +97,7 @@ test("a call of a tool passes there and back", async () => {
   expect(upstream.requests).toHaveLength(2);
 });
 
-test("the sequence that ended an answer is named if Amazon reports it, whole and streamed", async () => {
+test("the stop sequence that ended an answer is named if Amazon reports it, whole and streamed", async () => {
   const additionalModelResponseFields = { delta: { stop_sequence: "END" } };
   const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
   const asked = { model: CLAUDE, messages: MESSAGES, max_tokens: 9, stop_sequences: ["END", "STOP"] };

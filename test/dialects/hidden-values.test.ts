@@ -38,8 +38,8 @@ const textEvent = (type: string, more: object) =>
   typed({ type: `response.output_text.${type}`, ...at, ...more });
 const long = (event: string) => event.replaceAll("LONG", LONG).replaceAll(`"${LONG}"`, LONG);
 
-describe("a value in the place of a text is in the evidence:", () => {
-  test("Anthropic's client shows the number that a block begins with", async () => {
+describe("a value that replaces a text is in the evidence:", () => {
+  test("Anthropic's client shows a number at the beginning of a block", async () => {
     providers.parts = [start() + block({ text: NUMBER }) + text(" is it."), finish, stop];
     const client = new Anthropic({
       apiKey: providers.gateway.admin,
@@ -136,7 +136,7 @@ describe("a value in the place of a text is in the evidence:", () => {
     expect(await evidence()).toBe(providers.parts.join(""));
   });
 
-  test("numbers that only count, and those of arguments, are merged", async () => {
+  test("numbers that only count something, and numbers in arguments, are merged", async () => {
     const usage = (tokens: number) => ({ usage: { completion_tokens: tokens }, created: tokens });
     const counted = (content: string, at: number) =>
       event(null, { choices: [{ delta: { content } }], ...usage(at) });

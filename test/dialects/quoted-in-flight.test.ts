@@ -120,7 +120,7 @@ test("their answers are erased when they end, the ledger records that this is pe
   ]);
 });
 
-test("a call that begins after the deletion keeps its texts, and is not waited for", async () => {
+test("a call that begins after the deletion keeps its texts, and the erasure does not wait for it", async () => {
   const { stage, hold, answer } = await deletedInFlight();
   const later = heldScript({ chunks: [KEPT] });
   stage.upstream.script("second", later.script);
@@ -137,7 +137,7 @@ test("a call that begins after the deletion keeps its texts, and is not waited f
   expect(kept).toHaveLength(2);
 });
 
-test("whatever is in flight and in whatever order it ends, exactly the texts of quoting calls are erased", async () => {
+test("exactly the texts of quoting calls are erased, whichever calls are in flight and in whatever order they end", async () => {
   const stage = await openStage();
   const { gateway, upstream } = stage;
   // Each number is a call; those of `quoting` have the document in their prompts.
@@ -256,7 +256,7 @@ describe("a restart completes the erasure", () => {
   });
 });
 
-test("the result of a tool that names the document is erased when it arrives", async () => {
+test("a tool result that names the document is erased when it arrives", async () => {
   const { gateway } = await openStage();
   const upstream = startScriptedMcp(["look_up"]);
   stops.push(() => upstream.close());
@@ -341,7 +341,7 @@ describe("responses", () => {
     return { ...stage, end, asked, script, post };
   }
 
-  test("that continue a quoting response are erased, though their prompts do not name the document", async () => {
+  test("that continue a quoting response are erased, although their prompts do not name the document", async () => {
     const { gateway, upstream, end, asked, script, post } = await openResponses();
     const id = await keys(gateway);
     const first = responseOf([textItem(ANSWER)]);

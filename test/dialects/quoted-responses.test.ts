@@ -73,7 +73,7 @@ test("are erased with it, although the earlier responses were erased before", as
   expect(leftovers(stage.gateway.dataDir, { text, mark: "by the pond" })).toEqual([]);
 });
 
-test("are erased with it at their end, if they are in progress when it is deleted", async () => {
+test("are erased when they end, if they are in progress when the document is deleted", async () => {
   const text = "The third key is in the obnubilated teapot.";
   const id = await keys(text);
   const first = await say("in the kitchen one", {

@@ -83,7 +83,7 @@ test("events with unknown fields and of unknown types are passed on, and kept if
   );
 });
 
-test("reasoning that Gatehouse signed for another provider is removed, and nothing else", async () => {
+test("only reasoning that Gatehouse signed for another provider is removed", async () => {
   stage.upstream.script("any", { response: responseOf([textItem("x")]) });
   const signed = packSignature({ kind: "google", provider: "gemini" }, { google: { thoughtSignature: "s" } });
   const reasoning = (encrypted: string) => ({

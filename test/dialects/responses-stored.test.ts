@@ -355,7 +355,7 @@ test("a row with another id does not make that id the caller's own", async () =>
   expect(stage.upstream.requests.length).toBe(before);
 });
 
-test("an answer is read and continued by its provider without its request, however long that is", async () => {
+test("an answer is read, and continued by its provider, without reading its request, however long", async () => {
   const { id, whole, entries } = await make();
   ownConnection(stage.gateway.dataDir).run(
     "UPDATE payloads SET body = 'changed' WHERE seq = ? AND kind = 'input' AND workspace_id = 1",
@@ -369,7 +369,7 @@ test("an answer is read and continued by its provider without its request, howev
   expect((await send({ model: "second/other", previous_response_id: id })).response.status).toBe(404);
 });
 
-test("another token of the same agent, or without one of the same workspace, reads a response with models:call only", async () => {
+test("any token of the same agent, or without an agent of the same workspace, can read a response with only models:call", async () => {
   const scopes = ["models:call"];
   for (const more of [{ agent: "clerk" }, {}]) {
     const { id, whole } = await make(await stage.gateway.token({ ...more, scopes }));
@@ -378,7 +378,7 @@ test("another token of the same agent, or without one of the same workspace, rea
   }
 });
 
-test("each reading is recorded with the response that was read", async () => {
+test("each read is recorded, with the response that was read", async () => {
   const { id, entries } = await make();
   const detail = { response: id, target_seq: entries[0]?.seq };
   for (const path of [`/${id}`, `/${id}/input_items`, `/${id}?stream=true`]) {

@@ -91,7 +91,7 @@ async function endMany(most = RENEW_AFTER): Promise<{ readonly issued: Issued; r
 
 const remembered = () => histories.of(1).endedTokens;
 
-test("after many have ended they are no longer remembered, and their restored rows stay invalid, also after a start", async () => {
+test("ended tokens are no longer remembered once there are many, and their restored rows stay invalid, even after a restart", async () => {
   const kept = await issue();
   const old = await rotate(await issue());
   const before = rowOf(old);
@@ -110,7 +110,7 @@ test("after many have ended they are no longer remembered, and their restored ro
   expect([await isValid(old), await isValid(rotated)]).toEqual([false, false]);
 });
 
-test("tokens that are issued, rotated and revoked during and after renewals are as valid as ever", async () => {
+test("renewals do not change the validity of tokens that are issued, rotated and revoked during and after them", async () => {
   for (let round = 0; round < 3; round++) {
     // More than are valid by then.
     const ended = await endMany(RENEW_AFTER * (round + 2));
@@ -142,7 +142,7 @@ test("tokens that are issued, rotated and revoked during and after renewals are 
   }
 });
 
-test("a row that somebody restored or changed is not renewed", async () => {
+test("a row that someone restored or changed is not renewed", async () => {
   const changed = await issue();
   const all = await endMany();
   bench.own.query("UPDATE tokens SET name = 'x' WHERE id = ?").run(changed.id);
@@ -171,7 +171,7 @@ test("a renewal that cannot be written changes nothing, and is made later", asyn
   }
 });
 
-test("few ended tokens among many valid ones are remembered: renewing would cost more", async () => {
+test("if few tokens have ended among many valid ones, they are remembered: renewing would cost more", async () => {
   await Promise.all(Array.from({ length: 2 * RENEW_AFTER }, issue));
   await endMany();
   await renewal.keepHouse();

@@ -129,7 +129,7 @@ test("a task that was sent the document with an earlier task's messages is found
   expect([(await read(second?.id)).output, (await read(third?.id)).output]).toEqual([null, null]);
 });
 
-test("a task that continues one whose tool read the document is found, though that task was erased", async () => {
+test("a task is found if it continues a task whose tool read the document, although that task was erased", async () => {
   const { id } = await quagga();
   const other = await write(stage.gateway, { title: "Others", text: "Nothing of that kind." });
   const searching = { toolCalls: [{ name: "vault__read", arguments: { document_id: id } }] };

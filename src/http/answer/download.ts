@@ -10,7 +10,7 @@ const RETRY_SECONDS = 10;
 
 /** How many downloads of a kind may run at once. */
 export interface DownloadLimits {
-  /** The name of the chunks in error messages. */
+  /** The name of these downloads in error messages. */
   readonly what: string;
   readonly perWorkspace: number;
   readonly perNode: number;

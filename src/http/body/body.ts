@@ -61,9 +61,9 @@ export interface RawBody {
   /** Releases the memory that the bytes take from their workspace's share. Can be called repeatedly. */
   release(): void;
   /**
-   * Keeps that memory counted beyond `release`, for texts of the request that are still held. While they are, the
-   * bytes may be dropped.
-   * @returns a function that MUST be called once they are no longer held. It can be called repeatedly
+   * Keeps that memory counted beyond `release`, for texts of the request that are still in memory. The bytes
+   * themselves may already be dropped.
+   * @returns a function that MUST be called once the texts are no longer in memory. It can be called repeatedly
    */
   keep(): () => void;
 }

@@ -30,7 +30,7 @@ async function complete(body: object): Promise<unknown> {
   return Object(await response.json()).choices[0].message;
 }
 
-test("a signed tool call is returned to the provider that signed it, and to another one without the signature", async () => {
+test("a signed tool call is returned to its own provider with the signature, and to another provider without it", async () => {
   const call = { functionCall: { name: "weather", args: { town: "Bern" } }, thoughtSignature: "c2lnbmVk" };
   google.script("first", { parts: [{ text: "Which weather?", thought: true }, call] });
   const answer = Object(await complete({ model: "gemini/first", messages: USER, tools: [TOOL] }));

@@ -178,7 +178,7 @@ describe("a server that is killed", () => {
   const ADMIN = createSecret(systemRandom);
   const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
 
-  test("makes its responses again at the next start, three times at most, and settles each call", async () => {
+  test("makes its responses again at the next start, at most three times, and settles each call", async () => {
     const directory = tempDir();
     const upstream = startFakeResponses("sk-upstream");
     try {
@@ -249,7 +249,7 @@ tiers: { 1: { models: [up/slow, up/quick] } }
   });
 });
 
-test("a stop misses none that is being dispatched, and none runs after the resume", async () => {
+test("a stop also ends responses that are being dispatched, and none runs after the resume", async () => {
   stage = await openResponsesStage();
   const { gateway, upstream, clerk, ask } = stage;
   upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
@@ -273,7 +273,7 @@ test("a stop misses none that is being dispatched, and none runs after the resum
 });
 
 test.each(["cancelled", "deleted"])(
-  "one that a drain leaves to the next start can be %s, and does not run then",
+  "a response that a drain leaves to the next start can be %s, and then does not run",
   async (how) => {
     const { path: dataDir, remove } = tempDir();
     try {
@@ -307,7 +307,7 @@ test.each(["cancelled", "deleted"])(
   },
 );
 
-test("one whose request was erased with a document can still be cancelled", async () => {
+test("a response whose request was erased with a document can still be cancelled", async () => {
   stage = await openResponsesStage();
   const { gateway, upstream, ask } = stage;
   const document = { title: "Keys", text: "The key is in the kitchen.", scope: "house" };

@@ -20,7 +20,7 @@ afterAll(() => stage.stop());
 const code = ({ response }: { response: Response }) => response.headers.get("gatehouse-code");
 
 test.each([true, false])(
-  "past the limit, a conversation that does not exist is not looked for (stream: %p)",
+  "past the limit, a conversation that does not exist is not searched for (stream: %p)",
   async (stream) => {
     stage.upstream.script("first", { events: eventsOf(responseOf([textItem("one")])), hangAfter: 2 });
     stage.upstream.script("next", { response: responseOf([textItem("two")]) });

@@ -52,7 +52,7 @@ test("a text for which there is no memory is not read", async () => {
   expect(read).toBe(0);
 });
 
-test("texts that are dropped after they were read take the memory of the largest one", () => {
+test("texts that are dropped after being read take the memory of the largest one", () => {
   const held: number[] = [];
   const hold = oneAtATime((bytes) => void held.push(bytes));
   for (const bytes of [5, 3, 9, 9, 1]) hold(bytes);

@@ -87,7 +87,7 @@ const responses = (texts: readonly string[]) => {
   return ask("/v1/responses", { model: "up/m", store: false, input: [USER, ...calls, ...results] });
 };
 
-describe("arguments of tools have as many members together as a request", () => {
+describe("tool arguments may have as many members in total as a request", () => {
   test.each([
     ["chat completions", chat, "messages[1].tool_calls[2].function.arguments"],
     ["responses", responses, "input[3].arguments"],
@@ -156,7 +156,7 @@ const SIGNED: readonly (readonly [
 ];
 
 describe("signatures that a client writes itself", () => {
-  test.each(SIGNED)("have a limit together in %s", async (_, send) => {
+  test.each(SIGNED)("share one limit in %s", async (_, send) => {
     expect((await send(list(1_000, forged))).status).toBe(413);
     expect((await send(list(800, forged))).status).toBe(200);
   });
@@ -171,7 +171,7 @@ describe("signatures that a client writes itself", () => {
   });
 });
 
-test("other work has its turn between the translations of a large request for the models of a tier", async () => {
+test("other work gets turns between the translations of a large request for the models of a tier", async () => {
   const TURNS = 4;
   let turn = 0;
   const count = () => {

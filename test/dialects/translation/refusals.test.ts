@@ -95,7 +95,7 @@ test("an option that reaches a kind of provider is left unchanged", () => {
   for (const [kind, options] of cases) expect(limited(kind, options)).toEqual({ prompt: USER, ...options });
 });
 
-test("a format is left out if the answer must be a call, which has no text", () => {
+test("a format is left out if the answer must be a tool call, which has no text", () => {
   const forced = { tools: [TOOL], toolChoice: { type: "required" } as const };
   for (const kind of ["anthropic", "bedrock", "google", "vertex"] as const) {
     expect(limited(kind, { ...forced, responseFormat: JSON_SCHEMA })).toEqual({ prompt: USER, ...forced });
@@ -266,7 +266,7 @@ const REASONING: readonly Options[] = [
 ];
 
 test.each(MODELS)(
-  "the table agrees with what the package of %s leaves out for %s, reported or not",
+  "the table lists the options that %s's package leaves out for %s, reported or not",
   async (kind, name) => {
     const sent: string[] = [];
     const model = modelOf(kind, name, sent);
@@ -305,7 +305,7 @@ function isRefusedType(kind: Kind, mediaType: string): boolean {
 }
 
 test.each(MODELS)(
-  "files that the package of %s refuses or leaves out for %s are refused by type",
+  "files that %s's package refuses or leaves out for %s are refused by type",
   async (kind, name) => {
     const sent: string[] = [];
     const model = modelOf(kind, name, sent);

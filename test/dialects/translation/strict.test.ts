@@ -75,7 +75,7 @@ describe.each(Object.keys(DIALECTS) as Path[])("%s", (path) => {
     );
   });
 
-  test("a text that was cut at its maximum length is passed on as such", async () => {
+  test("a text that was cut off at its maximum length is passed on as cut off", async () => {
     google.script("m", { parts: [{ text: '{"town":"Be' }], finishReason: "MAX_TOKENS" });
     const { status, text } = await ask(path, strict);
     expect([status, text]).toEqual([200, expect.stringMatching(/length|max_output_tokens/)]);
@@ -92,7 +92,7 @@ describe.each(Object.keys(DIALECTS) as Path[])("%s", (path) => {
   });
 });
 
-test("a provider whose API has it is asked to be strict only if the client is", async () => {
+test("a provider whose API supports it is asked to be strict only if the client asks", async () => {
   const answer = '{"town":7}';
   stage.upstream.script("first", { chunks: [answer] });
   for (const [strict, sent] of [

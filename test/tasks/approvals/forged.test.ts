@@ -205,7 +205,7 @@ describe("two people must approve:", () => {
     expect(stage.tools.calls).toEqual([]);
   });
 
-  test("both count, also after a restart", async () => {
+  test("both count, even after a restart", async () => {
     await stage.restart();
     expect(outcome(await approve(asked.path, {}, bo))).toEqual([200, "approved"]);
     expect((await ended(stage.gateway, asked.task)).status).toBe("succeeded");
