@@ -38,8 +38,8 @@ export class AccountIds {
 
 export function accountIdRefusal(name: string, id: string): Problem {
   const shown = JSON.stringify(id.slice(0, 128));
-  const detail = `${name} ${shown} is kept by the provider, in an account that all workspaces share: it cannot be used.`;
+  const detail = `${name} ${shown} is stored in the provider's account, which all workspaces share, so it cannot be used.`;
   return new Problem("not_found", detail, {
-    errors: [{ path: `/${name}`, message: "must not name what only the provider keeps" }],
+    errors: [{ path: `/${name}`, message: "must not name anything in the provider's account" }],
   });
 }

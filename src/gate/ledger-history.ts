@@ -53,7 +53,7 @@ export class LedgerHistory {
   readonly #configured = new Set<string>();
   /** Tasks without an end, with the entry that dispatched them. */
   readonly #openTasks = new Map<string, number>();
-  /** Entries that dispatched responses in the background and have no outcome. */
+  /** Entries that dispatched background responses and have no outcome. */
   readonly #openResponses = new Set<number>();
   /** Intents of calls outside of tasks that have no outcome. */
   readonly #openCalls = new Set<number>();
@@ -144,7 +144,7 @@ export class LedgerHistory {
     return this.#openTasks;
   }
 
-  /** Entries that dispatched responses in the background and have no outcome. */
+  /** Entries that dispatched background responses and have no outcome. */
   get openResponses(): ReadonlySet<number> {
     return this.#openResponses;
   }

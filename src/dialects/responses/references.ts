@@ -52,7 +52,7 @@ export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: u
   }
   const references = referencesOf(input);
   if (references.length > MOST_REFERENCES) {
-    throw invalidField("/input", `may name at most ${MOST_REFERENCES} items by their ids alone`);
+    throw invalidField("/input", `may name at most ${MOST_REFERENCES} items only by their ids`);
   }
   return references;
 }

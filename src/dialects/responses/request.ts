@@ -59,7 +59,7 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   const isBackground = flagOf(value, "background") ?? false;
   const isKept = flagOf(value, "store") ?? true;
   if (isBackground && !isKept) {
-    throw unsupported("store", "cannot be false for a response in the background, which is read later.");
+    throw unsupported("store", "cannot be false for a background response, which is read later.");
   }
   if ((field(value, "conversation") ?? null) !== null) {
     throw unsupported("conversation", "is not supported. Continue with previous_response_id.");
@@ -71,7 +71,7 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   const references = referencesIn(bytes, members.spans.get("input"), field(value, "input"));
   const containers = containersIn(bytes);
   if ((field(value, "prompt") ?? null) !== null) {
-    const shared = "names what the provider keeps in an account that all workspaces share.";
+    const shared = "is stored in the provider's account, which all workspaces share.";
     throw unsupported("prompt", `${shared} Send its texts as instructions and input.`);
   }
   const hosted = hostedTools(bytes, value, members);

@@ -62,7 +62,7 @@ export function jsonAt(text: string, path: string, texts: JsonTexts): unknown {
     return texts.parsed(text);
   } catch (error) {
     if (!(error instanceof JsonTooLarge)) throw error;
-    const message = `has too many members: all JSON in the texts of a request may have ${MAX_MEMBERS}.`;
+    const message = `has too many members: all JSON strings of a request may have ${MAX_MEMBERS} in total.`;
     const errors = [{ path: pointerTo(path), message }];
     throw new Problem("body_too_large", `${path} ${message}`, { errors });
   }

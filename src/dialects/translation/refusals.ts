@@ -65,13 +65,13 @@ const BEDROCK: readonly Limit[] = [
   {
     option: "tools",
     isMissing: ({ prompt, tools = [] }) => tools.length === 0 && hasCalls(prompt),
-    why: "must define the tools that the conversation calls for this model's provider.",
+    why: "must define the tools that the conversation calls: this model's provider requires them.",
   },
   {
     option: "toolChoice",
     isSent: ({ prompt, toolChoice, responseFormat }) =>
       toolChoice?.type !== "none" || (!hasCalls(prompt) && responseFormat?.type !== "json"),
-    why: "must not be none for this model's provider together with calls of tools or a format.",
+    why: "must not be none for this model's provider if there are tool calls or a format.",
   },
 ];
 /** The names of Anthropic's models at Amazon contain this. */

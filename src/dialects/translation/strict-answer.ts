@@ -48,7 +48,7 @@ export function strictCheck(
   if (check) return check;
   throw unsupported(
     `${strict.path}.strict`,
-    "cannot be promised for this model's provider: the schema has parts, such as patterns, that are not checked here.",
+    "cannot be guaranteed for this model's provider: the schema has parts, such as patterns, that Gatehouse does not check.",
   );
 }
 

@@ -75,7 +75,7 @@ export const RESPONSES_BODIES: DialectBodies = {
     store: optional(Type.Union([Type.Boolean(), Type.Null()])),
     background: optional(
       Type.Union([Type.Boolean(), Type.Null()], {
-        description: "Answer at once, and make the response afterwards.",
+        description: "Return at once, and make the response afterwards.",
       }),
     ),
     previous_response_id: optional(Type.Union([TEXT, Type.Null()])),

@@ -20,7 +20,7 @@ export interface ResponseRouteParts extends EventReplyParts {
 const Include = Type.Optional(
   Type.Array(Type.String({ maxLength: 128 }), {
     maxItems: 16,
-    description: "Parts that the items must have. Only what was kept with the response can be included.",
+    description: "Parts that the items must have. Only parts that were stored with the response can be included.",
   }),
 );
 /** OpenAI's clients add brackets to a list's name. */
@@ -31,7 +31,7 @@ const READ_QUERY = Type.Object(
     ...INCLUDE,
     stream: Type.Optional(
       Type.Boolean({
-        description: "Answer with the events of a response that was made in the background as a stream.",
+        description: "Return the events of a background response that was requested as a stream.",
       }),
     ),
     starting_after: Type.Optional(
@@ -83,7 +83,7 @@ export function responseRoutes(
       ...{ ...shared, dialect: { answer: RESPONSES_BODIES.answer }, query: READ_QUERY },
       ...{ action: "response.read", summary: "Read a response that is kept" },
       counted: (request) => !STREAM_PARAMETER.test(request.url),
-      streams: "The events of a response in the background, with `stream=true`.",
+      streams: "The events of a background response, with `stream=true`.",
     },
     async ({ call, params: { id = "" }, query: { stream, starting_after: after, ...query }, request }) => {
       if (!stream) {
@@ -149,7 +149,7 @@ export function responseRoutes(
       ...shared,
       ...{
         action: "response.cancel",
-        summary: "Cancel a response in the background; one that has ended stays as it is",
+        summary: "Cancel a background response; a response that has ended stays as it is",
       },
       urgent: true,
       dialect: { answer: RESPONSES_BODIES.answer },

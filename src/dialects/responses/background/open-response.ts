@@ -52,7 +52,7 @@ export function isShutdown({ reason }: AbortSignal): boolean {
 /** How a cancelled, stopped or failed response ends. */
 export function endOf({ aborted, reason }: AbortSignal, failure: ResponseFailure | null): ResponseEnd {
   if (!aborted) {
-    const message = "The provider's answer was not a whole response.";
+    const message = "The provider's answer was not a complete response.";
     const error = failure ?? { code: "provider_failed", message };
     // The response was stopped before it ran.
     return { status: error.code === "agent_stopped" ? "cancelled" : "failed", error };

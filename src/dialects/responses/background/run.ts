@@ -63,7 +63,7 @@ export async function runResponse(
   const { actor = "", agent, ts = "" } = entry;
   const tokenId = tokenIdOf({ actor });
   const caller = tokenId === null ? undefined : await tokens.callerOf(workspaceId, tokenId);
-  if (!caller) return failed("invalid_token", "The token that asked for this response is no longer valid.");
+  if (!caller) return failed("invalid_token", "The token that requested this response is no longer valid.");
   if (agent !== undefined && !(await agentAt(db, workspaceId, agent, Date.parse(ts)))) {
     return failed("agent_not_found", "The agent that this response was dispatched for was removed.");
   }

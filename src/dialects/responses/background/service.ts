@@ -154,7 +154,7 @@ export class BackgroundResponses {
     if (field(request, "stream") !== true) {
       throw unsupported(
         "stream",
-        "is possible only for a response that was made in the background as a stream.",
+        "is possible only for a background response that was requested as a stream.",
       );
     }
     return this.#readEvents(owner, createdResponse(request, row), after, holdEnd);
@@ -235,7 +235,7 @@ export class BackgroundResponses {
     for (const dispatchSeq of seqs) {
       const found = await store.readDispatch(workspaceId, dispatchSeq).catch((error: unknown) => {
         if (!(error instanceof LedgerChanged)) throw error;
-        log.error("a response is not begun again, because the ledger was changed", { dispatchSeq, error });
+        log.error("a response is not started again, because the ledger was changed", { dispatchSeq, error });
         return undefined;
       });
       if (!found) continue;
@@ -275,7 +275,7 @@ export class BackgroundResponses {
       failure = await runResponse(this.#parts, open, found.entry, this.#hub.find(open.id));
     } catch (error) {
       failure = error instanceof StoreUnavailable ? UNWRITABLE : INTERNAL;
-      log.error("a response in the background failed", { response: open.id, error });
+      log.error("a background response failed", { response: open.id, error });
     }
     open.isRunning = false;
     if (open.isAnswered) this.#open.leave(open);

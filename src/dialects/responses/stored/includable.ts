@@ -33,7 +33,7 @@ export function requireIncluded(include: readonly string[], items: unknown): voi
     if (isLacking) {
       throw unsupported(
         path,
-        `is ${shown}, which was not kept. Include it in the request that makes the response.`,
+        `is ${shown}, which was not stored. Include it in the request that makes the response.`,
       );
     }
   }

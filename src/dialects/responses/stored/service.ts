@@ -130,7 +130,7 @@ export class StoredResponses {
     const { owner, response } = await this.#find(call, headers, id);
     const { attempts, outcomeSeq } = response.row;
     if (attempts === null) {
-      throw new Problem("unsupported_parameter", "Only a response in the background can be cancelled.");
+      throw new Problem("unsupported_parameter", "Only a background response can be cancelled.");
     }
     if (outcomeSeq > 0) return this.#view(response, hold);
     await this.#parts.background.cancel(call, id);
