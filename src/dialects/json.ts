@@ -43,7 +43,10 @@ function isFile(text: string): boolean {
   return text.startsWith("data:") || (text.length > LONGEST_WORD && ENCODED.test(text));
 }
 
-/** Parses data from a provider. Undefined if it is not JSON, or too deep or too wide to read in reasonable time. */
+/**
+ * Parses data from a provider. Undefined if it is not JSON, or is nested too deeply or has too many members to read
+ * in reasonable time.
+ */
 export function parsedOrNothing(text: string): unknown {
   try {
     return parseJson(text);

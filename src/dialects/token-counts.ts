@@ -50,7 +50,7 @@ type CountEnd =
   | { readonly status: "failed"; readonly failure: AttemptFailure }
   | { readonly status: "cancelled"; readonly code: string | undefined; readonly error: unknown };
 
-/** The path below an endpoint of Messages. */
+/** The path below a Messages endpoint. */
 const PATH = "/count_tokens";
 
 /**

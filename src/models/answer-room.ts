@@ -9,7 +9,7 @@ const MOST_FURTHER_BYTES = 512 * MIB;
 
 interface StreamedAnswer {
   bytes: number;
-  /** Bytes beyond the ordinary ones. */
+  /** The answer's bytes beyond the ordinary number. */
   further: number;
   fail(error: Error): void;
 }

@@ -1,4 +1,4 @@
-/** Hostile providers that send numbers and other values in the place of texts: clients print them. */
+/** Hostile providers that send numbers and other values in place of texts. Clients print them. */
 import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import {
@@ -24,9 +24,9 @@ import {
 const providers = useProviders();
 const { post, evidence } = providers;
 
-/** A number of a card: printed like a text by clients that do not check types. */
+/** A card number. Clients that do not check types print it like text. */
 const NUMBER = 4111111111111111;
-/** One that JavaScript cannot represent, but Python can. */
+/** A number that JavaScript cannot represent, but Python can. */
 const LONG = "41111111111111111111";
 const delta = (type: string, more: object) =>
   typed({ type: "content_block_delta", index: 0, delta: { type, ...more } });

@@ -35,7 +35,7 @@ async function say(words: string, request: object): Promise<{ id: string; item: 
   return { id: String(response.id), item: item.id, intent };
 }
 
-/** A conversation that quotes a document in its first prompt, and goes on in each other way. */
+/** A conversation that quotes a document in its first prompt, and continues in every possible way. */
 async function conversation(document: string, text: string, mark: string) {
   const first = await say(`${mark} one`, { input: `Use ${JSON.stringify({ document_id: document, text })}` });
   const second = await say(`${mark} two`, { input: "And?", previous_response_id: first.id, stream: true });

@@ -142,7 +142,7 @@ describe("texts within", () => {
   });
 });
 
-/** Each value with whether it is removed. */
+/** Pairs each value with whether it is removed. */
 const marked = <Value>(value: fc.Arbitrary<Value>) => fc.tuple(value, fc.boolean());
 
 test("an array without some of its elements is still JSON, and the other elements are unchanged", () => {

@@ -364,7 +364,7 @@ test("an answer is read, and continued by its provider, without reading its requ
   expect((await stage.ask("GET", `/${id}`)).body).toEqual(whole);
   expect((await send({ previous_response_id: id })).response.status).toBe(200);
   expect((await send({ model: "tier:1", previous_response_id: id })).response.status).toBe(200);
-  // Where the request is read, it has to be the signed one.
+  // If the request is read, it must be the signed one.
   expect((await stage.ask("GET", `/${id}/input_items`)).status).toBe(404);
   expect((await send({ model: "second/other", previous_response_id: id })).response.status).toBe(404);
 });

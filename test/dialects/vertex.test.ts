@@ -41,7 +41,7 @@ afterAll(async () => {
   await upstream.close();
 });
 
-/** Answers requests for tokens, and all others as `answer` says. */
+/** Answers requests for tokens, and answers all other requests with `answer`. */
 function script(answer: () => Response, token: (path: string) => Response | Promise<Response> = issue): void {
   upstream.answer(({ path }) => (path === "/token" || path === "/never" ? token(path) : answer()));
 }

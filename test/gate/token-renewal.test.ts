@@ -1,4 +1,4 @@
-/** What is remembered of ended tokens is bounded, and none of them is valid again with a restored row. */
+/** The memory for ended tokens is bounded, and restoring a row does not make an ended token valid again. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createTokens, type Tokens } from "../../src/access/tokens.ts";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
@@ -20,7 +20,10 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** Reads the history as a start does. @param ends whether it ends tokens whose rows were restored, too */
+/**
+ * Reads the history as a start does.
+ * @param ends whether to also end tokens whose rows were restored
+ */
 async function start(ends = false): Promise<void> {
   const { db, ledger, heads, clock } = bench;
   histories = new LedgerHistories({ db, ledger, heads, log: silentLog, acceptChanged: false });
@@ -44,14 +47,14 @@ async function issue(): Promise<Issued> {
   const { token, secret } = await bench.db.tx((tx) => tokens.issue(tx, 1, "system", REQUEST));
   return { id: token.id, secret };
 }
-/** Issues a token in the same turn, but after whatever else waits in it, such as a renewal. */
+/** Issues a token in the same turn, but after other waiting work such as a renewal. */
 async function issueAfter(hops: number): Promise<Issued> {
   for (let hop = 0; hop < hops; hop++) await null;
   return issue();
 }
 const isValid = async ({ secret }: Issued) => (await tokens.authenticate(secret)) !== undefined;
 
-/** With its entry, as a call does. */
+/** Revokes a token and writes the entry, as a call does. */
 async function revoke({ id }: Issued): Promise<void> {
   await bench.db.tx(async (tx) => {
     await tokens.revoke(tx, 1, id);
@@ -70,7 +73,7 @@ function rotate({ id }: Issued): Promise<Issued> {
 type TokenRow = Record<string, string | number | Uint8Array | null>;
 const rowOf = ({ id }: Issued) =>
   bench.own.query<TokenRow, [string]>("SELECT * FROM tokens WHERE id = ?").get(id) as TokenRow;
-/** Puts an earlier row back, as somebody with the file can. */
+/** Restores an earlier row, as someone with access to the file can. */
 function putBack(row: TokenRow): void {
   const names = Object.keys(row);
   const places = names.map(() => "?").join(", ");
@@ -78,7 +81,10 @@ function putBack(row: TokenRow): void {
   bench.own.query(sql).run(...Object.values(row));
 }
 
-/** Ends as many tokens as are remembered. @returns them with their rows from before */
+/**
+ * Ends as many tokens as are remembered.
+ * @returns their rows from before
+ */
 async function endMany(most = RENEW_AFTER): Promise<{ readonly issued: Issued; readonly row: TokenRow }[]> {
   const ended: { issued: Issued; row: TokenRow }[] = [];
   for (let count = 0; count < most; count++) {
@@ -112,7 +118,7 @@ test("ended tokens are no longer remembered once there are many, and their resto
 
 test("renewals do not change the validity of tokens that are issued, rotated and revoked during and after them", async () => {
   for (let round = 0; round < 3; round++) {
-    // More than are valid by then.
+    // More than the number of valid tokens at that time.
     const ended = await endMany(RENEW_AFTER * (round + 2));
     const [busy, leaving] = [await issue(), await issue()];
     const before = rowOf(leaving);

@@ -1,5 +1,5 @@
 /**
- * A search in a table WITHOUT ROWID compares whole rows, so it reads the long texts on its way, also those of other
+ * A search in a table WITHOUT ROWID compares whole rows, so it reads the long texts on its way, even those of other
  * workspaces.
  */
 import { Database } from "bun:sqlite";

@@ -1,4 +1,4 @@
-/** What a task's input may have, at the edge of each limit. */
+/** A task's input at the edge of each limit. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { write } from "../support/vault.ts";
 import { run, type Stage, startStage } from "./support.ts";

@@ -92,7 +92,7 @@ test("a running task that continues such a conversation is erased at its end, wi
   expect((await ended(stage.gateway, second)).status).toBe("succeeded");
   await until(async () => (await read(second)).output === null);
   await until(() => leftovers(stage.gateway.dataDir, { MARK, FIRST, SECOND }).length === 0);
-  // From now on, the conversation contains nothing of it.
+  // From here on, the conversation contains nothing from the document.
   say("I do not know.");
   const third = await run(stage.gateway, { agent: "finder", prompt: "Really?", continues: second });
   expect(await read(third.id)).toMatchObject({ output: "I do not know." });

@@ -134,8 +134,8 @@ function lengthOf(signatures: Readonly<Record<string, string>>): number {
 }
 
 /**
- * Arguments that cannot be parsed, or are too deep or too wide, remain text. The call is then refused, and the model
- * is told why. Some providers send no arguments for a tool without parameters.
+ * Arguments that cannot be parsed, are nested too deeply or have too many members remain text. The call is then
+ * refused, and the model is told why. Some providers send no arguments for a tool without parameters.
  */
 function parseArguments(text: string): JsonValue {
   if (text.trim() === "") return {};

@@ -3,7 +3,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import type { VaultDocument } from "../../vault/document.ts";
 import type { Vault } from "../../vault/vault.ts";
 
-/** A document that a request names, with its place there (RFC 6901). */
+/** A document that a request names, and where it names it (a JSON Pointer, RFC 6901). */
 export interface NamedDocument {
   readonly id: string;
   readonly path: string;

@@ -1,4 +1,4 @@
-/** Responses in the background: dispatched, read, resumed, cancelled and stopped. */
+/** Background responses: dispatched, read, resumed, cancelled and stopped. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
 import { createdResponse } from "../../../src/dialects/responses/background/forms.ts";
@@ -115,7 +115,7 @@ test("OpenAI's client follows a stream, and resumes it where it left off", async
   expect([again, text]).toEqual([id, ANSWER]);
   expect(seen.map(({ sequence_number: number }) => number)).toEqual(seen.map((_, index) => index));
   expect(seen.at(-1)?.type).toBe("response.completed");
-  // The same events, after it has ended.
+  // The events are the same after the response has ended.
   const later = await responses.retrieve(id, { stream: true });
   const all: typeof seen = [];
   for await (const event of later) all.push(event);

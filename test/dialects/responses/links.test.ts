@@ -1,4 +1,4 @@
-/** How much of an earlier conversation is read, kept and counted. */
+/** How much of an earlier conversation is read, held in memory and counted. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { until } from "../../support/until.ts";
 import {
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => stage.stop());
 
 const TOOLS_BYTES = 1024 * 1024;
-/** Definitions that a client sends with each request, and that are not a part of the conversation. */
+/** Definitions that a client sends with each request. They are not part of the conversation. */
 const tools = [
   {
     ...{ type: "function", name: "lookup", strict: false },

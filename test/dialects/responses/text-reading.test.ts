@@ -33,7 +33,7 @@ test("large texts are read in different turns of the event loop, however many ar
   isOver = true;
   expect(texts.every((text) => text === BODY)).toBe(true);
   expect(new Set(read).size).toBe(10);
-  // Memory is taken for the text and its parsed form.
+  // Memory is reserved for the text and its parsed form.
   expect(held).toEqual(Array(10).fill(2 * BODY.length));
 });
 

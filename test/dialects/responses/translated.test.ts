@@ -246,7 +246,7 @@ test.each(["gemini/first", "claude/second"])(
     callTools(model);
     const asked = { model, input: "The weather?", tools: [TOOL], background: true };
     const { responses } = stage.client;
-    // The script begins with a whole answer. What is made in the background is always streamed.
+    // The script begins with a whole answer, but background responses are always streamed.
     await responses.create({ ...asked, background: false });
     const streamed = await responses.stream({ ...asked, tools: [TOOL] }).finalResponse();
     const whole = await responses.create(asked);

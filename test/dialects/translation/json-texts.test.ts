@@ -1,4 +1,4 @@
-/** Texts in a request or an answer that are JSON again have a limit together, and are parsed once. */
+/** Strings in a request or an answer that contain JSON share one limit, and are parsed once. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Problem } from "../../../src/base/errors.ts";
 import { CallableModels } from "../../../src/dialects/callable-model.ts";
@@ -7,11 +7,11 @@ import type { ClientRequest } from "../../../src/dialects/client-request.ts";
 import type { ClientModel } from "../../../src/models/gateway.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 
-/** More than a third of what all texts may have. */
+/** More than a third of the limit for all texts. */
 const WIDE = 20_000;
 
 let gateway: TestGateway;
-/** The arguments that the model's answer calls tools with. */
+/** The arguments of the tool calls in the model's answer. */
 let answered: readonly string[] = [];
 let requests = 0;
 const upstream = Bun.serve({

@@ -110,7 +110,7 @@ test("values that clients send by default and that have no effect are left out",
   const { stopSequences, ...others } = neutral;
   expect(limited("anthropic", { ...others, reasoning: "high" })).toEqual({ prompt: USER, reasoning: "high" });
   expect(limited("anthropic", { stopSequences })).toEqual({ prompt: USER, stopSequences });
-  // At Amazon, 1 is the default of Anthropic's models only.
+  // At Amazon, 1 is the default only for Anthropic's models.
   const hot = { temperature: 1, topP: 1 };
   expect(limited("bedrock", hot, "us.anthropic.claude-5")).toEqual({ prompt: USER });
   expect(limited("bedrock", hot, "amazon.nova-pro-v1:0")).toEqual({ prompt: USER, ...hot });
@@ -237,7 +237,7 @@ function modelOf(kind: string, model: string, sent: string[]): LanguageModelV4 {
   }).chatModel(model);
 }
 
-/** The option in question is the first. */
+/** The first option is the one under test. */
 const SAMPLES: readonly Options[] = [
   { topK: 5 },
   { seed: 7 },

@@ -1,4 +1,4 @@
-/** `strict` of a JSON schema, for providers whose APIs do not have it. */
+/** `strict` for a JSON schema, at providers whose APIs lack it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type FakeGoogle, startFakeGoogle } from "../../support/fake-google.ts";
 import { type DialectStage, openDialectStage } from "../support.ts";
@@ -101,7 +101,7 @@ test("a provider whose API supports it is asked to be strict only if the client 
     [undefined, false],
   ]) {
     const { status, text } = await ask("/v1/responses", { schema: SCHEMA, strict }, { model: "up/first" });
-    // It is the provider that promises.
+    // The provider, not Gatehouse, guarantees the format.
     expect([status, text]).toEqual([200, expect.stringContaining("town")]);
     const body = Object(stage.upstream.requests.at(-1)?.body);
     expect(body.response_format.json_schema.strict).toBe(sent);

@@ -1,5 +1,5 @@
 /**
- * A decision counts only if the ledger has it. Rows that somebody invented in the file while no server was running
+ * A decision counts only if the ledger has it. Rows that someone invented in the file while no server was running
  * decide nothing.
  */
 import { Database } from "bun:sqlite";

@@ -5,7 +5,7 @@ import { refusalOf, showsAgent } from "./refusals.ts";
 import type { Timeline } from "./timeline.ts";
 
 const AGENTS = 100;
-/** There are four. Anything else was written by somebody else. */
+/** The four outcomes. Anything else was written by someone else. */
 
 interface AgentTally {
   tasks: number;
@@ -36,7 +36,7 @@ export class Calls {
   readonly allClients = noCalls();
   /** Intents of `allClients` that name no agent. */
   clientsWithoutAgent = 0;
-  /** Prompts of clients of which the tokens were counted, by model: they are no model calls. */
+  /** Clients' prompts whose tokens were counted, by model. They are not model calls. */
   readonly counts = new CallsByName();
   readonly allCounts = noCalls();
   /** Those that Gatehouse estimated: nothing was sent. */
