@@ -154,7 +154,7 @@ export function folded(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
-/** A replacement of some bytes by a text. An empty span inserts. */
+/** Replaces some bytes with a text. An empty span inserts. */
 export interface Edit extends Span {
   readonly text: string;
 }

@@ -272,7 +272,7 @@ test("a conversation with an erased part cannot be continued elsewhere, and the 
   ]);
 });
 
-test("a refused or broken response is not kept", async () => {
+test("a refused or broken response is not stored", async () => {
   const whole = responseOf([textItem("one two")]);
   stage.upstream.script("first", { events: eventsOf(whole), cutAfter: 6 });
   await stage.post(JSON.stringify({ model: "up/first", input: "x", stream: true }));
@@ -389,7 +389,7 @@ test("each read is recorded, with the response that was read", async () => {
   }
 });
 
-test("a response whose outcome cannot be written is withheld, and is not kept when it is written late", async () => {
+test("a response whose outcome cannot be written is withheld, and is not stored when the outcome is written late", async () => {
   const held = Promise.withResolvers<void>();
   const whole = responseOf([textItem("almost")]);
   stage.upstream.script("first", { events: eventsOf(whole), gate: held.promise });

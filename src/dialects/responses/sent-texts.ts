@@ -11,7 +11,7 @@ const COUNTERS: ReadonlySet<string> = new Set([
   ...["partial_image_index", "logprob"],
 ]);
 
-/** The maximum number of texts that are looked for at the end. */
+/** The maximum number of texts that are searched for at the end. */
 const MOST_TEXTS = 50_000;
 
 /**

@@ -38,14 +38,14 @@ test("values that the items have, or that concern no item of the response, are a
 
 const REFUSED: [name: string, value: string, item: () => object][] = [
   ["that are unknown", "message.everything", () => textItem("one")],
-  ["that were not kept", "message.output_text.logprobs", () => textItem("one")],
+  ["that were not stored", "message.output_text.logprobs", () => textItem("one")],
   [
-    "that were not kept",
+    "that were not stored",
     "reasoning.encrypted_content",
     () => ({ type: "reasoning", id: freshId("rs"), summary: [] }),
   ],
   [
-    "that were not kept",
+    "that were not stored",
     "web_search_call.action.sources",
     () => ({ type: "web_search_call", id: freshId("ws"), action: { type: "search", query: "x" } }),
   ],

@@ -207,7 +207,7 @@ describe.each(["gemini/first", "claude/second"])("%s", (model) => {
   });
 });
 
-test("a stream that is cut off ends with error and response.failed, with the text so far, and is not kept", async () => {
+test("a stream that is cut off ends with error and response.failed, with the text so far, and is not stored", async () => {
   stage.google.script("first", { parts: [{ text: "Good " }, { text: "evening" }], cutAfter: 1 });
   const { text } = await stage.post("/v1/responses", { model: "gemini/first", input: "x", stream: true });
   const events = text

@@ -23,7 +23,7 @@ export function endMembers(
   return { stop_reason, stop_sequence: typeof reported === "string" ? reported : null };
 }
 
-/** Some providers end an answer with tool calls as if it had none. */
+/** Some providers end an answer with tool calls as if it contained none. */
 function stopReason({ unified, raw }: LanguageModelV4FinishReason, callsTools: boolean): string {
   if (raw === STOP_SEQUENCE) return raw;
   switch (unified) {

@@ -43,7 +43,7 @@ export async function keepResponse(
   const response = finalResponse(output);
   const id = field(response, "id");
   if (!isResponseId(id)) {
-    log.warn("a response is not kept: its answer has no whole response with an id", { model, outcome });
+    log.warn("a response is not stored: its answer has no complete response with an id", { model, outcome });
     return;
   }
   const kept = await tx.run(
@@ -63,7 +63,7 @@ export async function keepResponse(
     ],
   );
   if (kept === 0) {
-    log.warn("a response is not kept: another one has its id", { model, outcome });
+    log.warn("a response is not stored: another one has its id", { model, outcome });
     return;
   }
   await keepItems(tx, workspaceId, id, response);

@@ -5,12 +5,11 @@ import { refusalOf, showsAgent } from "./refusals.ts";
 import type { Timeline } from "./timeline.ts";
 
 const AGENTS = 100;
-/** The four outcomes. Anything else was written by someone else. */
 
 interface AgentTally {
   tasks: number;
   modelCalls: number;
-  /** Those of them that clients have made themselves, outside of tasks. */
+  /** The model calls that clients made themselves, outside of tasks. */
   clientCalls: number;
   toolCalls: number;
   /** Refused by policy. */
@@ -39,7 +38,7 @@ export class Calls {
   /** Clients' prompts whose tokens were counted, by model. They are not model calls. */
   readonly counts = new CallsByName();
   readonly allCounts = noCalls();
-  /** Those that Gatehouse estimated: nothing was sent. */
+  /** The counts that Gatehouse estimated without sending anything. */
   estimatedCounts = 0;
   /** Refused requests that name an agent, which may never have existed. */
   readonly #namedAlone = new CappedTally<{ refused: number }>(AGENTS, () => ({ refused: 0 }));
