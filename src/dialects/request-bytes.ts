@@ -137,7 +137,7 @@ export function* textsWithin(
   }
 }
 
-/** Names of members to look for in many objects. */
+/** Names of members to search for in many objects. */
 export class MemberNames {
   readonly byFolded: ReadonlyMap<string, string>;
 

@@ -21,7 +21,7 @@ const MOST_TEXTS = 50_000;
  */
 export class SentTexts {
   readonly #texts = new Set<string>();
-  /** Texts that arrive in pieces, by their place. */
+  /** Texts that arrive in pieces, by position. */
   readonly #parts = new Map<string, string>();
 
   add(event: Members): void {

@@ -237,7 +237,7 @@ export class QuotedPayloads {
 
   /**
    * Erases the ended tasks that continue the conversation of a task that quotes the document.
-   * @returns how many of them still run
+   * @returns how many of them are still running
    */
   async #eraseContinuing(note: ErasureNote): Promise<number> {
     const { db } = this.#parts;
