@@ -176,7 +176,7 @@ export class QuoteSearch {
 class QuotedConversations {
   readonly #db: Db;
   readonly #workspaceId: number;
-  /** Requests and not entries: each attempt at a request has its own entries, and only the first has the prompt. */
+  /** The quoting requests, by id: each attempt has its own entries, and only the first has the prompt. */
   readonly #requests: Set<string>;
   #responses = new QuotingResponses([]);
 

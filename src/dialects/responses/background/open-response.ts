@@ -17,7 +17,7 @@ export interface OpenResponse {
   readonly via: Via;
   /** Ends the response. The reason is `CANCELLED` or a `CallInterruption`. */
   readonly abort: AbortController;
-  /** Aborted when the process is about to stop, if the response is not running: a later start runs it. */
+  /** Aborted when the process is about to stop. A response that is not running is then left to a later start. */
   readonly wait: AbortController;
   /** Resolves when the response's end is written or deferred, or when this process has nothing more to do with it. */
   readonly left: PromiseWithResolvers<void>;
