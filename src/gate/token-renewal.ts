@@ -50,7 +50,7 @@ export class TokenRenewal {
   async #renew(tx: Tx, workspaceId: number): Promise<void> {
     const { db, ledger, histories } = this.#parts;
     const rows = await tx.all<StoredRow<"tokens"> & { readonly id: string }>(
-      // Reads by the table's own key: a row that is missing from another index would not be renewed, and would become
+      // Reads the table itself: a row that is missing from another index would not be renewed, and would become
       // invalid.
       `SELECT ${sealedColumns("tokens")} FROM tokens INDEXED BY sqlite_autoindex_tokens_1
        WHERE workspace_id = $1 AND revoked_at IS NULL`,

@@ -59,8 +59,9 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
 };
 
 /**
- * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop. One that never
- * ends is read more slowly. Without these limits, the SDK would buffer an endless event, or an error of 2 GB.
+ * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop. A response
+ * that never ends is read more slowly. Without these limits, the SDK would buffer an endless event, or an error of 2
+ * GB.
  */
 export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom = SHARED_ROOM): typeof fetch {
   return fetchWith((response) =>

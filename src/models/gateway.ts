@@ -85,7 +85,7 @@ export interface ModelClient {
 
 /** Slots kept for workspaces without requests in flight. */
 const KEPT_FOR_OTHERS = 8;
-/** The maximum number of waiting calls: more than a node runs tasks, each of which waits for at most one slot. */
+/** The maximum number of waiting calls. A node runs fewer tasks than that, and each waits for at most one slot. */
 const MOST_WAITING = 100_000;
 
 export type ModelConfig = Pick<Config, "providers" | "tiers" | "prices" | "priceList" | "aliases">;

@@ -53,10 +53,10 @@ export interface Embedder {
    * cached, up to 1,000.
    *
    * Texts are sent in batches, for which workspaces take turns; at most two batches of documents are in flight at a
-   * time. Temporary failures (connection, timeout, 408, 429, 5xx) are tried up to four times, respecting
-   * `Retry-After` up to 30 seconds. A batch that is refused (400, 413, 422) or times out is halved. A single text
-   * that is refused is cut to its first 8,000, 2,000 and 500 characters before it fails; its vector then only
-   * reflects its beginning.
+   * time, across all calls. Temporary failures (connection, timeout, 408, 429, 5xx) are tried up to four times,
+   * respecting `Retry-After` up to 30 seconds. A batch that is refused (400, 413, 422) or times out is halved. A
+   * single text that is refused is cut to its first 8,000, 2,000 and 500 characters before it fails; its vector then
+   * only reflects its beginning.
    *
    * @throws EmbeddingFailed if any text has no vector; then none are returned. A text of only white space is never
    *   sent: `empty_text`. Rejects with the signal's reason once it is aborted, leaving no request behind

@@ -19,8 +19,8 @@ const JOINED_TEXT = 8_192;
 /**
  * The events of one open task or response, encoded once and shared by all its readers. A reader holds a position
  * rather than a buffer, so a slow reader costs nothing and a fast one never waits for it. Frames are released one
- * save after they are stored; readers that have not read them yet get them from the store. Two things bound the
- * memory: the limit on a task's output, and that text arriving in one turn of the event loop shares a frame. Sharing
+ * save after they are stored; readers that have not read them yet get them from the store. Memory is bounded by the
+ * limit on a task's output, and because text that arrives in one turn of the event loop shares a frame. Sharing
  * delays no reader. 300,000 deltas of one character took 62 MB as separate frames. Joined, they take 15 MB (37
  * frames) if they arrive at once, and 23 MB (20,274 frames) if each arrives in its own turn.
  */

@@ -9,8 +9,8 @@ export interface QueuedTask {
   readonly taskId: string;
   readonly agentId: number;
   /**
-   * Set only for calls that are not tasks, such as a client's (`enter`): runs in place of a task until the call has
-   * ended.
+   * Set only for calls that are not tasks, such as a client's (`enter`): it runs in place of a task until the call
+   * has ended.
    */
   readonly call?: () => Promise<void>;
 }

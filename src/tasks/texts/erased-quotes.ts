@@ -46,7 +46,7 @@ export async function quotesIn(
     const text = (await provenText(db, { workspaceId, seq, kind }, hash)) ?? "";
     for (const id of documentsIn(text)) documents.add(id);
     if (isTasks || entry.detail?.dialect !== "responses") continue;
-    // A background response has a different id than its provider's answer.
+    // A background response has a different id from its provider's answer.
     const { response } = entry.detail;
     if (typeof response === "string") ids.add(response);
     if (kind === "output") for (const id of responseIdsIn(text)) ids.add(id);
@@ -65,7 +65,7 @@ function namesOf(fields: Readonly<Record<string, readonly string[]>>): Detail {
   return Object.fromEntries(named.map(([name, ids]) => [name, ids.slice(0, MOST_IDS).join(" ")]));
 }
 
-/** Finds the tasks and responses that quoted a document and whose texts someone requested to erase before an entry. */
+/** Finds the tasks and responses that quoted a document and whose erasure was requested before an entry. */
 export async function erasedQuotes(
   lists: Pick<LedgerLists, "read">,
   { workspaceId, document, before }: { workspaceId: number; document: string; before: number },

@@ -212,7 +212,7 @@ class QuotedConversations {
     const isAnswer = this.#requests.has(request);
     if (dialect === "responses" && (isAnswer || (holds && isMeant))) {
       this.#responses.add(responseIdsIn((await this.#text(row)) ?? ""));
-      // A background response has a different id than its provider's answer.
+      // A background response has a different id from its provider's answer.
       if (response !== null) this.#responses.add([response]);
     }
     return isAnswer;
