@@ -20,7 +20,8 @@ export interface ResponseRouteParts extends EventReplyParts {
 const Include = Type.Optional(
   Type.Array(Type.String({ maxLength: 128 }), {
     maxItems: 16,
-    description: "Parts that the items must have. Only parts that were stored with the response can be included.",
+    description:
+      "Parts that the items must have. Only parts that were stored with the response can be included.",
   }),
 );
 /** OpenAI's clients add brackets to a list's name. */
