@@ -139,7 +139,7 @@ interface CachedToken {
 /** Maximum number of cached grants. */
 const GRANT_LIMIT = 10_000;
 
-/** @param firstRotations the rotations of a workspace's new rows: see `gate/token-renewal.ts` */
+/** @param firstRotations the number of rotations in a workspace's new rows: see `gate/token-renewal.ts` */
 export function createTokens(
   db: Db,
   clock: Clock,

@@ -66,7 +66,7 @@ export interface ToolResultEvent {
   readonly output: JsonValue;
 }
 
-/** The model has answered and its tools have run. `usage` is for the answer, without failed attempts. */
+/** The model has answered and its tools have run. `usage` covers only the answer, not failed attempts. */
 export interface StepFinished {
   readonly type: "step.finished";
   readonly step: number;

@@ -23,7 +23,7 @@ const MOST_REPAIRS = 2;
 
 /**
  * The instructions with the output's schema. Not every provider passes a schema to its model, and providers that
- * restrict the answer to JSON require the prompt to request it.
+ * restrict the answer to JSON require the prompt to ask for it.
  */
 export function outputInstructions(
   instructions: string | undefined,

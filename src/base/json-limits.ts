@@ -159,7 +159,7 @@ export class JsonMeter {
     this.#containers = containers;
   }
 
-  /** The members so far. */
+  /** The number of members so far. */
   get members(): number {
     return this.#memberCount;
   }

@@ -1,14 +1,14 @@
 import { JsonMeter, JsonTooLarge, MAX_MEMBERS } from "./json-limits.ts";
 
 /**
- * Parses texts inside one request or answer that are JSON again, such as arguments of tools. Together they may have as
- * many members as a request: there may be thousands of them, each small enough to be parsed.
+ * Parses the strings of one request or answer that contain JSON, such as tool arguments. There may be thousands of
+ * them, each small enough to be parsed, so together they may only have as many members as one request.
  */
 export class JsonTexts {
   #left = MAX_MEMBERS;
 
   /**
-   * The value of a text; undefined if it is not JSON, or nested too deeply.
+   * The value of a string; undefined if it is not JSON, or is nested too deeply.
    * @throws JsonTooLarge if the texts have too many members together
    */
   parsed(text: string): unknown {

@@ -3,12 +3,12 @@ import { MemberNames, textsWithin } from "./request-bytes.ts";
 
 /** Members that name files, stores and skills of the provider's account. */
 export const ACCOUNT_MEMBERS = ["file_id", "file_ids", "vector_store_ids", "skill_id"];
-/** Members that clients define themselves, and in which the provider looks up nothing, in all dialects. */
+/** Members that clients define themselves. In every dialect, the provider resolves no ids inside them. */
 export const OWN_MEMBERS = ["parameters", "input_schema", "output_schema", "schema", "metadata"];
 
 /**
- * Where a dialect's requests may name things in the provider's account. All workspaces share the account, and Gatehouse
- * does not know whose these are.
+ * Where a dialect's requests may name things in the provider's account. All workspaces share that account, and
+ * Gatehouse does not know who owns them.
  */
 export class AccountIds {
   readonly #names: MemberNames;
@@ -16,8 +16,8 @@ export class AccountIds {
   readonly #skipped: ReadonlySet<string>;
 
   /**
-   * @param holders the names of members that are an id, or an object with one, besides `ACCOUNT_MEMBERS`
-   * @param skipped the names of further members in which nothing is looked up
+   * @param holders names of members, besides `ACCOUNT_MEMBERS`, whose value is an id or an object with one
+   * @param skipped names of further members that are not searched
    */
   constructor({ holders, skipped }: Readonly<Record<"holders" | "skipped", readonly string[]>>) {
     this.#names = new MemberNames([...ACCOUNT_MEMBERS, ...holders]);
@@ -26,7 +26,7 @@ export class AccountIds {
   }
 
   /**
-   * Searches the bytes: a second member of the same name would hide the first from a parsed value.
+   * Searches the bytes, because in a parsed value, a second member of the same name would hide the first.
    * @throws Problem 404 `not_found` if the request names anything in the provider's account
    */
   refuseIn(bytes: Uint8Array): void {
@@ -38,8 +38,8 @@ export class AccountIds {
 
 export function accountIdRefusal(name: string, id: string): Problem {
   const shown = JSON.stringify(id.slice(0, 128));
-  const detail = `${name} ${shown} is kept by the provider, in an account that all workspaces share: it cannot be used.`;
+  const detail = `${name} ${shown} is stored in the provider's account, which all workspaces share, so it cannot be used.`;
   return new Problem("not_found", detail, {
-    errors: [{ path: `/${name}`, message: "must not name what only the provider keeps" }],
+    errors: [{ path: `/${name}`, message: "must not name anything in the provider's account" }],
   });
 }

@@ -168,7 +168,7 @@ export class ModelAttempt {
         error,
       });
       if (error instanceof StoreUnavailable) {
-        // Parts of a stream have already reached the client.
+        // Parts of the stream have already reached the client.
         const text = { workspaceId, characters: entry.output?.length ?? 0 };
         const isKept = direct.late.fits(text);
         const late = { ...settled, entry: isKept ? entry : withoutOutput(entry) };

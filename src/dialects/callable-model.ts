@@ -82,7 +82,7 @@ export class CallableModels {
   /** The next model, or null if there is none. The request is translated for a model only when its turn comes. */
   async next(): Promise<CallableModel | null> {
     for (let next = this.#models.next(); !next.done; next = this.#models.next()) {
-      // Other calls go first: each translation of a large request takes tens of milliseconds.
+      // Lets other calls go first: each translation of a large request takes tens of milliseconds.
       const turn = takeTurn(this.#workspaceId, { bytes: this.#request.size.bytes });
       if (turn) await turn;
       try {

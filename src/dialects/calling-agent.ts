@@ -4,7 +4,7 @@ import { Problem } from "../base/errors.ts";
 import type { Call } from "../gate/call.ts";
 import { agentRemoved } from "../gate/direct/refusals.ts";
 
-/** The header in which a client without an agent of its own names the one that it acts as. */
+/** The header in which a client whose token has no agent names the agent to act as. */
 export const AGENT_HEADER = "gatehouse-agent";
 /** The headers that `callingAgent` reads, each with a description. */
 export const AGENT_HEADERS = {

@@ -21,7 +21,7 @@ export class ClientCall {
   readonly abort = new AbortController();
   /** Aborts when the call may no longer begin; includes `abort`. */
   readonly wait: AbortSignal;
-  /** Releases the call's slot among the concurrent ones, once it has one. */
+  /** Releases the call's concurrency slot, once it has one. */
   releasePlace: () => void = () => {};
   readonly #agent: Agent | null;
   readonly #unregister: () => void;
@@ -33,7 +33,7 @@ export class ClientCall {
     abort.signal.addEventListener("abort", () => wait.abort(abort.signal.reason), { once: true });
     this.wait = wait.signal;
     this.#agent = agent;
-    // A response in the background has no client who could leave: only Gatehouse ends it, for a reason.
+    // A background response has no client that could disconnect: only Gatehouse aborts it, and gives a reason.
     const leaves = () => abort.abort(signal.reason instanceof CallInterruption ? signal.reason : undefined);
     signal.addEventListener("abort", leaves, { once: true });
     if (signal.aborted) leaves();

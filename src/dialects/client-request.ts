@@ -5,11 +5,11 @@ import type { DialectApi, DialectRequest } from "./dialect.ts";
 /** A client's request for a model. */
 export interface ClientRequest {
   readonly api: Omit<DialectApi, "read">;
-  /** The request as read. A stream does not keep it. */
+  /** The request as read. Streams do not retain it. */
   readonly request: DialectRequest;
   /**
-   * The request with what it refers to. That is expensive to read, so it is called once the call is counted and has a
-   * place. Undefined if it refers to nothing.
+   * Adds what the request refers to. Reading that is expensive, so this is called only once the call is counted and
+   * has a slot. Undefined if the request refers to nothing.
    */
   readonly resolve?: (() => Promise<DialectRequest>) | undefined;
   readonly bytes: Uint8Array;
@@ -18,15 +18,15 @@ export interface ClientRequest {
   readonly headers: Headers;
   /** The part of the client's query that is passed on, including its question mark; may be empty. */
   readonly query: string;
-  /** Aborts when the client leaves. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
   /** Called with the refusal if the request is abandoned to free its memory. */
   onRefused(refused: (problem: Problem) => void): void;
   /** Keeps the memory of the request counted until the returned function is called. */
   keep(): () => void;
   /**
-   * Set if the call was dispatched earlier: it has a slot, and the entry that dispatched it has the request. The
-   * detail of its own entries.
+   * Set if the call was dispatched earlier: it already has a slot, and the entry that dispatched it refers to the
+   * request. The value is the detail of the call's own entries.
    */
   readonly dispatched?: Detail;
 }

@@ -34,7 +34,7 @@ export interface DialectRequest {
   answer?(received: Buffer<ArrayBuffer>): Buffer<ArrayBuffer>;
   /** The part of a whole answer that is kept as evidence. Default: all of it. */
   evidence?(answer: string): string;
-  /** Details for its ledger entries, besides those of its attempts. */
+  /** Details for the request's ledger entries, in addition to the details of its attempts. */
   readonly detail?: Detail;
   /**
    * The request to translate for a model. Default: as parsed.
@@ -94,8 +94,8 @@ export interface StreamReader {
    */
   answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer>;
   /**
-   * The bytes that end a broken stream, if they depend on its content. Called after `answerOf`. Default: those of the
-   * dialect.
+   * The bytes that end a broken stream, if they depend on its content. Called after `answerOf`. Default: the
+   * dialect's usual bytes.
    */
   errorEvents?(problem: Problem, requestId: string): string;
 }

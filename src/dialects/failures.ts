@@ -138,7 +138,7 @@ function shown(message: string, hide: (text: string) => string): string {
   return redact(hide(message)).slice(0, MESSAGE_LIMIT);
 }
 
-/** The refusal after the last attempt: that attempt's own, unless all of them timed out. */
+/** The error after the last attempt: the last attempt's own, unless all attempts timed out. */
 export function exhausted(failures: readonly AttemptFailure[]): Problem {
   const last = failures.at(-1);
   if (!last) throw new Error("a route without models was called");

@@ -9,7 +9,7 @@ export function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value has the type of a text, or is absent. */
+/** Whether a value is a string, or absent. */
 export function isTextOrNothing(value: unknown): boolean {
   return value === undefined || value === null || typeof value === "string";
 }
@@ -43,7 +43,10 @@ function isFile(text: string): boolean {
   return text.startsWith("data:") || (text.length > LONGEST_WORD && ENCODED.test(text));
 }
 
-/** Parses data from a provider. Undefined if it is not JSON, or too deep or too wide to read in reasonable time. */
+/**
+ * Parses data from a provider. Undefined if it is not JSON, or is nested too deeply or has too many members to read
+ * in reasonable time.
+ */
 export function parsedOrNothing(text: string): unknown {
   try {
     return parseJson(text);
@@ -54,7 +57,7 @@ export function parsedOrNothing(text: string): unknown {
 
 /**
  * Like `parsedOrNothing`, but also undefined if a number loses digits or if a name occurs twice in an object: the
- * value would lack what a client that reads the text as it arrives may have shown.
+ * value would lack something that a client that reads the text as it arrives may have shown.
  */
 export function parsedWithoutLoss(text: string): unknown {
   const value = parsedOrNothing(text);
@@ -62,12 +65,12 @@ export function parsedWithoutLoss(text: string): unknown {
   return namesIn(JSON.stringify(value)) === namesIn(text) ? value : undefined;
 }
 
-/** Every number keeps 15 digits. Only one with more of them, or with an exponent, may be read as another number. */
+/** Every number keeps 15 digits. Only a number with more digits, or with an exponent, can change when it is parsed. */
 const MAY_LOSE_DIGITS = /[\d.]{16}|\d[eE]/;
 const NUMBER_OR_QUOTE = /"|-?\d[\d.eE+-]*/g;
 const MOST_KEPT_DIGITS = 15;
 
-/** Whether a number in a JSON text becomes another one when it is parsed: `12345678901234567` and `1e999` do. */
+/** Whether any number in a JSON text changes when it is parsed, as `12345678901234567` and `1e999` do. */
 export function losesDigits(json: string): boolean {
   if (!MAY_LOSE_DIGITS.test(json)) return false;
   NUMBER_OR_QUOTE.lastIndex = 0;

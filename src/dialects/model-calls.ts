@@ -60,11 +60,11 @@ interface ReadyRequest {
 /** A call that may be made. */
 interface AdmittedCall {
   readonly agent: Agent | null;
-  /** The request without what it refers to. */
+  /** The request without anything that it refers to. */
   readonly named: DialectRequest;
   readonly policy: CallPolicy;
   readonly models: readonly ClientModel[];
-  /** Null if it refers to anything. */
+  /** Null if the request refers to anything. */
   readonly ready: ReadyRequest | null;
 }
 
@@ -149,7 +149,7 @@ export class ModelCalls {
   }
 
   /**
-   * Checks a call that is dispatched now and made later, and counts it.
+   * Checks and counts a call that is dispatched now and made later.
    * @throws Problem as `run` does before it sends anything
    */
   async check(call: Call, client: ClientRequest): Promise<void> {
@@ -161,8 +161,8 @@ export class ModelCalls {
   }
 
   /**
-   * Finds the route, and counts the call. What the request refers to is read only once the call has a place.
-   * Everything else is refused without taking one.
+   * Finds the route, and counts the call. Anything that the request refers to is read only once the call has a slot.
+   * All other refusals happen before it takes one.
    */
   async #admit(call: Call, client: ClientRequest): Promise<AdmittedCall> {
     const { agent, request: named, policy, models } = await findRoute(this.#parts, call, client);
@@ -244,7 +244,7 @@ export class ModelCalls {
     call.about({ model, detail });
     const price = modelGateway.price(model);
     const owner = ids("call");
-    // Only one entry has the request: it is the same for all attempts.
+    // All attempts send the same request, so only one entry stores it.
     const isFirst = number === 1 && !client.dispatched;
     const input = isFirst ? Buffer.from(client.bytes).toString() : undefined;
     const admit: Admit = async (tx) => void (await policy.admit(tx));

@@ -144,7 +144,7 @@ export class PassingStream {
       attempt.receivedBytes += part.length;
     } else {
       this.#isAtEnd = true;
-      // An event without its final blank line counts only as the last one: any other is incomplete.
+      // An event without its final blank line counts only if it ends the stream; otherwise it is incomplete.
       const rest = this.#events.end();
       if (rest.length > 0 && this.#last === null && reader.read(rest) === "end") this.#last = rest;
       return;

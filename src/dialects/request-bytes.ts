@@ -31,13 +31,13 @@ const AS_BRACKET = 0xdf;
 const LEFT_BRACKET = 0x5b;
 
 /**
- * Finds members of an object by name, so that the rest of a request can pass on byte for byte. A name may be written
- * with escapes.
+ * Finds members of an object by name, so that the rest of a request can be passed on byte for byte. Names may contain
+ * escapes.
  * @param bytes valid JSON
- * @param from where the object begins. Default: the outermost one
- * @throws Problem 400 `invalid_json` if the JSON is not an object, or has one of the names twice or in different case:
- *   JSON.parse takes the last of two, but a provider may take the first, or one that is spelled `Model`, and the policy
- *   would have been asked about another model
+ * @param from where the object begins. Default: the outermost object
+ * @throws Problem 400 `invalid_json` if the JSON is not an object, or has one of the names twice or in different
+ *   case. JSON.parse takes the last of two members, but a provider may take the first, or accept `Model`, so the
+ *   policy would have checked a different model
  */
 export function findMembers(bytes: Uint8Array, { byFolded: wanted }: MemberNames, from = 0): RequestMembers {
   const spans = new Map<string, MemberSpan>();
@@ -74,20 +74,20 @@ export function elementsOf(bytes: Uint8Array, { start, end }: Span): readonly Sp
   return elements;
 }
 
-/** A longer name, as written, cannot be one that is searched for: each letter may be an escape of six bytes. */
+/** A name that is longer in the bytes cannot match: each letter is at most an escape of six bytes. */
 const LONGEST_NAME = 128;
 const NO_HOLDERS: ReadonlySet<string> = new Set();
 
 /**
- * The texts of members with these names in all objects at any depth, in whatever case the names are written: of members that
- * are strings, and of arrays of strings. A name that occurs twice in an object is found twice.
+ * Yields the strings of all members with these names, at any depth and in any case of the letters. The value may be a
+ * string or an array of strings. A name that occurs twice in an object is found twice.
  *
- * One pass, however deep the value is nested: reading to the end of each member found would take its depth times its
- * length, 3 s for 10 MB.
+ * Makes one pass, however deeply the value is nested. Reading to the end of each member found would take time
+ * proportional to depth times length: 3 s for 10 MB.
  *
  * @param bytes valid JSON
- * @param skipped the names of members in which nothing is searched
- * @param holders those of the names whose value may also be an object with an `id`, which is then the member's text
+ * @param skipped names of members that are not searched
+ * @param holders names whose value may also be an object with an `id`. The `id` is then the member's text
  */
 export function* textsWithin(
   bytes: Uint8Array,
@@ -95,9 +95,9 @@ export function* textsWithin(
   skipped: ReadonlySet<string>,
   holders: ReadonlySet<string> = NO_HOLDERS,
 ): Generator<{ readonly name: string; readonly text: string }> {
-  // Most names are shorter, and are not read. With the quotes; escapes only make a name longer.
+  // Shorter names, which are most names, are not read. Includes the quotes; escapes only make a name longer.
   const shortest = Math.min(...[...names.byFolded.keys(), ...skipped].map(({ length }) => length)) + 2;
-  /** For each open object or array, the member whose array it is, if its texts are wanted. */
+  /** For each open object or array: the wanted member whose array it is, if any. */
   const open: (string | undefined)[] = [];
   /** The same for objects with an `id`. */
   const holding: (string | undefined)[] = [];
@@ -137,7 +137,7 @@ export function* textsWithin(
   }
 }
 
-/** Names of members to look for in many objects. */
+/** Names of members to search for in many objects. */
 export class MemberNames {
   readonly byFolded: ReadonlyMap<string, string>;
 
@@ -154,7 +154,7 @@ export function folded(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
-/** A replacement of some bytes by a text. An empty span inserts. */
+/** Replaces some bytes with a text. An empty span inserts. */
 export interface Edit extends Span {
   readonly text: string;
 }
@@ -171,8 +171,8 @@ export function edited(bytes: Uint8Array, edits: readonly Edit[]): Uint8Array<Ar
 }
 
 /**
- * The edits that remove elements of one array, or members of one object, with the commas between them.
- * @param removed in the order of the bytes. A member begins with its name
+ * The edits that remove elements of one array, or members of one object, together with their commas.
+ * @param removed in byte order. A member begins with its name
  */
 export function removals(bytes: Uint8Array, removed: readonly Span[]): readonly Edit[] {
   const runs: { readonly start: number; end: number }[] = [];

@@ -50,7 +50,7 @@ type CountEnd =
   | { readonly status: "failed"; readonly failure: AttemptFailure }
   | { readonly status: "cancelled"; readonly code: string | undefined; readonly error: unknown };
 
-/** The path below an endpoint of Messages. */
+/** The path below a Messages endpoint. */
 const PATH = "/count_tokens";
 
 /**
@@ -70,7 +70,7 @@ export class TokenCounts {
   async run(call: Call, client: ClientRequest): Promise<TokenCount> {
     const route = await findRoute(this.#parts, call, client);
     route.policy.refuseEnded();
-    // Unless the provider of the first model can count, the prompt is sent to nobody.
+    // If the provider of the first model cannot count tokens, the prompt is not sent anywhere.
     const counting = route.models[0] && isNative(route.models[0]) ? route.models.filter(isNative) : [];
     if (counting.length === 0) return { estimated: estimateTokens(route.request.size.textBytes) };
     const { workspaceId } = call.caller;
@@ -199,7 +199,10 @@ export class TokenCounts {
   }
 }
 
-/** Not created where a count ends: a function created inside an async function keeps all of its variables. */
+/**
+ * Created here and not inside the async function that counts, because a closure would keep all variables of that
+ * function alive.
+ */
 function lateRecord(
   { clock, record }: Pick<TokenCountsParts, "clock"> & { record(draft: EntryDraft): Promise<void> },
   draft: EntryDraft,

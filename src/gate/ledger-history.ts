@@ -30,28 +30,30 @@ type HistoryEntry = {
 };
 
 /**
- * Facts in a workspace's ledger that a start must know completely, because somebody may have changed the rows that
- * state them: tokens that have ended, admin secrets that were configured, and tasks, responses and calls that have not ended.
- * All of it comes from entries that were compared with the signed tree, or from this process's own commits.
+ * Facts in a workspace's ledger that a start must know completely, because someone may have changed the rows that
+ * state them: tokens that have ended, admin secrets that were configured, and tasks, responses and calls that have
+ * not ended. All of these come from entries that were compared with the signed tree, or from this process's own
+ * commits.
  *
- * The history is stored together with the entry that it reaches, so a start need not read every entry. Somebody can
- * delete that note or restore an older one: the start then reads more entries, and reaches the same result.
+ * The history is stored in a note with the number of the last entry that it covers, so a start need not read every
+ * entry. If someone deletes that note or restores an older one, the start reads more entries and reaches the same
+ * result.
  */
 export class LedgerHistory {
   readonly #parts: LedgerHistoryParts;
   readonly #workspaceId: number;
   readonly #revoked = new Set<string>();
   readonly #rotations = new Map<string, number>();
-  /** Rows with fewer rotations date from before the last renewal: see `TokenRenewal`. */
+  /** Rows with fewer rotations are older than the last renewal: see `TokenRenewal`. */
   #floor = 0;
   /** No row has ever had more rotations. */
   #highest = 0;
-  /** A floor whose entry is not committed yet. */
+  /** A new floor, until its entry is committed. */
   #raising = 0;
   readonly #configured = new Set<string>();
   /** Tasks without an end, with the entry that dispatched them. */
   readonly #openTasks = new Map<string, number>();
-  /** Entries that dispatched responses in the background and have no outcome. */
+  /** Entries that dispatched background responses and have no outcome. */
   readonly #openResponses = new Set<number>();
   /** Intents of calls outside of tasks that have no outcome. */
   readonly #openCalls = new Set<number>();
@@ -94,24 +96,24 @@ export class LedgerHistory {
     await this.#store(reader);
   }
 
-  /** Whether a token's row dates from before its revocation, its last rotation or the last renewal. */
+  /** Whether a token's row is older than its revocation, its last rotation or the last renewal. */
   isOutdated({ id, rotations }: { readonly id: string; readonly rotations: number }): boolean {
     return rotations < this.#floor || this.#revoked.has(id) || (this.#rotations.get(id) ?? 0) > rotations;
   }
 
-  /** The rotations of a new token's row. */
+  /** The number of rotations in a new token's row. */
   get firstRotations(): number {
     return Math.max(this.#floor, this.#raising);
   }
 
-  /** Tokens that are remembered one by one. */
+  /** How many ended tokens are remembered individually. */
   get endedTokens(): number {
     return this.#revoked.size + this.#rotations.size;
   }
 
   /**
-   * The rotations of all valid rows after a renewal in this transaction, whose entry MUST contain them. Tokens that are
-   * issued in the same group of transactions have them too.
+   * The number of rotations that all valid rows get from a renewal in this transaction. The renewal's entry MUST
+   * contain it. Tokens that are issued in the same group of transactions get it too.
    */
   raiseFloor(tx: Tx): number {
     const floor = this.#highest + 1;
@@ -142,7 +144,7 @@ export class LedgerHistory {
     return this.#openTasks;
   }
 
-  /** Entries that dispatched responses in the background and have no outcome. */
+  /** Entries that dispatched background responses and have no outcome. */
   get openResponses(): ReadonlySet<number> {
     return this.#openResponses;
   }
@@ -185,7 +187,7 @@ export class LedgerHistory {
     this.#rotations.delete(id);
   }
 
-  /** Rows of all tokens that have ended by then have fewer rotations, so these need not be remembered. */
+  /** The rows of all tokens that ended before have fewer rotations, so those tokens need not be remembered. */
   #setFloor(floor: number): void {
     this.#floor = Math.max(this.#floor, floor);
     this.#highest = Math.max(this.#highest, floor);
@@ -249,7 +251,7 @@ export class LedgerHistory {
     if (!row || !db.seals.fits("meta", row)) return;
     const note = JSON.parse(row.value) as HistoryNote;
     const { size, leaf, revoked, rotations, configured, openTasks, openCalls, floor, highest } = note;
-    // Written by a version without calls or renewals in its notes.
+    // The note was written by a version that did not store calls or renewals in it.
     if (!openCalls || floor === undefined || highest === undefined) return;
     const entry = await reader.entry(size);
     if (!entry || Buffer.from(entry.leaf).toString("hex") !== leaf) return;
@@ -284,7 +286,7 @@ interface HistoryNote {
   /** Undefined in notes of earlier versions. */
   readonly openCalls?: readonly number[] | undefined;
   readonly openResponses?: readonly number[] | undefined;
-  /** The same for these. */
+  /** Also undefined in notes of earlier versions. */
   readonly floor?: number | undefined;
   readonly highest?: number | undefined;
 }

@@ -3,7 +3,7 @@ import type { Db, Tx } from "../store/db.ts";
 import { type StoredRow, sealedColumns } from "../store/seals/seals.ts";
 import type { LedgerHistories } from "./ledger-histories.ts";
 
-/** The ended tokens of a workspace that are remembered one by one: 1 MB. */
+/** How many ended tokens of a workspace are remembered individually. They take 1 MB. */
 const RENEW_AFTER = 10_000;
 
 export interface TokenRenewalParts {
@@ -15,9 +15,10 @@ export interface TokenRenewalParts {
 }
 
 /**
- * Bounds what must be remembered of ended tokens. A row that somebody restores has a matching seal, so the history knows
- * each token that has ended. After many, all valid rows get more rotations than any row has had before, and an entry
- * records that number. Every earlier row is outdated from then on, and the ended tokens need not be known one by one.
+ * Bounds the memory for ended tokens. A row that someone restores has a matching seal, so the history must know every
+ * token that has ended. Once there are many, all valid rows get more rotations than any row has had before, and an
+ * entry records that number. From then on, every earlier row is outdated, and the ended tokens need not be remembered
+ * individually.
  */
 export class TokenRenewal {
   readonly #parts: TokenRenewalParts;
@@ -26,12 +27,13 @@ export class TokenRenewal {
     this.#parts = parts;
   }
 
-  /** Called regularly. */
+  /** Renews the rows if it is time. Called regularly. */
   async keepHouse(): Promise<void> {
     const { db, histories, workspaceIds, renewAfter = RENEW_AFTER } = this.#parts;
     for (const workspaceId of workspaceIds()) {
       const { endedTokens } = histories.of(workspaceId);
-      // Each row is written and sealed at once, so a renewal must end at least as many tokens as it renews.
+      // All valid rows are written and sealed at once, so a renewal is worthwhile only if at least as many tokens
+      // have ended as it renews.
       if (endedTokens < renewAfter || endedTokens < (await this.#validTokens(workspaceId))) continue;
       await db.tx((tx) => this.#renew(tx, workspaceId));
     }
@@ -48,12 +50,13 @@ export class TokenRenewal {
   async #renew(tx: Tx, workspaceId: number): Promise<void> {
     const { db, ledger, histories } = this.#parts;
     const rows = await tx.all<StoredRow<"tokens"> & { readonly id: string }>(
-      // Reads the table itself: a row left out of another index would end.
+      // Reads the table itself: a row that is missing from another index would not be renewed, and would become
+      // invalid.
       `SELECT ${sealedColumns("tokens")} FROM tokens INDEXED BY sqlite_autoindex_tokens_1
        WHERE workspace_id = $1 AND revoked_at IS NULL`,
       [workspaceId],
     );
-    // A row that somebody restored or changed is not renewed, and so remains invalid.
+    // A row that someone restored or changed is not renewed, so it stays invalid.
     const valid = rows.filter((row) => db.seals.fits("tokens", row));
     const rotations = histories.of(workspaceId).raiseFloor(tx);
     for (const row of valid) {

@@ -145,7 +145,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     await mcp.stop();
     await runs.stop();
     await background.stop();
-    // Calls of clients hold slots, for whose end the tasks wait.
+    // Stopped together, because tasks wait for slots that clients' calls hold.
     await Promise.all([tasks.stop(), direct.running.stop()]);
     await direct.stop();
     await tools.stop();

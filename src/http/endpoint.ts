@@ -49,7 +49,7 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties>
   /** Never refused because of the request limit. */
   readonly urgent?: true;
   readonly body?: Body;
-  /** Reads the body as JSON whose bytes the handler needs too, until it has returned or releases them. */
+  /** Reads the body as JSON, and keeps its bytes for the handler until the handler returns or releases them. */
   readonly raw?: true;
   /** Its clients are existing programs: they may send their secret as `x-api-key`, and get errors in this form. */
   readonly client?: ClientForm;

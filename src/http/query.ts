@@ -3,7 +3,7 @@ import { invalidField } from "../base/errors.ts";
 
 /**
  * The query parameters of a request, converted to the schema's types: integers and booleans are parsed, everything
- * else stays text for the schema to validate. The values of a list are its parameters of that name.
+ * else stays text for the schema to validate. A list's values are all parameters with its name.
  * @throws Problem 422 `validation_failed` for a duplicate parameter
  */
 export function readQuery(url: string, schema: TObject<TProperties>): Record<string, unknown> {

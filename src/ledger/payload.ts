@@ -29,7 +29,7 @@ export function hashOf(salt: Uint8Array, text: string | Uint8Array): string {
 }
 
 /**
- * Whether a stored text, with its salt, is the one whose hash the entry contains. A salt of another length would shift the
+ * Whether a stored text and its salt have the hash that the entry contains. A salt of another length would shift the
  * beginning of the text.
  */
 export function isHashOf(hash: string | undefined, salt: Uint8Array, text: string | Uint8Array): boolean {
@@ -48,7 +48,7 @@ export interface Payload {
   readonly now: number;
 }
 
-/** The beginning of a kept text. */
+/** The beginning of a stored text. */
 export interface PayloadExcerpt {
   readonly kind: PayloadKind;
   readonly text: string;
@@ -56,7 +56,7 @@ export interface PayloadExcerpt {
   readonly characters: number;
 }
 
-/** The texts of an entry, as the entry proves them. */
+/** The texts of an entry, compared with its hashes. */
 export interface ProvenTexts {
   readonly workspaceId: number;
   readonly seq: number;
@@ -65,9 +65,9 @@ export interface ProvenTexts {
 }
 
 /**
- * The kept texts of an entry, each cut after `most` characters. An erased text is absent. A text may be megabytes long
- * and is hashed as a whole, so each takes its turn.
- * @throws LedgerChanged if a text is not the one that the entry proves
+ * The stored texts of an entry, each cut after `most` characters. Erased texts are absent. A text may be megabytes
+ * long and is hashed as a whole, so each one takes its own turn.
+ * @throws LedgerChanged if a text does not match the entry
  */
 export async function readPayloads(
   sql: Pick<Sql, "all" | "get">,
@@ -81,13 +81,13 @@ export async function readPayloads(
   const excerpts: PayloadExcerpt[] = [];
   for (const { kind, bytes } of kept) {
     await takeTurn(workspaceId, { bytes });
-    // SQLite cuts the excerpt: a part of a JavaScript string would keep the whole in memory.
+    // SQLite cuts the excerpt, because a slice of a JavaScript string would keep the whole string in memory.
     const found = await sql.get<PayloadExcerpt & { salt: Uint8Array; body: Uint8Array }>(
       `SELECT salt, CAST(body AS BLOB) AS body, substr(body, 1, $4) AS text, length(body) AS characters FROM payloads
        WHERE workspace_id = $1 AND seq = $2 AND kind = $3`,
       [workspaceId, seq, kind, most],
     );
-    // It may have been erased while it waited.
+    // The text may have been erased during the wait.
     if (!found) continue;
     const { salt, body, text, characters } = found;
     if (!isHashOf(hashes[kind], salt, body)) {

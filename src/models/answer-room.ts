@@ -9,14 +9,14 @@ const MOST_FURTHER_BYTES = 512 * MIB;
 
 interface StreamedAnswer {
   bytes: number;
-  /** Bytes beyond the ordinary ones. */
+  /** The answer's bytes beyond the ordinary number. */
   further: number;
   fail(error: Error): void;
 }
 
 /**
- * Limits the memory that all answers in progress may use together. If there is no room left, the longest answer
- * fails, so ordinary answers never do.
+ * Limits the memory that all answers in progress may use together. When no room is left, the longest answer fails, so
+ * ordinary answers never do.
  */
 export class AnswerRoom implements BodyRoom {
   readonly #ordinary: number;

@@ -38,9 +38,9 @@ export function answerLimits(bytes: number, inflow: Inflow, json?: JsonLimits): 
 
 /**
  * The maximum number of members in one event or one unstreamed answer, in dialects whose events each carry a part of
- * the answer. The longest legitimate event has all tool calls of an answer at once, with seven members each. For each
- * part of a call, the SDK searches all calls begun so far, so its work grows with the square of this number: 64,000
- * calls in one event blocked the process for 34 s. The present maximum blocks it for about 20 ms.
+ * the answer. The longest legitimate event has all tool calls of an answer, with seven members each. For each part of
+ * a call, the SDK searches all calls started so far, so its work grows with the square of this number: 64,000 calls
+ * in one event blocked the process for 34 s. This maximum blocks it for about 20 ms.
  */
 const STEP_MEMBERS = 4_096;
 
@@ -59,8 +59,9 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
 };
 
 /**
- * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop, and is read
- * more slowly if it never ends. Without these limits, the SDK would buffer an endless event, or an error of 2 GB.
+ * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop. A response
+ * that never ends is read more slowly. Without these limits, the SDK would buffer an endless event, or an error of 2
+ * GB.
  */
 export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom = SHARED_ROOM): typeof fetch {
   return fetchWith((response) =>

@@ -9,8 +9,8 @@ import { SilenceTimer } from "./silence.ts";
 type ModelFactory<Result> = (options: LanguageModelV4CallOptions) => PromiseLike<Result>;
 
 /**
- * Requests a whole answer, and fails with a TimeoutError if it has not arrived after `timeoutMs`, or with the reason of
- * the caller's signal as soon as it aborts.
+ * Requests a whole answer. Fails with a TimeoutError if it has not arrived after `timeoutMs`, or with the reason of
+ * the caller's signal as soon as that aborts.
  */
 export async function wholeWithDeadline<Result>(
   generate: ModelFactory<Result>,
@@ -51,14 +51,14 @@ async function firstResult<Result>(
 ): Promise<Result> {
   const { abortSignal: caller } = options;
   const signal = caller ? AbortSignal.any([caller, silence.signal]) : silence.signal;
-  // Packages look at the signal only once they send: Vertex AI's would wait for an access token first.
+  // Packages check the signal only when they send, and Vertex AI's first waits for an access token.
   const stopped = Promise.withResolvers<never>();
   const stop = () => stopped.reject(caller?.reason);
   caller?.addEventListener("abort", stop, { once: true });
   try {
     caller?.throwIfAborted();
     const opening = Promise.resolve(call({ ...options, abortSignal: signal }));
-    // If it loses the race, the provider's own late rejection must not surface as unhandled.
+    // If the provider loses the race, its late rejection must not count as unhandled.
     opening.catch(() => {});
     return await Promise.race([opening, timedOut, stopped.promise]);
   } catch (error) {

@@ -1,8 +1,8 @@
 import { cost, dearest, isFree, type Price } from "../base/call-cost.ts";
 
 /**
- * Used for a model that has not answered yet. Larger than most answers, so that the first calls of a busy start
- * reserve enough.
+ * Used for a model that has not answered yet. Larger than most answers, so that the first calls after a start reserve
+ * enough, even if there are many.
  */
 const FIRST_OUTPUT_TOKENS = 1_000;
 /** Longer than the longest answers of current models. */

@@ -68,9 +68,9 @@ export interface ModelGateway {
   openForClient(client: ModelClient, target: ModelTarget): readonly ClientModel[];
   /**
    * Waits for a request slot for the model. MUST be awaited before a call's intent is written, so that nothing delays
-   * the request after the intent. Workspaces take turns, and the last slots are kept for workspaces without requests
-   * in flight. Embedded models need no slot. Rejects with the signal's reason, or if far more calls are waiting than
-   * tasks can run.
+   * the request after the intent. Workspaces take turns, and the last slots are reserved for workspaces without
+   * requests in flight. Embedded models need no slot. Rejects with the signal's reason, or if far more calls are
+   * waiting than tasks can run.
    * @returns a function that MUST be called when the call has ended
    */
   enter(model: string, workspaceId: number, signal: AbortSignal): Promise<() => void>;
@@ -85,7 +85,7 @@ export interface ModelClient {
 
 /** Slots kept for workspaces without requests in flight. */
 const KEPT_FOR_OTHERS = 8;
-/** More than the number of tasks that a node runs. Each task waits for at most one slot. */
+/** The maximum number of waiting calls. A node runs fewer tasks than that, and each waits for at most one slot. */
 const MOST_WAITING = 100_000;
 
 export type ModelConfig = Pick<Config, "providers" | "tiers" | "prices" | "priceList" | "aliases">;

@@ -81,7 +81,7 @@ export class ModelNames {
 
   /**
    * The name under which a model is counted. Clients may invent names of models that are in no tier, and names are
-   * kept for a long time, so these models share one name per provider.
+   * stored for a long time, so all such models of a provider share one name.
    */
   countedAs(id: string): string {
     return this.#listed.has(id) ? id : `${id.slice(0, id.indexOf("/"))}/${OTHER_MODELS}`;

@@ -62,7 +62,7 @@ const MOST_BYTES: Readonly<Record<Dialect, number>> = {
 };
 
 /**
- * Null if the provider does not speak the dialect.
+ * Null if the provider does not support the dialect.
  * @param hide made by `hideSecrets`
  */
 export function nativeEndpoint(
@@ -94,7 +94,7 @@ const NONE: readonly string[] = [];
 
 /**
  * Masks a provider's address and its credentials in a text from that provider, in every form of `formsOf`.
- * @param issued the secrets that were issued since. Another array whenever they change
+ * @param issued the secrets issued so far. MUST be a new array whenever they change
  */
 export function hideSecrets(
   config: ProviderConfig,
@@ -196,8 +196,8 @@ function withQuery(url: string, query: string): string {
 }
 
 /**
- * Not created where it is used: a function created inside an async function keeps all its variables, including
- * bodies.
+ * Defined here, because a function created inside an async function keeps all variables of that function alive,
+ * including bodies.
  */
 function ignore(): void {}
 

@@ -5,9 +5,9 @@ import type { Clock } from "../base/clock.ts";
 const TIMEOUT_MS = 5_000;
 
 /**
- * Opens a connection to a URL's host and closes it again, for HTTPS after checking the certificate. Sends no request,
- * so it costs nothing and uses no credentials.
- * @returns null if that succeeds, otherwise the reason, which contains no part of the URL except its host
+ * Opens a connection to a URL's host, checks the certificate if the URL is HTTPS, and closes the connection. Sends no
+ * request, so it costs nothing and uses no credentials.
+ * @returns null on success; otherwise the reason, which contains no part of the URL except its host
  */
 export function whyUnreachable(
   url: string,

@@ -33,8 +33,8 @@ export class Tiers {
   }
 
   /**
-   * Whether a policy allows a model by its name. If the model is in tiers, the policy must also allow one of those. A
-   * model that is in tiers only under another of Amazon's names counts as in those tiers.
+   * Whether a policy allows a model by its name. If the model is in any tiers, the policy must also allow one of
+   * them. A model that is in tiers only under another of Amazon's names counts as in those tiers.
    */
   allowsNamed(policy: TierPolicy, model: string): boolean {
     if (!allowsModel(policy, model)) return false;

@@ -156,7 +156,7 @@ export class TaskService {
   async get(caller: Caller, id: string): Promise<Task> {
     const { workspaceId } = caller;
     const sizes = await taskSizes(this.#parts.db, workspaceId, [id]);
-    // Many may be read at once, each with megabytes.
+    // Many tasks may be read at once, each with megabytes of text.
     await takeTurn(workspaceId, { bytes: sizes.get(id) ?? 0 });
     return this.#shown(await this.#find(caller, id));
   }

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { currentTurn, textOfPrompt } from "../../src/agents/extractive/turn.ts";
 
-test("JSON in tool results has as many members together as a request; the rest stays text", () => {
+test("JSON in tool results may have as many members in total as a request; the rest stays text", () => {
   const wide = JSON.stringify(new Array(20_000).fill(0));
   const prompt: LanguageModelV4Prompt = [
     { role: "user", content: [{ type: "text", text: "What was found?" }] },

@@ -59,7 +59,7 @@ beforeAll(async () => {
       : { chunks: ["Yes, ", "take one."] },
   );
   symlinkSync(ROOT, join(folder, "gatehouse"));
-  // Packages that would be installed from the network are linked from here. The machine's own links are left alone.
+  // Packages that would be installed from the network are linked from here. The machine's own links are not touched.
   const bun = `bun() { case "$1" in
     install) true ;;
     add) shift; for name in "$@"; do mkdir -p "node_modules/$(dirname "$name")"

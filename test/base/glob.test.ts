@@ -137,7 +137,7 @@ describe("a restriction", () => {
     [["aws/openai.gpt-5.5"], "aws/global.openai.gpt-5.5", true],
     [["aws/anthropic.*"], "aws/arn:aws:bedrock:eu-west-1::foundation-model/anthropic.claude-5", true],
     [["aws/anthropic.*"], "aws/arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-5", true],
-    // Whoever denies a region means the region.
+    // A pattern that names a region denies only that region.
     [["aws/us.*"], "aws/eu.anthropic.claude-5", false],
     [["aws/us.*"], "aws/anthropic.claude-5", false],
     [["aws/5"], "aws/gpt.5", false],

@@ -170,7 +170,7 @@ test("the lines that continue a response, read it and delete it work as they are
   expect(made).toEqual(Array(2).fill(["succeeded", "openai/gpt-5-mini", "responses"]));
 });
 
-test("the lines for a response in the background work as they are written", async () => {
+test("the code for a background response works as written", async () => {
   const program = `${documented("ts", "background: true")}\nconsole.log(status);`;
   const [status = "", ...rest] = (await paste("ts", program, { GATEHOUSE_TOKEN: secret }))
     .trim()

@@ -1,6 +1,6 @@
 /**
- * A scripted provider that speaks the APIs of OpenAI and Anthropic on a real port. It requests one call of a client's
- * tool, and then answers with what the tool returned. Without tools, nothing was returned.
+ * A scripted provider with the APIs of OpenAI and Anthropic on a real port. It requests one call of a client's tool,
+ * and then answers with the tool's result, or with no result if there are no tools.
  */
 
 export interface ToolProvider {
@@ -21,7 +21,7 @@ export interface ToolScript {
 interface Turn {
   readonly isStream: boolean;
   readonly model: string;
-  /** The tool's result; undefined if it has not been called. */
+  /** The tool's result; undefined if the tool has not been called. */
   readonly result: string | undefined;
 }
 

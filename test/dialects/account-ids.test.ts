@@ -1,4 +1,4 @@
-/** Files, containers and audio of the provider's account, which all workspaces share, cannot be named by a client. */
+/** Clients cannot name files, containers and audio in the provider's account, which all workspaces share. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type FakeMessages, startFakeMessages } from "../support/fake-messages.ts";
 import { message } from "./messages-support.ts";

@@ -1,4 +1,4 @@
-/** Amazon Bedrock for clients of OpenAI and Anthropic: what it is sent, and its answers. */
+/** Amazon Bedrock behind OpenAI's and Anthropic's clients: the requests that it gets, and its answers. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
@@ -89,7 +89,7 @@ test("a call of a tool passes there and back", async () => {
     { toolResult: { toolUseId: "tooluse_1", content: [{ text: "seen" }] } },
   ]);
 
-  // The AI SDK would leave the call and its result out.
+  // The AI SDK would leave out the call and its result.
   const asked = openai().chat.completions.create({ model: NOVA, messages });
   expect(await asked.catch((error: unknown) => error)).toMatchObject({
     ...{ status: 400, code: "unsupported_parameter", param: "tools" },
@@ -97,7 +97,7 @@ test("a call of a tool passes there and back", async () => {
   expect(upstream.requests).toHaveLength(2);
 });
 
-test("the sequence that ended an answer is named if Amazon reports it, whole and streamed", async () => {
+test("the stop sequence that ended an answer is named if Amazon reports it, whole and streamed", async () => {
   const additionalModelResponseFields = { delta: { stop_sequence: "END" } };
   const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
   const asked = { model: CLAUDE, messages: MESSAGES, max_tokens: 9, stop_sequences: ["END", "STOP"] };

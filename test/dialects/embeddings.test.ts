@@ -129,7 +129,7 @@ describe("an answer of 16 MB in a format that was not requested", () => {
   });
 });
 
-test("the evidence of millions of vectors does not count them all", () => {
+test("evidence of millions of vectors does not count them all", () => {
   expect(describeVectors('"embedding":[1],'.repeat(100_000))).toBe('{"vectors":100000}');
   expect(describeVectors('"embedding":[1],'.repeat(100_001))).toBe('{"vectors":100000,"more":true}');
 });

@@ -1,4 +1,4 @@
-/** Providers that send whatever a test sets, and the events that their streams are made of. */
+/** Providers that send whatever a test sets, and helpers for the events in their streams. */
 import { afterAll, beforeAll } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { until } from "../support/until.ts";
@@ -6,11 +6,11 @@ import { storedText } from "./messages-support.ts";
 import type { LedgerRow } from "./support.ts";
 
 export const HIDDEN = "what only the client sees";
-/** A stream with this part is left open until the client leaves. */
+/** A stream with this part stays open until the client disconnects. */
 export const WAIT = ": wait\n\n";
 
 export interface Providers {
-  /** What the next answers consist of. */
+  /** The parts of the next answers. */
   parts: readonly string[];
   readonly gateway: TestGateway;
   post(path: string, body: object): Promise<string>;

@@ -1,4 +1,4 @@
-/** Hostile providers that send numbers and other values in the place of texts: clients print them. */
+/** Hostile providers that send numbers and other values in place of texts. Clients print them. */
 import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import {
@@ -24,9 +24,9 @@ import {
 const providers = useProviders();
 const { post, evidence } = providers;
 
-/** A number of a card: printed like a text by clients that do not check types. */
+/** A card number. Clients that do not check types print it like text. */
 const NUMBER = 4111111111111111;
-/** One that JavaScript cannot represent, but Python can. */
+/** A number that JavaScript cannot represent, but Python can. */
 const LONG = "41111111111111111111";
 const delta = (type: string, more: object) =>
   typed({ type: "content_block_delta", index: 0, delta: { type, ...more } });
@@ -38,8 +38,8 @@ const textEvent = (type: string, more: object) =>
   typed({ type: `response.output_text.${type}`, ...at, ...more });
 const long = (event: string) => event.replaceAll("LONG", LONG).replaceAll(`"${LONG}"`, LONG);
 
-describe("a value in the place of a text is in the evidence:", () => {
-  test("Anthropic's client shows the number that a block begins with", async () => {
+describe("a value that replaces a text is in the evidence:", () => {
+  test("Anthropic's client shows a number at the beginning of a block", async () => {
     providers.parts = [start() + block({ text: NUMBER }) + text(" is it."), finish, stop];
     const client = new Anthropic({
       apiKey: providers.gateway.admin,
@@ -136,7 +136,7 @@ describe("a value in the place of a text is in the evidence:", () => {
     expect(await evidence()).toBe(providers.parts.join(""));
   });
 
-  test("numbers that only count, and those of arguments, are merged", async () => {
+  test("numbers that only count something, and numbers in arguments, are merged", async () => {
     const usage = (tokens: number) => ({ usage: { completion_tokens: tokens }, created: tokens });
     const counted = (content: string, at: number) =>
       event(null, { choices: [{ delta: { content } }], ...usage(at) });

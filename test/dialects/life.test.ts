@@ -67,7 +67,7 @@ tiers: { 1: { models: [up/slow] } }
     }
   });
 
-  test("is told to stop, and does not wait for clients that stay", async () => {
+  test("ends when it is told to stop, without waiting for clients that stay", async () => {
     const upstream = startFakeModel();
     upstream.script("slow", { chunks: ["one ", "two "], hangAfter: 1 });
     const config = join(directory.path, "gatehouse.yaml");

@@ -1,4 +1,4 @@
-/** Calls of clients that quote a document and are in flight when it is deleted with what quotes it. */
+/** Clients' calls that quote a document and are in flight when the document and its quotes are deleted. */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ const KEPT = "words about something else entirely";
 let client = new AbortController();
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  // A gateway's stop waits for calls whose client is there.
+  // A stopping gateway waits for calls whose clients are still connected.
   client.abort();
   client = new AbortController();
   for (const stop of stops.splice(0).reverse()) await stop();
@@ -47,7 +47,7 @@ async function deleteWithQuotes({ call }: Pick<TestGateway, "call">, id: string)
 }
 const question = (id: string) => `Where is the key? ${JSON.stringify({ document_id: id, text: TEXT })}`;
 
-/** Asks a model for a stream, and reads all of it. */
+/** Requests a stream from a model, and reads all of it. */
 async function ask({ gateway }: DialectStage, content: string, model = "up/first", more: object = {}) {
   const response = await fetch(`${gateway.url}/v1/chat/completions`, {
     method: "POST",
@@ -63,7 +63,7 @@ const erasures = async (gateway: TestGateway) =>
 const notes = (gateway: TestGateway) =>
   ownConnection(gateway.dataDir).query("SELECT key FROM meta WHERE key LIKE 'quoted/%'").all();
 
-/** A call in flight whose prompt quotes a document that has been deleted with its quotes. */
+/** A call in flight with a prompt that quotes a document. The document has been deleted with its quotes. */
 async function deletedInFlight(): Promise<{
   readonly stage: DialectStage;
   readonly hold: ReturnType<typeof held>;
@@ -104,7 +104,7 @@ test("their answers are erased when they end, the ledger records that this is pe
   });
   hold.open();
   expect(await answers[0]).toContain(ANSWER);
-  // At once, although another call is still in flight.
+  // The answer is erased at once, although another call is still in flight.
   await until(() => leftovers(gateway.dataDir, NEEDLES).length === 0);
   other.open();
   expect(await answers[1]).toContain(KEPT);
@@ -120,7 +120,7 @@ test("their answers are erased when they end, the ledger records that this is pe
   ]);
 });
 
-test("a call that begins after the deletion keeps its texts, and is not waited for", async () => {
+test("a call that begins after the deletion keeps its texts, and the erasure does not wait for it", async () => {
   const { stage, hold, answer } = await deletedInFlight();
   const later = heldScript({ chunks: [KEPT] });
   stage.upstream.script("second", later.script);
@@ -137,7 +137,7 @@ test("a call that begins after the deletion keeps its texts, and is not waited f
   expect(kept).toHaveLength(2);
 });
 
-test("whatever is in flight and in whatever order it ends, exactly the texts of quoting calls are erased", async () => {
+test("exactly the texts of quoting calls are erased, whichever calls are in flight and in whatever order they end", async () => {
   const stage = await openStage();
   const { gateway, upstream } = stage;
   // Each number is a call; those of `quoting` have the document in their prompts.
@@ -256,7 +256,7 @@ describe("a restart completes the erasure", () => {
   });
 });
 
-test("the result of a tool that names the document is erased when it arrives", async () => {
+test("a tool result that names the document is erased when it arrives", async () => {
   const { gateway } = await openStage();
   const upstream = startScriptedMcp(["look_up"]);
   stops.push(() => upstream.close());
@@ -341,7 +341,7 @@ describe("responses", () => {
     return { ...stage, end, asked, script, post };
   }
 
-  test("that continue a quoting response are erased, though their prompts do not name the document", async () => {
+  test("that continue a quoting response are erased, although their prompts do not name the document", async () => {
     const { gateway, upstream, end, asked, script, post } = await openResponses();
     const id = await keys(gateway);
     const first = responseOf([textItem(ANSWER)]);
@@ -380,7 +380,7 @@ describe("responses", () => {
     await deleteWithQuotes(gateway, id);
     await gateway.gateway.stop();
     await reading;
-    // What its readers had seen is kept for them.
+    // The events that readers had seen are still stored.
     const half = ANSWER.slice(0, ANSWER.length >> 1);
     expect(leftovers(gateway.dataDir, { half })).not.toEqual([]);
     const again = await startGateway({ dataDir: gateway.dataDir });

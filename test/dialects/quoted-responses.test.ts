@@ -35,7 +35,7 @@ async function say(words: string, request: object): Promise<{ id: string; item: 
   return { id: String(response.id), item: item.id, intent };
 }
 
-/** A conversation that quotes a document in its first prompt, and goes on in each other way. */
+/** A conversation that quotes a document in its first prompt, and continues in every possible way. */
 async function conversation(document: string, text: string, mark: string) {
   const first = await say(`${mark} one`, { input: `Use ${JSON.stringify({ document_id: document, text })}` });
   const second = await say(`${mark} two`, { input: "And?", previous_response_id: first.id, stream: true });
@@ -73,7 +73,7 @@ test("are erased with it, although the earlier responses were erased before", as
   expect(leftovers(stage.gateway.dataDir, { text, mark: "by the pond" })).toEqual([]);
 });
 
-test("are erased with it at their end, if they are in progress when it is deleted", async () => {
+test("are erased when they end, if they are in progress when the document is deleted", async () => {
   const text = "The third key is in the obnubilated teapot.";
   const id = await keys(text);
   const first = await say("in the kitchen one", {

@@ -126,7 +126,7 @@ describe("texts within", () => {
     expect([...texts].map((each) => each.text)).toEqual([...expected]);
   });
 
-  test("are found in one pass, however deep the value is", () => {
+  test("are found in one pass, however deeply the value is nested", () => {
     const depth = 90;
     const text = `${'{"container":['.repeat(depth)}${"1".repeat(100_000)}${"]}".repeat(depth)}`;
     let read = 0;
@@ -142,10 +142,10 @@ describe("texts within", () => {
   });
 });
 
-/** Each value with whether it is removed. */
+/** Pairs each value with whether it is removed. */
 const marked = <Value>(value: fc.Arbitrary<Value>) => fc.tuple(value, fc.boolean());
 
-test("an array without some of its elements is JSON, and the others are unchanged", () => {
+test("an array without some of its elements is still JSON, and the other elements are unchanged", () => {
   const lists = fc.tuple(fc.array(marked(fc.jsonValue())), fc.nat({ max: 3 }));
   fc.assert(
     fc.property(lists, ([list, indent]) => {
@@ -165,7 +165,7 @@ test("an array without some of its elements is JSON, and the others are unchange
   );
 });
 
-test("an object without some of its members is JSON, and the others are unchanged", () => {
+test("an object without some of its members is still JSON, and the other members are unchanged", () => {
   fc.assert(
     fc.property(members, fc.nat({ max: 3 }), fc.array(fc.boolean()), (value, indent, marks) => {
       const names = Object.keys(value);

@@ -83,7 +83,7 @@ test("events with unknown fields and of unknown types are passed on, and kept if
   );
 });
 
-test("reasoning that Gatehouse signed for another provider is removed, and nothing else", async () => {
+test("only reasoning that Gatehouse signed for another provider is removed", async () => {
   stage.upstream.script("any", { response: responseOf([textItem("x")]) });
   const signed = packSignature({ kind: "google", provider: "gemini" }, { google: { thoughtSignature: "s" } });
   const reasoning = (encrypted: string) => ({
@@ -94,7 +94,7 @@ test("reasoning that Gatehouse signed for another provider is removed, and nothi
   const sent = JSON.parse(stage.upstream.requests.at(-1)?.bytes.toString() ?? "");
   expect(sent).toEqual({ unknown: 1, model: "any", store: false, input: [input[0], input[2]] });
 
-  // The rest of the input passes byte for byte.
+  // The rest of the input is passed on byte for byte.
   const item = '{ "role":"user","content":"h\\u0069","n":1.0,"n":12345678901234567890 }';
   const body = (first: string, last: string, model: string) =>
     `{"input":[${first}${item} ,{"b":2e0}${last}], "model":"${model}","store":false}`;

@@ -272,7 +272,7 @@ test("a conversation with an erased part cannot be continued elsewhere, and the 
   ]);
 });
 
-test("a refused or broken response is not kept", async () => {
+test("a refused or broken response is not stored", async () => {
   const whole = responseOf([textItem("one two")]);
   stage.upstream.script("first", { events: eventsOf(whole), cutAfter: 6 });
   await stage.post(JSON.stringify({ model: "up/first", input: "x", stream: true }));
@@ -355,7 +355,7 @@ test("a row with another id does not make that id the caller's own", async () =>
   expect(stage.upstream.requests.length).toBe(before);
 });
 
-test("an answer is read and continued by its provider without its request, however long that is", async () => {
+test("an answer is read, and continued by its provider, without reading its request, however long", async () => {
   const { id, whole, entries } = await make();
   ownConnection(stage.gateway.dataDir).run(
     "UPDATE payloads SET body = 'changed' WHERE seq = ? AND kind = 'input' AND workspace_id = 1",
@@ -364,12 +364,12 @@ test("an answer is read and continued by its provider without its request, howev
   expect((await stage.ask("GET", `/${id}`)).body).toEqual(whole);
   expect((await send({ previous_response_id: id })).response.status).toBe(200);
   expect((await send({ model: "tier:1", previous_response_id: id })).response.status).toBe(200);
-  // Where the request is read, it has to be the signed one.
+  // If the request is read, it must be the signed one.
   expect((await stage.ask("GET", `/${id}/input_items`)).status).toBe(404);
   expect((await send({ model: "second/other", previous_response_id: id })).response.status).toBe(404);
 });
 
-test("another token of the same agent, or without one of the same workspace, reads a response with models:call only", async () => {
+test("any token of the same agent, or without an agent of the same workspace, can read a response with only models:call", async () => {
   const scopes = ["models:call"];
   for (const more of [{ agent: "clerk" }, {}]) {
     const { id, whole } = await make(await stage.gateway.token({ ...more, scopes }));
@@ -378,7 +378,7 @@ test("another token of the same agent, or without one of the same workspace, rea
   }
 });
 
-test("each reading is recorded with the response that was read", async () => {
+test("each read is recorded, with the response that was read", async () => {
   const { id, entries } = await make();
   const detail = { response: id, target_seq: entries[0]?.seq };
   for (const path of [`/${id}`, `/${id}/input_items`, `/${id}?stream=true`]) {
@@ -389,7 +389,7 @@ test("each reading is recorded with the response that was read", async () => {
   }
 });
 
-test("a response whose outcome cannot be written is withheld, and is not kept when it is written late", async () => {
+test("a response whose outcome cannot be written is withheld, and is not stored when the outcome is written late", async () => {
   const held = Promise.withResolvers<void>();
   const whole = responseOf([textItem("almost")]);
   stage.upstream.script("first", { events: eventsOf(whole), gate: held.promise });

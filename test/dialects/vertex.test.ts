@@ -41,7 +41,7 @@ afterAll(async () => {
   await upstream.close();
 });
 
-/** Answers requests for tokens, and all others as `answer` says. */
+/** Answers requests for tokens, and answers all other requests with `answer`. */
 function script(answer: () => Response, token: (path: string) => Response | Promise<Response> = issue): void {
   upstream.answer(({ path }) => (path === "/token" || path === "/never" ? token(path) : answer()));
 }
@@ -57,7 +57,7 @@ const complete = (body: object) =>
 const embed = (model: string) =>
   gateway.call("POST", "/v1/embeddings", { body: { model, input: ["hi"] }, headers: HEADERS });
 
-test("an access token that was issued for it is masked in its errors, in every form", async () => {
+test("an access token that was issued for a provider is masked in its errors, in every form", async () => {
   const forms = [TOKEN, Buffer.from(TOKEN).toString("base64"), encodeURIComponent(`Bearer ${TOKEN}`)];
   script(() => VERTEX.failing(400, `no ${forms.join(" ")} here`));
   const answers = [await complete({}), await complete({ stream: true }), await embed("v/text-embedding-1")];

@@ -1,4 +1,4 @@
-/** What is remembered of ended tokens is bounded, and none of them is valid again with a restored row. */
+/** The memory for ended tokens is bounded, and restoring a row does not make an ended token valid again. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createTokens, type Tokens } from "../../src/access/tokens.ts";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
@@ -20,7 +20,10 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** Reads the history as a start does. @param ends whether it ends tokens whose rows were restored, too */
+/**
+ * Reads the history as a start does.
+ * @param ends whether to also end tokens whose rows were restored
+ */
 async function start(ends = false): Promise<void> {
   const { db, ledger, heads, clock } = bench;
   histories = new LedgerHistories({ db, ledger, heads, log: silentLog, acceptChanged: false });
@@ -44,14 +47,14 @@ async function issue(): Promise<Issued> {
   const { token, secret } = await bench.db.tx((tx) => tokens.issue(tx, 1, "system", REQUEST));
   return { id: token.id, secret };
 }
-/** Issues a token in the same turn, but after whatever else waits in it, such as a renewal. */
+/** Issues a token in the same turn, but after other waiting work such as a renewal. */
 async function issueAfter(hops: number): Promise<Issued> {
   for (let hop = 0; hop < hops; hop++) await null;
   return issue();
 }
 const isValid = async ({ secret }: Issued) => (await tokens.authenticate(secret)) !== undefined;
 
-/** With its entry, as a call does. */
+/** Revokes a token and writes the entry, as a call does. */
 async function revoke({ id }: Issued): Promise<void> {
   await bench.db.tx(async (tx) => {
     await tokens.revoke(tx, 1, id);
@@ -70,7 +73,7 @@ function rotate({ id }: Issued): Promise<Issued> {
 type TokenRow = Record<string, string | number | Uint8Array | null>;
 const rowOf = ({ id }: Issued) =>
   bench.own.query<TokenRow, [string]>("SELECT * FROM tokens WHERE id = ?").get(id) as TokenRow;
-/** Puts an earlier row back, as somebody with the file can. */
+/** Restores an earlier row, as someone with access to the file can. */
 function putBack(row: TokenRow): void {
   const names = Object.keys(row);
   const places = names.map(() => "?").join(", ");
@@ -78,7 +81,10 @@ function putBack(row: TokenRow): void {
   bench.own.query(sql).run(...Object.values(row));
 }
 
-/** Ends as many tokens as are remembered. @returns them with their rows from before */
+/**
+ * Ends as many tokens as are remembered.
+ * @returns their rows from before
+ */
 async function endMany(most = RENEW_AFTER): Promise<{ readonly issued: Issued; readonly row: TokenRow }[]> {
   const ended: { issued: Issued; row: TokenRow }[] = [];
   for (let count = 0; count < most; count++) {
@@ -91,7 +97,7 @@ async function endMany(most = RENEW_AFTER): Promise<{ readonly issued: Issued; r
 
 const remembered = () => histories.of(1).endedTokens;
 
-test("after many have ended they are no longer remembered, and their restored rows stay invalid, also after a start", async () => {
+test("ended tokens are no longer remembered once there are many, and their restored rows stay invalid, even after a restart", async () => {
   const kept = await issue();
   const old = await rotate(await issue());
   const before = rowOf(old);
@@ -110,9 +116,9 @@ test("after many have ended they are no longer remembered, and their restored ro
   expect([await isValid(old), await isValid(rotated)]).toEqual([false, false]);
 });
 
-test("tokens that are issued, rotated and revoked during and after renewals are as valid as ever", async () => {
+test("renewals do not change the validity of tokens that are issued, rotated and revoked during and after them", async () => {
   for (let round = 0; round < 3; round++) {
-    // More than are valid by then.
+    // More than the number of valid tokens at that time.
     const ended = await endMany(RENEW_AFTER * (round + 2));
     const [busy, leaving] = [await issue(), await issue()];
     const before = rowOf(leaving);
@@ -142,7 +148,7 @@ test("tokens that are issued, rotated and revoked during and after renewals are 
   }
 });
 
-test("a row that somebody restored or changed is not renewed", async () => {
+test("a row that someone restored or changed is not renewed", async () => {
   const changed = await issue();
   const all = await endMany();
   bench.own.query("UPDATE tokens SET name = 'x' WHERE id = ?").run(changed.id);
@@ -171,7 +177,7 @@ test("a renewal that cannot be written changes nothing, and is made later", asyn
   }
 });
 
-test("few ended tokens among many valid ones are remembered: renewing would cost more", async () => {
+test("if few tokens have ended among many valid ones, they are remembered: renewing would cost more", async () => {
   await Promise.all(Array.from({ length: 2 * RENEW_AFTER }, issue));
   await endMany();
   await renewal.keepHouse();

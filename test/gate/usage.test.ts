@@ -295,7 +295,7 @@ test("what an earlier version has stored, without clients' calls, is read and ad
   expect(facts.latency).toEqual({ task: [], model: [0, 2], tool: [], client: [], count: [] });
 });
 
-test("tools beyond 200 in a slot are counted together, and nothing of what they cost is lost", () => {
+test("tools beyond 200 in a slot are counted together, and no cost is lost", () => {
   const [facts, others, all] = [noUsage(), noUsage(), noUsage()];
   const row = {
     slot: 0,

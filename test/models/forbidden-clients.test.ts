@@ -45,7 +45,7 @@ const ASKED: Readonly<Record<string, number | string | null>> = {
 const upstream = startFakeModel();
 const google = startFakeGoogle("key");
 const anthropic = startFakeMessages("key");
-/** The paths that Amazon has been asked for. */
+/** The paths requested from Amazon. */
 const amazonPaths: string[] = [];
 const amazon = Bun.serve({
   ...{ hostname: "127.0.0.1", port: 0 },

@@ -139,7 +139,7 @@ test("without a rate no listed price is used, and by default nothing is refused"
   expect(book.refuses("openai/gpt-5-nano")).toBe(false);
 });
 
-test("at Amazon, a configured price is also that of the model's other names, and the highest of them counts", async () => {
+test("at Amazon, a configured price also applies to the model's other names, and the highest one counts", async () => {
   const prices = new Map([
     ["aws/anthropic.claude-x", { input: 3, output: 4 }],
     ["aws/eu.anthropic.claude-x", { input: 5, output: 6 }],

@@ -57,7 +57,7 @@ const READERS: Readonly<Record<string, () => Promise<unknown>>> = {
     readPayloads(db, { workspaceId: 1, seq: 1, hashes: { input: hash, output: undefined } }, 100),
 };
 
-test.each(Object.entries(READERS))("%s that are read at once are read in turns", async (_, read) => {
+test.each(Object.entries(READERS))("%s that are read at the same time are read in turns", async (_, read) => {
   let done = 0;
   const reads = Array.from({ length: READS }, async () => {
     await read();

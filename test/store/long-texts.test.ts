@@ -1,5 +1,5 @@
 /**
- * A search in a table WITHOUT ROWID compares whole rows, so it reads the long texts on its way, also those of other
+ * A search in a table WITHOUT ROWID compares whole rows, so it reads the long texts on its way, even those of other
  * workspaces.
  */
 import { Database } from "bun:sqlite";
@@ -58,7 +58,7 @@ describe("the schema", () => {
   });
   afterAll(() => database.close());
 
-  test("has no long text in a table WITHOUT ROWID", () => {
+  test("stores no long text in a table WITHOUT ROWID", () => {
     const tables = database
       .query<{ name: string }, []>("SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr = 1")
       .all();
@@ -70,7 +70,7 @@ describe("the schema", () => {
   });
 
   test.each(Object.entries(LONG))(
-    "has the long text of %s after all columns that are read without it",
+    "stores the long text of %s after all columns that are read without it",
     (table, column) => {
       expect(columnsOf(database, table).at(-1)?.name).toBe(column);
     },

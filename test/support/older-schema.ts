@@ -11,7 +11,10 @@ export const WITHOUT_LONG_TEXTS: readonly string[] = earlierTables([
   ...["payloads", "tasks", "tool_calls", "task_answers", "task_events", "schedules", "usage_slots", "meta"],
 ]);
 
-/** Replaces tables by those from before that migration, with the same rows. Tables that others refer to come first. */
+/**
+ * Replaces tables with their versions from before that migration, with the same rows. Tables that others refer to
+ * come first.
+ */
 function earlierTables(tables: readonly string[]): readonly string[] {
   using earlier = new Database(":memory:");
   migrate(earlier, MIGRATIONS.slice(0, versionOf(LONG_TEXTS) - 1));
@@ -39,7 +42,7 @@ function earlierTables(tables: readonly string[]): readonly string[] {
   ];
 }
 
-/** Undoes everything since responses are made in the background. */
+/** Undoes every change since background responses were introduced. */
 export const WITHOUT_BACKGROUND_RESPONSES: readonly string[] = [
   ...WITHOUT_LONG_TEXTS,
   "DROP TABLE response_events",
@@ -48,7 +51,7 @@ export const WITHOUT_BACKGROUND_RESPONSES: readonly string[] = [
   "ALTER TABLE responses DROP COLUMN attempts",
 ];
 
-/** Undoes everything since tasks take messages. */
+/** Undoes every change since tasks accept messages. */
 export const WITHOUT_TASK_MESSAGES: readonly string[] = [
   ...WITHOUT_BACKGROUND_RESPONSES,
   "DROP INDEX tasks_continuing",

@@ -46,7 +46,7 @@ describe("agents take turns, and each agent's tasks keep their order", () => {
     }
   });
 
-  test("an agent that had its turn goes behind a newly arrived one", () => {
+  test("an agent that has had its turn goes behind a newly arrived one", () => {
     const turns = turnsOf("a1 a2 b1 b2");
     expect(turns.take()?.taskId).toBe("a1");
     turns.add(task("c1"));

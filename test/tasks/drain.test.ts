@@ -209,7 +209,7 @@ describe("while work in progress continues", () => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("a task that waits because its provider requested it does not delay the drain", async () => {
+  test("a task that waits at its provider's request does not delay the drain", async () => {
     upstream.script("a", (_request, call) =>
       call === 0 ? { status: 429, headers: { "retry-after": "9" } } : { chunks: ["done"] },
     );

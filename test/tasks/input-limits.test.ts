@@ -1,4 +1,4 @@
-/** What a task's input may have, at the edge of each limit. */
+/** A task's input at the edge of each limit. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { write } from "../support/vault.ts";
 import { run, type Stage, startStage } from "./support.ts";
@@ -50,7 +50,7 @@ describe("the text and files of a task", () => {
     });
   });
 
-  test("have to fit into a body of 10 MiB, whatever the alphabet", async () => {
+  test("must fit into a body of 10 MiB, whatever the alphabet", async () => {
     expect(await post(asked(text(1_000_000, "ற"), file(6 * MIB)))).toMatchObject({
       ...{ status: 413, code: "body_too_large" },
     });
@@ -62,7 +62,7 @@ describe("the documents of a task", () => {
   const LONG = "a long story ".repeat(40_000);
   const named = (...ids: readonly string[]) => ids.map((document) => ({ type: "file", document }));
 
-  test("count each time that they are named", async () => {
+  test("count each time they are named", async () => {
     const { id } = await write(stage.gateway, { title: "Long", text: LONG });
     expect((await run(stage.gateway, asked(...named(id)))).status).toBe("succeeded");
     expect(await post(asked(...named(id, id)))).toMatchObject({
@@ -70,7 +70,7 @@ describe("the documents of a task", () => {
     });
   });
 
-  test("that have grown beyond the limit are left out of a conversation that goes on", async () => {
+  test("that have grown beyond the limit are left out of a continued conversation", async () => {
     const long = await write(stage.gateway, { title: "Long", text: LONG });
     const grown = await write(stage.gateway, { title: "Growing", text: "a short story" });
     const first = await run(stage.gateway, asked(...named(long.id, grown.id)));

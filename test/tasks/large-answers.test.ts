@@ -14,7 +14,7 @@ const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 const begun = (first: string, rest: (number: number) => string) => (number: number) =>
   number === 0 ? first : rest(number);
 
-/** Parts that the SDK keeps until an answer ends, or passes on without text, by the provider's kind. */
+/** By provider kind: parts that the SDK keeps until an answer ends, or passes on without text. */
 const ANSWERS: readonly [kind: string, what: string, eventOf: (number: number) => string][] = [
   [
     "openai",

@@ -1,4 +1,4 @@
-/** Lists of tasks with long texts: what the server reads for one. */
+/** How much the server reads for a list of tasks with long texts. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { PAGE_BYTES } from "../../src/store/page-bytes.ts";

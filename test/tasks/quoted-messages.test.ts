@@ -92,7 +92,7 @@ test("a running task that continues such a conversation is erased at its end, wi
   expect((await ended(stage.gateway, second)).status).toBe("succeeded");
   await until(async () => (await read(second)).output === null);
   await until(() => leftovers(stage.gateway.dataDir, { MARK, FIRST, SECOND }).length === 0);
-  // From now on, the conversation contains nothing of it.
+  // From here on, the conversation contains nothing from the document.
   say("I do not know.");
   const third = await run(stage.gateway, { agent: "finder", prompt: "Really?", continues: second });
   expect(await read(third.id)).toMatchObject({ output: "I do not know." });
@@ -129,7 +129,7 @@ test("a task that was sent the document with an earlier task's messages is found
   expect([(await read(second?.id)).output, (await read(third?.id)).output]).toEqual([null, null]);
 });
 
-test("a task that continues one whose tool read the document is found, though that task was erased", async () => {
+test("a task is found if it continues a task whose tool read the document, although that task was erased", async () => {
   const { id } = await quagga();
   const other = await write(stage.gateway, { title: "Others", text: "Nothing of that kind." });
   const searching = { toolCalls: [{ name: "vault__read", arguments: { document_id: id } }] };

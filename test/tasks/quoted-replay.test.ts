@@ -83,7 +83,7 @@ const outputOf = async (id: string) => (await gateway.call("GET", `/v1/tasks/${i
 const insert = (file: Database, { key, value, seal }: Note) =>
   file.query("INSERT INTO meta (key, value, seal) VALUES (?, ?, ?)").run(key, value, seal);
 
-test("restored after a document with the same id was added again, it erases none of that document's quotes", async () => {
+test("a restored note erases no quotes of a document that was added again with the same id", async () => {
   const { body } = await gateway.call("POST", "/v1/vault/documents", { body: { ...TEXT, text: "alpha" } });
   const note = await deletion(body.id);
   await gateway.call("POST", "/v1/vault/documents", { body: { ...TEXT, id: body.id, text: "gamma" } });

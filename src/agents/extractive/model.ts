@@ -25,9 +25,9 @@ export const CLIENT_CONVERSATION: NonNullable<LanguageModelV4CallOptions["provid
 
 /**
  * `builtin/extractive`, a model without weights and without a network. It calls the offered tools whose arguments it
- * can fill in (tools that require no arguments, or a single text that can be the question), the vault's tools first.
- * It then quotes the best passages found, with their sources. Without results, it quotes from a client's conversation
- * (`CLIENT_CONVERSATION`). Deterministic: the same conversation always gets the same answer.
+ * can fill in (tools that require no arguments, or a single text that can be the question), starting with the vault's
+ * tools. It then quotes the best passages found, with their sources. Without results, it quotes from a client's
+ * conversation (`CLIENT_CONVERSATION`). Deterministic: the same conversation always gets the same answer.
  */
 export function extractiveModel(): LanguageModelV4 {
   return {
@@ -129,7 +129,7 @@ function* parts({
   yield { type: "finish", usage, finishReason };
 }
 
-/** Produces one part for each read, so a reader that stops causes no further work. */
+/** Produces one part per read, so a reader that stops causes no further work. */
 function streamOf(
   source: Generator<LanguageModelV4StreamPart, void>,
   signal: AbortSignal | undefined,

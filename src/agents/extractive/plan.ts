@@ -20,8 +20,8 @@ const MAX_CALLS = 16;
 
 /**
  * Plans the calls that need no understanding: tools that require no arguments, and tools that require a single text,
- * which can be the question. The vault's tools come first, the others in the order offered. A tool's flags do not
- * reach a model, so tools that require more are not called.
+ * which can be the question. The vault's tools come first, then the others in the order offered. Models do not see a
+ * tool's flags, so tools that require more are not called.
  */
 export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]): readonly PlannedCall[] {
   const fillable: { tool: string; input: string }[] = [];

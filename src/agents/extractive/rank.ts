@@ -17,15 +17,15 @@ const STOP_WORDS = new Set(
 );
 const SENTENCE_END = /(?<=[.!?])\s+|(?<=[。！？])|\n+/u;
 /**
- * The maximum number of characters of a question that are read. A question may be a million characters long, but what
- * it asks is at its beginning.
+ * The maximum number of characters of a question that are read. A question may be a million characters long, but its
+ * point is at the beginning.
  */
 const QUESTION_LENGTH = 4_096;
 const WORD = /\p{Script=Han}|[\p{L}\p{N}]+/gu;
 
 /** A heading names the topic of the text below it, but contains no information about it. */
 const HEADING = /^#{1,6}\s/;
-/** Sentences whose overlap is a smaller share of the best sentence's are left out. */
+/** Sentences whose overlap is less than this share of the best sentence's are left out. */
 const WORTH = 0.5;
 
 /**

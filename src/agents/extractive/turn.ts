@@ -8,7 +8,7 @@ export interface ToolFinding {
   /** The public name, such as `vault.search`. */
   readonly tool: string;
   readonly status: "succeeded" | "failed" | "denied";
-  /** Parsed if the answer is JSON, even if it arrived as text. */
+  /** The parsed value if the answer is JSON, even if it arrived as text. */
   readonly value: unknown;
 }
 

@@ -5,8 +5,8 @@ interface ByteArrays {
 }
 
 /**
- * Decodes base64. If the runtime has no `fromBase64`, a loop decodes it, because `Uint8Array.from` calls a function
- * for each byte, which takes half a second for 6 MiB.
+ * Decodes base64. If the runtime has no `fromBase64`, a loop decodes it: `Uint8Array.from` would call a function for
+ * each byte, which takes half a second for 6 MiB.
  * @throws SyntaxError or DOMException if the text is not base64
  */
 export function bytesOfBase64(base64: string): Uint8Array {

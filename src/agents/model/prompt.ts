@@ -8,7 +8,7 @@ interface ProviderTextPart {
   text: string;
 }
 
-/** `Data` is how a version of the interface represents base64. */
+/** `Data` is the type that a version of the interface uses for base64. */
 interface ProviderFilePart<Data> {
   type: "file";
   mediaType: string;
@@ -66,8 +66,8 @@ const NOT_STRICT = {
 } as const;
 
 /**
- * Converts a conversation and the offered tools into providers' form. Returns new objects for every call, because a
- * provider may modify them.
+ * Converts a conversation and the offered tools into the form that providers expect. Returns new objects for every
+ * call, because a provider may modify them.
  */
 export function toProviderRequest<Data>(
   run: RunState,

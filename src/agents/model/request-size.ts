@@ -22,7 +22,7 @@ interface Measure {
   /** The maximum number of bytes counted for a file that is not text. Base64 needs no escapes. */
   readonly mostOfFile: number;
   text(text: string): number;
-  /** Cached sizes of messages, results and tools, for all steps of a run, and of schemas, for all runs. */
+  /** Cached sizes: of messages, results and tools for all steps of a run, and of schemas for all runs. */
   readonly known: WeakMap<object, number>;
 }
 

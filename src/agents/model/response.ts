@@ -15,7 +15,7 @@ interface ReceivedCall extends Pick<CollectedToolCall, "toolCallId" | "toolName"
 
 /**
  * The maximum number of tool calls in one answer. Sensible models request ten or twenty at once. The SDK's work grows
- * with the square of the number of calls begun: 64,000 of them blocked the process for half a minute.
+ * with the square of the number of calls started: 64,000 of them blocked the process for half a minute.
  */
 export const MAX_TOOL_CALLS = 128;
 
@@ -25,7 +25,7 @@ export const MAX_TOOL_CALLS = 128;
  */
 export const MAX_EMPTY_PARTS = 100_000;
 
-/** The parts received so far of one answer. Takes linear time: parts are collected and joined once. */
+/** Collects the parts of one answer in linear time: they are joined only once. */
 export class ResponseCollector {
   readonly #run: RunState;
   readonly #text: string[] = [];
@@ -134,8 +134,8 @@ function lengthOf(signatures: Readonly<Record<string, string>>): number {
 }
 
 /**
- * Arguments that cannot be parsed, or are too deep or too wide, remain text. The call is then refused, and the model
- * is told. Some providers send nothing for a tool without parameters.
+ * Arguments that cannot be parsed, are nested too deeply or have too many members remain text. The call is then
+ * refused, and the model is told why. Some providers send no arguments for a tool without parameters.
  */
 function parseArguments(text: string): JsonValue {
   if (text.trim() === "") return {};

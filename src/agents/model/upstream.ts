@@ -37,7 +37,7 @@ export class Upstream {
     run.signal.addEventListener("abort", this.#abort, { once: true });
   }
 
-  /** Whether the prompt has been sent, as far as is known. */
+  /** Whether the prompt is known to have been sent. */
   get wasAsked(): boolean {
     return this.#wasAsked;
   }

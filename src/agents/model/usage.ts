@@ -5,7 +5,7 @@
 export interface TokenUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Parts of the token counts that may have other prices. Absent if there are none. */
+  /** Parts of the token counts that may have their own prices. Absent if there are none. */
   readonly cachedTokens?: number;
   readonly cacheWriteTokens?: number;
   readonly reasoningTokens?: number;

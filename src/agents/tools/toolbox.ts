@@ -19,7 +19,7 @@ export interface Toolbox {
 
 /**
  * Anthropic and OpenAI reject dots in names, so `vault.search` is offered as `vault__search`. All names are unique:
- * tools whose names need no change keep them, and duplicates among the changed names are numbered.
+ * valid names stay as they are, and duplicates among the changed names are numbered.
  * @throws TypeError for an invalid or duplicate name
  */
 export function createToolbox(tools: readonly Tool[], policy: RunPolicy = {}): Toolbox {

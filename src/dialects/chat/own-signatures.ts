@@ -16,9 +16,9 @@ const TOOL_CALLS = new MemberNames(["tool_calls"]);
 const EXTRA = new MemberNames(["extra_content"]);
 
 /**
- * The edits that remove the signatures and thoughts that Gatehouse gave to the client with a tool call; empty if there
- * are none. They belong to a provider that does not speak this API, and only Gatehouse can read them.
- * @param value the request as parsed
+ * The edits that remove the signatures and thoughts that Gatehouse sent to the client with a tool call; empty if
+ * there are none. They belong to a provider that does not support this API, and only Gatehouse can read them.
+ * @param value the parsed request
  * @throws Problem 400 `invalid_json` if a member that leads to one of them occurs twice
  */
 export function withoutOwnSignatures(bytes: Uint8Array, value: unknown): readonly Edit[] {
@@ -34,7 +34,7 @@ export function withoutOwnSignatures(bytes: Uint8Array, value: unknown): readonl
   });
 }
 
-/** @param call the tool call's bytes, and the call as parsed */
+/** @param call the tool call's bytes, and the parsed call */
 function withoutOwnMembers(bytes: Uint8Array, { start }: Span, call: unknown): readonly Edit[] {
   const own = ownMembers(call);
   const extra = own.length === 0 ? undefined : findMembers(bytes, EXTRA, start).spans.get("extra_content");

@@ -12,7 +12,7 @@ const MOST_ANSWERS = 128;
 const MEMBERS = new MemberNames([
   ...["model", "stream", "stream_options", "n", "max_completion_tokens", "max_tokens"],
 ]);
-/** An assistant's message may have the id of an audio that OpenAI keeps. */
+/** An assistant message may contain the id of audio that OpenAI stores. */
 const ACCOUNT_IDS = new AccountIds({ holders: ["audio"], skipped: ["annotations"] });
 
 /** @throws Problem 400 `invalid_json`, 404 `not_found`, 422 `validation_failed` */

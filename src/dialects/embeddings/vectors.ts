@@ -87,7 +87,7 @@ function toNumbers(vector: unknown): unknown {
   return Array.from({ length: count }, (_, index) => bytes.readFloatLE(index * FLOAT_BYTES));
 }
 
-/** A provider answers at most 2,048 texts. Counting what millions of hits may be would hold up every other call. */
+/** A provider answers at most 2,048 texts. Counting millions of matches would delay every other call. */
 const MOST_COUNTED = 100_000;
 
 /** The evidence of an answer. Vectors are left out: they are megabytes and mean nothing to a reader. */

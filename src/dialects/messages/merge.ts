@@ -141,7 +141,7 @@ class MergedBlock {
       if (typeof part !== "string") return false;
       if (name === "partial_json") this.#input += part;
       else block[target] = (typeof before === "string" ? before : "") + part;
-      // A client appends to whatever the block began with: `1` becomes "1 and more".
+      // Clients append to the value that the block began with: `1` becomes "1 and more".
       const wasKept = target === name ? isTextOrNothing(before) : isEmpty(before);
       return wasKept && Object.entries(rest).every(isEmptyOrCounter);
     }
@@ -166,13 +166,13 @@ class MergedBlock {
     if (this.#parsed.text !== this.#input) {
       this.#parsed = { text: this.#input, value: this.#kept.parsed(this.#input) };
     }
-    // Input that is not JSON, because the model made a mistake or was cut off, is kept as text. So is input that is
-    // too wide.
+    // Input that is not JSON, because the model made a mistake or was cut off, is kept as text. So is input with too
+    // many members.
     return { ...this.#block, input: this.#parsed.value ?? this.#input };
   }
 }
 
-/** Thinking that is not shown is reported as a number of tokens in each delta. */
+/** Hidden thinking is reported as a number of tokens in each delta. */
 function isEmptyOrCounter([name, value]: [name: string, value: unknown]): boolean {
   return isEmpty(value) || (name === "estimated_tokens" && typeof value === "number");
 }

@@ -9,8 +9,9 @@ const CONTENT = new MemberNames(["content"]);
  * The edits that remove thoughts of other providers, whose signatures Gatehouse packed; empty if there are none.
  * Anthropic refuses requests with signatures that are not its own, so the conversation could not continue after a
  * change of model or a fallback to the tier's next model.
- * @param value the request as parsed
- * @throws Problem 400 `invalid_json` if the messages, or the content of one with such thoughts, occur twice
+ * @param value the parsed request
+ * @throws Problem 400 `invalid_json` if the request has `messages` twice, or a message with such thoughts has
+ *   `content` twice
  */
 export function withoutOwnThoughts(bytes: Uint8Array, value: unknown): readonly Edit[] {
   const messages = field(value, "messages");

@@ -22,7 +22,10 @@ export function messagesUsage(usage: unknown): LanguageModelV4Usage | null {
 /** The maximum number of count names kept for a message. */
 const MOST_NAMES = 128;
 
-/** Adds a later report to an earlier one. Counts are cumulative: each that is present replaces the one before. */
+/**
+ * Adds a later report to an earlier one. Counts are cumulative: each count in the later report replaces the earlier
+ * one.
+ */
 export function addUsage(before: Record<string, unknown>, usage: unknown): void {
   if (typeof usage !== "object" || usage === null) return;
   let names = Object.keys(before).length;

@@ -11,7 +11,7 @@ export class MergedMembers {
   readonly #members = new Map<string, unknown>();
   readonly #kept: KeptMembers;
   readonly #counters: ReadonlySet<string> | "all";
-  /** The texts of values that were compared with later ones: each stored value is converted to text only once. */
+  /** The JSON of values that were compared with later ones, so that each is converted only once. */
   readonly #texts = new Map<string, string>();
 
   /** @param counters the members whose numbers may change from one event to the next, such as counts of tokens */
@@ -59,7 +59,10 @@ export class MergedMembers {
   }
 }
 
-/** Whether a value has nothing to show. A number or a boolean has: clients print them like texts. */
+/**
+ * Whether a value has nothing that a client shows. Numbers and booleans are never empty: clients print them like
+ * texts.
+ */
 export function isEmpty(value: unknown): boolean {
   if (value === undefined || value === null || value === "") return true;
   if (typeof value !== "object") return false;

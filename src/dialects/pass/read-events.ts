@@ -3,10 +3,10 @@ import { losesDigits, parsedOrNothing } from "../json.ts";
 import { BATCH_CHARACTERS, eventBatches, type ServerEvent } from "./events.ts";
 
 /**
- * Reads all events of a stream. Each is parsed separately: if they were joined, two that are not JSON could hide what
- * is between them.
+ * Reads all events of a stream. Each is parsed separately: if they were joined, two events that are not JSON could
+ * hide the events between them.
  * @param visit `value` is undefined if the data cannot be read
- * @returns whether all numbers that were read are those that were sent
+ * @returns whether every number was read exactly as it was sent
  */
 export async function readEvents(
   events: Buffer,
@@ -26,8 +26,8 @@ export async function readEvents(
 }
 
 /**
- * Whether clients that rely on event names read the same as clients that rely on the `type` in the data: each name
- * equals that type, or no event has a name.
+ * Whether clients that rely on event names see the same events as clients that rely on the `type` in the data: each
+ * name equals that type, or no event has a name.
  */
 export class EventNames {
   #areNamed: boolean | null = null;

@@ -20,11 +20,11 @@ export interface ResponseRequestsParts extends KeepingParts {
   readonly store: ResponseStore;
 }
 
-/** A client's request, and the account for the memory of the texts that it refers to. */
+/** A client's request, with the functions that reserve memory for the texts that it refers to. */
 export interface ResponsesClient extends Omit<ClientRequest, "api" | "request"> {
   /** @throws Problem 429 `rate_limited` */
   hold(bytes: number): void;
-  /** The same for the last event of a stream in the background, until the stream has ended. */
+  /** Does the same for the last event of a background response's stream, until the stream has ended. */
   readonly holdEnd?: ((bytes: number) => void) | undefined;
 }
 

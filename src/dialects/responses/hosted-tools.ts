@@ -10,7 +10,7 @@ import {
 
 /** Tools that the provider runs itself. */
 const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)(?:_preview)?(?:_\d+)*$/;
-/** Runs on the client unless its environment is the provider's. */
+/** Runs on the client, unless its environment belongs to the provider. */
 const SHELL = "shell";
 const HOSTED_ENVIRONMENTS: ReadonlySet<unknown> = new Set(["container_auto", "container_reference"]);
 const MOST_HOSTED = 16;
@@ -21,7 +21,7 @@ const TYPE = new MemberNames(["type"]);
 /**
  * The types of the provider's own tools that a request offers. Their actions are not subject to Gatehouse's policy,
  * so the ledger shows that they were offered.
- * @throws Problem 400 `invalid_json` if a tool, or an item with tools, has a deciding member twice
+ * @throws Problem 400 `invalid_json` if a tool, or an item with tools, has a member that decides this twice
  */
 export function hostedTools(
   bytes: Uint8Array,

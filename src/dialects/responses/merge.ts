@@ -28,7 +28,7 @@ const DELTAS: ReadonlyMap<unknown, DeltaPlace> = new Map<string, DeltaPlace>([
   ["response.apply_patch_call_operation_diff.delta", { object: "operation", member: "diff" }],
 ]);
 
-/** Members of an event, and of a part in it, that clients print as texts. */
+/** Members of an event, or of a part in it, that clients print as text. */
 const TEXTS: readonly string[] = ["delta", ...new Set([...DELTAS.values()].map(({ member }) => member))];
 
 /**
@@ -43,8 +43,8 @@ export class MergedResponse {
   #isKnown = true;
 
   /**
-   * False if an event could not be read or kept, was a delta of an unknown kind, or had another value in the place of
-   * a text.
+   * False if an event could not be read or kept, was a delta of an unknown kind, or had another value where a string
+   * belongs.
    */
   get isKnown(): boolean {
     return this.#isKnown;
@@ -105,7 +105,7 @@ export class MergedResponse {
   }
 }
 
-/** Whether each member that is a text has the type of one. */
+/** Whether each member that should be a string is one. */
 function hasTexts(value: unknown): boolean {
   return TEXTS.every((name) => isTextOrNothing(field(value, name)));
 }

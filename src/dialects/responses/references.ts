@@ -34,7 +34,7 @@ const CONTENT: Readonly<Record<string, readonly string[]>> = {
   tool_search_output: ["tools"],
   additional_tools: ["tools"],
 };
-/** The most items that a request may name: each may belong to another response, which is read. */
+/** The most items that a request may name. Each may belong to another response, which then has to be read. */
 const MOST_REFERENCES = 1_024;
 const READ_MEMBERS = new MemberNames(["id", "type", "role", ...new Set(Object.values(CONTENT).flat())]);
 
@@ -42,8 +42,8 @@ const READ_MEMBERS = new MemberNames(["id", "type", "role", ...new Set(Object.va
  * The ids of a request's items that may refer to items stored by the provider. All workspaces share the provider's
  * account, so each id MUST be checked to belong to the caller.
  * @param span the bytes of `input`
- * @throws Problem 400 `invalid_json` if an item has one of the deciding members twice; 422 `validation_failed` if there
- *   are too many
+ * @throws Problem 400 `invalid_json` if an item has a member that decides this twice; 422 `validation_failed` if
+ *   there are too many
  */
 export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: unknown): readonly string[] {
   if (!span || !Array.isArray(input) || !input.some(hasId)) return [];
@@ -52,7 +52,7 @@ export function referencesIn(bytes: Uint8Array, span: Span | undefined, input: u
   }
   const references = referencesOf(input);
   if (references.length > MOST_REFERENCES) {
-    throw invalidField("/input", `may name at most ${MOST_REFERENCES} items by their ids alone`);
+    throw invalidField("/input", `may name at most ${MOST_REFERENCES} items only by their ids`);
   }
   return references;
 }
@@ -85,7 +85,7 @@ function isContent(value: unknown): boolean {
 
 const CONTAINER_MEMBERS = ["container", "container_id"];
 const ID_MEMBERS = new MemberNames([...ACCOUNT_MEMBERS, ...CONTAINER_MEMBERS]);
-/** Also the origins of texts that are present: the provider looks nothing up in these. */
+/** Also covers the origins of texts that are present: the provider resolves no ids in them. */
 const NO_IDS: ReadonlySet<string> = new Set([...OWN_MEMBERS, "annotations", "results"]);
 
 /**
@@ -96,14 +96,14 @@ export function containersIn(bytes: Uint8Array): readonly string[] {
   const containers = new Set<string>();
   for (const { name, text } of textsWithin(bytes, ID_MEMBERS, NO_IDS)) {
     if (text === "") continue;
-    // Stored responses do not prove whose these are.
+    // Stored responses do not prove who owns these.
     if (ACCOUNT_MEMBERS.includes(name)) throw accountIdRefusal(name, text);
     containers.add(text);
   }
   return [...containers];
 }
 
-/** @throws Problem 404 `not_found` unless each of the containers is one in which these outputs were made */
+/** @throws Problem 404 `not_found` unless these outputs were made in each of the containers */
 export function requireContainers(containers: readonly string[], outputs: readonly unknown[]): void {
   const items = outputs.flatMap((output): unknown[] => (Array.isArray(output) ? output : []));
   const own = new Set(items.map((item) => field(item, "container_id")));

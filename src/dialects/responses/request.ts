@@ -59,7 +59,7 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   const isBackground = flagOf(value, "background") ?? false;
   const isKept = flagOf(value, "store") ?? true;
   if (isBackground && !isKept) {
-    throw unsupported("store", "cannot be false for a response in the background, which is read later.");
+    throw unsupported("store", "cannot be false for a background response, which is read later.");
   }
   if ((field(value, "conversation") ?? null) !== null) {
     throw unsupported("conversation", "is not supported. Continue with previous_response_id.");
@@ -71,7 +71,7 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   const references = referencesIn(bytes, members.spans.get("input"), field(value, "input"));
   const containers = containersIn(bytes);
   if ((field(value, "prompt") ?? null) !== null) {
-    const shared = "names what the provider keeps in an account that all workspaces share.";
+    const shared = "is stored in the provider's account, which all workspaces share.";
     throw unsupported("prompt", `${shared} Send its texts as instructions and input.`);
   }
   const hosted = hostedTools(bytes, value, members);
@@ -81,7 +81,10 @@ export function readResponsesRequest(bytes: Uint8Array, value: unknown): ReadRes
   };
 }
 
-/** The request of a response in the background, as it is sent: its answer is streamed, and only Gatehouse keeps it. */
+/**
+ * The request of a background response, as it is sent to the provider: the answer is streamed, and only Gatehouse
+ * stores it.
+ */
 export function asStream({
   bytes,
   members,
@@ -103,12 +106,12 @@ export interface KeepingParts {
 }
 
 /**
- * Keeps the answer to a response in the background.
+ * Stores the answer of a background response.
  * @param bytes of the whole conversation before the answer
  */
 export type KeepAnswer = (tx: Tx, answer: KeptAnswer, bytes: number) => Promise<void>;
 
-/** The data that is written for a kept response. It holds nothing of the request, since a stream may take long. */
+/** The data that is written for a stored response. It retains nothing of the request, since a stream may take long. */
 class KeptResponse {
   /** Bytes of the conversation up to the request. */
   readonly #bytes: number;
@@ -136,8 +139,8 @@ class KeptResponse {
 }
 
 /**
- * @param links null if it refers to nothing
- * @param keepAnswer in place of keeping it as usual
+ * @param links null if the request refers to nothing
+ * @param keepAnswer replaces the usual way of storing the answer
  */
 export function responsesRequest(
   request: ReadResponsesRequest,

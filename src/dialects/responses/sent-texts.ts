@@ -5,23 +5,23 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
   ...["type", "object", "status", "role", "service_tier", "obfuscation"],
   ...["id", "item_id", "response_id", "call_id", "encrypted_content"],
 ]);
-/** Members whose numbers only count. */
+/** Members with numbers that only count something. */
 const COUNTERS: ReadonlySet<string> = new Set([
   ...["sequence_number", "output_index", "content_index", "summary_index", "annotation_index"],
   ...["partial_image_index", "logprob"],
 ]);
 
-/** The maximum number of texts that are looked for at the end. */
+/** The maximum number of texts that are searched for at the end. */
 const MOST_TEXTS = 50_000;
 
 /**
- * The texts that a response's events delivered, and the numbers and booleans, which a client prints like texts. Most
- * arrive three times: in deltas, when their part is done, and in the last event. A provider may send different ones
+ * The texts that a response's events delivered, and their numbers and booleans, which clients print like text. Most
+ * arrive three times: in deltas, when their part is done, and in the last event. A provider may send a different text
  * each time.
  */
 export class SentTexts {
   readonly #texts = new Set<string>();
-  /** Texts that arrive in pieces, by their place. */
+  /** Texts that arrive in pieces, by position. */
   readonly #parts = new Map<string, string>();
 
   add(event: Members): void {
@@ -53,7 +53,7 @@ function placeName(value: unknown): string {
 }
 
 /**
- * Adds the texts in a value, and its numbers and booleans as `name: 1`: `true` without its name is in every response.
+ * Adds the texts in a value, and its numbers and booleans as `name: 1`: a bare `true` occurs in every response.
  * @param isShown whether to leave out what no client shows
  */
 function addTexts(root: unknown, texts: Set<string>, isShown: boolean): void {

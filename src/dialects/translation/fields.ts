@@ -30,7 +30,7 @@ export function booleanAt(value: unknown, path: string): boolean {
 }
 
 /**
- * Without a hyphen, so not `file-…`, which the AI SDK reads as the id of a file in the account that all workspaces
+ * Excludes hyphens, and so `file-…`, which the AI SDK takes for the id of a file in the account that all workspaces
  * share.
  */
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -53,8 +53,8 @@ export function oneOf<Value extends string>(value: unknown, path: string, known:
 }
 
 /**
- * The value of a text that is JSON again; undefined if it is not.
- * @param texts all such texts of the request
+ * The value of a string that contains JSON; undefined if it does not.
+ * @param texts all JSON strings of the request
  * @throws Problem 413 `body_too_large`
  */
 export function jsonAt(text: string, path: string, texts: JsonTexts): unknown {
@@ -62,7 +62,7 @@ export function jsonAt(text: string, path: string, texts: JsonTexts): unknown {
     return texts.parsed(text);
   } catch (error) {
     if (!(error instanceof JsonTooLarge)) throw error;
-    const message = `has too many members: all JSON in the texts of a request may have ${MAX_MEMBERS}.`;
+    const message = `has too many members: all JSON strings of a request may have ${MAX_MEMBERS} in total.`;
     const errors = [{ path: pointerTo(path), message }];
     throw new Problem("body_too_large", `${path} ${message}`, { errors });
   }

@@ -15,14 +15,14 @@ type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 const SYSTEM_FIRST: ReadonlySet<string> = new Set(["google", "vertex", "bedrock"]);
 /** The API of this kind accepts only texts as tool results. The AI SDK would send files as base64 text. */
 const TEXT_RESULTS = "openai-compatible";
-/** For this kind, the AI SDK leaves files in plain text out of tool results. */
+/** For this kind, the AI SDK leaves plain-text files out of tool results. */
 const TEXTS_IN_RESULTS = "anthropic";
 
 /**
  * A conversation in a form that a provider kind's API accepts:
  * - instructions in the middle of the conversation become user text in tags if the API does not accept them;
  * - a tool's result becomes one text, with its files in a user message after it, if results can only be texts;
- * - its files in plain text become texts if results cannot have them.
+ * - its plain-text files become texts if results cannot contain them.
  */
 export function fittingPrompt(
   prompt: LanguageModelV4Prompt,

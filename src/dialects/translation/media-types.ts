@@ -4,8 +4,8 @@ import { unsupported } from "./unsupported.ts";
 const OFFICE = "vnd\\.openxmlformats-officedocument\\.(?:wordprocessingml\\.document|spreadsheetml\\.sheet)";
 
 /**
- * The files, by media type, that each kind of provider can be sent as data. Google's APIs take any type. The AI SDK refuses
- * others only when it sends the request, without naming the field, or leaves them out of a tool's result.
+ * The media types of the files that can be sent as data to each kind of provider. Google's APIs take any type. The AI
+ * SDK refuses others only when it sends the request, without naming the field, or leaves them out of a tool's result.
  */
 const ACCEPTED: Readonly<Record<string, RegExp>> = {
   openai: /^(?:image\/.+|application\/pdf)$/,
@@ -20,7 +20,7 @@ const ACCEPTED: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * Checks that a kind of provider can be sent a file of this type as data.
+ * Checks that a file of this type can be sent as data to a kind of provider.
  * @param path where the file is in the request
  * @throws Problem 400 `unsupported_parameter`
  */

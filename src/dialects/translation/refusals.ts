@@ -45,7 +45,7 @@ const TEMPERATURE_TO_1: Limit = {
   why: "must be from 0 to 1 for this model's provider.",
 };
 const NOT_WITH_REASONING = "cannot be sent to this model's provider together with reasoning.";
-/** Of Anthropic's models. */
+/** Limits of Anthropic's models. */
 const WITHOUT_REASONING: readonly Limit[] = [
   { option: "temperature", neutral: 1, isSent: (options) => !reasons(options), why: NOT_WITH_REASONING },
   { option: "topP", neutral: 1, isSent: (options) => !reasons(options), why: NOT_WITH_REASONING },
@@ -61,17 +61,17 @@ const ANTHROPIC: readonly Limit[] = [
 ];
 const BEDROCK: readonly Limit[] = [
   ...[SEED, ...PENALTIES, WITH_SCHEMA, TEMPERATURE_TO_1],
-  // Without tools, the AI SDK leaves out their calls and results too.
+  // If a request has no tools, the AI SDK also leaves out tool calls and results.
   {
     option: "tools",
     isMissing: ({ prompt, tools = [] }) => tools.length === 0 && hasCalls(prompt),
-    why: "must define the tools that the conversation calls for this model's provider.",
+    why: "must define the tools that the conversation calls: this model's provider requires them.",
   },
   {
     option: "toolChoice",
     isSent: ({ prompt, toolChoice, responseFormat }) =>
       toolChoice?.type !== "none" || (!hasCalls(prompt) && responseFormat?.type !== "json"),
-    why: "must not be none for this model's provider together with calls of tools or a format.",
+    why: "must not be none for this model's provider if there are tool calls or a format.",
   },
 ];
 /** The names of Anthropic's models at Amazon contain this. */
@@ -79,7 +79,7 @@ const CLAUDE_AT_BEDROCK = "anthropic";
 
 /**
  * The options that the AI SDK leaves out of a request to each kind of provider, which it reports only once the answer
- * has begun. Options that only some models of a kind do not support are not listed: they are refused by the report.
+ * has begun. Options that only some models of a kind lack are not listed: they are refused when the SDK reports them.
  */
 const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   "openai-compatible": [TOP_K],
@@ -103,7 +103,7 @@ function limitsOf({ kind, model }: LimitedModel): readonly Limit[] {
   return isClaude ? [...limits, ...WITHOUT_REASONING] : limits;
 }
 
-/** The model that options are limited for, by its provider's name for it. */
+/** The model whose options are limited, under its provider's name. */
 type LimitedModel = Pick<TranslationTarget, "kind"> & { readonly model: string };
 
 /** Kinds for which the AI SDK turns a format into a tool that the model may call in place of the client's tools. */
@@ -121,7 +121,7 @@ export function limitedOptions(
   paths: Readonly<Record<string, string>>,
 ): Options {
   const limited = { ...options };
-  // An answer that must be a call has no text in a format.
+  // An answer that must be a tool call has no text to format.
   if (FORMATS_AS_TOOLS.has(model.kind) && isCallDemanded(options)) delete limited.responseFormat;
   for (const { option, isMissing, neutral, isSent, why } of limitsOf(model)) {
     const value = limited[option];

@@ -22,7 +22,10 @@ const MOST_CHARACTERS = 1024 * 1024;
 /** The most members in a packed text. */
 const MOST_MEMBERS = 64;
 
-/** The provider that signed. The kind is compared too: another one may have the name after a change of configuration. */
+/**
+ * The provider that signed. Its kind is compared too, because a changed configuration may give the same name to
+ * another kind.
+ */
 type Origin = Pick<TranslationTarget, "kind" | "provider">;
 
 /** Whether a text is a signature that was packed here. */
@@ -38,7 +41,7 @@ export function isSigned(metadata: SharedV4ProviderMetadata | undefined): boolea
 /**
  * Packs a provider's metadata about a part of its answer into a text, for a field that clients return unread. The
  * metadata signs reasoning, and some providers refuse the next request without it.
- * @param toolCallId the signed tool call. Default: the signature is for the part that has the text
+ * @param toolCallId the signed tool call. Default: the signature is for the part that contains the packed text
  */
 export function packSignature(
   { kind, provider }: Origin,
@@ -53,7 +56,7 @@ export function packSignature(
 /** A signature that was unpacked. */
 export interface Signature {
   readonly metadata: SharedV4ProviderMetadata;
-  /** The tool call that it signs; undefined if it signs the part that has it. */
+  /** The tool call that is signed; undefined if the signature is for the part that contains it. */
   readonly toolCallId: string | undefined;
 }
 
@@ -61,7 +64,7 @@ export interface Signature {
 export class PackedSignatures {
   readonly #origin: Origin;
   readonly #texts: JsonTexts;
-  /** Some are read twice: first to find the tool calls that are signed. */
+  /** Some signatures are read twice: first to find the tool calls that they sign. */
   readonly #unpacked = new Map<string, Signature | undefined>();
 
   constructor(origin: Origin, texts: JsonTexts) {
@@ -86,7 +89,7 @@ export class PackedSignatures {
 
   #read(packed: string, path: string): Signature | undefined {
     const json = Buffer.from(packed.slice(PREFIX.length), "base64url");
-    // One with more members was not packed here.
+    // Gatehouse packs no signature with more members.
     if (findExcess(json, { members: MOST_MEMBERS })) return undefined;
     const value = jsonAt(json.toString(), path, this.#texts);
     const { kind, provider } = this.#origin;

@@ -7,7 +7,7 @@ import { objectAt } from "./fields.ts";
 import type { AnswerWriter, TranslationTarget } from "./translation.ts";
 import { unsupported } from "./unsupported.ts";
 
-/** A format whose schema an answer must match exactly (`strict`). */
+/** A format with a schema that the answer must match exactly (`strict`). */
 export interface StrictFormat {
   readonly schema: JsonSchema;
   /** Where it is in the request. */
@@ -20,7 +20,7 @@ export function strictFormatAt(format: unknown, path: string): StrictFormat | un
   return { schema: objectAt(field(format, "schema"), `${path}.schema`) as JsonSchema, path };
 }
 
-/** The AI SDK can ask only this kind to be strict. It would do so for every schema. */
+/** The only kind that the AI SDK can ask to be strict. By default, it would ask for every schema. */
 const STRICT_KIND = "openai-compatible";
 
 /** The call with `strict` as the client chose it, if the provider's API has a field for it. */
@@ -36,7 +36,7 @@ export function withStrictness(
 }
 
 /**
- * Checks the answers of providers that cannot be asked to be strict. Undefined if there is nothing to check.
+ * Returns a check for answers of providers that cannot be asked to be strict. Undefined if there is nothing to check.
  * @throws Problem 400 `unsupported_parameter` if the schema cannot be checked
  */
 export function strictCheck(
@@ -48,7 +48,7 @@ export function strictCheck(
   if (check) return check;
   throw unsupported(
     `${strict.path}.strict`,
-    "cannot be promised for this model's provider: the schema has parts, such as patterns, that are not checked here.",
+    "cannot be guaranteed for this model's provider: the schema has parts, such as patterns, that Gatehouse does not check.",
   );
 }
 

@@ -61,7 +61,8 @@ export interface Translation {
    */
   options(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions;
   /**
-   * The format that the client wants to be followed strictly, if there is one. Without this function, clients cannot choose.
+   * The format that the client wants to be followed strictly, if any. Dialects without this function give clients no
+   * such choice.
    * @param value the parsed request, accepted by `options`
    */
   strictFormat?(value: unknown): StrictFormat | undefined;

@@ -29,7 +29,7 @@ export function fileUrl(
   throw unsupported(path, "is an address that this model's provider does not fetch. Send the file as data.");
 }
 
-/** The addresses, among those that a provider's library names, that a client may use. */
+/** The addresses that a client may use, among those that a provider's library supports. */
 export function clientUrls(supported: SupportedUrls): SupportedUrls {
   // Patterns for all media types are for files of the provider's account, and for videos.
   return Object.fromEntries(Object.entries(supported).filter(([type]) => type !== "*" && type !== "*/*"));

@@ -62,7 +62,8 @@ export async function embedAll(
     used(estimated);
     if (made.length !== batch.length) throw new UnfinishedAnswer("error");
     for (const vector of made) numbers += vector.length;
-    // The first vectors show how many numbers to expect, so the remaining requests need not be paid for.
+    // The first vectors show how many numbers to expect, so too many are refused before the remaining requests are
+    // paid for.
     const expected = numbers + (made[0]?.length ?? 0) * (values.length - from - batch.length);
     if (expected > MOST_NUMBERS) throw new AnswerTooLarge("The model's vectors have too many numbers.");
     vectors.push(...made);

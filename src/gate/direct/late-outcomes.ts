@@ -4,9 +4,12 @@ import { StoreUnavailable } from "../../store/db.ts";
 
 /** The most outcomes that wait, a few hundred bytes each: all calls that ten full workspaces may have in flight. */
 const LIMIT = 10_000;
-/** The maximum number of characters of an answer that waits with its outcome. */
+/** The maximum number of characters in an answer that waits with its outcome. */
 const TEXT_LIMIT = 1_048_576;
-/** The same for the answers of a workspace together, and for all. A full disk would otherwise fill the memory too. */
+/**
+ * The same limit for all waiting answers of one workspace, and for all workspaces together. Without it, a full disk
+ * would also fill the memory.
+ */
 const WORKSPACE_TEXT_LIMIT = 16 * TEXT_LIMIT;
 const ALL_TEXT_LIMIT = 64 * TEXT_LIMIT;
 const RETRY_MS = 1_000;
@@ -15,7 +18,7 @@ const RETRY_MS = 1_000;
 export interface LateOutcome {
   /** Seq of the call's intent. */
   readonly intent: number;
-  /** The workspace and length of the text that is kept with the outcome. Undefined if none is. */
+  /** The workspace and length of the text that is kept with the outcome. Undefined if there is none. */
   readonly text?: { readonly workspaceId: number; readonly characters: number } | undefined;
   /** Writes and charges the outcome, completely or not at all, and releases what the call holds. */
   write(): Promise<void>;
@@ -30,7 +33,7 @@ export class LateOutcomes {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #waiting: LateOutcome[] = [];
-  /** Characters of the texts that wait, by workspace. */
+  /** The characters of waiting texts, by workspace. */
   readonly #texts = new Map<number, number>();
   #writing: Promise<void> | null = null;
   #cancel: (() => void) | null = null;
@@ -41,7 +44,7 @@ export class LateOutcomes {
     this.#log = log;
   }
 
-  /** Whether there is room for a text. If not, its outcome MUST be kept without it. */
+  /** Whether there is room for a text. If not, the outcome MUST be kept without the text. */
   fits({ workspaceId, characters }: NonNullable<LateOutcome["text"]>): boolean {
     let all = characters;
     for (const held of this.#texts.values()) all += held;

@@ -32,7 +32,7 @@ export interface RunningCall {
 
 /** Tool and model calls in flight outside of tasks, so that a stop finds each of them. */
 export class RunningCalls {
-  /** Emits each call that has ended. */
+  /** Emits each call when it has ended. */
   readonly ended = new Signal<RunningCall>();
   readonly #running = new Map<RunningCall, PromiseWithResolvers<void>>();
   #isDraining = false;
@@ -42,7 +42,7 @@ export class RunningCalls {
     return this.#isDraining;
   }
 
-  /** The requests of a workspace whose attempts may continue. */
+  /** A workspace's requests that may still lead to further attempts. */
   requests(workspaceId: number): ReadonlySet<string> {
     const requests = new Set<string>();
     for (const call of this.#running.keys()) {

@@ -4,9 +4,11 @@ import type { UsageCount, UsageKind } from "./record.ts";
 
 const KINDS = ["task", "model", "tool", "client", "count"] as const satisfies readonly UsageKind[];
 
-/** The most names of tools in one slot. Whoever adds and removes connectors can name as many tools as they like. */
+/**
+ * The most tool names in one slot. Without a limit, adding and removing connectors could create any number of names.
+ */
 const MOST_TOOLS = 200;
-/** Counts the tools beyond that. */
+/** The name under which all further tools are counted. */
 const OTHER_TOOLS = "(other)";
 
 /** Usage in a slot, of one agent or of all callers. */

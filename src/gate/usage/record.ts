@@ -32,7 +32,7 @@ export interface UsageRecord {
 
 export interface ClientUsage {
   readonly dialect: string;
-  /** The time from sending the request to the arrival of the first part of the answer. Null: nothing arrived. */
+  /** The time from sending the request to the arrival of the first part of the answer. Null if nothing arrived. */
   readonly firstTokenMs: number | null;
 }
 

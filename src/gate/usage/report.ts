@@ -126,7 +126,7 @@ async function openCounts(
   return agentIds === null ? rows : rows.filter(({ agentId }) => agentIds.includes(agentId));
 }
 
-/** These agents' spending, slot by slot, without the counts not yet moved. */
+/** These agents' spending, slot by slot, without the counts that have not been moved yet. */
 async function creditsOf(
   db: Db,
   { workspaceId, from, to, width }: UsageQuestion,

@@ -12,7 +12,7 @@ interface UnreadChunk {
 export interface BacklogParts {
   /** Bytes of unread chunks that need no place. */
   readonly free: number;
-  /** Takes a place for the bytes of a chunk until the chunk is read. */
+  /** Reserves memory for the bytes of a chunk until the chunk is read. */
   readonly hold: (bytes: number) => AnswerPlace;
   /** Called when a place is lost. MUST lead to `stop`. */
   readonly lost: () => void;

@@ -18,10 +18,7 @@ export interface ClientForm {
   ): Response;
 }
 
-/**
- * The statuses after which the SDKs of OpenAI and Anthropic would otherwise retry, although the outcome would be the
- * same.
- */
+/** The statuses after which OpenAI's and Anthropic's SDKs would otherwise retry, with the same outcome. */
 const FINAL_STATUSES: ReadonlySet<number> = new Set([402, 409]);
 
 /** An error as the SDKs of OpenAI and Anthropic read it. */

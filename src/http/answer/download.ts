@@ -10,7 +10,7 @@ const RETRY_SECONDS = 10;
 
 /** How many downloads of a kind may run at once. */
 export interface DownloadLimits {
-  /** Their name in error messages. */
+  /** The name of these downloads in error messages. */
   readonly what: string;
   readonly perWorkspace: number;
   readonly perNode: number;
@@ -58,7 +58,7 @@ export interface DownloadParts {
   readonly signal: AbortSignal;
   /** Called first when reading ends. MUST make `chunks` stop even if it has nothing to yield for a long time. */
   readonly stop: () => void;
-  /** Called at once with a function that cuts off the download, for a reason that is then passed to `failed`. */
+  /** Called at once with a function that cuts off the download. The function's reason is then passed to `failed`. */
   readonly breakable?: (breakOff: (reason: Error) => void) => void;
   /** Called with the error that cut off the download, unless the client left. */
   readonly failed: (error: unknown) => void;

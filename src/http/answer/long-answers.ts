@@ -85,8 +85,8 @@ export class LongAnswers {
   }
 
   /**
-   * The same body, read at once and sent in parts. Parts that the client has not read yet also take places. None is
-   * refused, because its calls have been made.
+   * The same body, read at once and sent in parts. Parts that the client has not read yet also count as memory. None
+   * is refused, because the calls have already been made.
    */
   relay(answered: AnsweredRequest, source: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     let breakOff = (_: Error): void => {};

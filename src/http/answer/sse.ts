@@ -70,7 +70,7 @@ class DeliveredChunks {
 
 interface SseConnection {
   /**
-   * Waits while the client, which has just been given this many bytes, has much left to read. False if it has stopped
+   * Waits while the client, which was just given this many bytes, still has much to read. False if it has stopped
    * reading.
    */
   drained(bytes: number): Promise<boolean>;
@@ -126,8 +126,8 @@ async function drained(held: () => number, signal: AbortSignal, clock: Clock): P
 }
 
 /**
- * Chunks that the connection has not taken yet. The library does not expose how full its queue is, and pushes without
- * asking. Its controller knows, and only its types make that private.
+ * The number of chunks that the connection has not taken yet. The library does not expose how full its queue is, and
+ * pushes without checking. Its controller knows, but the types declare that as private.
  */
 function backlog(stream: Stream<Uint8Array>): number {
   const controller: ReadableStreamDefaultController | undefined = Reflect.get(stream, "controller");

@@ -54,16 +54,16 @@ export interface RawBody {
   /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
   /**
-   * Takes more memory from the workspace's share, for texts that the request refers to.
+   * Reserves more memory from the workspace's share, for texts that the request refers to.
    * @throws Problem 429 `rate_limited`
    */
   hold(bytes: number): void;
   /** Releases the memory that the bytes take from their workspace's share. Can be called repeatedly. */
   release(): void;
   /**
-   * Keeps that memory counted beyond `release`, for texts of the request that are still held. While they are, the
-   * bytes may be dropped.
-   * @returns a function that MUST be called once they are no longer held. It can be called repeatedly
+   * Keeps that memory counted beyond `release`, for texts of the request that are still in memory. The bytes
+   * themselves may already be dropped.
+   * @returns a function that MUST be called once the texts are no longer in memory. It can be called repeatedly
    */
   keep(): () => void;
 }
@@ -127,7 +127,7 @@ function parseBytes(bytes: Uint8Array, members: number): unknown {
   return value;
 }
 
-/** True if the request's head shows that no body follows. */
+/** Whether the request's head shows that no body follows. */
 export function isEmpty(request: Request): boolean {
   return request.headers.get("content-length") === "0" || request.body === null;
 }

@@ -16,8 +16,8 @@ const PER_WORKSPACE = 192 * MIB;
 const LEAST_BYTES = 60 * 1024;
 const WINDOW_MS = 15_000;
 /**
- * Checks of each body per window. Counting checks rather than time does not penalise bodies whose bytes wait while
- * this process is busy.
+ * The number of checks of each body per window. Counting checks rather than time does not penalise bodies whose bytes
+ * wait while this process is busy.
  */
 const LOOKS = 3;
 const RETRY_SECONDS = 1;

@@ -9,7 +9,7 @@ import type { OpenCalls } from "./open-calls.ts";
 import type { ConnectionPlan } from "./plan.ts";
 
 const LOOK_MS = 250;
-/** At most one part in this many of the time is spent checking connections. */
+/** At most 1/`LOOK_SHARE` of the time is spent checking connections. */
 const LOOK_SHARE = 20;
 /** The additional share of connections to close, so that the next clients find room. */
 const ROOM = 1 / 8;

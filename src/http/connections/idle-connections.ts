@@ -4,7 +4,7 @@ import type { Client } from "./open-calls.ts";
 export interface IdleConnections {
   /** Number of connections that clients currently have. */
   readonly open: number;
-  /** In the order in which to close them: clients with many connections lose theirs before clients with few. */
+  /** In closing order: clients with many connections lose theirs before clients with few. */
   readonly idle: readonly InboundSocket[];
 }
 

@@ -25,8 +25,8 @@ interface OpenCall {
 /** All calls are checked once there are twice as many as were open at the last sweep, plus this many. */
 const BETWEEN_SWEEPS = 256;
 /**
- * If a sweep finds that fewer than one in this many calls have ended, this part of all calls is refused before the
- * next sweep.
+ * If a sweep finds that fewer than one in this many calls have ended, the same fraction of all calls is refused
+ * before the next sweep.
  */
 const SWEEP_SHARE = 64;
 /** The additional share of the limit that is freed, so that the next callers find room. */

@@ -1,8 +1,8 @@
 import Type, { type TObject, type TSchema } from "typebox";
 
-/* The bodies of the APIs that existing clients know, with the fields that a reader needs: their vendors' own
-   documentation lists every field. Requests may have other fields, which are passed on to providers that speak the
-   API. */
+/* The bodies of the APIs that existing clients know, with the fields that a reader needs. The vendors' own
+   documentation lists every field. Requests may have other fields, which are passed on to providers that support
+   the API. */
 
 const ANY = Type.Unknown();
 const TEXT = Type.String();
@@ -75,7 +75,7 @@ export const RESPONSES_BODIES: DialectBodies = {
     store: optional(Type.Union([Type.Boolean(), Type.Null()])),
     background: optional(
       Type.Union([Type.Boolean(), Type.Null()], {
-        description: "Answer at once, and make the response afterwards.",
+        description: "Return at once, and make the response afterwards.",
       }),
     ),
     previous_response_id: optional(Type.Union([TEXT, Type.Null()])),

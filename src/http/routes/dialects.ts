@@ -132,7 +132,7 @@ export function dialectRoutes(
   const createResponse: RunCall = async (call, client, request) => {
     const { background, stream } = isMembers(client.value) ? client.value : {};
     const { workspaceId } = call.caller;
-    // Taken before anything is dispatched, so a refused stream has not started a response.
+    // Reserved before anything is dispatched, so a refused stream does not leave a response running.
     const place = background === true && stream === true ? replies.streams.take(workspaceId) : null;
     const memory = place && lastEventMemory(endpoints.bodies, workspaceId, place);
     try {

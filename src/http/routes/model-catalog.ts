@@ -25,7 +25,8 @@ export interface ModelView {
   /** Null for a tier: it depends on the model that answers. */
   readonly price: ModelPriceView | null;
   /**
-   * Where the price comes from: the configuration or the price list. `none`: it is free because no price is known.
+   * Where the price comes from: the configuration or the price list. `none`: the model is free because no price is
+   * known.
    */
   readonly price_origin: PriceOrigin | null;
   readonly allowed: boolean;
@@ -48,7 +49,7 @@ export class ModelCatalog {
     return this.#gateway.names.listed().flatMap((name) => this.find(policy, name) ?? []);
   }
 
-  /** Null for a name that does not exist, or that is unlisted and may not be used. */
+  /** Null if the name does not exist, or is unlisted and may not be used. */
   find(policy: TierPolicy, name: string): ModelView | null {
     const { names } = this.#gateway;
     const target = names.resolve(name);

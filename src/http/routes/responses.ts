@@ -20,10 +20,11 @@ export interface ResponseRouteParts extends EventReplyParts {
 const Include = Type.Optional(
   Type.Array(Type.String({ maxLength: 128 }), {
     maxItems: 16,
-    description: "Parts that the items must have. Only what was kept with the response can be included.",
+    description:
+      "Parts that the items must have. Only parts that were stored with the response can be included.",
   }),
 );
-/** OpenAI's clients write a list's name with brackets. */
+/** OpenAI's clients add brackets to a list's name. */
 const INCLUDE = { include: Include, "include[]": Include };
 
 const READ_QUERY = Type.Object(
@@ -31,7 +32,7 @@ const READ_QUERY = Type.Object(
     ...INCLUDE,
     stream: Type.Optional(
       Type.Boolean({
-        description: "Answer with the events of a response that was made in the background as a stream.",
+        description: "Return the events of a background response that was requested as a stream.",
       }),
     ),
     starting_after: Type.Optional(
@@ -55,7 +56,7 @@ const ITEMS_QUERY = Type.Object(
   { additionalProperties: false },
 );
 
-/** Stored responses, in OpenAI's form. */
+/** Stored responses, in OpenAI's format. */
 export function responseRoutes(
   endpoints: EndpointContext,
   { storedResponses, ...replies }: ResponseRouteParts,
@@ -67,7 +68,7 @@ export function responseRoutes(
     headers: AGENT_HEADERS,
     status: 200,
   };
-  /** Counts the texts that are read as the workspace's bodies are, until the answer is made. */
+  /** Counts texts that are read as memory of the workspace, like bodies, until the answer is ready. */
   async function counted<Body>(call: Call, read: (hold: HoldMemory) => Promise<Body>): Promise<Body> {
     const texts = endpoints.bodies.open(call.caller.workspaceId);
     texts.complete();
@@ -83,7 +84,7 @@ export function responseRoutes(
       ...{ ...shared, dialect: { answer: RESPONSES_BODIES.answer }, query: READ_QUERY },
       ...{ action: "response.read", summary: "Read a response that is kept" },
       counted: (request) => !STREAM_PARAMETER.test(request.url),
-      streams: "The events of a response in the background, with `stream=true`.",
+      streams: "The events of a background response, with `stream=true`.",
     },
     async ({ call, params: { id = "" }, query: { stream, starting_after: after, ...query }, request }) => {
       if (!stream) {
@@ -149,7 +150,7 @@ export function responseRoutes(
       ...shared,
       ...{
         action: "response.cancel",
-        summary: "Cancel a response in the background; one that has ended stays as it is",
+        summary: "Cancel a background response; a response that has ended stays as it is",
       },
       urgent: true,
       dialect: { answer: RESPONSES_BODIES.answer },

@@ -225,8 +225,8 @@ function insecureOrigin(publicUrl: string | null): Problem {
 }
 
 /**
- * Identifies the caller. `token` is null for the operator on the command line, and `session` if the caller sends a
- * token's secret.
+ * Identifies the caller. `token` is null for the operator on the command line; `session` is null if the caller sends
+ * a token's secret.
  */
 export function viewSignedIn(caller: Caller, status: WorkspaceStatus) {
   const token = tokenIdOf(caller);

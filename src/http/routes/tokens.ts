@@ -201,7 +201,8 @@ export function tokenRoutes(endpoints: EndpointContext, { tokens, agents, clock 
 }
 
 /**
- * The detail of a token's issue: who can do what with it, and until when. Later, it shows who could oversee an agent.
+ * The detail of the entry for an issued token: who can do what with it, and until when. It later shows who could
+ * oversee an agent.
  */
 function issueOf({ id, name, person, role, scopes, expiresAt }: Token): Detail {
   return {

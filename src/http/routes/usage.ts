@@ -172,7 +172,7 @@ export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked
       failed: each.map(({ models }) => models.failed),
       cancelled: each.map(({ models }) => models.cancelled),
     },
-    /** The part of `models`, `credits` and `tokens` that comes from clients' own calls, outside of tasks. */
+    /** The share of `models`, `credits` and `tokens` from clients' own calls outside of tasks. */
     client_calls: {
       calls: each.map(({ client_calls: clients }) => clients.calls),
       failed: each.map(({ client_calls: clients }) => clients.failed),
@@ -207,7 +207,7 @@ export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked
       task: percentiles(slots, "task"),
       model: percentiles(slots, "model"),
       tool: percentiles(slots, "tool"),
-      /** For clients' model calls: the time until the first part of the answer. */
+      /** For clients' model calls: the time to the first part of the answer. */
       first_token: percentiles(slots, "client"),
     },
     totals: {

@@ -14,14 +14,16 @@ export interface EventReplyParts {
   readonly clock: Clock;
 }
 
-/** What an open stream takes. */
+/** The resources of an open stream. */
 export interface OpenedStream {
   readonly place: StreamPlace;
-  /** Called once the stream is over. Default: releases the place. */
+  /** Called once the stream has ended. Default: releases the place. */
   readonly ended?: () => void;
 }
 
-/** Sends events to a client until they end, or its rights do. Takes over the place and the reader. */
+/**
+ * Sends events to a client until the events end or the client loses its rights. Takes over the place and the reader.
+ */
 export function eventReply(
   { callers, clock }: EventReplyParts,
   { caller, request }: { readonly caller: Caller; readonly request: Request },

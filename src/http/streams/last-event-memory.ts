@@ -1,13 +1,13 @@
 import type { BodyShares } from "../body/shares.ts";
 import type { StreamPlace } from "./open-streams.ts";
 
-/** A stream's memory for its last event, which may have a whole answer. */
+/** A stream's memory for its last event, which may contain a whole answer. */
 export interface LastEventMemory {
   /** @throws Problem 429 `rate_limited` */
   hold(bytes: number): void;
-  /** Releases it, with the stream's place. */
+  /** Releases the memory and the stream's place. */
   readonly ended: () => void;
-  /** Called if others need the memory: the stream MUST then end. */
+  /** Sets the function to call if others need the memory. It MUST end the stream. */
   onLost(end: () => void): void;
 }
 

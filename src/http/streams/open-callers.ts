@@ -71,8 +71,8 @@ export class OpenCallers {
   }
 
   /**
-   * Wraps a reader so that it ends when its opener's rights do. It MUST be read or closed. If the rights cannot be
-   * checked, reading also ends; the client may reconnect and is then authenticated again.
+   * Wraps a reader so that it ends when its opener loses its rights. It MUST be read or closed. If the rights cannot
+   * be checked, reading also ends; the client may reconnect and is then authenticated again.
    */
   guard(reader: EventReader, opener: Opener): EventReader {
     let isClosed = false;

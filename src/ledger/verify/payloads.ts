@@ -6,8 +6,8 @@ import type { VerifiedEntryFields } from "./form.ts";
 import { counted, type VerificationReport } from "./report.ts";
 import type { TreePosition } from "./walk.ts";
 
-// In the order of the key, so nothing is sorted in memory. Rows that its index lacks are found with the pages
-// (`checkedTables`).
+// Reads in the order of the key, so nothing is sorted in memory. Rows that are missing from the key's index are found
+// when the pages are checked (`checkedTables`).
 const ROWS =
   "SELECT seq, kind, salt, CAST(body AS BLOB) AS body FROM main.payloads INDEXED BY sqlite_autoindex_payloads_1" +
   " WHERE workspace_id = $1 ORDER BY seq, kind";

@@ -10,8 +10,8 @@ import type { TreePosition } from "./walk.ts";
 const OPEN = 100_000;
 /** The most differences that are kept. */
 const KEPT = 1_000;
-// Reads by the keys, whatever other indexes contain. Rows that the key's index lacks are found with the pages
-// (`checkedTables`).
+// Reads by the keys, whatever other indexes contain. Rows that are missing from the key's index are found when the
+// pages are checked (`checkedTables`).
 const TASK = `SELECT id, agent, tier, created_by AS "createdBy", dispatch_seq AS "dispatchSeq", model, credits,
   input_tokens AS "inputTokens", output_tokens AS "outputTokens", steps, open_model_call AS "openModelCall",
   open_reserved AS "openReserved", status, error_code AS "errorCode", finish_seq AS "finishSeq",

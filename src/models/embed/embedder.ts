@@ -52,13 +52,13 @@ export interface Embedder {
    * received. `kind` distinguishes documents from queries, since some models need a prefix. Vectors of queries are
    * cached, up to 1,000.
    *
-   * Texts are sent in batches, for which workspaces take turns; at most two batches of documents are in flight across
-   * all calls. Temporary failures (connection, timeout, 408, 429, 5xx) are tried up to four times, respecting
-   * `Retry-After` up to 30 seconds. A batch that is refused (400, 413, 422) or times out is halved. A single text
-   * that is refused is cut to its first 8,000, 2,000 and 500 characters before it fails; its vector then only
-   * reflects its beginning.
+   * Texts are sent in batches, for which workspaces take turns; at most two batches of documents are in flight at a
+   * time, across all calls. Temporary failures (connection, timeout, 408, 429, 5xx) are tried up to four times,
+   * respecting `Retry-After` up to 30 seconds. A batch that is refused (400, 413, 422) or times out is halved. A
+   * single text that is refused is cut to its first 8,000, 2,000 and 500 characters before it fails; its vector then
+   * only reflects its beginning.
    *
-   * @throws EmbeddingFailed if any text has no vector; then none are returned. A text with only white space is never
+   * @throws EmbeddingFailed if any text has no vector; then none are returned. A text of only white space is never
    *   sent: `empty_text`. Rejects with the signal's reason once it is aborted, leaving no request behind
    */
   embed(
@@ -223,7 +223,7 @@ class NetworkEmbedder implements Embedder {
       const wait = Math.max(answer.retryAfterMs ?? 0, backoff(attempt, this.#parts.random));
       if (!answer.retryable || attempt >= attempts || wait > LONGEST_WAIT_MS) throw this.#failed(answer);
       await pause(wait, this.#parts.clock, call.signal);
-      // A slow machine would never answer the whole batch in time. Each half gets the remaining attempts.
+      // A slow machine would never answer the whole batch in time. Each half is tried with the remaining attempts.
       if (answer.reason === "timeout" && batch.length > 1)
         return this.#halve(batch, call, attempts - attempt);
     }

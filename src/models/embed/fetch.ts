@@ -21,7 +21,8 @@ const JSON_LIMITS = {
 };
 
 /**
- * A `fetch` whose responses fail if they are too large, too wide or too deeply nested, instead of filling the memory.
+ * A `fetch` whose responses fail instead of filling the memory if they are too large, have too many members or are
+ * nested too deeply.
  */
 export function boundedFetch(clock: Clock, mostBytes: number = MOST_BYTES): typeof fetch {
   return fetchWith((response) =>

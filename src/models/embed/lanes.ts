@@ -16,7 +16,7 @@ export interface EmbeddingLanes {
 
 export function createLanes(): EmbeddingLanes {
   return {
-    // A document batch delays other workspaces for as long as it takes, so no slot is kept free for them.
+    // A document batch may delay other workspaces while it runs: no slot is reserved for them.
     document: new FairSlots({ ...WAITING, slots: DOCUMENT_EMBEDDINGS, keptForOthers: 0 }),
     query: new FairSlots({ ...WAITING, slots: QUERY_EMBEDDINGS, keptForOthers: QUERIES_KEPT_FOR_OTHERS }),
   };

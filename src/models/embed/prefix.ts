@@ -12,12 +12,12 @@ const WEB_SEARCH =
   "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:";
 
 /**
- * By the model's name; the first matching row applies. The texts are those of each family's own model card:
+ * Prefixes by model name; the first matching row applies. The texts are those of each family's own model card:
  * nomic-ai/nomic-embed-text-v1.5 and v2-moe; intfloat/multilingual-e5-large-instruct; intfloat/e5-base-v2 and
  * multilingual-e5-base; BAAI/bge-base-en-v1.5 (its Chinese variants and bge-m3 differ);
  * mixedbread-ai/mxbai-embed-large-v1; Snowflake/snowflake-arctic-embed-m and snowflake-arctic-embed-m-v2.0 (Ollama:
- * snowflake-arctic-embed2); google/embeddinggemma-300m; Qwen/Qwen3-Embedding-0.6B. Models hosted by OpenAI and Gemini
- * need none.
+ * snowflake-arctic-embed2); google/embeddinggemma-300m; Qwen/Qwen3-Embedding-0.6B. Models of OpenAI and Gemini need
+ * no prefix.
  */
 const FAMILIES: readonly (readonly [name: RegExp, prefixes: Prefixes])[] = [
   [/nomic-embed-text/, { id: "nomic", document: "search_document: ", query: "search_query: " }],

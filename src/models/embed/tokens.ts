@@ -1,7 +1,7 @@
 import { estimateTokens, mostBytesOf } from "../../agents/model/usage.ts";
 
 /**
- * The maximum number of tokens that a provider may count for each text beyond its bytes, because of what it adds
+ * The maximum number of tokens that a provider may count for each text beyond its bytes, because it adds tokens
  * around the text.
  */
 const MOST_AROUND_A_TEXT = 1_000;

@@ -72,7 +72,7 @@ export class PriceBook {
     return other ? { price: other, origin: "config" } : { price: FREE, origin: "none" };
   }
 
-  /** The highest price of the same model under other names: no budget may be undercharged. */
+  /** The highest price of the same model under its other names, so that no budget is undercharged. */
   #ofOtherName(model: string): Price | undefined {
     const others = [...this.#config.prices].filter(([name]) => isSameModel(name, model));
     const sums = others.map(([, price]) => [price.input + price.output, price] as const);

@@ -24,7 +24,7 @@ export interface Provider {
   model(name: string): LanguageModelV4;
   /** A model that makes vectors; undefined if its API has none. */
   embeddingModel(name: string): EmbeddingModelV4 | undefined;
-  /** The provider's endpoint for a dialect; null if the provider does not speak that dialect. */
+  /** The provider's endpoint for a dialect; null if the provider does not support that dialect. */
   native(dialect: Dialect): NativeEndpoint | null;
   /** Masks the provider's address and credentials in texts from the provider. */
   hide(text: string): string;
@@ -116,7 +116,7 @@ export async function createEmbeddingModel(
   model: string,
   clock: Clock,
 ): Promise<EmbeddingModelV4 | undefined> {
-  // Errors for callers of the vault contain no text of the provider, so nothing needs to be masked.
+  // Callers of the vault get errors without any text from the provider, so nothing needs to be masked.
   const issued = new IssuedSecrets(clock);
   const { embedding } = await modelsOf(name, config, { clock, issued, fetch: boundedFetch(clock) });
   return embedding?.(model);

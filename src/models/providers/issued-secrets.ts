@@ -1,13 +1,15 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** How long an expired secret is still kept: the issuer's clock may be slow, and calls that were sent may still fail. */
+/**
+ * How long an expired secret is still remembered: the issuer's clock may be slow, and calls in flight may still fail.
+ */
 const GRACE_MS = 10 * 60_000;
-/** A server that issues a new secret for every call must not fill the memory. */
+/** Keeps a server that issues a new secret for every call from filling the memory. */
 const MOST = 100;
 
 /**
- * The secrets that were issued for a provider while the program runs, such as access tokens. They MUST be masked like
- * the configured ones, until they expire.
+ * The secrets issued for a provider while the program runs, such as access tokens. Until they expire, they MUST be
+ * masked like configured secrets.
  */
 export class IssuedSecrets {
   readonly #clock: Clock;
@@ -26,7 +28,7 @@ export class IssuedSecrets {
     this.#texts = this.#secrets.map((each) => each.text);
   }
 
-  /** The same array until another secret is issued. */
+  /** Returns the same array until another secret is issued. */
   get texts(): readonly string[] {
     return this.#texts;
   }

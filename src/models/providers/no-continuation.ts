@@ -1,7 +1,8 @@
 /**
- * A `fetch` that never sends the continuation of an answer. Google ends an answer that is longer than one request may
- * return with a token, and its package then requests the rest by itself, as often as the server likes. Each request to
- * a provider needs its own intent, so the package is answered here instead: the answer ends at its maximum length.
+ * A `fetch` that never sends the continuation of an answer. If an answer is longer than one request may return,
+ * Google ends it with a token, and its package then requests the rest, as many times as the server likes. Each
+ * request to a provider needs its own intent, so the package gets a reply from here instead: the answer ends at its
+ * maximum length.
  */
 export function withoutContinuation(inner: typeof fetch): typeof fetch {
   const sending = async (

@@ -5,9 +5,9 @@ import {
 } from "@ai-sdk/provider";
 
 /**
- * A model whose streamed answers fail if they end without a reason. Some packages report a stream that was cut off as
- * if the model had ended it, with their default reason, so half an answer would pass for a whole one. Newer packages
- * report the failure as this function does.
+ * A model whose streamed answers fail if they end without a reason. Some packages report a stream that was cut off
+ * with their default reason, as if the model had ended it, so half an answer would pass for a whole one. Newer
+ * packages report the failure in the same way as this function.
  */
 export function requireEnd(model: LanguageModelV4): LanguageModelV4 {
   return {

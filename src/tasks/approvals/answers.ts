@@ -1,8 +1,8 @@
 import type { ToolAnswer } from "../../connectors/source.ts";
 
 /**
- * Full tool answers, for calls that clients wait for: a task's output is only text. Kept only while a client of this
- * process waits.
+ * Full tool answers for calls that clients wait for, since a task's output is only text. An answer is kept only while
+ * a client of this process waits.
  */
 export class CallAnswers {
   readonly #awaited = new Map<string, ToolAnswer | null>();

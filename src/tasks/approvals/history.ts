@@ -24,8 +24,8 @@ export interface ApprovalPage {
 }
 
 /**
- * Newest first, starting before the entry `before`. Fewer than `limit` if their texts would be too long for one
- * response.
+ * Lists approvals, newest first, starting before the entry `before`. Returns fewer than `limit` if their texts would
+ * be too long for one response.
  */
 export async function listApprovals(
   sql: Pick<Sql, "all">,
@@ -81,8 +81,8 @@ export async function chooseApprovals(
     `SELECT a.pending_seq, a.task_id, a.call_id, a.arguments_seq, a.decision_seq FROM approvals AS a
        WHERE a.workspace_id = $1 AND a.pending_seq < $2${rest} AND ${status}`;
   const literals = statuses.map((status) => `'${status}'`);
-  // A task has few approvals, so they are read by the primary key. The planner would choose the index of all
-  // approvals with the status.
+  // A task has few approvals, so they are read by the primary key. The planner would otherwise choose the index of
+  // all approvals with the status.
   const chosen =
     task === undefined
       ? literals.map((status) => select(`a.status = ${status}`)).join(" UNION ALL ")

@@ -12,7 +12,7 @@ export interface RecordedDecision {
 
 /** An approval whose row agrees with the ledger. */
 export interface ProvenApproval extends StoredApproval {
-  /** Approvals of the current arguments, earliest first. */
+  /** The approvals of the current arguments, earliest first. */
   readonly approvedBy: readonly RecordedDecision[];
   /** The decision in the entry that settled it; null if none did. If it expired, the person is `nobody`. */
   readonly decision: RecordedDecision | null;

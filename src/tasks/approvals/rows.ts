@@ -44,7 +44,7 @@ export interface StoredApproval extends Approval {
   /** The decision's reason. */
   readonly reason: string | null;
   readonly reasonSalt: Uint8Array | null;
-  /** Approvals of the current arguments, earliest first. */
+  /** The approvals of the current arguments, earliest first. */
   readonly votes: readonly Vote[];
 }
 

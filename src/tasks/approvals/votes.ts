@@ -14,7 +14,7 @@ export interface Vote {
 export const VOTES = `(SELECT string_agg(v.seq || ' ' || v.person, '\n') FROM approval_votes v
   WHERE v.workspace_id = a.workspace_id AND v.task_id = a.task_id AND v.call_id = a.call_id)`;
 
-/** Earliest first. */
+/** Returns the votes, earliest first. */
 export function readVotes(text: string | null): Vote[] {
   if (text === null) return [];
   const votes = text.split("\n").map((line): Vote => {

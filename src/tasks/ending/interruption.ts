@@ -6,8 +6,8 @@ import type { TaskEnding } from "./finish.ts";
 import type { EndingRetries } from "./retries.ts";
 
 /**
- * Why a task is ended from outside: the reason of its run's abort signal. Only the first interruption counts. Until
- * the task's end is on disk, it takes precedence over any other result of the run.
+ * Why a task is ended from outside. It is the reason of the run's abort signal. Only the first interruption counts.
+ * Until the task's end is on disk, it takes precedence over any other result of the run.
  */
 export class TaskInterruption {
   readonly reason: "cancelled" | "agent_stopped" | "workspace_stopped" | "shutdown";

@@ -24,14 +24,14 @@ interface PendingEnding extends PendingEnd {
 }
 
 /**
- * Ends tasks that were removed from the queue before they began. There may be as many as the queues hold: 10,000 in
- * each workspace. While the store cannot be written, only some of them retry, and all count as put off.
+ * Ends tasks that were removed from the queue before they began. There may be as many as the queues can hold: 10,000
+ * in each workspace. While the store cannot be written, only some ends are retried, and all count as deferred.
  */
 export class QueueEndings {
   readonly #parts: TaskParts;
   readonly #stopping: AbortSignal;
   readonly #retries: EndingRetries;
-  /** All ends that are not finished, oldest first. */
+  /** All unfinished ends, oldest first. */
   readonly #all = new Map<string, PendingEnding>();
   readonly #untried = new Set<PendingEnding>();
   #active = 0;

@@ -49,8 +49,8 @@ export function encodeNamed(id: number, name: string, data: object): Uint8Array 
 }
 
 /**
- * The maximum number of bytes joined into one block, and therefore the maximum written at once, or held for a reader
- * that has stopped reading.
+ * The maximum number of bytes joined into one block. It is also the most that is written at once, or held for a
+ * reader that has stopped reading.
  */
 const BLOCK_BYTES = 64 * 1024;
 

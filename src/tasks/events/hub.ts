@@ -8,13 +8,13 @@ import { type EventTable, nextEvents, TASK_EVENTS } from "./store.ts";
 export interface EventReader {
   /** The next frames, once there are any; null after `task.finished`. */
   next(): Promise<readonly Uint8Array[] | null>;
-  /** Stops reading, even while it waits: from now on `next` returns null. */
+  /** Stops reading, even during a wait: from then on, `next` returns null. */
   close(): void;
 }
 
 /**
  * The events of all tasks. Events of open tasks are in memory; those of earlier steps and of finished tasks are in
- * the store. Responses in the background have a hub of their own, with their own table.
+ * the store. Background responses have a separate hub and table.
  */
 export class TaskEventHub {
   readonly #db: Db;

@@ -17,12 +17,12 @@ const LEAST_TEXT = 1_024;
 const JOINED_TEXT = 8_192;
 
 /**
- * The events of one open task or response, encoded once and shared by all its readers. A reader holds a position rather than a
- * buffer, so a slow reader costs nothing and a fast one never waits for it. Frames are released one save after they
- * were stored; readers that have not read them yet get them from the store. Memory is bounded by the cap on a task's
- * output, and because text that arrives in one turn of the event loop shares a frame, which delays no reader. 300,000
- * deltas of one character took 62 MB as separate frames. Joined, they take 15 MB (37 frames) if they arrive at once,
- * and 23 MB (20,274 frames) if each arrives in its own turn.
+ * The events of one open task or response, encoded once and shared by all its readers. A reader holds a position
+ * rather than a buffer, so a slow reader costs nothing and a fast one never waits for it. Frames are released one
+ * save after they are stored; readers that have not read them yet get them from the store. Memory is bounded by the
+ * limit on a task's output, and because text that arrives in one turn of the event loop shares a frame. Sharing
+ * delays no reader. 300,000 deltas of one character took 62 MB as separate frames. Joined, they take 15 MB (37
+ * frames) if they arrive at once, and 23 MB (20,274 frames) if each arrives in its own turn.
  */
 export class EventLog {
   /** The Gatehouses that the task's dispatch passed through. Its calls pass them on. */
@@ -114,7 +114,7 @@ export class EventLog {
     if (this.#deltas < QUICK_FRAMES || this.#textLength >= LEAST_TEXT) this.#endTurnSoon();
   }
 
-  /** Turns the text so far into a frame, for readers that must get everything that has arrived. */
+  /** Turns the text received so far into a frame, for readers that must get everything that has arrived. */
   flush(): void {
     if (this.#textLength === 0) return;
     const text = this.#text.join("");
@@ -152,7 +152,7 @@ export class EventLog {
     return () => this.#waiting.delete(wake);
   }
 
-  /** Joins the text of one turn into one frame, and wakes each reader once. */
+  /** Joins the text of one event-loop turn into one frame, and wakes each reader once. */
   #endTurnSoon(): void {
     if (this.#turnEnds || (this.#waiting.size === 0 && this.#textLength === 0)) return;
     this.#turnEnds = true;

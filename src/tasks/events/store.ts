@@ -8,7 +8,7 @@ export interface EventBlock {
   readonly frames: Uint8Array;
 }
 
-/** Where events are stored: the table, and its column with the id of their task or response. */
+/** Where events are stored: the table, and the column with the id of the task or response. */
 export const TASK_EVENTS = { table: "task_events", owner: "task_id" } as const;
 export const RESPONSE_EVENTS = { table: "response_events", owner: "response_id" } as const;
 export type EventTable = typeof TASK_EVENTS | typeof RESPONSE_EVENTS;

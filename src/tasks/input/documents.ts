@@ -3,7 +3,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import type { VaultDocument } from "../../vault/document.ts";
 import type { Vault } from "../../vault/vault.ts";
 
-/** A document that a request names, with its place there (RFC 6901). */
+/** A document that a request names, and where it names it (a JSON Pointer, RFC 6901). */
 export interface NamedDocument {
   readonly id: string;
   readonly path: string;
@@ -17,7 +17,7 @@ export interface DocumentText {
 
 type DocumentReads = Pick<Vault, "find" | "text">;
 
-/** The maximum number of documents in one task, and of UTF-16 code units in all their texts together. */
+/** The maximum number of documents in one task, and the maximum total length of their texts in UTF-16 code units. */
 export const MOST_DOCUMENTS = 32;
 const MOST_CHARACTERS = 1_000_000;
 
@@ -60,7 +60,7 @@ export async function readDocuments(
   return reading.texts;
 }
 
-/** Reads the documents that can be read, up to the same length, and leaves out the others. */
+/** Reads the available documents up to the same total length, and leaves out the rest. */
 export async function readAvailable(
   vault: DocumentReads,
   workspaceId: number,
@@ -78,14 +78,14 @@ export async function readAvailable(
   return reading.texts;
 }
 
-/** How often each document is named: its text is sent each time. */
+/** How often each document is named. Its text is sent each time. */
 function mentionsOf(documents: readonly NamedDocument[]): ReadonlyMap<string, number> {
   const mentions = new Map<string, number>();
   for (const { id } of documents) mentions.set(id, (mentions.get(id) ?? 0) + 1);
   return mentions;
 }
 
-/** Reads documents of one task, which may have grown since it was accepted. */
+/** Reads the documents of one task. They may have grown since the task was accepted. */
 class DocumentReading {
   readonly texts = new Map<string, DocumentText>();
   readonly #vault: DocumentReads;
@@ -99,7 +99,7 @@ class DocumentReading {
     this.#boundary = simplify(memoryScope);
   }
 
-  /** @throws DocumentUnavailable, before a text is read that makes the documents together too long */
+  /** @throws DocumentUnavailable before reading a text that would make the documents too long in total */
   async read(id: string, mentions: number): Promise<void> {
     const most = Math.floor(this.#characters / mentions);
     const document = await readDocument(this.#vault, this.#workspaceId, this.#boundary, id, most);

@@ -36,7 +36,7 @@ export function outputValue(input: TaskInput | null, output: string | null): Jso
   try {
     return parseJson(output) as JsonValue;
   } catch {
-    // The stored text was changed. `output` shows it as it is now.
+    // The stored text was changed. `output` shows the changed text.
     return null;
   }
 }

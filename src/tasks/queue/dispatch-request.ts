@@ -33,7 +33,7 @@ type CheckParts = Pick<
 
 /**
  * Checks a request against the agent, its policy and boundary, the caller's rights and the budgets.
- * @throws Problem with any refusal in the contract
+ * @throws Problem for any refusal that the contract defines
  */
 export async function checkRequest(
   parts: CheckParts,

@@ -70,7 +70,7 @@ export async function forgetFingerprint(
   );
 }
 
-/** Removes some expired keys from all workspaces, since only their age matters. */
+/** Removes some expired keys, whichever workspaces they belong to: only their age matters. */
 export async function purgeKeys(db: Db, now: number): Promise<void> {
   await db.run(
     `DELETE FROM idempotency_keys WHERE (workspace_id, actor, key) IN (

@@ -8,7 +8,10 @@ export interface QueuedTask {
   readonly workspaceId: number;
   readonly taskId: string;
   readonly agentId: number;
-  /** Only for a call that is not a task, such as that of a client (`enter`): runs in its place until it has ended. */
+  /**
+   * Set only for calls that are not tasks, such as a client's (`enter`): it runs in place of a task until the call
+   * has ended.
+   */
   readonly call?: () => Promise<void>;
 }
 

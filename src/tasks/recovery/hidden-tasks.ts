@@ -4,9 +4,9 @@ import type { TaskParts } from "../parts.ts";
 type HiddenTaskParts = Pick<TaskParts, "db" | "ledger" | "lists" | "histories">;
 
 /**
- * Finds tasks that were dispatched and not ended according to the ledger, although their rows are missing or marked
- * as finished: someone removed them from the rows that are checked. Such a row is opened again, and then checked like
- * any other open task. A task without a row ends as failed.
+ * Finds tasks that the ledger shows as dispatched and unfinished although their rows are missing or marked as
+ * finished. Someone has hidden those rows from the usual check. Such a row is opened again, and then checked like any
+ * other open task. A task without a row ends as failed.
  * @throws LedgerChanged
  */
 export async function openHiddenTasks(parts: HiddenTaskParts, workspaceId: number): Promise<void> {

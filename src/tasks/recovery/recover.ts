@@ -23,7 +23,7 @@ const ATTEMPT_LIMIT = 3;
 /** `task.created` and `task.started`, which are sent before the store contains any event. */
 const FIRST_EVENTS = 2;
 
-/** Tasks of an earlier process, oldest first. */
+/** The tasks of an earlier process, oldest first. */
 export interface RecoveredTasks {
   readonly queued: readonly QueuedTask[];
   /** Tasks waiting for a person's decision. */
@@ -112,7 +112,7 @@ async function trustedTasks(
     const ids = new Set(stored.map(({ id }) => id));
     const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
     evidence = await readTaskEvidence(lists, workspaceId, ids, first);
-    // A row names a later entry than the one that dispatched its task: the ledger is read from the beginning.
+    // If a row names a later entry than the one that dispatched its task, the ledger is read from the beginning.
     const isWhole = stored.every(({ id }) => evidence.get(id)?.dispatch);
     if (!isWhole) evidence = await readTaskEvidence(lists, workspaceId, ids, 1);
   } catch (error) {
@@ -154,8 +154,8 @@ async function requireIndexed(db: Db, workspaceId: number, open: number): Promis
 }
 
 /**
- * In order of acceptance. Reads by the key, not by the index of open tasks, which is compared with the result. A task that the
- * key's index lacks counts as deleted: see `openHiddenTasks`.
+ * Reads in order of acceptance, by the key and not by the index of open tasks, which is compared with the result. A
+ * task that is missing from the key's index counts as deleted: see `openHiddenTasks`.
  */
 function openTasks(db: Db, workspaceId: number): Promise<UnfinishedTask[]> {
   return db.all<UnfinishedTask>(

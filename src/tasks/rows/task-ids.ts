@@ -16,7 +16,7 @@ export interface TaskIdPage {
   readonly more: boolean;
 }
 
-/** Tasks whose sizes are read at once. The next are read only if the page is not full. */
+/** How many tasks' sizes are read at once. More are read only if the page is not full. */
 const SIZES_AT_ONCE = 20;
 /** A tool call without its arguments, as a list shows it. */
 const CALL_BYTES = 256;
@@ -118,8 +118,8 @@ async function page(
 }
 
 /**
- * The bytes of the parts of tasks whose length clients control. SQLite knows the lengths without reading the texts, because
- * the tables have a rowid and the texts are their last columns.
+ * The bytes of those parts of each task whose length clients control. SQLite knows the lengths without reading the
+ * texts, because the tables have a rowid and the texts are in the last columns.
  */
 export async function taskSizes(
   db: Pick<Sql, "all">,

@@ -135,8 +135,8 @@ export class RunJournal {
   }
 
   /**
-   * Stores the events so far, and the fact that a call waits for a person. Readers see the call after the commit,
-   * when it can be decided.
+   * Stores the events published so far, and records that a call waits for a person. Readers see the call after the
+   * commit, when it can be decided.
    */
   async announce(tx: Tx, { id, tool, arguments: input }: BeforeToolCall): Promise<void> {
     const { workspaceId, id: task, agent } = this.#task;

@@ -203,7 +203,7 @@ export class TaskRun {
       if (event.type === "agent.finished") {
         return { status: "succeeded", error: null, output: event.output.toWellFormed() };
       }
-      // Must precede the framework's choice of the step's first model.
+      // MUST happen before the framework chooses the step's first model.
       if (event.type === "step.started") await rights.refresh();
       journal.publish(event);
       await journal.keepUp();

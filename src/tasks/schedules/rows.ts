@@ -135,7 +135,7 @@ export async function listSchedules(
   const matching = `FROM schedules WHERE workspace_id = $1 AND id < $2${own}`;
   const end = before ?? "sch~";
   const owner = agentId === undefined ? [] : [agentId];
-  // SQLite knows the sizes without reading the texts, which are the last columns.
+  // SQLite knows the sizes without reading the texts, which are in the last columns.
   const found = await sql.all<{ id: string; bytes: number }>(
     `SELECT id, octet_length(prompt) + octet_length(tools) + octet_length(metadata) AS bytes
      ${matching} ORDER BY id DESC LIMIT $3`,

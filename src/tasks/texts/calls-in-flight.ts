@@ -11,12 +11,12 @@ export interface CallsInFlightParts {
   readonly running: Pick<RunningCalls, "requests" | "ended">;
 }
 
-/** Calls whose end an erasure waits for. */
+/** The calls that an erasure waits for. */
 export interface AwaitedCalls {
   readonly workspaceId: number;
-  /** Calls that began before this entry. */
+  /** Includes all calls that began before this entry. */
   readonly before: number;
-  /** Calls that belong to one of these requests, whenever they began. May grow. */
+  /** Also includes all calls of these requests, whenever they began. May grow. */
   readonly requests: ReadonlySet<string>;
 }
 
@@ -24,8 +24,8 @@ export interface AwaitedCalls {
 const ACTIONS: ReadonlySet<string> = new Set(["tool.call", "model.call", "model.count", "response.dispatch"]);
 
 /**
- * The calls outside of tasks that have no outcome yet, as the ledger proves it, and the requests that may lead to
- * another attempt. MUST be closed.
+ * The calls outside of tasks that have no outcome in the ledger yet, and the requests that may still lead to another
+ * attempt. MUST be closed.
  */
 export class CallsInFlight {
   readonly #running: CallsInFlightParts["running"];
@@ -58,7 +58,7 @@ export class CallsInFlight {
     try {
       for (const seq of seqs) calls.#intents.set(seq, "");
       for (const [seq, { bytes }] of await parts.lists.entries(workspaceId, seqs)) {
-        // Unless it has ended by now.
+        // Skips calls that have ended in the meantime.
         if (calls.#intents.has(seq)) calls.#intents.set(seq, parsedEntry(bytes).request_id ?? "");
       }
       return calls;
@@ -91,7 +91,7 @@ export class CallsInFlight {
     return open.size;
   }
 
-  /** Begins to collect the requests of calls that end. */
+  /** Starts collecting the requests of calls that end. */
   mark(): void {
     this.#ended.clear();
     this.#isMarking = true;
@@ -105,7 +105,7 @@ export class CallsInFlight {
     return new Set([...this.#ended, ...this.#intents.values(), ...this.#running.requests(workspaceId)]);
   }
 
-  /** Resolves when an awaited call has ended since `mark`, or this is closed. */
+  /** Resolves once an awaited call has ended since `mark`, or once this is closed. */
   async nextEnd(): Promise<void> {
     if (this.#hasEnded || this.#isClosed) return;
     await new Promise<void>((resolve) => {

@@ -18,11 +18,11 @@ export const ALL_TEXTS: ErasedTexts = { prompt: true, argumentsOf: "all", output
 
 /**
  * Removes texts from a finished task's stored events when they are erased from its payloads: the model's text is
- * removed, arguments become null, and `task.finished` shows the task as it will be read from now on. Events keep
- * their ids; ids of removed events are skipped. Erased texts stay erased, because each frame is derived from its
- * stored form and not from anything read earlier.
+ * removed, arguments become null, and `task.finished` shows the task without the erased texts. Events keep their ids;
+ * ids of removed events are skipped. Erased texts stay erased, because each frame is derived from its stored form and
+ * not from anything read earlier.
  *
- * @param changing Called in each transaction that removes something
+ * @param changing called in each transaction that removes something
  */
 export async function eraseEvents(
   db: Db,

@@ -39,9 +39,9 @@ const NONE: ReadonlySet<string> = new Set();
  * Erases quotes of deleted documents from tasks: each tool result that contains a document's id, and everything that
  * the same task wrote or requested after it, in payloads and in stored events. If a task's messages name the
  * document, or it continues the conversation of a task that quotes it, everything except its input is erased. The
- * entries and their hashes remain. Responses that continue a quoting one with `previous_response_id`, or repeat its
- * items, are erased too. The text cannot be removed from the memory of a running task or a call in flight, so their
- * quotes are erased as soon as they end; until then the ledger records them as pending.
+ * entries and their hashes remain. Responses that continue a quoting response with `previous_response_id`, or repeat
+ * its items, are erased too. The text cannot be removed from the memory of a running task or a call in flight, so
+ * their quotes are erased as soon as they end; until then the ledger records them as pending.
  */
 export class QuotedPayloads {
   readonly #parts: QuotedParts;
@@ -74,7 +74,8 @@ export class QuotedPayloads {
   }
 
   /**
-   * Notes an erasure in the transaction that hides the document. Nothing can read the document afterwards.
+   * Stores a note of the erasure in the transaction that hides the document. Nothing can read the document
+   * afterwards.
    * @returns a function that performs the erasure, to be called after the commit. It resolves once only running tasks
    *   and calls in flight still quote the document. It never rejects: failures are retried
    */
@@ -188,7 +189,7 @@ export class QuotedPayloads {
     return 0;
   }
 
-  /** @param eraseAnswers erases what calls in flight still answer */
+  /** @param eraseAnswers erases the answers that calls in flight still return */
   async #afterTheirEnd(
     note: ErasureNote,
     running: readonly string[],
@@ -198,7 +199,7 @@ export class QuotedPayloads {
     if (haveEnded) await this.#done(note);
   }
 
-  /** @returns false if a task has not ended. It is left to the next start, because the process stops first */
+  /** @returns false if the process stops before a task has ended. The next start then continues */
   async #eraseRunning(note: ErasureNote, running: readonly string[]): Promise<boolean> {
     for (const id of running) if (!(await this.#eraseEnded(note, id, NONE))) return false;
     while ((await this.#eraseContinuing(note)) > 0) {
@@ -208,7 +209,7 @@ export class QuotedPayloads {
     return true;
   }
 
-  /** Erases the answers of clients' calls in flight, each when it is there. */
+  /** Erases the answer of each client's call in flight as soon as it arrives. */
   async #eraseAnswers(note: ErasureNote, search: QuoteSearch, calls: CallsInFlight): Promise<void> {
     while ((calls.size > 0 || calls.hasEnded) && !this.#isOver(note)) {
       await calls.nextEnd();
@@ -216,18 +217,19 @@ export class QuotedPayloads {
     }
   }
 
-  /** Erases quotes that were written since the last call, until there are none. */
+  /** Erases the quotes written since the last call, and repeats until it finds none. */
   async #eraseNew(note: ErasureNote, search: QuoteSearch, calls: CallsInFlight): Promise<void> {
     for (let isLast = false; !isLast && !this.#isOver(note); ) {
       calls.mark();
       const found = await search.next(() => this.#isOver(note));
       const open = calls.requests();
       const quoting = [...search.requests].filter((request) => open.has(request));
-      // Noted first: once their prompts are gone, nothing shows that their answers quote the document.
+      // The requests are noted first: once their prompts are erased, nothing shows that their answers quote the
+      // document.
       await note.setRequests(new Set([...note.requests, ...quoting]));
       await this.#eraseFound(note, found, NONE);
       if (!this.#isOver(note)) await note.setRequests(new Set(quoting));
-      // The end of other calls may take long, and what is erased must not stay in the log until then.
+      // Other calls may take long to end, and erased texts must not stay in the write-ahead log until then.
       if (found.size > 0) await this.#parts.forgetting.forget();
       isLast = found.size === 0 && !calls.hasEnded;
     }
@@ -235,7 +237,7 @@ export class QuotedPayloads {
 
   /**
    * Erases the ended tasks that continue the conversation of a task that quotes the document.
-   * @returns how many of them still run
+   * @returns how many of them are still running
    */
   async #eraseContinuing(note: ErasureNote): Promise<number> {
     const { db } = this.#parts;
@@ -294,12 +296,12 @@ export class QuotedPayloads {
     else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
-  /** Whether the process is stopping, or the erasure has failed and is continued by another. */
+  /** Whether the process is stopping, or the erasure has failed and another continues it. */
   #isOver({ isAbandoned }: ErasureNote): boolean {
     return this.#stopped || isAbandoned;
   }
 
-  /** @param whole tasks whose continuing ones are found without their texts */
+  /** @param whole tasks that need no note, because the tasks that continue them are found without their texts */
   async #eraseFound(
     note: ErasureNote,
     found: ReadonlyMap<string, QuotedTexts>,
@@ -321,7 +323,8 @@ export class QuotedPayloads {
     const { workspaceId, document } = erasure;
     const draft = { ...draftOf(erasure, "succeeded"), task: task === "" ? undefined : task };
     const cause = { reason: "document_deleted", document } as const;
-    // A later response is found only by the earlier one that it continues, which is therefore erased after it.
+    // A later response is found only through the earlier one that it continues, so the earlier one is erased after
+    // it.
     const ordered = task === "" ? others.toReversed() : others;
     await erasePayloads(this.#parts, workspaceId, first ? [...ordered, first] : ordered, draft, cause);
     this.#parts.forgetting.deleted();

@@ -44,10 +44,10 @@ export class PayloadEraser {
   }
 
   /**
-   * Erases the texts of an entry or, for the intent that dispatched a task, all texts of the task; also in the task's
-   * stored events. Erasing the request of a stored response also erases the response. Each transaction that deletes
-   * texts records which ones; the last is recorded by the call's own entry. Repeating it erases whatever is left, and
-   * succeeds if nothing is.
+   * Erases the texts of an entry or, for the intent that dispatched a task, all texts of the task, including those in
+   * its stored events. Erasing the request of a stored response also erases the response. Each transaction that
+   * deletes texts records which ones; the last is recorded by the call's own entry. A repeated call erases whatever
+   * is left, and succeeds if nothing is left.
    * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {

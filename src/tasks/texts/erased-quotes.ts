@@ -8,7 +8,7 @@ import { documentsIn, type ErasedLink, provenText, referencesIn, responseIdsIn }
 /** The most ids in one field of an entry. */
 const MOST_IDS = 64;
 
-/** The tasks and responses that quoted a document, as the erasures of their texts recorded it. */
+/** The tasks and responses that quoted a document, as recorded when their texts were erased. */
 export interface ErasedQuotes {
   readonly tasks: ReadonlySet<string>;
   /** Ids of responses and of their items. */
@@ -22,10 +22,10 @@ interface Reads {
 }
 
 /**
- * What texts to be erased say about conversations that continue, for the records of their erasure: the documents that
- * they contain, and the responses that they are or refer to. Once they are gone, only these records tell which later
- * texts to erase with one of the documents.
- * @returns details of entries. Empty if there is nothing to record
+ * What an erasure must record about the texts that it erases: the documents that they contain, and the responses that
+ * they are or refer to. Once the texts are gone, only these records show which texts of a continued conversation to
+ * erase with one of the documents.
+ * @returns the details of the entries; empty if there is nothing to record
  */
 export async function quotesIn(
   { db, lists }: Reads,
@@ -40,13 +40,13 @@ export async function quotesIn(
   for (const { seq, kind } of payloads) {
     const entry: ParsedEntry = parsedEntry(entries.get(seq)?.bytes ?? "");
     const isTasks = entry.task !== undefined;
-    // A task's input only names documents. What its messages name is recorded when it is sent.
+    // A task's input only names documents. The documents that its messages name are recorded when they are sent.
     if (isTasks && kind === "input") continue;
     const hash = kind === "input" ? entry.input_hash : entry.output_hash;
     const text = (await provenText(db, { workspaceId, seq, kind }, hash)) ?? "";
     for (const id of documentsIn(text)) documents.add(id);
     if (isTasks || entry.detail?.dialect !== "responses") continue;
-    // In the background, a response has another id than its provider's answer.
+    // A background response has a different id from its provider's answer.
     const { response } = entry.detail;
     if (typeof response === "string") ids.add(response);
     if (kind === "output") for (const id of responseIdsIn(text)) ids.add(id);
@@ -65,7 +65,7 @@ function namesOf(fields: Readonly<Record<string, readonly string[]>>): Detail {
   return Object.fromEntries(named.map(([name, ids]) => [name, ids.slice(0, MOST_IDS).join(" ")]));
 }
 
-/** Finds what quoted a document among the texts whose erasure was requested before an entry. */
+/** Finds the tasks and responses that quoted a document and whose erasure was requested before an entry. */
 export async function erasedQuotes(
   lists: Pick<LedgerLists, "read">,
   { workspaceId, document, before }: { workspaceId: number; document: string; before: number },

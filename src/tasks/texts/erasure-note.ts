@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../store/db.ts";
 
-/** The erasure of all quotes of a deleted document from tasks and calls. Kept in the store until it is complete. */
+/** The erasure of all quotes of a deleted document from tasks and calls. Stored until it is complete. */
 export interface Erasure {
   readonly workspaceId: number;
   readonly document: string;
@@ -21,8 +21,8 @@ export interface Erasure {
   /** Tasks that continue the conversation of one that quotes it. They are erased as a whole. */
   readonly continuing?: readonly string[];
   /**
-   * Clients' requests in flight whose prompts quote the document. Their answers are erased as they arrive, although
-   * nothing shows by then that they quote it. A workspace has a limited number of calls in flight.
+   * Clients' requests in flight whose prompts quote the document. Their answers are erased as they arrive; by then,
+   * only this note shows that they quote it. Bounded, because a workspace has a limited number of calls in flight.
    */
   readonly requests?: readonly string[];
 }
@@ -52,7 +52,7 @@ export async function storedErasures(db: Db): Promise<readonly Erasure[]> {
 /** An erasure in progress, with its note in the store. */
 export class ErasureNote {
   readonly erasure: Erasure;
-  /** Set when the erasure has failed. A later one continues from the stored note, so this one MUST not go on. */
+  /** Set when the erasure has failed. A later attempt continues from the stored note, so this one MUST stop. */
   isAbandoned = false;
   readonly #db: Db;
   readonly #quoting: Set<string>;

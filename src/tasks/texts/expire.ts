@@ -35,15 +35,15 @@ export interface ExpiryParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly workspaces: { list(): readonly { readonly id: number }[] };
-  /** How many days payloads are kept. */
+  /** How many days payloads are stored. */
   readonly days: number;
 }
 
 /**
- * Erases payloads by age, together with the texts in stored events, at the start and every hour. It erases a prefix
- * of the ledger, so a single entry can record any amount. Payloads after the dispatch of an unfinished task or
- * response are kept. Texts in events are erased with the payload that contains the same text; a model's text is erased
- * with its task's last entry.
+ * Erases payloads by age, together with the texts in stored events, at the start and every hour. It erases the
+ * payloads of a prefix of the ledger, so a single entry can record any number of them. Payloads after the dispatch of
+ * an unfinished task or response remain. Texts in events are erased with the payload that contains the same text; a
+ * model's text is erased with its task's last entry.
  */
 export class PayloadExpiry {
   readonly #parts: ExpiryParts;

@@ -41,7 +41,7 @@ interface QuotingTaskRow extends ErasedPayload {
   readonly action: string | null;
   readonly request: string | null;
   readonly dialect: string | null;
-  /** The response in the background that the entry belongs to. */
+  /** The background response that the entry belongs to. */
   readonly response: string | null;
   readonly hash: string | null;
 }
@@ -61,7 +61,7 @@ const [TASK, CALL, TOOL, REF, ACTION, REQUEST, DIALECT, RESPONSE, ASKED, ANSWERE
 
 const NOTHING_ERASED: ErasedQuotes = { tasks: new Set(), responses: [], links: [] };
 
-/** The document whose quotes are sought. */
+/** The document whose quotes are searched for. */
 export interface QuotedDocument {
   readonly workspaceId: number;
   readonly document: string;
@@ -69,7 +69,10 @@ export interface QuotedDocument {
   readonly requests?: readonly string[] | undefined;
 }
 
-/** Finds the quotes of a document in the entries above `from`, in passes: each continues where the one before it ended. */
+/**
+ * Finds the quotes of a document in the entries above `from`, in passes. Each pass continues where the previous one
+ * ended.
+ */
 export class QuoteSearch {
   readonly #parts: { readonly db: Db; readonly lists: LedgerLists };
   readonly #subject: QuotedDocument;
@@ -92,15 +95,15 @@ export class QuoteSearch {
     this.#conversations = new QuotedConversations(parts.db, subject);
   }
 
-  /** The clients' requests that were found to quote the document. Grows with each pass. */
+  /** The clients' requests found to quote the document so far. May grow with each pass. */
   get requests(): ReadonlySet<string> {
     return this.#conversations.requests;
   }
 
   /**
-   * Reads what was written since the last pass.
+   * Reads the entries written since the last pass.
    * @param isStopped ends the pass early
-   * @returns what to erase, by task; the key "" is for calls without a task
+   * @returns the texts to erase, by task; the key "" is for calls without a task
    */
   async next(isStopped: () => boolean): Promise<ReadonlyMap<string, QuotedTexts>> {
     const { db } = this.#parts;
@@ -117,12 +120,12 @@ export class QuoteSearch {
       this.#after = to;
       await new Promise((resolve) => setImmediate(resolve));
     }
-    // Tasks that continue these are found even if nothing of these is left.
+    // Tasks that continue these tasks are found even if all texts of these are gone.
     for (const task of earlier) begin(found, task);
     return found;
   }
 
-  /** @returns the tasks that quoted the document and whose texts were erased before */
+  /** @returns the tasks that quoted the document, but whose texts were erased earlier */
   async #begin(): Promise<Iterable<string>> {
     const { lists } = this.#parts;
     const { workspaceId, document } = this.#subject;
@@ -169,11 +172,11 @@ export class QuoteSearch {
   }
 }
 
-/** Clients' calls whose prompt contains the document, or continues a response that quotes it. */
+/** Clients' calls with a prompt that contains the document, or continues a response that quotes it. */
 class QuotedConversations {
   readonly #db: Db;
   readonly #workspaceId: number;
-  /** Each attempt of a request has its own entries, and only the first has the prompt. */
+  /** The quoting requests, by id: each attempt has its own entries, and only the first has the prompt. */
   readonly #requests: Set<string>;
   #responses = new QuotingResponses([]);
 
@@ -187,15 +190,16 @@ class QuotedConversations {
     return this.#requests;
   }
 
-  /** Adds what was erased before. MUST precede the rows. */
+  /** Adds the texts that were erased earlier. MUST be called before any rows are passed. */
   begin({ responses, links }: ErasedQuotes): void {
     this.#responses = new QuotingResponses(links);
     this.#responses.add(responses);
   }
 
   /**
-   * Whether a text is to be erased because of the prompt of its request. Rows MUST be passed in order.
-   * @param isMeant whether the call began before the deletion. What continues a quoted conversation may be later
+   * Whether a text must be erased because of the prompt of its request. Rows MUST be passed in order.
+   * @param isMeant whether the call began before the deletion. Calls that continue a quoting conversation may be
+   *   later
    */
   async follows(row: QuotingTaskRow, isMeant: boolean): Promise<boolean> {
     const { holds, kind, task, action, request, dialect, response } = row;
@@ -208,7 +212,7 @@ class QuotedConversations {
     const isAnswer = this.#requests.has(request);
     if (dialect === "responses" && (isAnswer || (holds && isMeant))) {
       this.#responses.add(responseIdsIn((await this.#text(row)) ?? ""));
-      // In the background, a response has another id than its provider's answer.
+      // A background response has a different id from its provider's answer.
       if (response !== null) this.#responses.add([response]);
     }
     return isAnswer;

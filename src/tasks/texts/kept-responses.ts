@@ -7,12 +7,12 @@ import type { Sql, Tx } from "../../store/db.ts";
 /** A stored response to be erased. */
 export interface ErasedResponse {
   readonly id: string;
-  /** The texts of its attempts, as the ledger proves that they belong to the request. */
+  /** The texts of all attempts, which the ledger proves to belong to the request. */
   readonly payloads: readonly ErasedPayload[];
 }
 
 /**
- * The stored response to a request; null if there is none.
+ * The stored response to a request, or null.
  * @throws Problem 409 `task_unfinished` if it is in progress
  */
 export async function keptResponse(
@@ -89,7 +89,7 @@ export async function eraseResponseEvents(
   }
 }
 
-/** The request of the oldest response in the background that has not ended; infinite if there is none. */
+/** The seq of the request of the oldest unfinished background response; infinite if there is none. */
 export async function firstOpenResponse(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
   const row = await sql.get<{ seq: number | null }>(
     "SELECT MIN(request_seq) AS seq FROM responses WHERE workspace_id = $1 AND outcome_seq = 0",

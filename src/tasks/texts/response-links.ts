@@ -1,17 +1,17 @@
 import { isHashOf } from "../../ledger/payload.ts";
 import type { Sql } from "../../store/db.ts";
 
-/** The form of a document's id, wherever a text contains it. */
+/** Matches a document's id anywhere in a text. */
 const DOCUMENT = /doc_[0-7][0-9a-hjkmnp-tv-z]{25}/g;
-/** An id in a provider's JSON. Within the model's own texts, the quotation marks are escaped. */
+/** Matches an id in a provider's JSON, but not in a model's own texts, where the quotation marks are escaped. */
 const PROVIDED_ID = /"id"\s*:\s*"([A-Za-z0-9_-]{1,128})"/g;
 
-/** The ids of documents that a text contains. */
+/** The document ids that a text contains. */
 export function documentsIn(text: string): ReadonlySet<string> {
   return new Set(text.match(DOCUMENT));
 }
 
-/** The ids of a response and its items, by which later requests refer to it. The response's own is the first. */
+/** The ids of a response and its items, by which later requests refer to them. The response's own id comes first. */
 export function responseIdsIn(output: string): ReadonlySet<string> {
   const { id: own } = parsedMembers(output);
   const ids = [...output.matchAll(PROVIDED_ID)].map(([, id = ""]) => id);
@@ -22,13 +22,13 @@ export function responseIdsIn(output: string): ReadonlySet<string> {
 export interface RequestReferences {
   /** The id of the response that it continues, and the ids of its items. */
   readonly ids: ReadonlySet<string>;
-  /** Those of its items whose content it repeats. */
+  /** The ids of the items whose content the request repeats. */
   readonly repeated: ReadonlySet<string>;
 }
 
 const NO_CONTENT: ReadonlySet<string> = new Set(["id", "type", "status"]);
 
-/** What a request of the dialect Responses refers to. Nothing, if the text is not JSON. */
+/** What a Responses request refers to. Empty if the text is not JSON. */
 export function referencesIn(request: string): RequestReferences {
   const { previous_response_id: previous, input } = parsedMembers(request);
   const ids = new Set<string>(typeof previous === "string" ? [previous] : []);
@@ -58,7 +58,7 @@ export interface ErasedLink {
   readonly references: readonly string[];
 }
 
-/** The responses whose conversation quotes a document. Responses MUST be added oldest first. */
+/** The responses with conversations that quote a document. They MUST be added oldest first. */
 export class QuotingResponses {
   readonly #ids = new Set<string>();
   readonly #erased: readonly ErasedLink[];
@@ -75,10 +75,10 @@ export class QuotingResponses {
     return this.#ids.has(id);
   }
 
-  /** Adds a response, and the erased ones that continued it. */
+  /** Adds a response, and the erased responses that continued it. */
   add(ids: Iterable<string>): void {
     for (const id of ids) this.#ids.add(id);
-    // An erased response is linked by an id of its own, so each pass adds one or is the last.
+    // Every erased response has its own id, so each pass adds an id or is the last.
     for (let isLast = false; !isLast; ) {
       const before = this.#ids.size;
       for (const link of this.#erased) {
@@ -89,7 +89,7 @@ export class QuotingResponses {
   }
 }
 
-/** A text as its entry proves it. Undefined if it was erased or changed: nothing is erased because of a changed text. */
+/** A text, compared with its entry. Undefined if it was erased or changed: a changed text must not cause an erasure. */
 export async function provenText(
   db: Pick<Sql, "get">,
   { workspaceId, seq, kind }: { workspaceId: number; seq: number; kind: "input" | "output" },

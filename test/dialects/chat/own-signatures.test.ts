@@ -1,4 +1,4 @@
-/** A conversation that goes on with a model that speaks Chat Completions after one that is translated. */
+/** A conversation that begins at a translated model and continues at one with native Chat Completions. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readChatRequest } from "../../../src/dialects/chat/request.ts";
 import { packSignature } from "../../../src/dialects/translation/signatures.ts";
@@ -30,7 +30,7 @@ async function complete(body: object): Promise<unknown> {
   return Object(await response.json()).choices[0].message;
 }
 
-test("a signed tool call is returned to the provider that signed it, and to another one without the signature", async () => {
+test("a signed tool call is returned to its own provider with the signature, and to another provider without it", async () => {
   const call = { functionCall: { name: "weather", args: { town: "Bern" } }, thoughtSignature: "c2lnbmVk" };
   google.script("first", { parts: [{ text: "Which weather?", thought: true }, call] });
   const answer = Object(await complete({ model: "gemini/first", messages: USER, tools: [TOOL] }));
@@ -61,7 +61,7 @@ const cases: readonly (readonly [given: string, sent: string])[] = [
     `"id":"t","extra_content":{"gatehouse":{},"kept":{"n":12345678901234567890}, "google":{"thought_signature":"${packed}"}}`,
     `"id":"t","extra_content":{"kept":{"n":12345678901234567890}}`,
   ],
-  // Google's own, through its own chat completions.
+  // Google's own signature, from its own chat completions.
   [
     `"extra_content":{"google":{"thought_signature":"c2ln"}}`,
     `"extra_content":{"google":{"thought_signature":"c2ln"}}`,

@@ -1,4 +1,4 @@
-/** Responses in the background and everything that may end them: restarts, kills, stops, tokens, age and a full queue. */
+/** Background responses and everything that may end them: restarts, kills, stops, tokens, age and a full queue. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ async function dispatch({ post, clerk }: ResponsesStage, more: object = {}, toke
   return { response, body: JSON.parse(bytes.toString()) };
 }
 
-/** What has arrived of an answer once it is enough. */
+/** The part of an answer that has arrived once it is long enough. */
 async function firstPart(
   answer: Response,
   isEnough = (text: string) => text.includes("data: "),
@@ -131,7 +131,7 @@ describe("a response in progress", () => {
       expect(items).toEqual([2, 3]);
       const stored = await client.responses.retrieve(id);
       expect([stored.status, stored.output.length]).toEqual(["completed", 2]);
-      // From the beginning, OpenAI's helper reads both attempts, and ends with the true answer.
+      // Reading from the beginning, OpenAI's helper gets both attempts and ends with the final answer.
       const final = await client.responses.stream({ response_id: id }).finalResponse();
       expect(JSON.stringify(final.output)).toContain(String(stored.output[1]?.id));
       await after.stop();
@@ -178,7 +178,7 @@ describe("a server that is killed", () => {
   const ADMIN = createSecret(systemRandom);
   const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
 
-  test("makes its responses again at the next start, three times at most, and settles each call", async () => {
+  test("makes its responses again at the next start, at most three times, and settles each call", async () => {
     const directory = tempDir();
     const upstream = startFakeResponses("sk-upstream");
     try {
@@ -201,7 +201,7 @@ tiers: { 1: { models: [up/slow, up/quick] } }
         if (!("stream" in more)) return ((await answer.json()) as { id: string }).id;
         return /"id":"(resp_[^"]+)"/.exec(await firstPart(answer))?.[1] ?? "";
       };
-      /** The first numbers after one. */
+      /** The first sequence numbers after the given one. */
       const numbersAfter = async (id: string, after: number, count: number): Promise<number[]> => {
         const path = `/v1/responses/${id}?stream=true&starting_after=${after}`;
         const answer = await fetch(server.url + path, { headers });
@@ -249,7 +249,7 @@ tiers: { 1: { models: [up/slow, up/quick] } }
   });
 });
 
-test("a stop misses none that is being dispatched, and none runs after the resume", async () => {
+test("a stop also ends responses that are being dispatched, and none runs after the resume", async () => {
   stage = await openResponsesStage();
   const { gateway, upstream, clerk, ask } = stage;
   upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
@@ -273,7 +273,7 @@ test("a stop misses none that is being dispatched, and none runs after the resum
 });
 
 test.each(["cancelled", "deleted"])(
-  "one that a drain leaves to the next start can be %s, and does not run then",
+  "a response that a drain leaves to the next start can be %s, and then does not run",
   async (how) => {
     const { path: dataDir, remove } = tempDir();
     try {
@@ -307,7 +307,7 @@ test.each(["cancelled", "deleted"])(
   },
 );
 
-test("one whose request was erased with a document can still be cancelled", async () => {
+test("a response whose request was erased with a document can still be cancelled", async () => {
   stage = await openResponsesStage();
   const { gateway, upstream, ask } = stage;
   const document = { title: "Keys", text: "The key is in the kitchen.", scope: "house" };

@@ -1,4 +1,4 @@
-/** Responses in the background: dispatched, read, resumed, cancelled and stopped. */
+/** Background responses: dispatched, read, resumed, cancelled and stopped. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
 import { createdResponse } from "../../../src/dialects/responses/background/forms.ts";
@@ -47,7 +47,7 @@ async function ended(id: string, token = stage.clerk) {
   return response;
 }
 
-test("a response is queued, in progress, and then complete", async () => {
+test("a response is queued, then in progress, then complete", async () => {
   const gate = Promise.withResolvers<void>();
   const whole = script(gate.promise);
   const { response, body } = await dispatch({ metadata: { a: "b" }, instructions: "Be brief." });
@@ -115,14 +115,14 @@ test("OpenAI's client follows a stream, and resumes it where it left off", async
   expect([again, text]).toEqual([id, ANSWER]);
   expect(seen.map(({ sequence_number: number }) => number)).toEqual(seen.map((_, index) => index));
   expect(seen.at(-1)?.type).toBe("response.completed");
-  // The same events, after it has ended.
+  // The events are the same after the response has ended.
   const later = await responses.retrieve(id, { stream: true });
   const all: typeof seen = [];
   for await (const event of later) all.push(event);
   expect(all).toEqual(seen);
 });
 
-test("a failure of the provider is reported to readers, and ends the stream with an error", async () => {
+test("a provider's failure is reported to readers, and ends the stream with an error", async () => {
   stage.upstream.script("first", { status: 400, message: "The tool has no name." });
   const { body } = await dispatch();
   const { status, output, error } = await ended(body.id);
@@ -139,7 +139,7 @@ test("a failure of the provider is reported to readers, and ends the stream with
   expect(types).toEqual(["response.created"]);
 });
 
-test("a stream that broke in the middle fails, and says so after what was sent", async () => {
+test("a stream that breaks in the middle fails, and reports that after the events already sent", async () => {
   const whole = responseOf([textItem(ANSWER)]);
   stage.upstream.script("first", { events: eventsOf(whole), cutAfter: 5 });
   const { response, bytes } = await stage.post(
@@ -152,7 +152,7 @@ test("a stream that broke in the middle fails, and says so after what was sent",
   expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
 });
 
-test("the conversation continues with a response in the background, at a provider that does not know it", async () => {
+test("a background response can continue a conversation at a provider that does not know it", async () => {
   script();
   const { body } = await dispatch({ input: "What is blue?" });
   await ended(body.id);
@@ -191,7 +191,7 @@ test("nobody else reads, resumes, cancels or deletes it", async () => {
   expect((await stage.ask("POST", `/${body.id}/cancel`)).body.status).toBe("cancelled");
 });
 
-test("only one that was requested as a stream has events", async () => {
+test("only a response that was requested as a stream has events", async () => {
   script();
   const { body } = await dispatch();
   await ended(body.id);
@@ -208,7 +208,7 @@ test("only one that was requested as a stream has events", async () => {
   }
 });
 
-test("deleting one in progress ends it, and erases its texts and events", async () => {
+test("deleting a response in progress ends it, and erases its texts and events", async () => {
   script(new Promise(() => {}));
   const asked = { model: "up/first", input: "a secret question", background: true, stream: true } as const;
   const stream = await stage.client(stage.gateway.admin).responses.create(asked);
@@ -243,7 +243,7 @@ async function dispatchSeqOf(id: string): Promise<number> {
   return entry.seq;
 }
 
-test("a response is cancelled, once, and the provider is told", async () => {
+test("a response is cancelled once, and its request to the provider is aborted", async () => {
   script(new Promise(() => {}));
   const { body } = await dispatch();
   await until(async () => (await read(body.id)).status === "in_progress");
@@ -282,7 +282,7 @@ test.each(["queued", "in_progress", undefined])("an answer whose status is %p fa
   expect(await ended(body.id)).toMatchObject({ status: "failed", error: { code: "provider_failed" } });
 });
 
-test("the first event of a stream leaves out what is long, since many readers may wait for it", () => {
+test("the first event of a stream leaves out long members, since many readers may wait for it", () => {
   const row = { id: "resp_1", model: "up/first", createdAt: 0 };
   const request = { instructions: "x".repeat(10_000), metadata: { a: "x".repeat(10_000) }, temperature: 0.5 };
   const created = createdResponse(request, row);
@@ -290,7 +290,7 @@ test("the first event of a stream leaves out what is long, since many readers ma
   expect(created).toMatchObject({ id: "resp_1", status: "queued", temperature: 0.5 });
 });
 
-test("a response that is not in the background cannot be cancelled", async () => {
+test("only a background response can be cancelled", async () => {
   const whole = responseOf([textItem("x")], { id: freshId() });
   stage.upstream.script("first", { response: whole });
   await stage.post(JSON.stringify({ model: "up/first", input: "x" }));

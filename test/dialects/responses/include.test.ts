@@ -25,7 +25,7 @@ async function make(output: readonly object[], input: unknown = "x"): Promise<st
 
 const image = [{ role: "user", content: [{ type: "input_image", image_url: "data:image/png;base64,eA==" }] }];
 
-test("values that name what is there, or nothing of the response, are accepted by OpenAI's client", async () => {
+test("values that the items have, or that concern no item of the response, are accepted by OpenAI's client", async () => {
   const sealed = { type: "reasoning", id: freshId("rs"), summary: [], encrypted_content: "sealed" };
   const id = await make([sealed, textItem("one")], image);
   const { responses } = stage.client();
@@ -38,14 +38,14 @@ test("values that name what is there, or nothing of the response, are accepted b
 
 const REFUSED: [name: string, value: string, item: () => object][] = [
   ["that are unknown", "message.everything", () => textItem("one")],
-  ["that were not kept", "message.output_text.logprobs", () => textItem("one")],
+  ["that were not stored", "message.output_text.logprobs", () => textItem("one")],
   [
-    "that were not kept",
+    "that were not stored",
     "reasoning.encrypted_content",
     () => ({ type: "reasoning", id: freshId("rs"), summary: [] }),
   ],
   [
-    "that were not kept",
+    "that were not stored",
     "web_search_call.action.sources",
     () => ({ type: "web_search_call", id: freshId("ws"), action: { type: "search", query: "x" } }),
   ],
@@ -57,7 +57,7 @@ test.each(REFUSED)("values %s are refused by name: %s", async (_, value, item) =
   expect([status, body.error.code, body.error.param]).toEqual([400, "unsupported_parameter", "include.1"]);
 });
 
-test("items that have no id are listed with one that begins as their type's do", async () => {
+test("items without an id are listed with an id that has the prefix of their type", async () => {
   const call = { ...callItem("weather", {}), id: undefined };
   const { call_id } = call as unknown as { call_id: string };
   const id = await make(

@@ -89,7 +89,7 @@ test("a response that cannot be kept is logged", async () => {
     response: { ...whole, output: [] },
   });
   expect((await stage.ask("GET", `/${whole.id}`)).status).toBe(404);
-  expect(logged.filter((line) => line.includes("a response is not kept"))).toHaveLength(1);
+  expect(logged.filter((line) => line.includes("a response is not stored"))).toHaveLength(1);
 });
 
 test.each([false, true])(

@@ -1,4 +1,4 @@
-/** How much of an earlier conversation is read, kept and counted. */
+/** How much of an earlier conversation is read, held in memory and counted. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { until } from "../../support/until.ts";
 import {
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => stage.stop());
 
 const TOOLS_BYTES = 1024 * 1024;
-/** Definitions that a client sends with each request, and that are not a part of the conversation. */
+/** Definitions that a client sends with each request. They are not part of the conversation. */
 const tools = [
   {
     ...{ type: "function", name: "lookup", strict: false },
@@ -42,7 +42,7 @@ async function elsewhere(request: object) {
   return { status: sent.response.status, code: sent.response.headers.get("gatehouse-code"), body };
 }
 
-test("a short conversation of many steps is sent, however long the tools of its steps", async () => {
+test("a short conversation of many steps is sent, however long the tools of each step are", async () => {
   let last = await say("answer 0", { input: "question 0" });
   for (let step = 1; step <= 12; step++) {
     last = await say(`answer ${step}`, { input: `question ${step}`, previous_response_id: last.id });
@@ -53,7 +53,7 @@ test("a short conversation of many steps is sent, however long the tools of its 
   expect([listed.status, listed.body.data.length]).toEqual([200, 25]);
 });
 
-test("a response whose items later requests name again and again is read once", async () => {
+test("a response is read once, however often later requests name its items", async () => {
   const first = await say("y".repeat(1024 * 1024), { input: "a long text" });
   let last = first;
   for (let step = 0; step < 6; step++) {
@@ -76,7 +76,7 @@ test("an item counts as often as it is sent", async () => {
   expect([earlier.status, earlier.code]).toEqual([413, "body_too_large"]);
 });
 
-test("a conversation has at most as many members as one request; its own provider reads it itself", async () => {
+test("a conversation may have at most as many members as one request; its own provider reads it itself", async () => {
   const input = Array.from({ length: 6_000 }, () => ({ role: "user", content: "x" }));
   const first = await say("one", { input });
   const second = await say("two", { input, previous_response_id: first.id });
@@ -91,7 +91,7 @@ test("a conversation has at most as many members as one request; its own provide
   expect([listed.status, listed.body.error.code]).toEqual([413, "body_too_large"]);
 });
 
-test("a request may name at most 1,024 items by their ids alone", async () => {
+test("a request may name at most 1,024 items only by their ids", async () => {
   const input = Array.from({ length: 1_025 }, (_, index) => ({ type: "item_reference", id: `msg_${index}` }));
   const sent = await stage.post(JSON.stringify({ model: "up/first", input }));
   const { error } = JSON.parse(sent.bytes.toString());
@@ -130,7 +130,7 @@ test("a conversation of more than 10 MiB is refused", async () => {
   expect([status, code]).toEqual([413, "body_too_large"]);
 });
 
-test("items of a response are listed without the earlier ones that are gone, and their ids stay", async () => {
+test("items of a response are listed without earlier items that are gone, and keep their ids", async () => {
   const first = await say("one", { input: "first question" });
   const reference = { type: "item_reference", id: first.item };
   const second = await say("two", { input: [reference, { role: "user", content: "second question" }] });
@@ -158,7 +158,7 @@ function upload(bytes: number, leave: AbortSignal): void {
   }).catch(() => {});
 }
 
-test("texts that are read count as memory of their workspace", async () => {
+test("texts that are read count towards their workspace's memory", async () => {
   const long = "z".repeat(8 * 1024 * 1024);
   const { id } = await say(long, { input: long });
   const other = await say(long, { input: long });

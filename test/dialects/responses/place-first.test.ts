@@ -1,4 +1,4 @@
-/** What a request refers to is read only once its call has a place among the concurrent ones. */
+/** The texts that a request refers to are read only once its call has a concurrency slot. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { until } from "../../support/until.ts";
 import {
@@ -20,7 +20,7 @@ afterAll(() => stage.stop());
 const code = ({ response }: { response: Response }) => response.headers.get("gatehouse-code");
 
 test.each([true, false])(
-  "past the limit, a conversation that does not exist is not looked for (stream: %p)",
+  "past the limit, a conversation that does not exist is not searched for (stream: %p)",
   async (stream) => {
     stage.upstream.script("first", { events: eventsOf(responseOf([textItem("one")])), hangAfter: 2 });
     stage.upstream.script("next", { response: responseOf([textItem("two")]) });
@@ -39,7 +39,7 @@ test.each([true, false])(
     expect(code(await stage.post(continuing))).toBe("queue_full");
     leave.abort();
     expect(code(await waiting)).toBe("not_found");
-    // The place is free again.
+    // The slot is free again.
     const whole = await stage.post(JSON.stringify({ model: "up/next", input: "x" }));
     expect(whole.response.status).toBe(200);
   },

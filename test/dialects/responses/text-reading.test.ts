@@ -33,7 +33,7 @@ test("large texts are read in different turns of the event loop, however many ar
   isOver = true;
   expect(texts.every((text) => text === BODY)).toBe(true);
   expect(new Set(read).size).toBe(10);
-  // Memory is taken for the text and its parsed form.
+  // Memory is reserved for the text and its parsed form.
   expect(held).toEqual(Array(10).fill(2 * BODY.length));
 });
 
@@ -52,7 +52,7 @@ test("a text for which there is no memory is not read", async () => {
   expect(read).toBe(0);
 });
 
-test("texts that are dropped after they were read take the memory of the largest one", () => {
+test("texts that are dropped after being read take the memory of the largest one", () => {
   const held: number[] = [];
   const hold = oneAtATime((bytes) => void held.push(bytes));
   for (const bytes of [5, 3, 9, 9, 1]) hold(bytes);

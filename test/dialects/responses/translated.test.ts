@@ -207,7 +207,7 @@ describe.each(["gemini/first", "claude/second"])("%s", (model) => {
   });
 });
 
-test("a stream that is cut off ends with error and response.failed, with the text so far, and is not kept", async () => {
+test("a stream that is cut off ends with error and response.failed, with the text so far, and is not stored", async () => {
   stage.google.script("first", { parts: [{ text: "Good " }, { text: "evening" }], cutAfter: 1 });
   const { text } = await stage.post("/v1/responses", { model: "gemini/first", input: "x", stream: true });
   const events = text
@@ -246,7 +246,7 @@ test.each(["gemini/first", "claude/second"])(
     callTools(model);
     const asked = { model, input: "The weather?", tools: [TOOL], background: true };
     const { responses } = stage.client;
-    // The script begins with a whole answer. What is made in the background is always streamed.
+    // The script begins with a whole answer, but background responses are always streamed.
     await responses.create({ ...asked, background: false });
     const streamed = await responses.stream({ ...asked, tools: [TOOL] }).finalResponse();
     const whole = await responses.create(asked);

@@ -1,4 +1,4 @@
-/** Texts in a request or an answer that are JSON again have a limit together, and are parsed once. */
+/** Strings in a request or an answer that contain JSON share one limit, and are parsed once. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Problem } from "../../../src/base/errors.ts";
 import { CallableModels } from "../../../src/dialects/callable-model.ts";
@@ -7,11 +7,11 @@ import type { ClientRequest } from "../../../src/dialects/client-request.ts";
 import type { ClientModel } from "../../../src/models/gateway.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 
-/** More than a third of what all texts may have. */
+/** More than a third of the limit for all texts. */
 const WIDE = 20_000;
 
 let gateway: TestGateway;
-/** The arguments that the model's answer calls tools with. */
+/** The arguments of the tool calls in the model's answer. */
 let answered: readonly string[] = [];
 let requests = 0;
 const upstream = Bun.serve({
@@ -87,7 +87,7 @@ const responses = (texts: readonly string[]) => {
   return ask("/v1/responses", { model: "up/m", store: false, input: [USER, ...calls, ...results] });
 };
 
-describe("arguments of tools have as many members together as a request", () => {
+describe("tool arguments may have as many members in total as a request", () => {
   test.each([
     ["chat completions", chat, "messages[1].tool_calls[2].function.arguments"],
     ["responses", responses, "input[3].arguments"],
@@ -156,7 +156,7 @@ const SIGNED: readonly (readonly [
 ];
 
 describe("signatures that a client writes itself", () => {
-  test.each(SIGNED)("have a limit together in %s", async (_, send) => {
+  test.each(SIGNED)("share one limit in %s", async (_, send) => {
     expect((await send(list(1_000, forged))).status).toBe(413);
     expect((await send(list(800, forged))).status).toBe(200);
   });
@@ -171,7 +171,7 @@ describe("signatures that a client writes itself", () => {
   });
 });
 
-test("other work has its turn between the translations of a large request for the models of a tier", async () => {
+test("other work gets turns between the translations of a large request for the models of a tier", async () => {
   const TURNS = 4;
   let turn = 0;
   const count = () => {

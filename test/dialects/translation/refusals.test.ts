@@ -95,7 +95,7 @@ test("an option that reaches a kind of provider is left unchanged", () => {
   for (const [kind, options] of cases) expect(limited(kind, options)).toEqual({ prompt: USER, ...options });
 });
 
-test("a format is left out if the answer must be a call, which has no text", () => {
+test("a format is left out if the answer must be a tool call, which has no text", () => {
   const forced = { tools: [TOOL], toolChoice: { type: "required" } as const };
   for (const kind of ["anthropic", "bedrock", "google", "vertex"] as const) {
     expect(limited(kind, { ...forced, responseFormat: JSON_SCHEMA })).toEqual({ prompt: USER, ...forced });
@@ -110,7 +110,7 @@ test("values that clients send by default and that have no effect are left out",
   const { stopSequences, ...others } = neutral;
   expect(limited("anthropic", { ...others, reasoning: "high" })).toEqual({ prompt: USER, reasoning: "high" });
   expect(limited("anthropic", { stopSequences })).toEqual({ prompt: USER, stopSequences });
-  // At Amazon, 1 is the default of Anthropic's models only.
+  // At Amazon, 1 is the default only for Anthropic's models.
   const hot = { temperature: 1, topP: 1 };
   expect(limited("bedrock", hot, "us.anthropic.claude-5")).toEqual({ prompt: USER });
   expect(limited("bedrock", hot, "amazon.nova-pro-v1:0")).toEqual({ prompt: USER, ...hot });
@@ -237,7 +237,7 @@ function modelOf(kind: string, model: string, sent: string[]): LanguageModelV4 {
   }).chatModel(model);
 }
 
-/** The option in question is the first. */
+/** The first option is the one under test. */
 const SAMPLES: readonly Options[] = [
   { topK: 5 },
   { seed: 7 },
@@ -266,7 +266,7 @@ const REASONING: readonly Options[] = [
 ];
 
 test.each(MODELS)(
-  "the table agrees with what the package of %s leaves out for %s, reported or not",
+  "the table lists the options that %s's package leaves out for %s, reported or not",
   async (kind, name) => {
     const sent: string[] = [];
     const model = modelOf(kind, name, sent);
@@ -305,7 +305,7 @@ function isRefusedType(kind: Kind, mediaType: string): boolean {
 }
 
 test.each(MODELS)(
-  "files that the package of %s refuses or leaves out for %s are refused by type",
+  "files that %s's package refuses or leaves out for %s are refused by type",
   async (kind, name) => {
     const sent: string[] = [];
     const model = modelOf(kind, name, sent);

@@ -102,7 +102,7 @@ const signatures = fc.record(
 const origins = fc.record({ kind: fc.constantFrom(...KINDS), provider: fc.constantFrom("work", "home") });
 const namespaces = fc.stringMatching(/^[a-z][a-zA-Z-]{0,11}$/);
 
-test("packed metadata comes back unchanged, only for the same provider", () => {
+test("packed metadata comes back unchanged, but only for the same provider", () => {
   const signed = fc.dictionary(
     namespaces,
     signatures.filter((each) => Object.keys(each).length > 0),

@@ -1,4 +1,4 @@
-/** `strict` of a JSON schema, for providers whose APIs do not have it. */
+/** `strict` for a JSON schema, at providers whose APIs lack it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type FakeGoogle, startFakeGoogle } from "../../support/fake-google.ts";
 import { type DialectStage, openDialectStage } from "../support.ts";
@@ -75,7 +75,7 @@ describe.each(Object.keys(DIALECTS) as Path[])("%s", (path) => {
     );
   });
 
-  test("a text that was cut at its maximum length is passed on as such", async () => {
+  test("a text that was cut off at its maximum length is passed on as cut off", async () => {
     google.script("m", { parts: [{ text: '{"town":"Be' }], finishReason: "MAX_TOKENS" });
     const { status, text } = await ask(path, strict);
     expect([status, text]).toEqual([200, expect.stringMatching(/length|max_output_tokens/)]);
@@ -92,7 +92,7 @@ describe.each(Object.keys(DIALECTS) as Path[])("%s", (path) => {
   });
 });
 
-test("a provider whose API has it is asked to be strict only if the client is", async () => {
+test("a provider whose API supports it is asked to be strict only if the client asks", async () => {
   const answer = '{"town":7}';
   stage.upstream.script("first", { chunks: [answer] });
   for (const [strict, sent] of [
@@ -101,7 +101,7 @@ test("a provider whose API has it is asked to be strict only if the client is", 
     [undefined, false],
   ]) {
     const { status, text } = await ask("/v1/responses", { schema: SCHEMA, strict }, { model: "up/first" });
-    // It is the provider that promises.
+    // The provider, not Gatehouse, guarantees the format.
     expect([status, text]).toEqual([200, expect.stringContaining("town")]);
     const body = Object(stage.upstream.requests.at(-1)?.body);
     expect(body.response_format.json_schema.strict).toBe(sent);

@@ -1,4 +1,4 @@
-/** Outcomes that wait for a store that cannot be written: their texts are bounded together. */
+/** Outcomes that wait until the store can be written again: the total size of their texts is bounded. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { LateOutcomes } from "../../../src/gate/direct/late-outcomes.ts";

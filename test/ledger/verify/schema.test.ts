@@ -147,7 +147,7 @@ describe("the file's pages:", () => {
     ["a tile", "ledger_tiles", /^tile_missing/],
     ["a text", "payloads", /^payload_missing/],
   ])(
-    "%s that is taken out of its index is missed, and the page is reported as damaged",
+    "%s that is removed from its index is reported as missing, and its page as damaged",
     async (_, table, missing) => {
       const size = pageSize();
       const root = vandal.database

@@ -1,4 +1,4 @@
-/** Texts are sent in batches, which take turns and become smaller if they are refused. */
+/** Texts are sent in batches. Batches take turns, and are split if they are refused. */
 import { describe, expect, test } from "bun:test";
 import { fakeVector } from "../../support/fake-embeddings.ts";
 import {

@@ -1,4 +1,4 @@
-/** A provider's message about a request is shown to the client, without anything that only the operator knows. */
+/** A provider's message about a request is shown to the client without anything that only the operator knows. */
 import { describe, expect, test } from "bun:test";
 import { hideSecrets } from "../../../src/models/native.ts";
 

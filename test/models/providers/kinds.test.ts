@@ -1,6 +1,6 @@
 /**
- * The providers azure, bedrock and vertex in front of scripted upstreams: what they are sent, and what their answers
- * lead to.
+ * The providers azure, bedrock and vertex in front of scripted upstreams: the requests that they get, and the results
+ * of their answers.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
@@ -31,7 +31,7 @@ const CREDENTIALS = JSON.stringify({
 });
 const AWS = { id: "AKIAEXAMPLEEXAMPLE", secret: "aws-secret-hunter22", region: "eu-central-1" };
 
-/** Everything that the packages would read on their own. None of it may be sent anywhere. */
+/** Everything that the packages would read by themselves. None of it may be sent anywhere. */
 const FOREIGN: Readonly<Record<string, string>> = {
   ...{ AWS_BEARER_TOKEN_BEDROCK: "foreign-bearer", AWS_ACCESS_KEY_ID: "foreign-id" },
   ...{ AWS_SECRET_ACCESS_KEY: "foreign-secret", AWS_SESSION_TOKEN: "foreign-session" },

@@ -1,5 +1,5 @@
 /**
- * A decision counts only if the ledger has it. Rows that somebody invented in the file while no server was running
+ * A decision counts only if the ledger has it. Rows that someone invented in the file while no server was running
  * decide nothing.
  */
 import { Database } from "bun:sqlite";
@@ -205,7 +205,7 @@ describe("two people must approve:", () => {
     expect(stage.tools.calls).toEqual([]);
   });
 
-  test("both count, also after a restart", async () => {
+  test("both count, even after a restart", async () => {
     await stage.restart();
     expect(outcome(await approve(asked.path, {}, bo))).toEqual([200, "approved"]);
     expect((await ended(stage.gateway, asked.task)).status).toBe("succeeded");

@@ -218,7 +218,7 @@ describe("a call that waits for its budget", () => {
   });
 });
 
-test("nothing stays reserved or is counted twice, whatever is cancelled and when", async () => {
+test("nothing stays reserved or is counted twice, whichever tasks are cancelled and when", async () => {
   const { gateway, upstream } = stage;
   await gateway.agent("busy", { budget: { credits_per_day: 30 } });
   let call = 0;

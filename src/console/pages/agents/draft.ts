@@ -103,7 +103,7 @@ export const PART_NAMES: Readonly<Record<AgentDraftField, string>> = {
 };
 const PARTS = Object.keys(PART_NAMES) as readonly AgentDraftField[];
 
-/** The parts in which two drafts differ in meaning, not only in how they are written. */
+/** The parts in which two drafts differ in meaning, not only in notation. */
 export function differences(before: AgentDraft, after: AgentDraft): readonly AgentDraftField[] {
   const [old, now] = [meaning(before), meaning(after)];
   return PARTS.filter((part) => JSON.stringify(old[part]) !== JSON.stringify(now[part]));

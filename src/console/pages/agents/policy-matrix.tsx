@@ -66,7 +66,7 @@ export function PolicyMatrix({
   );
 }
 
-/** May only wrap after the provider. */
+/** A model's name, which may wrap only after the provider. */
 function ModelName({ name }: { readonly name: string }): JSX.Element {
   const end = name.indexOf("/") + 1;
   return (

@@ -12,7 +12,7 @@ import { ExactJson, ExactText } from "./exact.tsx";
 import type { HistoryStep, StoryCall } from "./story.ts";
 import type { ReadStory } from "./use-story.ts";
 
-/** What led to the call: the task's prompt, and everything the task wrote and did until it asked. */
+/** What led to the call: the task's prompt, and everything that the task wrote and did before it asked. */
 export function ContextCard({
   approval,
   task,

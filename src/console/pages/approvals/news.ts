@@ -71,7 +71,7 @@ export class ApprovalNews {
         for (const listener of this.#listeners) listener.read(approvals);
       }
     } catch {
-      // Listeners that reload encounter the same problem and show it.
+      // Listeners that reload run into the same problem and show it.
       this.#reloadAll();
     }
   }

@@ -1,7 +1,7 @@
 /** What led to a call, from the task's events (contract, section 4). */
 export interface CallHistory {
   readonly steps: readonly HistoryStep[];
-  /** The arguments that the model requested, before anybody changed them; undefined until read. */
+  /** The arguments that the model requested, before anyone changed them; undefined until read. */
   readonly asked: unknown;
   /** Whether everything that led to the call has been read. */
   readonly isWhole: boolean;

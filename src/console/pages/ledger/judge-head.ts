@@ -72,7 +72,7 @@ export interface HeadJudgement {
   readonly isSameKey: boolean;
 }
 
-/** Judges the ledger's head by what was seen before, and by the consistency proof between the two. */
+/** Judges the ledger's head by the head seen before, and by the consistency proof between the two. */
 export async function judgeHead(
   { consistency, checkpoint: text }: AnswerOf<"GET /v1/ledger/consistency">,
   keys: KeyAnswer,

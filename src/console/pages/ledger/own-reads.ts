@@ -8,7 +8,7 @@ export interface OwnReads {
   count(after: number, upTo: number): number;
 }
 
-/** The maximum number of entries remembered. Older ones count as news. */
+/** The maximum number of entries remembered. Older ones count as new. */
 const MOST = 1_000;
 
 export function useOwnReads(): OwnReads {

@@ -8,8 +8,8 @@ export function sumOf({ values }: ChartSeries): number {
 }
 
 /**
- * The costliest series, the sum of the others, and, as `rest`, the cost that belongs to none. Series without cost are
- * left out.
+ * The costliest series, the sum of the others and, as `rest`, the cost that belongs to no series. Series without cost
+ * are left out.
  */
 export function creditSeries(breakdown: Breakdown, total: readonly number[], rest: string): ChartSeries[] {
   if (breakdown === null) return [];

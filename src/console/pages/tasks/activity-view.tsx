@@ -109,7 +109,7 @@ function meanwhile(call: string, task: Task, waiting: ReadonlySet<string>): stri
   return waiting.has(call) ? "awaiting_approval" : "running";
 }
 
-/** Writes to the element directly, without rendering: text may arrive at two hundred tokens a second. */
+/** Writes to the element directly, without rendering: text may arrive at a rate of two hundred tokens a second. */
 function LiveText({ text }: { readonly text: WrittenText }): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {

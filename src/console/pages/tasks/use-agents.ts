@@ -6,7 +6,7 @@ import { useSession } from "../../state/session.tsx";
 import { useSoon } from "../../state/use-soon.ts";
 
 const PAGE = 200;
-/** The maximum number of agents read: nobody could choose from a longer list. */
+/** The maximum number of agents that are read: nobody could choose from a longer list. */
 const MOST = 1_000;
 
 /** The workspace's agents by name; undefined before they are read, null if the token may not list them. */

@@ -130,7 +130,7 @@ class ToolCallReader {
     };
   }
 
-  /** Some models send nothing for a tool without parameters. */
+  /** Some models send no arguments for a tool without parameters. */
   #argumentsOf(text: string, path: string): unknown {
     if (text.trim() === "") return {};
     const value = jsonAt(text, path, this.#texts);

@@ -7,7 +7,7 @@ import { field } from "../../json.ts";
 import { isSigned, type PackedSignatures, packSignature } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 
-/** The member of a tool call's `extra_content` that has the thoughts. */
+/** The member of a tool call's `extra_content` that contains the thoughts. */
 export const GATEHOUSE = "gatehouse";
 
 interface Thought {
@@ -61,7 +61,7 @@ export function toolCallExtra(
   };
 }
 
-/** The signature that comes back with a tool call. Undefined if it has no signature from this provider. */
+/** The signature that a client returns with a tool call. Undefined if there is none from this provider. */
 export function readToolCallSignature(
   extra: unknown,
   signatures: PackedSignatures,
@@ -74,7 +74,7 @@ export function readToolCallSignature(
   );
 }
 
-/** The thoughts from this provider that come back with a tool call. */
+/** The thoughts from this provider that a client returns with a tool call. */
 export function readThoughts(
   extra: unknown,
   signatures: PackedSignatures,

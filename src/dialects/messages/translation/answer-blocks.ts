@@ -35,7 +35,7 @@ export function callSignature(
 }
 
 /**
- * If the input of a call is not JSON, because the model made a mistake, it is returned as a text.
+ * Input that is not JSON, because the model made a mistake, is returned as text.
  * @param texts the inputs of the answer
  * @throws JsonTooLarge
  */

@@ -8,7 +8,7 @@ import { field } from "../../json.ts";
 const STOP_SEQUENCE = "stop_sequence";
 
 /**
- * The members that say why a message ended. Of all providers, only Amazon reports which sequence ended it, and only for
+ * The members that state why a message ended. Only Amazon reports which stop sequence ended it, and only for
  * Anthropic's models.
  */
 export function endMembers(
@@ -23,7 +23,7 @@ export function endMembers(
   return { stop_reason, stop_sequence: typeof reported === "string" ? reported : null };
 }
 
-/** Some providers end an answer with tool calls as if it had none. */
+/** Some providers end an answer with tool calls as if it contained none. */
 function stopReason({ unified, raw }: LanguageModelV4FinishReason, callsTools: boolean): string {
   if (raw === STOP_SEQUENCE) return raw;
   switch (unified) {

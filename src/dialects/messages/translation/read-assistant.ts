@@ -48,7 +48,7 @@ export class AssistantReader {
     return content.length === 0 ? [] : [{ role: "assistant", content }];
   }
 
-  /** Thoughts signed by another provider are left out: they mean nothing to this one. */
+  /** Thoughts signed by another provider are left out: this one cannot use them. */
   #readThinking(block: Members, path: string): AssistantPart[] {
     refuseUnknown(block, THINKING, path);
     const text = textAt(block.thinking, `${path}.thinking`);

@@ -20,7 +20,7 @@ export interface ResponseEndingsParts {
   readonly log: Log;
 }
 
-/** Writes the ends of responses in the background that have no answer. */
+/** Writes the ends of background responses that have no answer. */
 export class ResponseEndings {
   readonly #parts: ResponseEndingsParts;
   readonly #open: OpenResponses;
@@ -30,7 +30,7 @@ export class ResponseEndings {
     this.#open = open;
   }
 
-  /** Ends a response that does not run any more, or leaves it to the next start. Never rejects. */
+  /** Ends a response that is no longer running, or leaves it to the next start. Never rejects. */
   async end(open: OpenResponse, failure: ResponseFailure | null): Promise<void> {
     const { signal } = open.abort;
     const isDraining = !signal.aborted && failure?.code === "draining";
@@ -39,7 +39,7 @@ export class ResponseEndings {
     open.end = endOf(signal, failure);
     const { store, hub, late, log } = this.#parts;
     const { workspaceId, id, dispatchSeq } = open;
-    // A later end of its log must not change what is stored with it.
+    // Fetched now, so that closing the log later does not change what is stored.
     const events = hub.find(id);
     try {
       const found = await store.readDispatch(workspaceId, dispatchSeq);
@@ -73,7 +73,7 @@ export class ResponseEndings {
     });
   }
 
-  /** Leaves a response that was interrupted to the next start, with the events that readers have seen. */
+  /** Leaves an interrupted response to the next start, and stores the events that readers have seen. */
   async #putBack(open: OpenResponse): Promise<void> {
     const { db, hub, log } = this.#parts;
     const { workspaceId, id } = open;

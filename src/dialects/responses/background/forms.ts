@@ -5,22 +5,24 @@ import type { ResponseEnd } from "./open-response.ts";
 
 type KnownRow = Pick<ResponseRow, "id" | "model" | "createdAt">;
 
-/** The state of a response without an answer: not yet, or never. */
+/** The state of a response that has no answer yet, or never will. */
 export type UnansweredState =
   | ResponseEnd
   | { readonly status: "queued" | "in_progress"; readonly error: null };
 
 export const QUEUED: UnansweredState = { status: "queued", error: null };
 
-/** Members of a request are repeated in its stream's first event if their JSON has at most this many characters. */
+/** The first event of a stream repeats the members of its request whose JSON has at most this many characters. */
 const SHORT = 1_024;
 
-/** A response in the background without an answer. @param request the parsed request */
+/** A background response without an answer. @param request the parsed request */
 export function unansweredResponse(request: unknown, row: KnownRow, state: UnansweredState): Members {
   return formOf(isMembers(request) ? { ...request, stream: false } : {}, row, state);
 }
 
-/** The response in the first event of a stream. It may be kept for each of many readers, so it has nothing long. */
+/**
+ * The response in the first event of a stream. Leaves out long members, because each of many readers may hold a copy.
+ */
 export function createdResponse(request: unknown, row: KnownRow): Members {
   const members = isMembers(request) ? Object.entries(request) : [];
   const short = members.filter(([, value]) => JSON.stringify(value).length <= SHORT);
@@ -32,7 +34,7 @@ function formOf(request: Members, { id, model, createdAt }: KnownRow, state: Una
   return { ...form, id, background: true, ...state, output: [], usage: null };
 }
 
-/** A provider's response as a response in the background, which has an id of our own. */
+/** Turns a provider's response into a background response, which has Gatehouse's own id. */
 export function inBackground(
   response: Members,
   request: unknown,
@@ -41,7 +43,7 @@ export function inBackground(
   return {
     ...response,
     ...{ id, background: true, store: true, created_at: Math.floor(createdAt / 1_000) },
-    // The provider may have been sent the conversation instead.
+    // The provider may have been sent the whole conversation instead of this id.
     previous_response_id: field(request, "previous_response_id") ?? null,
   };
 }

@@ -13,7 +13,7 @@ const UNSAVED_BYTES = 32 * 1024;
  * new events start this far above the stored ones for each earlier attempt, so no id is sent twice.
  */
 const MOST_UNSAVED = 4_096;
-/** The first event is derived from the request, and the last ones from the response as it is read. */
+/** The first event is derived from the request, and the last events from the response as it is read. */
 const DERIVED: ReadonlySet<string> = new Set([
   ...["response.created", "response.queued", "response.completed", "response.incomplete", "response.failed"],
 ]);
@@ -32,7 +32,7 @@ interface JournalSubject extends JournalKey {
   readonly request: unknown;
 }
 
-/** Publishes the events of a response in the background under its own id and numbers, and stores them. */
+/** Publishes the events of a background response under its own id and numbers, and stores them. */
 export class ResponseJournal {
   readonly #db: Db;
   readonly #subject: JournalSubject;
@@ -47,8 +47,8 @@ export class ResponseJournal {
   }
 
   /**
-   * Ends the items that an earlier attempt has left unfinished: clients refuse to complete a response with such items.
-   * The items of this attempt come after them, so that nobody mixes them up.
+   * Ends the items that an earlier attempt left unfinished: clients refuse to complete a response with unfinished
+   * items. The items of this attempt are numbered after them, so clients do not confuse the two.
    */
   begin(): void {
     for (const [index, item] of this.#earlier.unfinished) {
@@ -85,7 +85,7 @@ export class ResponseJournal {
     });
   }
 
-  /** Stores the events so far. */
+  /** Stores the events published so far. */
   save(tx: Tx): Promise<void> {
     return saveLog(tx, this.#subject, this.#log);
   }
@@ -109,7 +109,7 @@ export async function saveLog(tx: Tx, subject: JournalKey, log: EventLog): Promi
   await saveUpTo(tx, subject, log, log.after(log.savedUpTo));
 }
 
-/** Like `saveLog`, and stores the highest id even if it was never used: the last events come after it. */
+/** Like `saveLog`, but also stores the highest id even if no event used it: the last events come after it. */
 export async function saveEnd(tx: Tx, { workspaceId, id }: JournalKey, log: EventLog): Promise<void> {
   const frames = log.after(log.savedUpTo);
   const last = log.nextId - 1;
@@ -144,7 +144,7 @@ export async function lastStoredEvent(db: Db, workspaceId: number, id: string): 
 
 /**
  * The id of the first event of another attempt, in another process.
- * @param attempts how often it was begun before. Nothing may be stored of any of them
+ * @param attempts how many attempts were started before. Possibly none of their events were stored
  */
 export async function nextAttemptsEvent(
   db: Db,
@@ -159,7 +159,7 @@ export async function nextAttemptsEvent(
 /** The output items of earlier attempts, as their stored events have them. */
 export interface EarlierItems {
   readonly count: number;
-  /** Those that have not ended, by their `output_index`. */
+  /** The items that have not ended, by their `output_index`. */
   readonly unfinished: ReadonlyMap<number, Members>;
 }
 

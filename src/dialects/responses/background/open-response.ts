@@ -4,10 +4,10 @@ import { CallInterruption } from "../../../gate/direct/running-calls.ts";
 import type { EntryDraft } from "../../../ledger/entry.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 
-/** The reason of a signal that a client has aborted by cancelling its response. */
+/** The abort reason when a client cancels its response. */
 export const CANCELLED = new Problem("client_closed", "The response was cancelled.");
 
-/** A response in the background that has not ended. */
+/** A background response that has not ended. */
 export interface OpenResponse {
   readonly workspaceId: number;
   readonly id: string;
@@ -15,24 +15,24 @@ export interface OpenResponse {
   readonly agentId: number | null;
   /** The Gatehouses that its request passed through; unknown after a restart. */
   readonly via: Via;
-  /** Ends it. The reason is `CANCELLED` or a `CallInterruption`. */
+  /** Ends the response. The reason is `CANCELLED` or a `CallInterruption`. */
   readonly abort: AbortController;
-  /** Aborted when the process is about to stop: a later start begins the response. */
+  /** Aborted when the process is about to stop. A response that is not running is then left to a later start. */
   readonly wait: AbortController;
-  /** Resolves when its end is written or put off, or this process has nothing more to do with it. */
+  /** Resolves when the response's end is written or deferred, or when this process has nothing more to do with it. */
   readonly left: PromiseWithResolvers<void>;
-  /** Called when no stop needs to find it any more. */
+  /** Called when stops no longer need to find the response. */
   unregister(): void;
-  /** The entry that dispatched it; 0 until that is on disk. */
+  /** The entry that dispatched the response; 0 until that entry is on disk. */
   dispatchSeq: number;
   isRunning: boolean;
   /** Whether its answer is on disk. */
   isAnswered: boolean;
-  /** How it ended without an answer. Set before that is written. */
+  /** How the response ended without an answer. Set before the end is written. */
   end: ResponseEnd | null;
 }
 
-/** Why a response in the background has no answer. */
+/** Why a background response has no answer. */
 export interface ResponseFailure {
   readonly code: string;
   readonly message: string;
@@ -49,12 +49,12 @@ export function isShutdown({ reason }: AbortSignal): boolean {
   return reason instanceof CallInterruption && reason.reason === "shutdown";
 }
 
-/** How a response ends that was cancelled or stopped, or that failed. */
+/** How a cancelled, stopped or failed response ends. */
 export function endOf({ aborted, reason }: AbortSignal, failure: ResponseFailure | null): ResponseEnd {
   if (!aborted) {
-    const message = "The provider's answer was not a whole response.";
+    const message = "The provider's answer was not a complete response.";
     const error = failure ?? { code: "provider_failed", message };
-    // It was stopped before it ran.
+    // The response was stopped before it ran.
     return { status: error.code === "agent_stopped" ? "cancelled" : "failed", error };
   }
   if (!(reason instanceof CallInterruption)) return { status: "cancelled", error: null };

@@ -11,11 +11,11 @@ export interface OpenResponsesParts {
 
 type NewResponse = Pick<OpenResponse, "workspaceId" | "id" | "agentId" | "dispatchSeq" | "via">;
 
-/** The responses in the background that have not ended, so that stops and cancels find them. */
+/** The background responses that have not ended, so that stops and cancellations find them. */
 export class OpenResponses {
   readonly #parts: OpenResponsesParts;
   readonly #open = new Map<string, OpenResponse>();
-  /** Ends a response that was aborted while it did not run. */
+  /** Ends a response that was aborted while it was not running. */
   readonly #end: (open: OpenResponse) => Promise<void>;
 
   constructor(parts: OpenResponsesParts, end: (open: OpenResponse) => Promise<void>) {
@@ -43,7 +43,7 @@ export class OpenResponses {
       ...{ isRunning: false, isAnswered: false, end: null },
     };
     this.#open.set(id, open);
-    // While it is dispatched, or runs, that notices by itself.
+    // While the response is being dispatched or is running, that code notices the abort itself.
     const isQuiet = () => open.dispatchSeq > 0 && !open.isRunning;
     abort.signal.addEventListener("abort", () => {
       if (!isQuiet()) return;
@@ -57,14 +57,14 @@ export class OpenResponses {
     return open;
   }
 
-  /** The response has ended, or the process stops. */
+  /** Called when the response has ended or the process stops. */
   leave(open: OpenResponse): void {
     this.putBack(open);
     this.#open.delete(open.id);
     open.left.resolve();
   }
 
-  /** The next start begins it. Until then, it can still be cancelled. */
+  /** Leaves the response to the next start. Until then, it can still be cancelled. */
   putBack(open: OpenResponse): void {
     const { hub } = this.#parts;
     hub.find(open.id)?.close(null);
@@ -72,7 +72,7 @@ export class OpenResponses {
     open.unregister();
   }
 
-  /** Its end is written later. Until then, its events are only in memory. */
+  /** Defers writing the response's end. Until it is written, its events are only in memory. */
   putOff(open: OpenResponse): void {
     this.#parts.hub.find(open.id)?.close(null);
     open.unregister();

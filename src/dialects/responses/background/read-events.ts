@@ -3,9 +3,9 @@ import type { EventReader } from "../../../tasks/events/hub.ts";
 import { isMembers, type Members } from "../../json.ts";
 
 export interface ResponseEventsParts {
-  /** The response when it was dispatched. */
+  /** The response as it was dispatched. */
   readonly created: Members;
-  /** Reads the events in between, which are stored or in memory. */
+  /** Reads the events in between, from the store or from memory. */
   readonly stored: EventReader;
   /** The response as it ended; null if it has not. @throws Problem if it can no longer be read */
   ended(): Promise<Members | null>;
@@ -13,7 +13,7 @@ export interface ResponseEventsParts {
   lastId(): Promise<number>;
 }
 
-/** The events of a response in the background after the id `after`. Ids are `sequence_number` plus 1. */
+/** The events of a background response after the id `after`. Ids are `sequence_number` plus 1. */
 export function responseEvents(
   { created, stored, ended, lastId }: ResponseEventsParts,
   after: number,
@@ -47,8 +47,8 @@ export function responseEvents(
 }
 
 /**
- * The events that end the stream of a response. Unless it was answered, the first is an error, on which most clients
- * throw: some would take anything else for a whole answer.
+ * The events that end a response's stream. If the response has no answer, the first is an error, on which most
+ * clients throw: some would take anything else for a whole answer.
  */
 function lastEvents(response: Members): readonly (Members & { readonly type: string })[] {
   const { status } = response;

@@ -39,15 +39,14 @@ export interface ResponseRunParts {
   readonly clock: Clock;
 }
 
-/** A response that was interrupted this often by a crash is not tried again. */
+/** A response that crashes have interrupted this many times is not tried again. */
 const ATTEMPT_LIMIT = 3;
 const CALL: Operation = { action: "model.call", scope: "models:call", counted: true };
 
 /**
- * Makes the model call of a response in the background, once. Its caller's rights are those of the token at this
- * time.
+ * Makes the model call of a background response once, with the rights that its caller's token has now.
  * @param log the events for its readers; undefined if nobody can read them
- * @returns why it failed; null if its answer was kept, or it was aborted
+ * @returns why it failed; null if its answer was stored, or it was aborted
  */
 export async function runResponse(
   parts: ResponseRunParts,
@@ -64,7 +63,7 @@ export async function runResponse(
   const { actor = "", agent, ts = "" } = entry;
   const tokenId = tokenIdOf({ actor });
   const caller = tokenId === null ? undefined : await tokens.callerOf(workspaceId, tokenId);
-  if (!caller) return failed("invalid_token", "The token that asked for this response is no longer valid.");
+  if (!caller) return failed("invalid_token", "The token that requested this response is no longer valid.");
   if (agent !== undefined && !(await agentAt(db, workspaceId, agent, Date.parse(ts)))) {
     return failed("agent_not_found", "The agent that this response was dispatched for was removed.");
   }
@@ -137,14 +136,14 @@ interface Attempt {
   readonly sent: SentRequest;
 }
 
-/** How often a request is in memory while it is sent: as it is stored, as bytes, and parsed. */
+/** How many copies of a request are in memory while it is sent: as stored, as bytes, and parsed. */
 const COPIES = 3;
-/** How often to look whether there is room for a request. */
+/** How often to check whether there is room for a request. */
 const ROOM_MS = 250;
 
 /** The memory for a request and the conversation before it. MUST be closed. */
 class RequestMemory {
-  /** Called with the refusal if others need the memory. */
+  /** Called with the refusal if other conversations need the memory. */
   lost: (problem: Problem) => void = () => {};
   readonly #open: () => OpenConversation;
   readonly #clock: Clock;
@@ -215,10 +214,10 @@ function noMemory({ message }: AgentDenied): Problem {
   return new Problem("rate_limited", message);
 }
 
-/** The states of an answer. A provider might report any other, and readers would wait for ever. */
+/** The states of a complete answer. If a provider reported another, readers would wait forever. */
 const ENDED: ReadonlySet<unknown> = new Set(["completed", "incomplete"]);
 
-/** Writes the end of the response in the transaction of its answer. */
+/** Writes the end of the response in the transaction that stores its answer. */
 async function keep(
   { ledger }: Pick<ResponseRunParts, "ledger">,
   { open, entry, journal }: Attempt,
@@ -249,7 +248,7 @@ async function isStored(tx: Tx, workspaceId: number, seq: number): Promise<boole
   return row !== undefined;
 }
 
-/** An answer to a request that was erased is erased too. */
+/** Erases the answer to a request that was erased. */
 async function eraseAnswer(
   ledger: Ledger,
   tx: Tx,
@@ -266,7 +265,10 @@ async function eraseAnswer(
   });
 }
 
-/** Publishes the events of an answer. @returns the failure that ends them */
+/**
+ * Publishes the events of an answer.
+ * @returns the failure that ends them, if any
+ */
 async function publish(
   body: ReadableStream<Uint8Array>,
   journal: ResponseJournal | null,

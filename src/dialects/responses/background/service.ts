@@ -44,12 +44,12 @@ export interface BackgroundParts extends ResponseRunParts {
   readonly log: Log;
 }
 
-/** A response that was accepted and is made in the background. */
+/** A background response that was accepted. */
 export interface DispatchedResponse {
   readonly id: string;
   /** The entry that dispatched it. */
   readonly seq: number;
-  /** The response, which is queued. */
+  /** The response in the state `queued`. */
   readonly response: Members;
   /** Reads its events, if it was requested as a stream. */
   readonly events: EventReader | null;
@@ -57,13 +57,13 @@ export interface DispatchedResponse {
 
 /** The id of the first event that a run publishes: 1 is derived from the request. */
 const FIRST_EVENT = 2;
-/** Rows of earlier responses that are restored in one transaction. */
+/** How many rows of earlier responses are restored in one transaction. */
 const ROWS_AT_ONCE = 64;
 
 /**
- * Responses in the background. They run durably, as tasks do: one that is dispatched is in the ledger, waits for a
- * slot among the tasks, and is begun again by the next start if the process dies before its end is written. Which
- * responses have not ended is read from the ledger, never from rows.
+ * Background responses. They are as durable as tasks: a dispatched response is in the ledger, waits with the tasks
+ * for a slot, and runs again at the next start if the process dies before its end is written. The ledger decides
+ * which responses have not ended; the rows do not.
  */
 export class BackgroundResponses {
   readonly #parts: BackgroundParts;
@@ -100,7 +100,7 @@ export class BackgroundResponses {
     const createdAt = clock.now();
     const agentId = agent?.id ?? null;
     const place = scheduler.reserve(workspaceId);
-    // Known before it is checked, so that no stop in between misses it.
+    // Registered before it is checked, so that no stop in between misses it.
     const open = this.#open.add({ workspaceId, id, agentId, dispatchSeq: 0, via: call.via });
     try {
       const sent = { ...client, ...asStream(request) };
@@ -141,7 +141,7 @@ export class BackgroundResponses {
   /**
    * Reads the events of a response after the id `after`.
    * @param memory called with the bytes of texts before they are read: `hold` now, `holdEnd` for the last event
-   * @throws Problem 404 `not_found`, 400 `unsupported_parameter` if it was not requested as a stream
+   * @throws Problem 404 `not_found`, 400 `unsupported_parameter` if the response was not requested as a stream
    */
   async read(
     owner: ResponseOwner,
@@ -154,20 +154,20 @@ export class BackgroundResponses {
     if (field(request, "stream") !== true) {
       throw unsupported(
         "stream",
-        "is possible only for a response that was made in the background as a stream.",
+        "is possible only for a background response that was requested as a stream.",
       );
     }
     return this.#readEvents(owner, createdResponse(request, row), after, holdEnd);
   }
 
-  /** How a response ended, if that cannot be written yet. */
+  /** How a response ended, if its end cannot be written yet. */
   unwritten(id: string): ResponseEnd | null {
     return this.#open.get(id)?.end ?? null;
   }
 
   /**
-   * Cancels a response, if its end is not written. If the store cannot be written, its end and the call's entry are
-   * written later.
+   * Cancels a response unless its end is already written. If the store cannot be written, the response's end and the
+   * call's entry are written later.
    */
   async cancel(call: Call, id: string): Promise<void> {
     const open = this.#open.get(id);
@@ -178,7 +178,7 @@ export class BackgroundResponses {
     await call.commitDecision(decision, async () => {});
   }
 
-  /** Queues the responses that earlier processes have not ended. Called once, before requests are served. */
+  /** Queues the responses that earlier processes left unfinished. Called once, before requests are served. */
   async start(): Promise<void> {
     const { workspaces, histories, scheduler } = this.#parts;
     for (const { id: workspaceId } of workspaces.list()) {
@@ -192,7 +192,7 @@ export class BackgroundResponses {
     }
   }
 
-  /** Interrupts all responses, which the next start begins again. Resolves when nothing writes any more. */
+  /** Interrupts all responses; the next start runs them again. Resolves when nothing more will be written. */
   async stop(): Promise<void> {
     const all = this.#open.all();
     for (const { abort } of all) abort.abort(new CallInterruption("shutdown"));
@@ -200,7 +200,7 @@ export class BackgroundResponses {
   }
 
   /**
-   * Resolves when the ends of all responses stopped in a workspace, or of one of its agents, are written.
+   * Resolves when the ends of all stopped responses of a workspace, or of one of its agents, are written.
    * @throws StoreUnavailable if the store refuses one of them
    */
   async endsWritten(workspaceId: number, agentId: number | null): Promise<void> {
@@ -235,7 +235,7 @@ export class BackgroundResponses {
     for (const dispatchSeq of seqs) {
       const found = await store.readDispatch(workspaceId, dispatchSeq).catch((error: unknown) => {
         if (!(error instanceof LedgerChanged)) throw error;
-        log.error("a response is not begun again, because the ledger was changed", { dispatchSeq, error });
+        log.error("a response is not started again, because the ledger was changed", { dispatchSeq, error });
         return undefined;
       });
       if (!found) continue;
@@ -275,7 +275,7 @@ export class BackgroundResponses {
       failure = await runResponse(this.#parts, open, found.entry, this.#hub.find(open.id));
     } catch (error) {
       failure = error instanceof StoreUnavailable ? UNWRITABLE : INTERNAL;
-      log.error("a response in the background failed", { response: open.id, error });
+      log.error("a background response failed", { response: open.id, error });
     }
     open.isRunning = false;
     if (open.isAnswered) this.#open.leave(open);

@@ -6,7 +6,7 @@ const BLANK_LINES = ["\n\n", "\r\n\r\n", "\r\r"];
 
 /**
  * The response in the evidence of an answer: the evidence itself or, if that is a stream's events, the response in
- * its last event. Undefined if it has none, or if that event leaves the output out.
+ * its last event. Undefined if the evidence contains no response, or if that event leaves the output out.
  */
 export function finalResponse(evidence: string): unknown {
   const whole = parsedOrNothing(evidence);

@@ -2,11 +2,11 @@ import { field } from "../../json.ts";
 import { unsupported } from "../../translation/unsupported.ts";
 
 /**
- * What a client may ask to include, with a test whether an item of that type lacks it. A response is returned as it was
- * kept: it has what the request that made it asked for, and nothing can be added later.
+ * What a client may include, each with a test of whether an item lacks it. A response is returned as it was stored:
+ * it has what its request included, and nothing can be added later.
  */
 const LACKS: Readonly<Record<string, (item: unknown) => boolean>> = {
-  // Inputs are kept as they were sent.
+  // Inputs are stored as they were sent.
   "message.input_image.image_url": () => false,
   "computer_call_output.output.image_url": () => false,
   "message.output_text.logprobs": (item) => textsOf(item).some((text) => !isFilled(field(text, "logprobs"))),
@@ -19,7 +19,7 @@ const LACKS: Readonly<Record<string, (item: unknown) => boolean>> = {
 
 /**
  * @param items of the answer
- * @throws Problem 400 `unsupported_parameter` naming what the items cannot include
+ * @throws Problem 400 `unsupported_parameter` naming what the items lack
  */
 export function requireIncluded(include: readonly string[], items: unknown): void {
   for (const [index, name] of include.entries()) {
@@ -33,7 +33,7 @@ export function requireIncluded(include: readonly string[], items: unknown): voi
     if (isLacking) {
       throw unsupported(
         path,
-        `is ${shown}, which was not kept. Include it in the request that makes the response.`,
+        `is ${shown}, which was not stored. Include it in the request that makes the response.`,
       );
     }
   }

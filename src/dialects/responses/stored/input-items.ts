@@ -22,7 +22,7 @@ export interface InputItemPage {
 }
 
 /**
- * A page of the items that a response answers, including the earlier conversation, in OpenAI's form.
+ * A page of the items that a response answers, including the earlier conversation, in OpenAI's format.
  * @param id the response's id
  * @param input the `input` of its request
  */
@@ -35,7 +35,7 @@ export function inputItemPage(
   const own = inputItemsOf(input).map((item) => itemSent(links, item));
   const items = [...links.before, ...own].map(({ item }) => item);
   if (order === "desc") items.reverse();
-  // Counted from the end: the beginning of a conversation may have been erased since the page before.
+  // Counted from the end, because the beginning of a conversation may have been erased since the previous page.
   const positionOf = (index: number) => (order === "desc" ? index + 1 : items.length - index);
   const names = new ItemIds(id);
   const from = after === undefined ? 0 : 1 + indexOf(after, items, names, positionOf);
@@ -91,7 +91,7 @@ const PREFIXES: ReadonlyMap<unknown, string> = new Map([
 
 const POSITION_DIGITS = 8;
 
-/** Ids for the items of a response that have none. They are the same in every listing. */
+/** Generates ids for the items of a response that have none. The ids are the same in every listing. */
 class ItemIds {
   readonly #hash: string;
 

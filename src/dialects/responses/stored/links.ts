@@ -32,7 +32,10 @@ export interface LinkParts {
   readonly now: number;
   /** The providers that the request may go to; null if the conversation is needed anyway. */
   readonly providers: readonly string[] | null;
-  /** Whether earlier responses may be missing: they are then left out, with those before them. Default: 404. */
+  /**
+   * Whether earlier responses may be missing. They are then left out, together with the responses before them.
+   * Default: 404.
+   */
   readonly mayMiss?: boolean;
   readonly hold: HoldMemory;
 }
@@ -71,7 +74,7 @@ export async function resolveLinks(
   return chain;
 }
 
-/** A response that was read. The rest of its answer, such as tools, is not kept. */
+/** A response that was read. The rest of its answer, such as its tools, is not kept in memory. */
 interface Step {
   readonly response: OwnedResponse;
   readonly output: readonly unknown[];
@@ -90,7 +93,7 @@ class LinkedChain implements ResponseLinks {
   readonly #parts: LinkParts;
   /** All responses that were read, by id. */
   readonly #steps = new Map<string, Step>();
-  /** The items that they have made, by id. */
+  /** The items in their outputs, by id. */
   readonly #made = new Map<string, MadeItem>();
   /** The sizes of the items that are named by id, which may occur several times. */
   readonly #sizes = new Map<ConversationItem, JsonSize>();
@@ -116,7 +119,10 @@ class LinkedChain implements ResponseLinks {
     return [...this.items.values()].reduce((sum, item) => sum + this.#sizeOf(item).bytes, before);
   }
 
-  /** What the responses that the request refers to contain, if nobody but their provider can get the request. */
+  /**
+   * The outputs of the responses that the request refers to, provided that only their own provider can get the
+   * request.
+   */
   outputsFor(providers: readonly string[]): readonly unknown[] {
     const [provider, ...others] = providers;
     if (provider === undefined || others.length > 0) return [];
@@ -163,7 +169,7 @@ class LinkedChain implements ResponseLinks {
     this.before = parts.reverse().flat();
     this.#isWhole = true;
     const { bytes, members } = this.#sent;
-    // What is done with the conversation takes as long as reading it.
+    // Processing the conversation takes as long as reading it.
     const turn = takeTurn(this.#parts.owner.workspaceId, { bytes, lines: members });
     if (turn) await turn;
   }
@@ -184,7 +190,7 @@ class LinkedChain implements ResponseLinks {
     return items;
   }
 
-  /** Counts an item that is sent. @param ownBytes the bytes of an item of the client; default: measured */
+  /** Counts an item that is sent. @param ownBytes the bytes of a client's item; default: measured */
   #count(each: ConversationItem, ownBytes?: number): JsonSize {
     const isOwn = each.provider === null;
     const size =
@@ -267,7 +273,7 @@ export function inputItemsOf(input: unknown): readonly unknown[] {
 /** An item of a request, as it is sent to a provider that knows none of its ids. */
 export function itemSent({ items }: Pick<ResponseLinks, "items">, item: unknown): ConversationItem {
   const id = field(item, "id");
-  // An item with its content is replaced too if the request also names it by its id alone.
+  // An item with its content is also replaced if the request names it elsewhere only by its id.
   const linked = referenceOf(item) ?? (typeof id === "string" ? id : null);
   return (linked === null ? undefined : items.get(linked)) ?? { item, provider: null };
 }

@@ -12,17 +12,17 @@ export interface OwnedResponseParts {
   readonly row: ResponseRow;
   readonly isBackground: boolean;
   readonly request: StoredText;
-  /** Null while it has not ended. */
+  /** Null until the response has ended. */
   readonly answer: StoredText | null;
-  /** Whether it ended with an answer, so that it can be continued. */
+  /** Whether the response ended with an answer, so that it can be continued. */
   readonly isAnswered: boolean;
-  /** Where in the request its id is, for refusals. */
+  /** Where its id is in the request, for errors. */
   readonly path: string | undefined;
 }
 
 /**
- * A response that belongs to its caller, as the signed entries prove. Its texts are read one by one, each in its turn
- * and only if it is needed: a short answer may have a request of 10 MB.
+ * A response that belongs to its caller, as the signed entries prove. Each of its texts is read in its own turn and
+ * only when needed: a short answer may have a request of 10 MB.
  */
 export class OwnedResponse {
   readonly #parts: OwnedResponseParts;
@@ -54,8 +54,8 @@ export class OwnedResponse {
   }
 
   /**
-   * What the provider answered, parsed. It proves that the response has this id, unless that is our own, which the
-   * entry contains.
+   * The provider's answer, parsed. It proves that the response has this id, unless the id is Gatehouse's own: the
+   * entry then contains it.
    * @throws as `readRequest`; also if there is no answer
    */
   async readAnswer(hold?: HoldMemory): Promise<unknown> {
@@ -77,7 +77,7 @@ export class OwnedResponse {
     }
     const response = await this.readAnswer(hold);
     if (!isMembers(response)) return response;
-    // The stored end of a response without an answer is only its state.
+    // For a response without an answer, only its final state is stored.
     if (!this.isAnswered) return unansweredResponse(request, row, response as unknown as ResponseEnd);
     return inBackground(response, request, row);
   }
@@ -95,7 +95,7 @@ export function providerOf(model: string): string {
   return model.slice(0, model.indexOf("/"));
 }
 
-/** @param path where in the request the id is */
+/** @param path where the id is in the request */
 export function unknownResponse(id: string, path: string | undefined): Problem {
   const shown = JSON.stringify(id.slice(0, 128));
   const message = "must be the id of a response that this caller made and that is still stored";

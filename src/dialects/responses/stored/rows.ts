@@ -13,13 +13,13 @@ export interface ResponseRow {
   /** Whether the model's provider knows the response by this id. */
   readonly isNative: boolean;
   readonly requestSeq: number;
-  /** 0 while a response in the background has not ended. */
+  /** 0 until a background response has ended. */
   readonly outcomeSeq: number;
   /** Bytes of the whole conversation so far. */
   readonly bytes: number;
   /** Milliseconds since the Unix epoch. */
   readonly createdAt: number;
-  /** How many times a response in the background has been begun; null for all others. */
+  /** How many times a background response has been started; null for other responses. */
   readonly attempts: number | null;
 }
 
@@ -43,7 +43,7 @@ export async function keepResponse(
   const response = finalResponse(output);
   const id = field(response, "id");
   if (!isResponseId(id)) {
-    log.warn("a response is not kept: its answer has no whole response with an id", { model, outcome });
+    log.warn("a response is not stored: its answer has no complete response with an id", { model, outcome });
     return;
   }
   const kept = await tx.run(
@@ -63,13 +63,13 @@ export async function keepResponse(
     ],
   );
   if (kept === 0) {
-    log.warn("a response is not kept: another one has its id", { model, outcome });
+    log.warn("a response is not stored: another one has its id", { model, outcome });
     return;
   }
   await keepItems(tx, workspaceId, id, response);
 }
 
-/** Makes the items of a response's output known by their ids. */
+/** Stores the ids of the items in a response's output, so that requests can name them. */
 async function keepItems(tx: Tx, workspaceId: number, id: string, response: unknown): Promise<void> {
   for (const item of itemIdsOf(response)) {
     await tx.run(
@@ -79,12 +79,12 @@ async function keepItems(tx: Tx, workspaceId: number, id: string, response: unkn
   }
 }
 
-/** What is stored of a response in the background until it ends. */
+/** The part of a background response's row that is stored before it ends. */
 export type StoredDispatch = Pick<ResponseRow, "id" | "agentId" | "model" | "requestSeq" | "createdAt">;
 
 /**
- * Stores a response in the background when it is dispatched, or when a start finds it unfinished. A row that somebody
- * has changed or deleted is restored.
+ * Stores a background response when it is dispatched, or when the server starts and finds it unfinished. Restores a
+ * row that someone changed or deleted.
  */
 export async function storeDispatch(
   tx: Tx,
@@ -101,7 +101,10 @@ export async function storeDispatch(
   );
 }
 
-/** Counts another attempt at a response in the background, and returns how many there were. */
+/**
+ * Counts another attempt at a background response.
+ * @returns the number of attempts, including this one
+ */
 export async function beginAttempt(tx: Tx, workspaceId: number, id: string): Promise<number> {
   const row = await tx.get<{ attempts: number }>(
     "UPDATE responses SET attempts = attempts + 1 WHERE workspace_id = $1 AND id = $2 RETURNING attempts",
@@ -110,7 +113,7 @@ export async function beginAttempt(tx: Tx, workspaceId: number, id: string): Pro
   return row?.attempts ?? 1;
 }
 
-/** Does not count an attempt that ended because the server was stopped. */
+/** Takes back the count of an attempt that ended because the server was stopped. */
 export async function undoAttempt(tx: Tx, workspaceId: number, id: string): Promise<void> {
   await tx.run(
     "UPDATE responses SET attempts = attempts - 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 0",
@@ -118,7 +121,7 @@ export async function undoAttempt(tx: Tx, workspaceId: number, id: string): Prom
   );
 }
 
-/** Stores the end of a response in the background. `outcomeSeq` is the entry with its answer, or with its failure. */
+/** Stores the end of a background response. `outcomeSeq` is the entry with its answer or its failure. */
 export async function endDispatched(
   tx: Tx,
   workspaceId: number,

@@ -51,8 +51,8 @@ export class StoredResponses {
   }
 
   /**
-   * The events of a response that was made in the background as a stream, after the one with this number.
-   * `holdEnd` takes memory for the last event.
+   * The events after the one with this number, for a background response that was requested as a stream. `holdEnd`
+   * reserves memory for the last event.
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter`, 429 `rate_limited`
    */
   async events(
@@ -62,13 +62,13 @@ export class StoredResponses {
     after: number | undefined,
   ): Promise<EventReader> {
     const { owner, response } = await this.#find(call, headers, id);
-    // `sequence_number` begins at 0, and the ids of events at 1.
+    // `sequence_number` starts at 0, and event ids at 1.
     const from = after === undefined ? 0 : after + 1;
     return this.#parts.background.read(owner, response, from, { hold, holdEnd });
   }
 
   /**
-   * Earlier responses of the conversation that are no longer stored are left out, with those before them.
+   * Leaves out earlier responses of the conversation that are no longer stored, and all responses before them.
    * @throws Problem 404 `not_found`, 413 `body_too_large`, 429 `rate_limited`
    */
   async inputItems(
@@ -106,7 +106,8 @@ export class StoredResponses {
     const owner = await this.#owner(call, headers);
     const { row } = await store.find(owner, id);
     if (row.outcomeSeq === 0) {
-      // Its end would be written after the deletion. Cancelling it is a decision, with an entry.
+      // Otherwise, the response's end would be written after the deletion. The cancellation is a decision with its
+      // own entry.
       const cancelling = call.again();
       cancelling.about({ action: "response.cancel", detail: { response: id, target_seq: row.requestSeq } });
       await background.cancel(cancelling, id);
@@ -122,18 +123,18 @@ export class StoredResponses {
   }
 
   /**
-   * Cancels a response in the background, and returns it. One that has ended stays as it is.
+   * Cancels a background response, and returns it. A response that has ended stays as it is.
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter`
    */
   async cancel(call: Call, { headers, hold }: ResponseReading, id: string): Promise<object> {
     const { owner, response } = await this.#find(call, headers, id);
     const { attempts, outcomeSeq } = response.row;
     if (attempts === null) {
-      throw new Problem("unsupported_parameter", "Only a response in the background can be cancelled.");
+      throw new Problem("unsupported_parameter", "Only a background response can be cancelled.");
     }
     if (outcomeSeq > 0) return this.#view(response, hold);
     await this.#parts.background.cancel(call, id);
-    // It is cancelled: neither a lack of memory nor an erased text is a reason to refuse any more.
+    // The response is already cancelled, so neither a lack of memory nor an erased text may fail the call.
     return this.#view(await this.#parts.store.find(owner, id)).catch((error: unknown) => {
       if (error instanceof Problem && error.code === "not_found")
         return { id, object: "response", status: "cancelled" };
@@ -146,7 +147,7 @@ export class StoredResponses {
     return { ...form, ...this.#parts.background.unwritten(response.row.id) };
   }
 
-  /** Finds the caller's response, which the call's entry then names. */
+  /** Finds the caller's response, and names it in the call's entry. */
   async #find(call: Call, headers: Headers, id: string): Promise<FoundResponse> {
     const owner = await this.#owner(call, headers);
     const response = await this.#parts.store.find(owner, id);

@@ -8,19 +8,19 @@ export interface JsonSize {
 }
 
 const MOST_BYTES = 10 * 1024 * 1024;
-/** Measured: the memory of a member of a conversation that is parsed and translated, besides its text. */
+/** Bytes of memory per JSON member of a conversation that is parsed and translated, besides its text. Measured. */
 const MEMORY_PER_MEMBER = 170;
 
 export function sizeOf(value: unknown): JsonSize {
   return { bytes: Buffer.byteLength(JSON.stringify(value) ?? ""), members: membersOf(value) };
 }
 
-/** The bytes of memory that values of this size take while they are sent. */
+/** The bytes of memory that values of this size take while being sent. */
 export function memoryOf({ bytes, members }: JsonSize): number {
   return bytes + members * MEMORY_PER_MEMBER;
 }
 
-/** The members of a JSON value, which has at most `MAX_NESTING` levels. */
+/** The number of members in a JSON value, which has at most `MAX_NESTING` levels. */
 export function membersOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
@@ -35,7 +35,7 @@ export class ConversationSize implements JsonSize {
   members = 0;
   readonly #mostMembers: number;
 
-  /** @param mostMembers default: as many as one request may have */
+  /** @param mostMembers default: the limit for one request */
   constructor(mostMembers = MAX_MEMBERS) {
     this.#mostMembers = mostMembers;
   }

@@ -38,8 +38,8 @@ export class ResponseStore {
   }
 
   /**
-   * Finds a response by its row and its entries. No text of it is read, and they may have been erased.
-   * @param path where in the request the id is, for refusals
+   * Finds a response by its row and its entries. Does not read its texts, which may have been erased.
+   * @param path where the id is in the request, for errors
    * @throws Problem 404 `not_found`
    */
   async find(owner: ResponseOwner, id: string, path?: string): Promise<OwnedResponse> {
@@ -49,7 +49,7 @@ export class ResponseStore {
   }
 
   /**
-   * The response that made an item, according to the row of the item. Only its answer proves that.
+   * The response that made an item, according to the item's row. Only the response's answer proves that.
    * @throws as `find`
    */
   async findByItem(owner: ResponseOwner, item: string, path: string): Promise<OwnedResponse> {
@@ -70,7 +70,7 @@ export class ResponseStore {
     return { entry, id };
   }
 
-  /** Bytes of the request that an entry dispatched; 0 if it was erased. */
+  /** The bytes of the request that an entry dispatched; 0 if the request was erased. */
   async requestBytes(workspaceId: number, seq: number): Promise<number> {
     const row = await this.#parts.db.get<{ bytes: number }>(
       "SELECT octet_length(body) AS bytes FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = 'input'",
@@ -79,7 +79,7 @@ export class ResponseStore {
     return row?.bytes ?? 0;
   }
 
-  /** The request that an entry dispatched. Undefined if it was erased, or does not match the ledger. */
+  /** The request that an entry dispatched. Undefined if the request was erased, or does not match the ledger. */
   requestOf(workspaceId: number, seq: number, entry: ParsedEntry): Promise<string | undefined> {
     return readText(this.#parts.db, requestText(workspaceId, seq, entry), undefined);
   }
@@ -120,7 +120,10 @@ function requestText(workspaceId: number, seq: number, { input_hash: hash }: Par
   return { workspaceId, seq, kind: "input", hash };
 }
 
-/** Whether an entry has a request of this agent: not of none, nor of an earlier agent with the same name. */
+/**
+ * Whether an entry's request belongs to this agent, not to a caller without an agent or to an earlier agent with the
+ * same name.
+ */
 function isOf(entry: ParsedEntry, agent: ResponseOwner["agent"]): boolean {
   if (entry.phase !== "intent" || entry.agent !== agent?.name) return false;
   return agent === null || isAboutAgentSince(entry, timestamp(agent.createdAt));

@@ -2,7 +2,7 @@ import { takeTurn } from "../../../base/inflow.ts";
 import { isHashOf } from "../../../ledger/payload.ts";
 import type { Sql } from "../../../store/db.ts";
 
-/** Takes memory for texts that are read. @throws Problem 429 `rate_limited` */
+/** Reserves memory for texts that are read. @throws Problem 429 `rate_limited` */
 export type HoldMemory = (bytes: number) => void;
 
 /** Where a text is stored, and its hash as the entry contains it. */
@@ -16,7 +16,7 @@ export interface StoredText {
 /** A text is in memory twice: as it is stored, and parsed. */
 const COPIES = 2;
 
-/** Texts that are not kept count as memory one at a time: each is dropped before the next one is read. */
+/** Counts the memory of only the latest text, because each text is dropped before the next one is read. */
 export function oneAtATime(hold: HoldMemory): HoldMemory {
   let most = 0;
   return (bytes) => {
@@ -33,8 +33,8 @@ export async function takeFindTurn(workspaceId: number): Promise<void> {
 }
 
 /**
- * Finds and reads a text in its turns, and takes another turn for what is done with it. Undefined if it was erased,
- * or does not match the ledger.
+ * Finds and reads a text in its turns, and takes another turn for processing it. Undefined if it was erased, or does
+ * not match the ledger.
  * @throws whatever `hold` throws
  */
 export async function readText(

@@ -117,9 +117,7 @@ class PromptReader {
     } else throw unsupported(`${path}.role`, "is not a role that can be translated.");
   }
 
-  /**
-   * Reasoning from another provider means nothing to this one. It is left out, as providers do themselves.
-   */
+  /** Leaves out reasoning from another provider, which this one cannot use. Providers do the same themselves. */
   #readReasoning(item: Members, path: string): void {
     refuseUnknown(item, REASONING, path);
     const packed = optional(item.encrypted_content, `${path}.encrypted_content`, textAt);
@@ -165,7 +163,7 @@ class PromptReader {
     if (typeof item.output === "string") {
       return { type: "tool-result", toolCallId, toolName, output: { type: "text", value: item.output } };
     }
-    // Addresses in tool results are passed to no provider: some packages would download them.
+    // Addresses in tool results are not passed to any provider, because some packages would download them.
     const target = { ...this.#target, supportedUrls: {} };
     const parts = readContent(item.output, `${path}.output`, target);
     return { type: "tool-result", toolCallId, toolName, output: { type: "content", value: parts } };

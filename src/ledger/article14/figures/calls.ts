@@ -5,12 +5,11 @@ import { refusalOf, showsAgent } from "./refusals.ts";
 import type { Timeline } from "./timeline.ts";
 
 const AGENTS = 100;
-/** There are four. Anything else was written by somebody else. */
 
 interface AgentTally {
   tasks: number;
   modelCalls: number;
-  /** Those of them that clients have made themselves, outside of tasks. */
+  /** The model calls that clients made themselves, outside of tasks. */
   clientCalls: number;
   toolCalls: number;
   /** Refused by policy. */
@@ -36,10 +35,10 @@ export class Calls {
   readonly allClients = noCalls();
   /** Intents of `allClients` that name no agent. */
   clientsWithoutAgent = 0;
-  /** Prompts of clients of which the tokens were counted, by model: they are no model calls. */
+  /** Clients' prompts whose tokens were counted, by model. They are not model calls. */
   readonly counts = new CallsByName();
   readonly allCounts = noCalls();
-  /** Those that Gatehouse estimated: nothing was sent. */
+  /** The counts that Gatehouse estimated without sending anything. */
   estimatedCounts = 0;
   /** Refused requests that name an agent, which may never have existed. */
   readonly #namedAlone = new CappedTally<{ refused: number }>(AGENTS, () => ({ refused: 0 }));

@@ -4,22 +4,25 @@ import type { Migration } from "../migrate.ts";
  * Tables with long texts become tables with a rowid, and the text becomes their last column.
  *
  * The key of a table WITHOUT ROWID is part of its rows. A search compares whole rows, so it reads every long text on
- * its way, whoever it belongs to: the length of one of 60 texts of 6 MB took 13.7 ms to find, and 0.01 ms with a rowid. With
- * a rowid, the key has an index without texts. SQLite reads a row from its beginning, so the columns before a text
- * cost nothing, and those after it would cost reading the text.
+ * its way, whichever workspace the text belongs to. Finding the length of one of 60 texts of 6 MB took 13.7 ms, and
+ * takes 0.01 ms with a rowid. With a rowid, the key has an index without texts. SQLite reads a row from its
+ * beginning, so reading a column before the text costs nothing more, while reading a column after it would mean
+ * reading the text.
  *
- * The rows that become long, and by what they are found:
+ * The rows that become long:
  *
- * - `payloads.body`: requests and answers of more than 10 MiB, found with each read of a task or call.
+ * - `payloads.body`: requests and answers of more than 10 MiB, searched each time a task or call is read.
  * - `tasks.metadata` and `tools`: up to 70 KB.
  * - `task_answers.body`: a model's answer with the arguments of its calls.
  * - `task_events.frames`: blocks of 64 KiB, or one event as long as its tool's result.
  * - `schedules.prompt`: a million characters.
- * - `usage_slots.facts`: about 40 KB with all tools that a slot names.
- * - `meta.value`: notes with the ids of a workspace's revoked tokens, open tasks and calls, or of the tasks that quote a document.
+ * - `usage_slots.facts`: about 40 KB with the most tools that a slot can name.
+ * - `meta.value`: notes with the ids of a workspace's revoked tokens, open tasks and calls, or of the tasks that
+ *   quote a document.
  *
  * The other tables WITHOUT ROWID have short rows: numbers, ids, names and hashes (test/store/long-texts.test.ts lists
- * them). `tool_calls` refers to `tasks`, so it is created again as it was. `ledger.bytes` is mostly below 1,000 bytes and at most some 20 KB, and a ledger is found by numbers that only grow.
+ * them). `tool_calls` refers to `tasks`, so it is created again as it was. `ledger.bytes` is mostly below 1,000 bytes
+ * and at most some 20 KB, and its rows are found by numbers that only grow.
  */
 export const LONG_TEXTS: Migration = {
   name: "long texts outside of the trees that are searched",

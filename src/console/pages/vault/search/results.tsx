@@ -68,8 +68,8 @@ function Found({ view, answer }: { readonly view: SearchView; readonly answer: S
 }
 
 /**
- * Reports that documents have changed, and searches again on request: results that move on their own are hard to
- * read.
+ * Reports that documents have changed, and searches again only on request, because results that move on their own are
+ * hard to read.
  */
 function ChangedSince({
   scope,
