@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import { openConnectors } from "../connectors/open.ts";
 import { ModelCalls } from "../dialects/model-calls.ts";
 import { BackgroundResponses } from "../dialects/responses/background/service.ts";
-import { ResponseRequests } from "../dialects/responses/client-requests.ts";
+import { ResponseRequests } from "../dialects/responses/prepare-request.ts";
 import { ResponseCalls } from "../dialects/responses/response-calls.ts";
 import { StoredResponses } from "../dialects/responses/stored/service.ts";
 import { ResponseStore } from "../dialects/responses/stored/store.ts";

@@ -1,5 +1,5 @@
 import type { LanguageModelV4Prompt, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
-import { JsonTexts } from "../../base/json-texts.ts";
+import { JsonTexts } from "../../base/nested-json.ts";
 
 type Output = LanguageModelV4ToolResultPart["output"];
 

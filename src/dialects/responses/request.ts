@@ -19,7 +19,7 @@ import { unsupported } from "../translation/unsupported.ts";
 import { hostedTools } from "./hosted-tools.ts";
 import { containersIn, referencesIn } from "./references.ts";
 import { wholeInput } from "./stored/conversation.ts";
-import type { ResponseLinks } from "./stored/links.ts";
+import type { ResponseLinks } from "./stored/linked-conversation.ts";
 import { providerOf } from "./stored/owned-response.ts";
 import { keepResponse } from "./stored/rows.ts";
 import { ResponsesStreamReader } from "./stream.ts";

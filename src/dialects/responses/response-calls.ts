@@ -2,7 +2,7 @@ import type { Call } from "../../gate/call.ts";
 import type { ModelAnswer } from "../client-request.ts";
 import type { ModelCalls } from "../model-calls.ts";
 import type { BackgroundResponses, DispatchedResponse } from "./background/service.ts";
-import type { ResponseRequests, ResponsesClient } from "./client-requests.ts";
+import type { ResponseRequests, ResponsesClient } from "./prepare-request.ts";
 import { readResponsesRequest } from "./request.ts";
 
 export interface ResponseCallsParts {

@@ -1,6 +1,6 @@
 import { invalidField, Problem } from "../../base/errors.ts";
 import { JsonTooLarge, MAX_MEMBERS } from "../../base/json-limits.ts";
-import type { JsonTexts } from "../../base/json-texts.ts";
+import type { JsonTexts } from "../../base/nested-json.ts";
 import { pointerTo } from "./unsupported.ts";
 
 /** The members of a JSON object. */

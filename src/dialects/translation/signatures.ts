@@ -1,6 +1,6 @@
 import type { SharedV4ProviderMetadata } from "@ai-sdk/provider";
 import { findExcess } from "../../base/json-limits.ts";
-import type { JsonTexts } from "../../base/json-texts.ts";
+import type { JsonTexts } from "../../base/nested-json.ts";
 import { field } from "../json.ts";
 import { jsonAt } from "./fields.ts";
 import type { TranslationTarget } from "./translation.ts";

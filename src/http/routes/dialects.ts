@@ -8,7 +8,7 @@ import { EMBEDDINGS } from "../../dialects/embeddings/embeddings.ts";
 import { isMembers } from "../../dialects/json.ts";
 import { MESSAGES } from "../../dialects/messages/messages.ts";
 import type { ModelCalls } from "../../dialects/model-calls.ts";
-import type { ResponsesClient } from "../../dialects/responses/client-requests.ts";
+import type { ResponsesClient } from "../../dialects/responses/prepare-request.ts";
 import type { ResponseCalls } from "../../dialects/responses/response-calls.ts";
 import { RESPONSES } from "../../dialects/responses/responses.ts";
 import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import Type from "typebox";
 import { AGENT_HEADERS } from "../../dialects/calling-agent.ts";
 import { openAiError } from "../../dialects/openai-errors.ts";
-import { requireIncluded } from "../../dialects/responses/stored/includable.ts";
+import { requireIncluded } from "../../dialects/responses/stored/check-include.ts";
 import type { StoredResponses } from "../../dialects/responses/stored/service.ts";
 import type { HoldMemory } from "../../dialects/responses/stored/text-reading.ts";
 import { unsupported } from "../../dialects/translation/unsupported.ts";

@@ -6,8 +6,8 @@ import { UsageTally } from "../../gate/usage/tally.ts";
 import type { Db } from "../../store/db.ts";
 import { proveWritable } from "../../store/prove.ts";
 import { createEmbedder, type Embedder, type EmbeddingParts } from "./embedder.ts";
-import { formerEmbedder } from "./former.ts";
 import { createLanes } from "./lanes.ts";
+import { formerEmbedder } from "./previous-embedder.ts";
 import { whileWritable } from "./while-writable.ts";
 
 export interface OpenEmbeddingParts {

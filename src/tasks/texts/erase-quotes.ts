@@ -17,7 +17,7 @@ import { CallsInFlight } from "./calls-in-flight.ts";
 import { eraseEvents } from "./erase-events.ts";
 import { type Erasure, ErasureNote, storedErasures } from "./erasure-note.ts";
 import { type QuotedTexts, QuoteSearch } from "./find-quotes.ts";
-import { eraseResponseEvents } from "./kept-responses.ts";
+import { eraseResponseEvents } from "./stored-response-erasure.ts";
 
 const RETRY_MS = 30_000;
 

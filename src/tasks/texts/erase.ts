@@ -16,8 +16,8 @@ import { forgetFingerprint } from "../queue/idempotency.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
-import { quotesIn } from "./erased-quotes.ts";
-import { forgetResponse, keptResponse } from "./kept-responses.ts";
+import { quotesIn } from "./recorded-quotes.ts";
+import { forgetResponse, keptResponse } from "./stored-response-erasure.ts";
 
 export interface EraserParts {
   readonly db: Db;

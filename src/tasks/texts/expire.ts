@@ -19,7 +19,7 @@ import type { Forgetting } from "../../store/forgetting.ts";
 import type { TaskEventHub } from "../events/hub.ts";
 import { findTask } from "../rows/tasks.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
-import { firstOpenResponse, forgetResponsesUpTo } from "./kept-responses.ts";
+import { firstOpenResponse, forgetResponsesUpTo } from "./stored-response-erasure.ts";
 
 const RUN_MS = 3_600_000;
 /** Tasks whose events are processed concurrently, sharing syncs. */

@@ -4,7 +4,7 @@ import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { entryField } from "../../ledger/reading/query.ts";
 import type { Db } from "../../store/db.ts";
-import { type ErasedQuotes, erasedQuotes } from "./erased-quotes.ts";
+import { type ErasedQuotes, erasedQuotes } from "./recorded-quotes.ts";
 import { provenText, QuotingResponses, referencesIn, responseIdsIn } from "./response-links.ts";
 
 /** Entries that may quote a document. */

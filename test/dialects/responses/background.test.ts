@@ -1,7 +1,7 @@
 /** Background responses: dispatched, read, resumed, cancelled and stopped. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
-import { createdResponse } from "../../../src/dialects/responses/background/forms.ts";
+import { createdResponse } from "../../../src/dialects/responses/background/response-forms.ts";
 import { ownConnection } from "../../support/own-connection.ts";
 import { until } from "../../support/until.ts";
 import {

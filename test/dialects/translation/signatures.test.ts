@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { SharedV4ProviderMetadata } from "@ai-sdk/provider";
 import fc from "fast-check";
-import { JsonTexts } from "../../../src/base/json-texts.ts";
+import { JsonTexts } from "../../../src/base/nested-json.ts";
 import { isSigned, PackedSignatures, packSignature } from "../../../src/dialects/translation/signatures.ts";
 import type { TranslationTarget } from "../../../src/dialects/translation/translation.ts";
 

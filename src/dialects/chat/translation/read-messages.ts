@@ -5,7 +5,7 @@ import type {
   LanguageModelV4TextPart,
   LanguageModelV4ToolCallPart,
 } from "@ai-sdk/provider";
-import { JsonTexts } from "../../../base/json-texts.ts";
+import { JsonTexts } from "../../../base/nested-json.ts";
 import { field, isMembers } from "../../json.ts";
 import {
   invalidAt,

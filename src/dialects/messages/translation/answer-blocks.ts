@@ -5,7 +5,7 @@ import type {
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
 import { Problem } from "../../../base/errors.ts";
-import type { JsonTexts } from "../../../base/json-texts.ts";
+import type { JsonTexts } from "../../../base/nested-json.ts";
 import { isSigned, packSignature } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 

@@ -5,7 +5,7 @@ import type {
   LanguageModelV4ToolCallPart,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
-import { JsonTexts } from "../../../base/json-texts.ts";
+import { JsonTexts } from "../../../base/nested-json.ts";
 import { type Members, objectAt, textAt } from "../../translation/fields.ts";
 import { PackedSignatures } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";

@@ -1,5 +1,5 @@
 import type { LanguageModelV4Content, LanguageModelV4GenerateResult } from "@ai-sdk/provider";
-import { JsonTexts } from "../../../base/json-texts.ts";
+import { JsonTexts } from "../../../base/nested-json.ts";
 import { isSigned, packSignature } from "../../translation/signatures.ts";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
 import { type AnswerBlock, callSignature, citationOf, inexpressible, toolUse } from "./answer-blocks.ts";

@@ -4,7 +4,7 @@ import type { EventLog } from "../../../tasks/events/log.ts";
 import { nextEvents, RESPONSE_EVENTS, saveEvents } from "../../../tasks/events/store.ts";
 import { field, isMembers, type Members, parsedOrNothing } from "../../json.ts";
 import { eventsIn, readEvent } from "../../pass/events.ts";
-import { inBackground } from "./forms.ts";
+import { inBackground } from "./response-forms.ts";
 
 /** Bytes of events that are kept in memory before they are stored. */
 const UNSAVED_BYTES = 32 * 1024;

@@ -19,7 +19,7 @@ import type { KeptAnswer } from "../../dialect.ts";
 import { field, isMembers, parsedOrNothing } from "../../json.ts";
 import type { ModelCalls } from "../../model-calls.ts";
 import { eventsIn, readEvent } from "../../pass/events.ts";
-import type { ResponseRequests } from "../client-requests.ts";
+import type { ResponseRequests } from "../prepare-request.ts";
 import { asStream, type ReadResponsesRequest, readResponsesRequest } from "../request.ts";
 import { finalResponse } from "../stored/final-response.ts";
 import { beginAttempt, endDispatched } from "../stored/rows.ts";

@@ -18,18 +18,18 @@ import { callingAgent } from "../../calling-agent.ts";
 import { field, isMembers, type Members } from "../../json.ts";
 import type { ModelCalls } from "../../model-calls.ts";
 import { unsupported } from "../../translation/unsupported.ts";
-import type { ResponsesClient } from "../client-requests.ts";
+import type { ResponsesClient } from "../prepare-request.ts";
 import { asStream, type ReadResponsesRequest, readResponsesRequest } from "../request.ts";
 import type { OwnedResponse } from "../stored/owned-response.ts";
 import { findResponse, type StoredDispatch, storeDispatch } from "../stored/rows.ts";
 import type { ResponseOwner } from "../stored/store.ts";
 import type { HoldMemory } from "../stored/text-reading.ts";
 import { ResponseEndings } from "./endings.ts";
-import { createdResponse, QUEUED, unansweredResponse } from "./forms.ts";
 import { lastStoredEvent, nextAttemptsEvent } from "./journal.ts";
 import { CANCELLED, type OpenResponse, type ResponseEnd, type ResponseFailure } from "./open-response.ts";
 import { OpenResponses } from "./open-responses.ts";
 import { responseEvents } from "./read-events.ts";
+import { createdResponse, QUEUED, unansweredResponse } from "./response-forms.ts";
 import { type ResponseRunParts, runResponse } from "./run.ts";
 
 export interface BackgroundParts extends ResponseRunParts {

@@ -1,4 +1,4 @@
-import { type ConversationItem, inputItemsOf, itemSent, type ResponseLinks } from "./links.ts";
+import { type ConversationItem, inputItemsOf, itemSent, type ResponseLinks } from "./linked-conversation.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

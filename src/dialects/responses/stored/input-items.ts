@@ -1,6 +1,6 @@
 import { Problem } from "../../../base/errors.ts";
 import { field } from "../../json.ts";
-import { inputItemsOf, itemSent, type ResponseLinks } from "./links.ts";
+import { inputItemsOf, itemSent, type ResponseLinks } from "./linked-conversation.ts";
 
 /** Selects the listed items of a request. */
 export interface InputItemQuery {

@@ -1,8 +1,8 @@
 import { Problem } from "../../../base/errors.ts";
 import type { Db } from "../../../store/db.ts";
 import { field, isMembers, parsedOrNothing } from "../../json.ts";
-import { inBackground, unansweredResponse } from "../background/forms.ts";
 import type { ResponseEnd } from "../background/open-response.ts";
+import { inBackground, unansweredResponse } from "../background/response-forms.ts";
 import { finalResponse } from "./final-response.ts";
 import type { ResponseRow } from "./rows.ts";
 import { type HoldMemory, readText, type StoredText } from "./text-reading.ts";

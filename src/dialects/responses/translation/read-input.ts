@@ -6,7 +6,7 @@ import type {
   LanguageModelV4ToolResultPart,
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
-import { JsonTexts } from "../../../base/json-texts.ts";
+import { JsonTexts } from "../../../base/nested-json.ts";
 import { field } from "../../json.ts";
 import {
   invalidAt,

@@ -11,7 +11,7 @@ import {
   responsesRequest,
 } from "./request.ts";
 import { RESPONSES } from "./responses.ts";
-import { inputItemsOf, type ResponseLinks, resolveLinks } from "./stored/links.ts";
+import { inputItemsOf, type ResponseLinks, resolveLinks } from "./stored/linked-conversation.ts";
 import type { ResponseStore } from "./stored/store.ts";
 
 export interface ResponseRequestsParts extends KeepingParts {
