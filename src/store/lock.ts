@@ -5,6 +5,9 @@ import { sqliteCode } from "./sqlite/connection.ts";
 
 const LOCK_FILE = "gatehouse.lock";
 
+/** A database that nothing refers to is closed when memory is collected, and its lock is gone. */
+const held = new Set<Database>();
+
 /** Held until `release` is called or the process ends, however it ends. */
 export interface DirectoryLock {
   release(): void;
@@ -28,11 +31,13 @@ export function lockDirectory(directory: string): DirectoryLock | null {
     if (sqliteCode(error) === "SQLITE_BUSY") return null;
     throw unwritable(directory, error);
   }
-  const held = database;
+  const locked = database;
+  held.add(locked);
   return {
     release() {
-      held.exec("ROLLBACK");
-      held.close();
+      held.delete(locked);
+      locked.exec("ROLLBACK");
+      locked.close();
     },
   };
 }

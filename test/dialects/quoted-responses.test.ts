@@ -134,3 +134,12 @@ test("are erased with it if they are made in the background, ended or in progres
   await until(() => leftovers(stage.gateway.dataDir, { mark: "on the wall" }).length === 0);
   expect((await stage.ask("GET", `/${second}`)).status).toBe(404);
 });
+
+test("an erasure records only ids, and few of them: entries are never erased", async () => {
+  const documents = Array.from({ length: 3_000 }, (_, index) => `doc_${String(index).padStart(26, "0")}`);
+  const item = { type: "message", role: "user", id: "x".repeat(1_000_000), content: documents.join(" ") };
+  const { intent } = await say("one", { input: [item] });
+  expect((await stage.gateway.call("DELETE", `/v1/ledger/${intent}/payload`)).status).toBe(204);
+  const { body } = await stage.gateway.call("GET", "/v1/ledger?action=payload.erase&order=desc&limit=200");
+  expect(JSON.stringify(body.data).length).toBeLessThan(200_000);
+});

@@ -19,7 +19,13 @@ afterEach(() => directory.remove());
 async function holder(): Promise<{ got: string; kill(): Promise<void> }> {
   const module = join(import.meta.dir, "../../src/store/lock.ts");
   const code = `import { lockDirectory } from ${JSON.stringify(module)};
-    console.log(lockDirectory(${JSON.stringify(directory.path)}) ? "locked" : "refused");
+    const got = lockDirectory(${JSON.stringify(directory.path)}) ? "locked" : "refused";
+    // A lock belongs to the process, even if nothing refers to it any more.
+    for (let turn = 0; turn < 5; turn++) {
+      Bun.gc(true);
+      await Bun.sleep(1);
+    }
+    console.log(got);
     setInterval(() => {}, 1000);`;
   const child = Bun.spawn([process.execPath, "-e", code], { stdout: "pipe", stderr: "inherit" });
   return {

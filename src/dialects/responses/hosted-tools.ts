@@ -14,6 +14,8 @@ const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp
 const SHELL = "shell";
 const HOSTED_ENVIRONMENTS: ReadonlySet<unknown> = new Set(["container_auto", "container_reference"]);
 const MOST_HOSTED = 16;
+/** The maximum length of a type in the ledger: entries stay for ever, and a type may have any number of digits. */
+const LONGEST_TYPE = 64;
 
 const TOOL_MEMBERS = new MemberNames(["type", "environment", "tools"]);
 const TYPE = new MemberNames(["type"]);
@@ -53,7 +55,7 @@ function typesIn(
     if (span && isMembers(environment)) findMembers(own.subarray(span.start, span.end), TYPE);
     if (typeof type !== "string") return [];
     const runsShell = type === SHELL && HOSTED_ENVIRONMENTS.has(field(environment, "type"));
-    return runsShell || HOSTED.test(type) ? [type] : [];
+    return runsShell || HOSTED.test(type) ? [type.slice(0, LONGEST_TYPE)] : [];
   });
   return depth === 0 ? types : [...types, ...nestedTypes(bytes, span, tools, depth)];
 }

@@ -28,6 +28,10 @@ export interface RunningCall {
   readonly abort: AbortController;
   /** Ends the wait before the call is made; no effect afterwards. Null if it never waits. */
   readonly wait: AbortController | null;
+  /** It has been dispatched, and is not in flight. A stop must find it all the same. */
+  readonly isQueued?: boolean;
+  /** It is left to the next start. A drain does not wait for it, but a stop must find it. */
+  readonly isPutBack?: boolean;
 }
 
 /** Tool and model calls in flight outside of tasks, so that a stop finds each of them. */
@@ -56,7 +60,9 @@ export class RunningCalls {
     // Usually far below the limit, so counting is unnecessary.
     if (this.#running.size < calls) return false;
     let found = 0;
-    for (const running of this.#running.keys()) if (running.workspaceId === workspaceId) found++;
+    for (const running of this.#running.keys()) {
+      if (running.workspaceId === workspaceId && !running.isQueued) found++;
+    }
     return found >= calls;
   }
 
@@ -102,6 +108,7 @@ export class RunningCalls {
   }
 
   async #allEnded(): Promise<void> {
-    await Promise.all([...this.#running.values()].map(({ promise }) => promise));
+    const waited = [...this.#running].filter(([{ isPutBack }]) => !isPutBack);
+    await Promise.all(waited.map(([, { promise }]) => promise));
   }
 }

@@ -7,6 +7,10 @@ import { documentsIn, type ErasedLink, provenText, referencesIn, responseIdsIn }
 
 /** The most ids in one field of an entry. */
 const MOST_IDS = 64;
+/** The most documents of one text that are recorded. Entries stay for ever, so a text must not multiply into them. */
+const MOST_DOCUMENTS = 1_024;
+/** The ids of responses and of their items. A client may write anything in the place of one. */
+const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 /** The tasks and responses that quoted a document, as recorded when their texts were erased. */
 export interface ErasedQuotes {
@@ -52,9 +56,11 @@ export async function quotesIn(
     if (kind === "output") for (const id of responseIdsIn(text)) ids.add(id);
     else for (const id of referencesIn(text).ids) references.add(id);
   }
-  const links = namesOf({ responses: [...ids], references: [...references] });
-  const parts = Array.from({ length: Math.ceil(documents.size / MOST_IDS) }, (_, part) => ({
-    ...namesOf({ documents: [...documents].slice(part * MOST_IDS, (part + 1) * MOST_IDS) }),
+  const isId = (id: string) => ID.test(id);
+  const links = namesOf({ responses: [...ids].filter(isId), references: [...references].filter(isId) });
+  const recorded = [...documents].slice(0, MOST_DOCUMENTS);
+  const parts = Array.from({ length: Math.ceil(recorded.length / MOST_IDS) }, (_, part) => ({
+    ...namesOf({ documents: recorded.slice(part * MOST_IDS, (part + 1) * MOST_IDS) }),
     ...links,
   }));
   return parts.length > 0 || ids.size === 0 ? parts : [links];

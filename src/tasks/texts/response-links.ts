@@ -61,10 +61,17 @@ export interface ErasedLink {
 /** The responses with conversations that quote a document. They MUST be added oldest first. */
 export class QuotingResponses {
   readonly #ids = new Set<string>();
-  readonly #erased: readonly ErasedLink[];
+  /** The ids of erased responses, by what they refer to. */
+  readonly #continuing = new Map<string, Set<string>>();
 
   constructor(erased: readonly ErasedLink[]) {
-    this.#erased = erased;
+    for (const { ids, references } of erased) {
+      for (const reference of references) {
+        const continuing = this.#continuing.get(reference) ?? new Set();
+        for (const id of ids) continuing.add(id);
+        this.#continuing.set(reference, continuing);
+      }
+    }
   }
 
   get isEmpty(): boolean {
@@ -77,14 +84,11 @@ export class QuotingResponses {
 
   /** Adds a response, and the erased responses that continued it. */
   add(ids: Iterable<string>): void {
-    for (const id of ids) this.#ids.add(id);
-    // Every erased response has its own id, so each pass adds an id or is the last.
-    for (let isLast = false; !isLast; ) {
-      const before = this.#ids.size;
-      for (const link of this.#erased) {
-        if (link.references.some((id) => this.#ids.has(id))) for (const id of link.ids) this.#ids.add(id);
-      }
-      isLast = this.#ids.size === before;
+    const waiting = [...ids];
+    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+      if (this.#ids.has(id)) continue;
+      this.#ids.add(id);
+      waiting.push(...(this.#continuing.get(id) ?? []));
     }
   }
 }

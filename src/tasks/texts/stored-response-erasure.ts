@@ -22,7 +22,7 @@ export async function keptResponse(
 ): Promise<ErasedResponse | null> {
   if (request.action !== "model.call" && request.action !== "response.dispatch") return null;
   const row = await db.get<{ id: string; outcome_seq: number }>(
-    "SELECT id, outcome_seq FROM responses WHERE workspace_id = $1 AND request_seq = $2",
+    "SELECT id, outcome_seq FROM responses INDEXED BY responses_request WHERE workspace_id = $1 AND request_seq = $2",
     [workspaceId, request.seq],
   );
   if (!row) return null;
@@ -81,11 +81,14 @@ export async function eraseResponseEvents(
   seqs: readonly number[],
 ): Promise<void> {
   for (const seq of seqs) {
-    await tx.run(
-      `DELETE FROM response_events WHERE workspace_id = $1 AND response_id IN
-         (SELECT id FROM responses WHERE workspace_id = $1 AND (request_seq = $2 OR outcome_seq = $2))`,
-      [workspaceId, seq],
-    );
+    for (const column of ["request", "outcome"]) {
+      // Without the index, each would read all responses of the workspace.
+      await tx.run(
+        `DELETE FROM response_events WHERE workspace_id = $1 AND response_id IN
+           (SELECT id FROM responses INDEXED BY responses_${column} WHERE workspace_id = $1 AND ${column}_seq = $2)`,
+        [workspaceId, seq],
+      );
+    }
   }
 }
 

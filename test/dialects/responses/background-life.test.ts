@@ -314,12 +314,56 @@ test("a response whose request was erased with a document can still be cancelled
   const { id } = (await gateway.call("POST", "/v1/vault/documents", { body: document })).body;
   upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
   const { body } = await dispatch(stage, { input: `${id}: ${document.text}` });
-  await inProgress(stage, body.id);
+  await until(() => upstream.requests.length > 0);
   const request = upstream.requests.at(-1);
   expect((await gateway.call("DELETE", `/v1/vault/documents/${id}?payloads=true`)).status).toBe(204);
   await until(async () => (await ask("GET", `/${body.id}`)).status === 404);
   expect((await ask("POST", `/${body.id}/cancel`)).body).toMatchObject({ id: body.id, status: "cancelled" });
   await until(() => request?.aborted === true);
+});
+
+test("a stop while the server drains ends one that waits, and the next start does not make it", async () => {
+  const { path: dataDir, remove } = tempDir();
+  try {
+    const before = await openResponsesStage({ dataDir });
+    const { gateway, upstream, clerk, ask } = before;
+    const limits = { concurrent_tasks: 1, enforcement: "enforced" };
+    await gateway.call("PATCH", "/v1/workspace", { body: { limits } });
+    upstream.script("first", { events: eventsOf(whole()), gate: NEVER });
+    const first = await dispatch(before);
+    await inProgress(before, first.body.id);
+    const { body } = await dispatch(before);
+    const drained = gateway.gateway.drain();
+    for (const path of ["stop", "resume"]) {
+      expect((await gateway.call("POST", `/v1/agents/clerk/${path}`)).status).toBe(200);
+    }
+    expect((await ask("GET", `/${body.id}`)).body.status).toBe("cancelled");
+    await drained;
+    await gateway.stop();
+    const requests = upstream.requests.length;
+    const after = await startGateway({ dataDir });
+    for (const { id } of [first.body, body]) {
+      const { body: now } = await after.call("GET", `/v1/responses/${id}`, { token: clerk });
+      expect([now.status, now.error.code]).toEqual(["cancelled", "agent_stopped"]);
+    }
+    expect(upstream.requests.length).toBe(requests);
+    await after.stop();
+    await upstream.close();
+  } finally {
+    remove();
+  }
+});
+
+test("each dispatch counts as a request, also if its events are streamed", async () => {
+  stage = await openResponsesStage();
+  const { gateway, upstream, post, clerk: token } = stage;
+  upstream.script("first", { events: eventsOf(whole()) });
+  const limits = { requests_per_minute: 3, enforcement: "enforced" };
+  await gateway.call("PATCH", "/v1/workspace", { body: { limits } });
+  const body = JSON.stringify({ model: "up/first", input: "x", background: true, stream: true });
+  const statuses: number[] = [];
+  for (let count = 0; count < 4; count++) statuses.push((await post(body, { token })).response.status);
+  expect(statuses.at(-1)).toBe(429);
 });
 
 test("the queue has the same limit as for tasks, and budgets are checked before anything is queued", async () => {

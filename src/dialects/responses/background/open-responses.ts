@@ -39,7 +39,7 @@ export class OpenResponses {
     const open: OpenResponse = {
       ...response,
       ...{ abort, wait, left: Promise.withResolvers<void>() },
-      unregister: running.add({ workspaceId, agentId, abort, wait }),
+      unregister: running.add({ workspaceId, agentId, abort, wait, isQueued: true }),
       ...{ isRunning: false, isAnswered: false, end: null },
     };
     this.#open.set(id, open);
@@ -57,19 +57,27 @@ export class OpenResponses {
     return open;
   }
 
-  /** Called when the response has ended or the process stops. */
+  /** Forgets a response that has ended, or that the next start begins because the process stops. */
   leave(open: OpenResponse): void {
-    this.putBack(open);
+    this.#endReading(open);
+    open.unregister();
     this.#open.delete(open.id);
     open.left.resolve();
   }
 
-  /** Leaves the response to the next start. Until then, it can still be cancelled. */
+  /** Leaves it to the next start. Until then, it can still be cancelled and stopped. */
   putBack(open: OpenResponse): void {
-    const { hub } = this.#parts;
-    hub.find(open.id)?.close(null);
-    hub.close(open.id);
+    const { workspaceId, agentId, abort } = open;
+    this.#endReading(open);
     open.unregister();
+    const left = { isQueued: true, isPutBack: true } as const;
+    open.unregister = this.#parts.running.add({ workspaceId, agentId, abort, wait: null, ...left });
+  }
+
+  #endReading({ id }: OpenResponse): void {
+    const { hub } = this.#parts;
+    hub.find(id)?.close(null);
+    hub.close(id);
   }
 
   /** Defers writing the response's end. Until it is written, its events are only in memory. */

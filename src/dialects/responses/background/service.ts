@@ -10,6 +10,7 @@ import { agentRemoved, draining, interrupted, refuseStopped } from "../../../gat
 import { CallInterruption } from "../../../gate/direct/running-calls.ts";
 import type { LedgerHistories } from "../../../gate/ledger-histories.ts";
 import { LedgerChanged } from "../../../ledger/ledger-changed.ts";
+import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { StoreUnavailable, type Tx } from "../../../store/db.ts";
 import { type EventReader, TaskEventHub } from "../../../tasks/events/hub.ts";
 import { RESPONSE_EVENTS } from "../../../tasks/events/store.ts";
@@ -57,6 +58,8 @@ export interface DispatchedResponse {
 
 /** The id of the first event that a run publishes: 1 is derived from the request. */
 const FIRST_EVENT = 2;
+/** How often to try again to begin a response while the store cannot be written. */
+const STORE_MS = 500;
 /** How many rows of earlier responses are restored in one transaction. */
 const ROWS_AT_ONCE = 64;
 
@@ -94,7 +97,8 @@ export class BackgroundResponses {
     const { modelCalls, requests, agents, scheduler, ids, clock } = this.#parts;
     const { workspaceId } = call.caller;
     const { model, isStream } = request;
-    if (!isStream) await call.count();
+    // Also if its events are streamed: a dispatched response remains when its client leaves.
+    await call.count();
     const agent = await callingAgent(agents, call, client.headers);
     const id = ids("resp");
     const createdAt = clock.now();
@@ -272,7 +276,7 @@ export class BackgroundResponses {
     try {
       const found = await store.readDispatch(open.workspaceId, open.dispatchSeq);
       if (!found) throw new Error("the entry that dispatched a response cannot be read");
-      failure = await runResponse(this.#parts, open, found.entry, this.#hub.find(open.id));
+      failure = await this.#runWhenWritable(open, found.entry);
     } catch (error) {
       failure = error instanceof StoreUnavailable ? UNWRITABLE : INTERNAL;
       log.error("a background response failed", { response: open.id, error });
@@ -280,6 +284,22 @@ export class BackgroundResponses {
     open.isRunning = false;
     if (open.isAnswered) this.#open.leave(open);
     else await this.#endings.end(open, failure);
+  }
+
+  /** Keeps the slot while the disk is full: otherwise one response of the queue would fail after the other. */
+  async #runWhenWritable(open: OpenResponse, entry: ParsedEntry): Promise<ResponseFailure | null> {
+    const { clock } = this.#parts;
+    const { abort, wait } = open;
+    for (;;) {
+      try {
+        return await runResponse(this.#parts, open, entry, this.#hub.find(open.id));
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || abort.signal.aborted || wait.signal.aborted) throw error;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      clock.after(STORE_MS, resolve);
+      await promise;
+    }
   }
 
   #readEvents(owner: ResponseOwner, created: Members, after: number, hold: HoldMemory): EventReader {
