@@ -86,7 +86,7 @@ export async function openWork(
   const tokenCounts = new TokenCounts({
     ...{ ledger, workspaces, agents, modelGateway, direct, clock, log, instance },
   });
-  const responses = new ResponseStore({ db, lists });
+  const responses = new ResponseStore({ db, lists, histories });
   const requests = new ResponseRequests({ modelGateway, agents, clock, log, store: responses });
   const background = new BackgroundResponses({
     ...{

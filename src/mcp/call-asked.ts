@@ -1,3 +1,4 @@
+import { createParser } from "eventsource-parser";
 import type { ApprovalTask } from "../connectors/direct/call.ts";
 import type { ToolAnswer } from "../connectors/source.ts";
 import type { EventReader } from "../tasks/events/hub.ts";
@@ -11,7 +12,7 @@ import type { TaskWaiters } from "./waits.ts";
 /** Some clients give up after a minute of silence, so they get several notifications per minute. */
 const PROGRESS_MS = 10_000;
 /** The event as it appears in a frame. JSON itself contains no line feed. */
-const DECIDED = "\nevent: approval.decided\n";
+const DECIDED = "approval.decided";
 
 /**
  * Waits for the end of a call that a person must approve. Cancelling the call cancels its task and withdraws the
@@ -90,8 +91,13 @@ function cancel({ gate, tasks }: McpParts, { visit }: RequestContext, id: string
 /** Reads until the task has ended or the reader is closed. */
 async function toEnd(reader: EventReader, decided: () => void): Promise<void> {
   const decoder = new TextDecoder();
-  for (let frames = await reader.next(); frames !== null; frames = await reader.next()) {
-    if (frames.some((frame) => decoder.decode(frame).includes(DECIDED))) decided();
+  const parser = createParser({
+    onEvent({ event }) {
+      if (event === DECIDED) decided();
+    },
+  });
+  for (let parts = await reader.next(); parts !== null; parts = await reader.next()) {
+    for (const part of parts) parser.feed(decoder.decode(part, { stream: true }));
   }
 }
 

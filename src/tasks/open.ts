@@ -71,9 +71,9 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
     quoted: new QuotedPayloads({ db, ledger, lists, histories, running, hub, forgetting, clock, log }),
-    eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),
+    eraser: new PayloadEraser({ db, ledger, lists, histories, approvals, hub, forgetting }),
     expiry: new PayloadExpiry({
-      ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },
+      ...{ db, ledger, lists, faults, histories, hub, forgetting, clock, log, workspaces },
       days: parts.payloadDays,
     }),
   };

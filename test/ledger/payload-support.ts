@@ -1,5 +1,6 @@
 /** An auditor's view of a store's payloads: each text exists, or an entry says that it was erased. */
 import { silentLog } from "../../src/base/log.ts";
+import { LedgerHistories } from "../../src/gate/ledger-histories.ts";
 import { readExpiry } from "../../src/ledger/expiry.ts";
 import { NAMED_AT_ONCE, namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
 import { type Db, type Sql, StoreUnavailable } from "../../src/store/db.ts";
@@ -75,7 +76,7 @@ export interface ExpiryOptions {
 
 /** Expiry of two workspaces' payloads, by default after one day, on a separate store. */
 export function expiryOf(
-  { db, clock, ledger, lists }: Pick<LedgerBench, "db" | "clock" | "ledger" | "lists">,
+  { db, clock, ledger, lists, heads }: Pick<LedgerBench, "db" | "clock" | "ledger" | "lists" | "heads">,
   { transactions = null, days = 1, after = () => {}, told = [] }: ExpiryOptions = {},
 ): PayloadExpiry {
   let left = transactions ?? Number.POSITIVE_INFINITY;
@@ -94,6 +95,7 @@ export function expiryOf(
     ledger,
     lists,
     faults: { report: (_, { kind }) => void told.push(kind) },
+    histories: new LedgerHistories({ db, heads, ledger, log: silentLog, acceptChanged: false }),
     hub: new TaskEventHub(db),
     forgetting: new Forgetting({ db, clock, log: silentLog }),
     clock,

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { type EventReader, TaskEventHub } from "../../src/tasks/events/hub.ts";
 import type { EventLog } from "../../src/tasks/events/log.ts";
 import { saveEvents } from "../../src/tasks/events/store.ts";
+import { ALL_TEXTS, eraseEvents } from "../../src/tasks/texts/erase-events.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 import { allEvents } from "../support/events.ts";
 
@@ -45,6 +46,10 @@ async function save(log: EventLog, id: string): Promise<void> {
   });
 }
 
+function publishLong(log: EventLog, kib: number): void {
+  log.publish("tool.call", { id: "call_1", tool: "x.y", arguments: "é".repeat(kib * 512) });
+}
+
 /** A reader that reads only when told to, and finally to the end. */
 class Pace {
   readonly #reader: EventReader;
@@ -75,6 +80,10 @@ class Pace {
 
 const step = fc.oneof(
   { weight: 4, arbitrary: fc.constant({ kind: "publish" as const }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("long" as const), kib: fc.integer({ min: 60, max: 300 }) }),
+  },
   { weight: 2, arbitrary: fc.constant({ kind: "save" as const }) },
   { weight: 1, arbitrary: fc.constant({ kind: "rest" as const }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("open" as const), after: fc.nat(12) }) },
@@ -94,6 +103,7 @@ test("each reader gets every event after its position once, in order, whatever i
         const readers: { after: number; pace: Pace }[] = [];
         for (const each of steps) {
           if (each.kind === "publish") log.publish("output.reset", {});
+          if (each.kind === "long") publishLong(log, each.kib);
           if (each.kind === "save") await save(log, id);
           if (each.kind === "rest") log.rest();
           if (each.kind === "turn") await new Promise((resolve) => setImmediate(resolve));
@@ -115,6 +125,44 @@ test("each reader gets every event after its position once, in order, whatever i
     ),
     { numRuns: 150 },
   );
+});
+
+test("a reader that stops holds at most 64 KiB of a stored event, however long, and can stop anywhere in it", async () => {
+  const hub = new TaskEventHub(bench.db);
+  const id = await newTask();
+  const log = hub.open(id, 2);
+  log.publish("output.reset", {});
+  publishLong(log, 1_000);
+  log.publish("output.reset", {});
+  await save(log, id);
+  log.close(null);
+  hub.close(id);
+  const reader = hub.read(1, id, 2);
+  let bytes = 0;
+  for (let parts = await reader.next(); parts; parts = await reader.next()) {
+    for (const part of parts) {
+      bytes += part.length;
+      // The piece holds no larger buffer either.
+      expect(part.buffer.byteLength).toBeLessThanOrEqual(64 * 1_024);
+    }
+  }
+  expect(bytes).toBeGreaterThan(1_000 * 1_024);
+});
+
+test("a reader in the middle of a long event ends if its texts are erased, and a new one gets what is left", async () => {
+  const hub = new TaskEventHub(bench.db);
+  const id = await newTask();
+  const log = hub.open(id, 2);
+  publishLong(log, 1_000);
+  await save(log, id);
+  log.close(null);
+  hub.close(id);
+  const reader = hub.read(1, id, 1);
+  await reader.next();
+  await eraseEvents(bench.db, { workspaceId: 1, id }, ALL_TEXTS);
+  await expect(reader.next()).rejects.toThrow("erased while they were read");
+  const again = new Pace(hub.read(1, id, 1));
+  expect(await again.rest()).toEqual([2]);
 });
 
 test("a waiting task keeps no stored events in memory", async () => {

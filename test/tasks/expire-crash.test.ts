@@ -53,7 +53,7 @@ describe("a process that dies midway", () => {
         const db = openSqlite(path, { seals: SEALS });
         expect(await accounts(db)).toEqual([]);
         const { ledger, heads } = await chainsOf(db, dirname(bench.path), bench.clock);
-        const later = { db, clock: bench.clock, ledger, lists: listsOf(db, heads) };
+        const later = { db, heads, clock: bench.clock, ledger, lists: listsOf(db, heads) };
         await expiryOf(later).run();
         expect(await accounts(db)).toEqual([]);
         const rows = await db.all<{ detail: string }>(

@@ -52,7 +52,7 @@ export function encodeNamed(id: number, name: string, data: object): Uint8Array 
  * The maximum number of bytes joined into one block. It is also the most that is written at once, or held for a
  * reader that has stopped reading.
  */
-const BLOCK_BYTES = 64 * 1024;
+export const BLOCK_BYTES = 64 * 1024;
 
 /** Joins consecutive frames into blocks of up to 64 KiB. A larger frame becomes its own block. */
 export function* blocksOf(

@@ -1,12 +1,13 @@
 import type { Via } from "../../base/via.ts";
 import type { Db } from "../../store/db.ts";
-import { encodeFrame, framesAfter } from "./frames.ts";
+import { encodeFrame } from "./frames.ts";
 import { EventLog } from "./log.ts";
-import { type EventTable, nextEvents, TASK_EVENTS } from "./store.ts";
+import { type EventTable, TASK_EVENTS } from "./store.ts";
+import { StoredEvents } from "./stored-events.ts";
 
 /** A reader of a task's events: bytes to pass on unchanged. */
 export interface EventReader {
-  /** The next frames, once there are any; null after `task.finished`. */
+  /** The next bytes, once there are any; null after `task.finished`. They need not end with an event. */
   next(): Promise<readonly Uint8Array[] | null>;
   /** Stops reading, even during a wait: from then on, `next` returns null. */
   close(): void;
@@ -77,8 +78,7 @@ export class TaskEventHub {
    * is derived from the task itself.
    */
   read(workspaceId: number, taskId: string, after: number): EventReader {
-    const db = this.#db;
-    const table = this.#table;
+    const storedEvents = new StoredEvents(this.#db, workspaceId, taskId, this.#table);
     // Taken now, so that the events of a task that finishes during the read are not missed between its log and the
     // store. A task without a log has finished, and all its events are stored.
     let log = this.#logs.get(taskId);
@@ -102,11 +102,10 @@ export class TaskEventHub {
     };
 
     async function fromStore(): Promise<readonly Uint8Array[] | undefined> {
-      const block = await nextEvents(db, workspaceId, taskId, position, table);
-      if (!block) return undefined;
-      const frames = framesAfter(block.frames, position);
-      position = block.lastId;
-      return [frames];
+      const next = await storedEvents.next(position);
+      if (!next) return undefined;
+      position = next.upTo;
+      return [next.piece];
     }
 
     async function read(): Promise<readonly Uint8Array[] | null> {

@@ -31,7 +31,7 @@ export async function saveEvents(
   }
 }
 
-/** The next block that contains an event above `after`. */
+/** The next block that contains an event above `after`. Blocks do not overlap, so earlier ones are not visited. */
 export async function nextEvents(
   db: Db,
   workspaceId: number,
@@ -41,7 +41,10 @@ export async function nextEvents(
 ): Promise<EventBlock | undefined> {
   return db.get<EventBlock>(
     `SELECT first_id AS "firstId", last_id AS "lastId", frames FROM ${table}
-     WHERE workspace_id = $1 AND ${owner} = $2 AND last_id > $3 ORDER BY first_id LIMIT 1`,
+     WHERE workspace_id = $1 AND ${owner} = $2 AND last_id > $3 AND first_id >= (
+       SELECT COALESCE(MAX(first_id), 0) FROM ${table}
+       WHERE workspace_id = $1 AND ${owner} = $2 AND first_id <= $3 + 1)
+     ORDER BY first_id LIMIT 1`,
     [workspaceId, ownerId, after],
   );
 }

@@ -1,5 +1,6 @@
 import { Problem } from "../../base/errors.ts";
 import type { Call } from "../../gate/call.ts";
+import type { LedgerHistories } from "../../gate/ledger-histories.ts";
 import { deletePayloads, endOfSlice, erasePayloads, erasureDetail } from "../../ledger/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
@@ -23,6 +24,7 @@ export interface EraserParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
+  readonly histories: Pick<LedgerHistories, "of">;
   readonly approvals: Pick<ApprovalEvidence, "prove">;
   readonly hub: TaskEventHub;
   readonly forgetting: Forgetting;
@@ -51,14 +53,14 @@ export class PayloadEraser {
    * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
-    const { db, ledger, lists, approvals, hub, forgetting } = this.#parts;
+    const { db, ledger, lists, histories, approvals, hub, forgetting } = this.#parts;
     const { workspaceId } = call.caller;
     call.about({ detail: { target_seq: seq } });
     const target = await this.#target(workspaceId, seq);
     if (target.task !== undefined) call.about({ task: target.task });
     const task = await this.#taskOf(workspaceId, target);
     const isWhole = task?.dispatchSeq === seq;
-    const response = task ? null : await keptResponse({ db, lists }, workspaceId, target);
+    const response = task ? null : await keptResponse({ db, lists, histories }, workspaceId, target);
     const asked = task && !isWhole ? await argumentsOf({ db, lists, approvals }, task, seq) : null;
     const payloads = isWhole
       ? await payloadsOf({ db, lists }, task)

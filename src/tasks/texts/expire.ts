@@ -1,5 +1,6 @@
 import { type Clock, every } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import type { LedgerHistories } from "../../gate/ledger-histories.ts";
 import { endOfSlice } from "../../ledger/erase.ts";
 import {
   deletePayloadsUpTo,
@@ -30,6 +31,7 @@ export interface ExpiryParts {
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
   readonly faults: Pick<LedgerFaults, "report">;
+  readonly histories: Pick<LedgerHistories, "of">;
   readonly hub: TaskEventHub;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
@@ -88,13 +90,16 @@ export class PayloadExpiry {
   }
 
   async #expire(workspaceId: number): Promise<void> {
-    const { db, ledger, lists, clock, days, forgetting } = this.#parts;
+    const { db, ledger, lists, histories, clock, days, forgetting } = this.#parts;
     const expiry = await readExpiry(db, workspaceId);
     if (expiry.isChanged) this.#reportChanged(workspaceId, "was not written by this server");
     const { done, run: noted } = expiry;
     const run = noted && (await this.#isOwn(workspaceId, noted)) ? noted : null;
     const aged = await lastOlderThan(lists, workspaceId, days, clock.now());
-    const open = Math.min(await firstOpenDispatch(db, workspaceId), await firstOpenResponse(db, workspaceId));
+    const open = Math.min(
+      await firstOpenDispatch(db, workspaceId),
+      firstOpenResponse(histories, workspaceId),
+    );
     const limit = Math.min(aged, open - 1);
     // A run that was begun is completed, even if payloads are now kept for longer.
     const upTo = Math.max(limit, run?.upTo ?? 0);

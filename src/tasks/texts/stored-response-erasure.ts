@@ -1,4 +1,5 @@
 import { Problem } from "../../base/errors.ts";
+import type { LedgerHistories } from "../../gate/ledger-histories.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
@@ -16,7 +17,15 @@ export interface ErasedResponse {
  * @throws Problem 409 `task_unfinished` if it is in progress
  */
 export async function keptResponse(
-  { db, lists }: { readonly db: Pick<Sql, "get">; readonly lists: Pick<LedgerLists, "entry" | "read"> },
+  {
+    db,
+    lists,
+    histories,
+  }: {
+    readonly db: Pick<Sql, "get">;
+    readonly lists: Pick<LedgerLists, "read" | "size">;
+    readonly histories: Pick<LedgerHistories, "of">;
+  },
   workspaceId: number,
   request: ParsedEntry & { readonly seq: number },
 ): Promise<ErasedResponse | null> {
@@ -26,16 +35,18 @@ export async function keptResponse(
     [workspaceId, request.seq],
   );
   if (!row) return null;
-  const { id, outcome_seq: last } = row;
-  if (last === 0) {
+  const { id, outcome_seq: outcomeSeq } = row;
+  // Not by the row: if someone changed it, the response could never be erased.
+  if (histories.of(workspaceId).openResponses.has(request.seq)) {
     throw new Problem("task_unfinished", `The response ${id} has not ended. Cancel it first.`);
   }
+  const last = outcomeSeq > 0 ? outcomeSeq : await lists.size(workspaceId);
   return { id, payloads: await answersTo(lists, workspaceId, request, last) };
 }
 
 /** The texts of all attempts at a request, up to the entry `last`. */
 async function answersTo(
-  lists: Pick<LedgerLists, "entry" | "read">,
+  lists: Pick<LedgerLists, "read">,
   workspaceId: number,
   request: ParsedEntry & { readonly seq: number },
   last: number,
@@ -92,11 +103,12 @@ export async function eraseResponseEvents(
   }
 }
 
-/** The seq of the request of the oldest unfinished background response; infinite if there is none. */
-export async function firstOpenResponse(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
-  const row = await sql.get<{ seq: number | null }>(
-    "SELECT MIN(request_seq) AS seq FROM responses WHERE workspace_id = $1 AND outcome_seq = 0",
-    [workspaceId],
-  );
-  return row?.seq ?? Number.POSITIVE_INFINITY;
+/**
+ * The seq of the request of the oldest unfinished background response; infinite if there is none. The rows are not
+ * asked: someone who changed one could prevent all erasure.
+ */
+export function firstOpenResponse(histories: Pick<LedgerHistories, "of">, workspaceId: number): number {
+  let first = Number.POSITIVE_INFINITY;
+  for (const seq of histories.of(workspaceId).openResponses) first = Math.min(first, seq);
+  return first;
 }

@@ -1,4 +1,6 @@
 /** Background responses and everything that may end them: restarts, kills, stops, tokens, age and a full queue. */
+
+import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,6 +23,7 @@ import {
   responseOf,
   textItem,
 } from "../responses-support.ts";
+import type { LedgerRow } from "../support.ts";
 
 const NEVER = new Promise(() => {});
 const ANSWER = "Good evening to you";
@@ -134,6 +137,32 @@ describe("a response in progress", () => {
       // Reading from the beginning, OpenAI's helper gets both attempts and ends with the final answer.
       const final = await client.responses.stream({ response_id: id }).finalResponse();
       expect(JSON.stringify(final.output)).toContain(String(stored.output[1]?.id));
+      await after.stop();
+      await before.upstream.close();
+    } finally {
+      remove();
+    }
+  });
+
+  test("is in progress according to the ledger, and not to its row, which someone may change", async () => {
+    const { path: dataDir, remove } = tempDir();
+    try {
+      const before = await openResponsesStage({ dataDir });
+      before.upstream.script("first", { events: eventsOf(whole()) });
+      const { body } = await dispatch(before);
+      await until(async () => (await before.ask("GET", `/${body.id}`)).body.status === "completed");
+      await before.gateway.stop();
+      const file = new Database(databasePath(dataDir));
+      file.run("UPDATE responses SET outcome_seq = 0, attempts = NULL");
+      file.close();
+      const after = await startGateway({ dataDir });
+      const { body: listed } = await after.call("GET", "/v1/ledger?action=response.dispatch");
+      const dispatched = listed.data.find(({ phase }: LedgerRow) => phase === "intent");
+      expect((await after.call("GET", `/v1/responses/${body.id}`, { token: before.clerk })).status).toBe(404);
+      const erased = await after.call("DELETE", `/v1/ledger/${dispatched.seq}/payload`);
+      expect(erased.status).toBe(204);
+      const texts = "SELECT COUNT(*) AS n FROM payloads WHERE instr(body, 'Good') > 0";
+      expect(ownConnection(dataDir).query<{ n: number }, []>(texts).get()?.n).toBe(0);
       await after.stop();
       await before.upstream.close();
     } finally {

@@ -154,7 +154,7 @@ export class BackgroundResponses {
     { hold, holdEnd }: Readonly<Record<"hold" | "holdEnd", HoldMemory>>,
   ): Promise<EventReader> {
     const { row } = response;
-    const request = row.attempts === null ? null : await response.readRequest(hold);
+    const request = response.isBackground ? await response.readRequest(hold) : null;
     if (field(request, "stream") !== true) {
       throw unsupported(
         "stream",

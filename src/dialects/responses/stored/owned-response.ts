@@ -40,6 +40,10 @@ export class OwnedResponse {
     return providerOf(this.row.model);
   }
 
+  get isBackground(): boolean {
+    return this.#parts.isBackground;
+  }
+
   get isAnswered(): boolean {
     return this.#parts.isAnswered;
   }

@@ -128,11 +128,10 @@ export class StoredResponses {
    */
   async cancel(call: Call, { headers, hold }: ResponseReading, id: string): Promise<object> {
     const { owner, response } = await this.#find(call, headers, id);
-    const { attempts, outcomeSeq } = response.row;
-    if (attempts === null) {
+    if (!response.isBackground) {
       throw new Problem("unsupported_parameter", "Only a background response can be cancelled.");
     }
-    if (outcomeSeq > 0) return this.#view(response, hold);
+    if (response.row.outcomeSeq > 0) return this.#view(response, hold);
     await this.#parts.background.cancel(call, id);
     // The response is already cancelled, so neither a lack of memory nor an erased text may fail the call.
     return this.#view(await this.#parts.store.find(owner, id)).catch((error: unknown) => {

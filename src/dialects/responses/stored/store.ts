@@ -1,5 +1,6 @@
 import type { Agent } from "../../../access/agents.ts";
 import { timestamp } from "../../../base/clock.ts";
+import type { LedgerHistories } from "../../../gate/ledger-histories.ts";
 import { isAboutAgentSince } from "../../../ledger/agent-identity.ts";
 import type { LedgerLists } from "../../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../../ledger/reading/parsed-entry.ts";
@@ -24,6 +25,7 @@ export interface DispatchEntry {
 export interface ResponseStoreParts {
   readonly db: Db;
   readonly lists: Pick<LedgerLists, "entry">;
+  readonly histories: Pick<LedgerHistories, "of">;
 }
 
 /**
@@ -99,8 +101,14 @@ export class ResponseStore {
     if (isBackground && asked.detail?.response !== id) return undefined;
     const request = requestText(workspaceId, row.requestSeq, asked);
     const found = { db, row, isBackground, request, path };
-    if (isBackground && row.outcomeSeq === 0)
-      return new OwnedResponse({ ...found, answer: null, isAnswered: false });
+    if (isBackground && row.outcomeSeq === 0) {
+      const { openResponses } = this.#parts.histories.of(workspaceId);
+      if (openResponses.has(row.requestSeq))
+        return new OwnedResponse({ ...found, answer: null, isAnswered: false });
+      // It has just ended, or its row was changed.
+      const ended = await findResponse(db, workspaceId, id);
+      return ended && ended.outcomeSeq > 0 ? this.#find({ workspaceId, agent }, id, path) : undefined;
+    }
     const answered = await this.#entry(workspaceId, row.outcomeSeq);
     const isEnd = isEndOf(row, answered);
     if (!isAnswerTo(asked, answered) || !(isEnd || answered.model === row.model)) return undefined;
