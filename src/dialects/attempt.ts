@@ -169,15 +169,15 @@ export class ModelAttempt {
       });
       if (error instanceof StoreUnavailable) {
         // Parts of the stream have already reached the client.
-        const text = { workspaceId, characters: entry.output?.length ?? 0 };
-        const isKept = direct.late.fits(text);
+        const characters = entry.output?.length ?? 0;
+        const isKept = direct.late.fits(workspaceId, characters);
         const late = { ...settled, entry: isKept ? entry : withoutOutput(entry) };
         const write = lateSettling({ ...this.#parts, usage: direct.usage }, late, {
           owner: this.#owner,
           since: this.#began + durationMs,
           done: announce,
         });
-        direct.late.keep({ intent, write, text: isKept ? text : undefined });
+        direct.late.keep({ workspaceId, intent, write, characters: isKept ? characters : 0 });
       }
       return new Problem(
         "ledger_unavailable",

@@ -189,7 +189,7 @@ export class TokenCounts {
       log.error("a token count is withheld, because its outcome cannot be recorded", { intent, error });
       if (error instanceof StoreUnavailable) {
         const late = lateRecord({ clock, record }, withoutOutput(entry), ended);
-        direct.late.keep({ intent, write: late });
+        direct.late.keep({ workspaceId, intent, write: late });
       }
       throw new Problem(
         "ledger_unavailable",

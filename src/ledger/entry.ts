@@ -56,33 +56,41 @@ export interface EntryFields {
 /**
  * An entry's bytes, as JSON text with sorted keys. The literal below lists its keys in that order, and JSON.stringify
  * writes well-formed strings and integers as RFC 8785 does. A test compares the result with a canonicaliser. Absent
- * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8.
+ * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8. Longer texts than `LONGEST_TEXT` are cut.
  * @throws TypeError for a number that is not a safe integer, and for a key of `detail` that is not in snake_case
  */
 export function encodeEntry(draft: EntryDraft, sealed: EntryFields): string {
   return JSON.stringify({
     action: draft.action,
-    actor: draft.actor.toWellFormed(),
-    agent: draft.agent?.toWellFormed(),
+    actor: short(draft.actor),
+    agent: draft.agent && short(draft.agent),
     channel: draft.channel,
-    code: draft.code?.toWellFormed(),
+    code: draft.code && short(draft.code),
     credits: integer("credits", draft.credits),
     detail: draft.detail && sortKeys(draft.detail),
     input_hash: sealed.inputHash,
-    model: draft.model?.toWellFormed(),
+    model: draft.model && short(draft.model),
     outcome: draft.outcome,
     output_hash: sealed.outputHash,
     oversight: draft.oversight && sortKeys({ ...draft.oversight }),
     phase: draft.phase,
     prev: sealed.prev,
     ref: integer("ref", draft.ref),
-    request_id: draft.requestId?.toWellFormed(),
+    request_id: draft.requestId && short(draft.requestId),
     seq: integer("seq", sealed.seq),
-    task: draft.task?.toWellFormed(),
+    task: draft.task && short(draft.task),
     tier: integer("tier", draft.tier),
-    tool: draft.tool?.toWellFormed(),
+    tool: draft.tool && short(draft.tool),
     ts: sealed.ts,
   });
+}
+
+/** The maximum number of UTF-16 code units in a text of an entry. Entries stay for ever, and texts are payloads. */
+const LONGEST_TEXT = 16_384;
+
+/** A lone surrogate that cutting leaves becomes U+FFFD too. */
+function short(text: string): string {
+  return text.slice(0, LONGEST_TEXT).toWellFormed();
 }
 
 /** Keys of this form keep their insertion order. JavaScript moves keys that look like numbers to the front. */
@@ -95,7 +103,7 @@ function sortKeys(value: Detail): Detail {
     if (item === undefined) continue;
     if (!KEY.test(key)) throw new TypeError(`${key} of a ledger entry must be in snake_case`);
     if (typeof item === "object") sorted[key] = sortKeys(item);
-    else sorted[key] = typeof item === "string" ? item.toWellFormed() : integer(key, item);
+    else sorted[key] = typeof item === "string" ? short(item) : integer(key, item);
   }
   return sorted;
 }

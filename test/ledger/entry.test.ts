@@ -133,6 +133,18 @@ describe("an entry's bytes", () => {
     expect(JSON.parse(bytes)).toMatchObject({ agent: "a\ufffd", tool: "\ufffdb", detail: { x: "\ufffd" } });
   });
 
+  test("contain only the beginning of a long text, because entries are never erased", () => {
+    const long = "x".repeat(1_000_000);
+    const bytes = encodeEntry(
+      draft({ agent: long, tool: long, detail: { x: long, y: { z: long } } }),
+      SEALED,
+    );
+    expect(bytes.length).toBeLessThan(70_000);
+    expect(JSON.parse(bytes).detail.x).toBe(long.slice(0, 16_384));
+    const cut = `${"x".repeat(16_383)}\ud83d\ude00`;
+    expect(JSON.parse(encodeEntry(draft({ agent: cut }), SEALED)).agent).toEndWith("x\ufffd");
+  });
+
   test("never contain the texts themselves", () => {
     const bytes = encodeEntry({ ...draft(), input: "the prompt", output: "the answer" }, SEALED);
     expect(bytes).not.toContain("the prompt");

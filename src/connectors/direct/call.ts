@@ -230,7 +230,7 @@ export class DirectCalls {
         if (!(cause instanceof StoreUnavailable)) throw cause;
         const unread = { ...ended, entry: withoutOutput(draft) };
         const write = lateSettling(this.#parts, unread, { owner: callId, since: began + durationMs });
-        late.keep({ intent, write });
+        late.keep({ workspaceId, intent, write });
         // The caller MUST NOT assume that nothing happened and repeat it.
         const detail =
           "The call was made, but its outcome cannot be recorded. Do not repeat it without checking its effect.";

@@ -2,8 +2,11 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 
-/** The most outcomes that wait, a few hundred bytes each: all calls that ten full workspaces may have in flight. */
-const LIMIT = 10_000;
+/**
+ * The most outcomes of one workspace that wait, a few hundred bytes each: those of all its calls in flight and of a
+ * full queue of background responses.
+ */
+const WORKSPACE_LIMIT = 16_384;
 /** The maximum number of characters in an answer that waits with its outcome. */
 const TEXT_LIMIT = 1_048_576;
 /**
@@ -16,13 +19,22 @@ const RETRY_MS = 1_000;
 
 /** The outcome of a call that has ended while the store could not be written. */
 export interface LateOutcome {
+  readonly workspaceId: number;
   /** Seq of the call's intent. */
   readonly intent: number;
-  /** The workspace and length of the text that is kept with the outcome. Undefined if there is none. */
-  readonly text?: { readonly workspaceId: number; readonly characters: number } | undefined;
+  /** The length of the text that is kept with the outcome. Default: 0. */
+  readonly characters?: number;
   /** Writes and charges the outcome, completely or not at all, and releases what the call holds. */
   write(): Promise<void>;
 }
+
+/** What waits for one workspace. */
+interface Held {
+  readonly outcomes: number;
+  readonly characters: number;
+}
+
+const NOTHING: Held = { outcomes: 0, characters: 0 };
 
 /**
  * Writes outcomes that the store has refused, in order, as soon as it can be written. Until then the call's
@@ -33,8 +45,7 @@ export class LateOutcomes {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #waiting: LateOutcome[] = [];
-  /** The characters of waiting texts, by workspace. */
-  readonly #texts = new Map<number, number>();
+  readonly #held = new Map<number, Held>();
   #writing: Promise<void> | null = null;
   #cancel: (() => void) | null = null;
   #isStopped = false;
@@ -45,16 +56,16 @@ export class LateOutcomes {
   }
 
   /** Whether there is room for a text. If not, the outcome MUST be kept without the text. */
-  fits({ workspaceId, characters }: NonNullable<LateOutcome["text"]>): boolean {
+  fits(workspaceId: number, characters: number): boolean {
     let all = characters;
-    for (const held of this.#texts.values()) all += held;
-    const own = (this.#texts.get(workspaceId) ?? 0) + characters;
+    for (const held of this.#held.values()) all += held.characters;
+    const own = this.#heldFor(workspaceId).characters + characters;
     return characters <= TEXT_LIMIT && own <= WORKSPACE_TEXT_LIMIT && all <= ALL_TEXT_LIMIT;
   }
 
   keep(outcome: LateOutcome): void {
-    const { intent } = outcome;
-    if (this.#isStopped || this.#waiting.length >= LIMIT) {
+    const { workspaceId, intent } = outcome;
+    if (this.#isStopped || this.#heldFor(workspaceId).outcomes >= WORKSPACE_LIMIT) {
       this.#log.error("a call's outcome cannot be recorded and is left to the next start", { intent });
       return;
     }
@@ -64,11 +75,15 @@ export class LateOutcomes {
     this.#retrySoon();
   }
 
-  #hold({ text }: LateOutcome, sign: 1 | -1): void {
-    if (!text) return;
-    const held = (this.#texts.get(text.workspaceId) ?? 0) + sign * text.characters;
-    if (held === 0) this.#texts.delete(text.workspaceId);
-    else this.#texts.set(text.workspaceId, held);
+  #heldFor(workspaceId: number): Held {
+    return this.#held.get(workspaceId) ?? NOTHING;
+  }
+
+  #hold({ workspaceId, characters = 0 }: LateOutcome, sign: 1 | -1): void {
+    const held = this.#heldFor(workspaceId);
+    const outcomes = held.outcomes + sign;
+    if (outcomes === 0) this.#held.delete(workspaceId);
+    else this.#held.set(workspaceId, { outcomes, characters: held.characters + sign * characters });
   }
 
   /** Tries one last time. */

@@ -39,6 +39,8 @@ export class RunningCalls {
   /** Emits each call when it has ended. */
   readonly ended = new Signal<RunningCall>();
   readonly #running = new Map<RunningCall, PromiseWithResolvers<void>>();
+  /** How many of a workspace's calls are in flight. Thousands may be queued, so they are not counted for each call. */
+  readonly #inFlight = new Map<number, number>();
   #isDraining = false;
 
   /** Whether new calls are refused, since the process is about to stop. */
@@ -57,24 +59,27 @@ export class RunningCalls {
 
   /** Whether a workspace has at least this many calls in flight. */
   hasAtLeast(calls: number, workspaceId: number): boolean {
-    // Usually far below the limit, so counting is unnecessary.
-    if (this.#running.size < calls) return false;
-    let found = 0;
-    for (const running of this.#running.keys()) {
-      if (running.workspaceId === workspaceId && !running.isQueued) found++;
-    }
-    return found >= calls;
+    return (this.#inFlight.get(workspaceId) ?? 0) >= calls;
   }
 
   /** @returns a function that MUST be called when the call's outcome is written, or cannot be */
   add(call: RunningCall): () => void {
     const ended = Promise.withResolvers<void>();
     this.#running.set(call, ended);
+    this.#count(call, 1);
     return () => {
       if (!this.#running.delete(call)) return;
+      this.#count(call, -1);
       ended.resolve();
       this.ended.emit(call);
     };
+  }
+
+  #count({ workspaceId, isQueued = false }: RunningCall, sign: 1 | -1): void {
+    if (isQueued) return;
+    const inFlight = (this.#inFlight.get(workspaceId) ?? 0) + sign;
+    if (inFlight === 0) this.#inFlight.delete(workspaceId);
+    else this.#inFlight.set(workspaceId, inFlight);
   }
 
   /** Ends the calls of an agent. Their upstreams are notified. */

@@ -15,9 +15,9 @@ function fill(
   characters: number,
   write: () => Promise<void>,
 ): number {
-  const text = { workspaceId, characters };
   let kept = 0;
-  for (; kept < 1_000 && late.fits(text); kept++) late.keep({ intent: kept, write, text });
+  for (; kept < 1_000 && late.fits(workspaceId, characters); kept++)
+    late.keep({ workspaceId, intent: kept, write, characters });
   return kept;
 }
 
@@ -28,8 +28,8 @@ test("a text of more than 1 Mi characters, and texts beyond the share of a works
   const write = async () => {
     if (isFull) throw new StoreUnavailable("full");
   };
-  expect(late.fits({ workspaceId: 1, characters: MI })).toBe(true);
-  expect(late.fits({ workspaceId: 1, characters: MI + 1 })).toBe(false);
+  expect(late.fits(1, MI)).toBe(true);
+  expect(late.fits(1, MI + 1)).toBe(false);
   expect(fill(late, 1, MI, write)).toBe(16);
   for (const workspace of [2, 3, 4]) expect(fill(late, workspace, MI / 2, write)).toBe(32);
   expect(fill(late, 5, 1, write)).toBe(0);
@@ -37,7 +37,25 @@ test("a text of more than 1 Mi characters, and texts beyond the share of a works
   // Written texts make room again.
   await until(() => {
     clock.advance(1_000);
-    return late.fits({ workspaceId: 1, characters: MI });
+    return late.fits(1, MI);
   });
   await late.stop();
+});
+
+test("one workspace's waiting outcomes take no place from another's", async () => {
+  const late = new LateOutcomes(new FakeClock(), silentLog);
+  let isFull = true;
+  const written: number[] = [];
+  const outcome = (workspaceId: number) => ({
+    ...{ workspaceId, intent: 1 },
+    async write() {
+      if (isFull) throw new StoreUnavailable("full");
+      written.push(workspaceId);
+    },
+  });
+  for (let count = 0; count < 20_000; count++) late.keep(outcome(1));
+  late.keep(outcome(2));
+  isFull = false;
+  await late.stop();
+  expect([written.filter((id) => id === 1).length, written.at(-1)]).toEqual([16_384, 2]);
 });

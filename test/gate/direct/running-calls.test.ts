@@ -10,8 +10,11 @@ const call = (more: object = {}) => ({
 test("calls that wait in a queue do not count as calls in flight", () => {
   const running = new RunningCalls();
   for (let count = 0; count < 10; count++) running.add(call({ isQueued: true }));
-  running.add(call());
+  const end = running.add(call());
   expect([running.hasAtLeast(1, 1), running.hasAtLeast(2, 1)]).toEqual([true, false]);
+  end();
+  end();
+  expect(running.hasAtLeast(1, 1)).toBe(false);
 });
 
 test("a drain does not wait for a call that is left to the next start, and a stop finds it", async () => {

@@ -52,7 +52,7 @@ export class ResponseEndings {
         if (!(error instanceof StoreUnavailable)) throw error;
         log.error("the end of a response cannot be recorded yet", { response: id, error });
         this.#open.putOff(open);
-        late.keep({ intent: dispatchSeq, write });
+        late.keep({ workspaceId, intent: dispatchSeq, write });
       });
     } catch (error) {
       log.error("the end of a response is left to the next start", { response: id, error });
