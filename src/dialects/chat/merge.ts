@@ -5,8 +5,8 @@ import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 /** The maximum number of choices, and of tool calls per choice, that are merged. */
 const MOST_ITEMS = 128;
 /** The texts of a delta that arrive in pieces. */
-const TEXTS = ["content", "reasoning_content", "reasoning", "refusal"] as const;
-const DELTA_FIELDS: ReadonlySet<string> = new Set([...TEXTS, "role", "tool_calls"]);
+export const DELTA_TEXTS = ["content", "reasoning_content", "reasoning", "refusal"] as const;
+const DELTA_FIELDS: ReadonlySet<string> = new Set([...DELTA_TEXTS, "role", "tool_calls"]);
 /** For each kind of tool call, the names of its texts, which arrive in pieces. */
 const CALLED: ReadonlyMap<string, readonly string[]> = new Map([
   ["function", ["name", "arguments"]],
@@ -79,7 +79,9 @@ export class MergedCompletion {
       this.#leaveOut(chunk);
       return;
     }
-    for (const [name, value] of Object.entries(chunk)) {
+    // Not `Object.entries`, which takes half of the time of a merge.
+    for (const name in chunk) {
+      const value: unknown = Reflect.get(chunk, name);
       // OpenAI's padding, of random length.
       if (name === "choices" || name === "obfuscation") continue;
       if (name === "usage") this.#addUsage(value);
@@ -126,12 +128,14 @@ export class MergedCompletion {
       this.#leaveOut(part);
       return;
     }
-    for (const [name, value] of Object.entries(part)) {
+    for (const name in part) {
+      const value: unknown = Reflect.get(part, name);
       if (name === "index" || name === "delta") continue;
       if (name === "finish_reason") this.#finish(choice, value);
       else if (name === "message" || !choice.members.add(name, value)) this.#leaveOut(value);
     }
-    for (const [name, value] of Object.entries(delta)) {
+    for (const name in delta) {
+      const value: unknown = Reflect.get(delta, name);
       if (value === null || (DELTA_FIELDS.has(name) && this.#addField(choice, name, value))) continue;
       this.#leaveOut(value);
     }

@@ -1,9 +1,10 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
 import { field, parsedOrNothing } from "../json.ts";
+import { textMember, type VaryingMember } from "../pass/event-form.ts";
 import { hidesWords, readEvent } from "../pass/events.ts";
 import { readEvents } from "../pass/read-events.ts";
-import { MergedCompletion } from "./merge.ts";
+import { DELTA_TEXTS, MergedCompletion } from "./merge.ts";
 import { chatUsage } from "./usage.ts";
 
 const USAGE = '"usage"';
@@ -61,7 +62,7 @@ export class ChatStreamReader implements StreamReader {
   async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
     const completion = new MergedCompletion(this.#answers);
     let areClear = true;
-    const areExact = await readEvents(events, pause, (event, chunk) => {
+    const areExact = await readEvents(events, pause, varyingInChunk, (event, chunk) => {
       const { name, data, isPlain } = event;
       // The error that ended the stream has not reached the client.
       if (name === ERROR_NAME || field(chunk, "error")) return;
@@ -74,6 +75,19 @@ export class ChatStreamReader implements StreamReader {
     const text = isExact && areExact && areClear ? JSON.stringify(completion) : events.toString();
     return { text, isWhole, textBytes };
   }
+}
+
+/** A chunk's text, and OpenAI's padding, of random length. */
+function varyingInChunk(chunk: unknown): readonly VaryingMember[] {
+  const choices = field(chunk, "choices");
+  const delta = Array.isArray(choices) ? field(choices[0], "delta") : undefined;
+  const calls = field(delta, "tool_calls");
+  const called = Array.isArray(calls) ? field(calls[0], "function") : undefined;
+  return [
+    ...textMember(delta, DELTA_TEXTS),
+    ...textMember(called, ["arguments"]),
+    ...textMember(chunk, ["obfuscation"]),
+  ];
 }
 
 /** Whether a chunk has usage. Most have `null` in its place. */

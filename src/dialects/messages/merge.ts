@@ -10,6 +10,9 @@ const IN_PARTS: ReadonlyMap<unknown, string> = new Map([
   ["input_json_delta", "partial_json"],
 ]);
 
+/** The members of a delta that are parts of texts. */
+export const DELTA_TEXTS: readonly string[] = [...IN_PARTS.values()];
+
 /** The maximum number of blocks that are merged. */
 const MOST_BLOCKS = 1_024;
 

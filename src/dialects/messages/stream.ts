@@ -1,10 +1,11 @@
 import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
 import { field, parsedOrNothing } from "../json.ts";
+import { textMember, type VaryingMember } from "../pass/event-form.ts";
 import { hidesWords, readEvent } from "../pass/events.ts";
 import { isEmpty } from "../pass/merged-members.ts";
 import { EventNames, readEvents } from "../pass/read-events.ts";
-import { MergedMessage } from "./merge.ts";
+import { DELTA_TEXTS, MergedMessage } from "./merge.ts";
 import { addUsage, messagesUsage } from "./usage.ts";
 
 /** Part of the names of the events that carry usage, and of the last event. */
@@ -48,7 +49,7 @@ export class MessagesStreamReader implements StreamReader {
   async answerOf(events: Buffer, pause: Pause): Promise<ReceivedAnswer> {
     const message = new MergedMessage();
     const names = new EventNames();
-    const areExact = await readEvents(events, pause, (event, value) => {
+    const areExact = await readEvents(events, pause, varyingInEvent, (event, value) => {
       const { name, data, isPlain } = event;
       const type = field(value, "type");
       // The error that ended the stream has not reached the client.
@@ -76,4 +77,8 @@ export class MessagesStreamReader implements StreamReader {
     addUsage(this.#reported, usage);
     this.#isUncounted = true;
   }
+}
+
+function varyingInEvent(event: unknown): readonly VaryingMember[] {
+  return textMember(field(event, "delta"), DELTA_TEXTS);
 }

@@ -1,22 +1,40 @@
 import type { Pause } from "../dialect.ts";
 import { losesDigits, parsedOrNothing } from "../json.ts";
+import { EventForm, type FindVarying } from "./event-form.ts";
 import { BATCH_CHARACTERS, eventBatches, type ServerEvent } from "./events.ts";
+
+/** How many events in a row may have another form. Events of some providers never have the same one. */
+const MOST_OTHERS = 16;
 
 /**
  * Reads all events of a stream. Each is parsed separately: if they were joined, two events that are not JSON could
  * hide the events between them.
- * @param visit `value` is undefined if the data cannot be read
+ * @param findVarying the members in which most events differ from the one before
+ * @param visit `value` is undefined if the data cannot be read. It is valid until the next call, but objects in it that
+ *   have no varying member can be kept
  * @returns whether every number was read exactly as it was sent
  */
 export async function readEvents(
   events: Buffer,
   pause: Pause,
+  findVarying: FindVarying,
   visit: (event: ServerEvent, value: unknown) => void,
 ): Promise<boolean> {
   let areExact = true;
+  let form: EventForm | null = null;
+  let others = 0;
   for (const batch of eventBatches(events)) {
     for (const event of batch) {
-      visit(event, parsedOrNothing(event.data));
+      const known = form?.read(event.data);
+      if (known !== undefined) {
+        visit(event, known);
+        others = 0;
+        continue;
+      }
+      const value = parsedOrNothing(event.data);
+      visit(event, value);
+      others += 1;
+      form = others > MOST_OTHERS ? null : (EventForm.of(event.data, value, findVarying) ?? form);
       if (areExact && losesDigits(event.data)) areExact = false;
     }
     const wait = pause(BATCH_CHARACTERS);

@@ -2,6 +2,7 @@ import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { Problem } from "../../base/errors.ts";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
 import { field, isMembers, parsedOrNothing } from "../json.ts";
+import { textMember, type VaryingMember } from "../pass/event-form.ts";
 import { hidesWords, readEvent } from "../pass/events.ts";
 import { EventNames, readEvents } from "../pass/read-events.ts";
 import { failureEvents } from "./errors.ts";
@@ -57,7 +58,7 @@ export class ResponsesStreamReader implements StreamReader {
     const response = new MergedResponse();
     const sent = new SentTexts();
     const names = new EventNames();
-    const areExact = await readEvents(events, pause, (event, value) => {
+    const areExact = await readEvents(events, pause, varyingInEvent, (event, value) => {
       const { name, data, isPlain } = event;
       if ((data === "" && name === null && isPlain) || name === ERROR) return;
       const type = field(value, "type");
@@ -81,4 +82,16 @@ export class ResponsesStreamReader implements StreamReader {
   errorEvents(problem: Problem, requestId: string): string {
     return failureEvents(problem, { requestId, sequence: this.#sequence + 1, received: this.#received });
   }
+}
+
+/** A delta, its number, and OpenAI's padding, of random length. */
+function varyingInEvent(event: unknown): readonly VaryingMember[] {
+  const delta = textMember(event, ["delta"]);
+  if (delta.length === 0 || !isMembers(event)) return [];
+  const isNumbered = Number.isSafeInteger(event.sequence_number);
+  return [
+    ...delta,
+    ...(isNumbered ? [{ holder: event, name: "sequence_number" }] : []),
+    ...textMember(event, ["obfuscation"]),
+  ];
 }
