@@ -107,7 +107,7 @@ export function openDoors(rooms: Rooms): Doors {
   } = rooms;
   const { openedTasks, schedules, clock, ids, random, log, readiness, webhookDue } = rooms;
   const { sessions, links, consoleUrl, mcpFixtures } = rooms;
-  const { tasks, desk, quoted, eraser } = openedTasks;
+  const { tasks, approvalService, quoted, eraser } = openedTasks;
   const { proofs, keys, rotation } = ledgers;
   const { instance } = keys;
   const streams = new OpenStreams(rooms.plan?.streamsPerWorkspace, rooms.plan?.streams);
@@ -172,7 +172,7 @@ export function openDoors(rooms: Rooms): Doors {
     responses: { storedResponses: rooms.storedResponses, streams, callers, clock },
     vault: { vault, agents, clock, quoted },
     payloads: { db, lists: ledgers.lists, agents, eraser },
-    approvals: { desk },
+    approvals: { approvalService },
     connectors: {
       connectors: tools.connectors,
       programs: tools.programs,

@@ -11,7 +11,7 @@ export interface BodyShare {
 }
 
 /** A limit that several bodies share. */
-export interface BodyRoom {
+export interface BodyMemory {
   /** @param fail ends the body with an error, at any time */
   enter(fail: (error: Error) => void): BodyShare;
 }
@@ -23,7 +23,7 @@ export interface BodyLimits {
   /** The most bytes of all events of an event stream together. Default: any number. */
   readonly streamBytes?: number | undefined;
   /** The limit that event streams share. By default, each has only its own limits. */
-  readonly room?: BodyRoom | undefined;
+  readonly memory?: BodyMemory | undefined;
   readonly tooLarge: () => Error;
   /** Limits of the JSON in a body or in each event. Default: MAX_NESTING and MAX_MEMBERS. */
   readonly json?: JsonLimits | undefined;
@@ -49,8 +49,8 @@ export function capBody(response: Response, limits: BodyLimits): Response {
   // The body of an error response is read as a whole, whatever its content type.
   const check = response.ok ? eventsCheckOf(type) : undefined;
   if (!check) return capWhole(response, limits);
-  const { inflow, room } = limits;
-  return checked(response, { check: check(limits), slice: EVENTS_SLICE, inflow, room });
+  const { inflow, memory } = limits;
+  return checked(response, { check: check(limits), slice: EVENTS_SLICE, inflow, memory });
 }
 
 /** The check of an event stream, as text or in Amazon's frames; undefined for any other type. */
@@ -120,10 +120,10 @@ interface Checks {
   /** The most bytes handed on at once. */
   readonly slice: number;
   readonly inflow: Inflow;
-  readonly room?: BodyRoom | undefined;
+  readonly memory?: BodyMemory | undefined;
 }
 
-function checked(response: Response, { check, slice, inflow, room }: Checks): Response {
+function checked(response: Response, { check, slice, inflow, memory }: Checks): Response {
   if (!response.body) return response;
   const reader = response.body.getReader();
   let rest = new Uint8Array();
@@ -132,7 +132,7 @@ function checked(response: Response, { check, slice, inflow, room }: Checks): Re
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        share = room?.enter((error) => fail(controller, error));
+        share = memory?.enter((error) => fail(controller, error));
       },
       async pull(controller) {
         while (rest.length === 0) {

@@ -8,7 +8,7 @@ import type { StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition } from "./definition/definition.ts";
 import type { DefinitionStore } from "./definition/stored.ts";
 import type { ToolSource } from "./source.ts";
-import type { ToolRoom } from "./tools/memory-share.ts";
+import type { ToolMemory } from "./tools/memory-share.ts";
 
 /** Identifies the connector that a source belongs to, and receives what the source reports. */
 export interface SourceListener {
@@ -33,7 +33,7 @@ export interface ConnectorParts {
   readonly log: Log;
   readonly definitions: DefinitionStore;
   /** Memory limits for tools. Default: the usual ones. */
-  readonly room?: ToolRoom;
+  readonly toolMemory?: ToolMemory;
   /**
    * The definition to store, if configuration allows it and the caller may add it.
    * @throws Problem 422 that names the field, 403 `operator_only`

@@ -22,7 +22,7 @@ import { connectorTaken, unknownConnector } from "./refusals.ts";
 import { ConnectorError } from "./source.ts";
 import { areSameTools } from "./tools/kept-tool.ts";
 import { ListingAllowance } from "./tools/listing-allowance.ts";
-import { ToolRoom } from "./tools/memory-share.ts";
+import { ToolMemory } from "./tools/memory-share.ts";
 
 /** Each connector may use a process, a connection and memory for two thousand tools. */
 const PER_WORKSPACE = 200;
@@ -54,14 +54,14 @@ export class Connectors {
   /** Work that continues after its request was answered. */
   readonly #background = new Set<Promise<void>>();
   readonly #allowance: ListingAllowance;
-  readonly #room: ToolRoom;
+  readonly #toolMemory: ToolMemory;
   /** Connectors whose newest tools could not be stored. */
   readonly #unwritten = new WeakSet<LiveConnector>();
 
   constructor(parts: ConnectorParts) {
     this.#parts = parts;
     this.#allowance = new ListingAllowance(parts.clock);
-    this.#room = parts.room ?? new ToolRoom();
+    this.#toolMemory = parts.toolMemory ?? new ToolMemory();
   }
 
   /**
@@ -117,7 +117,7 @@ export class Connectors {
       asked.kind === "openapi"
         ? await this.#readDocument(workspaceId, name, asked)
         : { definition: asked, offered: NOTHING_YET };
-    const refusal = this.#room.refusal(workspaceId, null, offered.tools);
+    const refusal = this.#toolMemory.refusal(workspaceId, null, offered.tools);
     if (refusal !== undefined) {
       throw new Problem(
         "connector_limit",
@@ -275,7 +275,7 @@ export class Connectors {
     const live = new LiveConnector(known, source, {
       log,
       called: this.called,
-      room: this.#room,
+      toolMemory: this.#toolMemory,
       allowance: this.#allowance,
       now: () => clock.monotonic(),
       statusChanged,

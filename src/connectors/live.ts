@@ -12,7 +12,7 @@ import {
 } from "./source.ts";
 import { areSameTools, type KeptTool } from "./tools/kept-tool.ts";
 import type { ListingAllowance } from "./tools/listing-allowance.ts";
-import type { ToolRoom } from "./tools/memory-share.ts";
+import type { ToolMemory } from "./tools/memory-share.ts";
 
 /** A call of an upstream that has ended. */
 export interface ConnectorCall {
@@ -28,7 +28,7 @@ export interface LiveParts {
   /** Emits each call of an upstream, once it has ended. */
   readonly called: Signal<ConnectorCall>;
   /** Memory limits for tools. */
-  readonly room: Pick<ToolRoom, "hold" | "release">;
+  readonly toolMemory: Pick<ToolMemory, "hold" | "release">;
   readonly allowance: Pick<ListingAllowance, "inTurn">;
   /** Called when the connector's status has changed. */
   statusChanged(): void;
@@ -74,7 +74,7 @@ export class LiveConnector {
     this.#error = stored.error;
     this.#omitted = stored.status === "ready" ? stored.error : null;
     this.#tools = tools;
-    const refusal = parts.room.hold(stored.workspaceId, stored.id, tools);
+    const refusal = parts.toolMemory.hold(stored.workspaceId, stored.id, tools);
     if (refusal === undefined) return;
     // An earlier version may have stored more tools than now fit.
     this.#tools = [];
@@ -174,7 +174,7 @@ export class LiveConnector {
   /** Closes the source; in-flight calls fail. Never throws. */
   async end(): Promise<void> {
     this.#ended = true;
-    this.#parts.room.release(this.stored.id);
+    this.#parts.toolMemory.release(this.stored.id);
     await this.#source?.close();
   }
 
@@ -183,7 +183,7 @@ export class LiveConnector {
     const { workspaceId, id } = this.stored;
     const refusal = areSameTools(tools, this.#tools)
       ? undefined
-      : this.#parts.room.hold(workspaceId, id, tools);
+      : this.#parts.toolMemory.hold(workspaceId, id, tools);
     this.#limit = refusal === undefined ? null : this.#noRoom(refusal);
     if (this.#limit !== null) throw new ConnectorError("too_large", this.#limit);
     this.#tools = tools;

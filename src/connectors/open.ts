@@ -155,7 +155,7 @@ function openOpenApi(
   const secrets = secretsOf({ ...definition, spec });
   const given: OpenApiParts = {
     ...{ fetch: outbound.fetchFor(workspaceId), secrets, mask: createMask(secrets), clock },
-    documentRoom: () => large.begin(workspaceId),
+    documentMemory: () => large.begin(workspaceId),
     ...{ pinOrigin, readSpec, readApi: readers.of(workspaceId), timeoutMs: config.connectors.timeoutMs },
   };
   return new LazySource(async () => {

@@ -44,11 +44,11 @@ export interface DialectRequest {
   /** Called with the seq of each attempt's intent. The first intent has the request's text. */
   begun?(intent: number): void;
   /** Writes the answer's row, in the transaction of the outcome, if the client may refer to it later. */
-  readonly keep?: ((tx: Tx, answer: KeptAnswer) => Promise<void>) | undefined;
+  readonly keep?: ((tx: Tx, answer: StoredAnswer) => Promise<void>) | undefined;
 }
 
 /** An answer that a client may refer to later. */
-export interface KeptAnswer {
+export interface StoredAnswer {
   readonly workspaceId: number;
   readonly agentId: number | null;
   /** The model that answered. */
@@ -83,7 +83,7 @@ export interface ReceivedAnswer {
 /** Reads a streamed answer while it passes. */
 export interface StreamReader {
   /** Whether these bytes may contain an event that `read` must see. All others pass unread. */
-  matters(events: Buffer): boolean;
+  mustRead(events: Buffer): boolean;
   read(event: Buffer): EventFate;
   /** The usage reported so far. */
   readonly usage: LanguageModelV4Usage | null;

@@ -154,7 +154,7 @@ export class PassingStream {
       throw new AnswerTooLarge("An event of the model's answer has too many bytes.");
     }
     if (events.length === 0) return;
-    if (!reader.matters(events)) this.#ready = events;
+    if (!reader.mustRead(events)) this.#ready = events;
     else this.#readEach(events);
     attempt.reported = reader.usage;
   }
@@ -164,7 +164,7 @@ export class PassingStream {
     const passed: Buffer[] = [];
     for (const event of eventsIn(events)) {
       if (this.#last !== null || this.#failure !== null) break;
-      const fate = reader.matters(event) ? reader.read(event) : "pass";
+      const fate = reader.mustRead(event) ? reader.read(event) : "pass";
       if (fate === "end") this.#last = event;
       else if (fate === "error") this.#failure = brokenFailure("error");
       else if (fate === "pass") passed.push(event);

@@ -35,7 +35,7 @@ export interface PersonDecision {
   /** Appends the entry. A late entry contains its delay in milliseconds (`detail.late_ms`). */
   write(tx: Tx): Promise<void>;
   /** Marks the decision as refused by the store: the call is answered before it is written. */
-  putOff(): void;
+  defer(): void;
 }
 
 /** A call in progress: its caller, and its ways to write. Handlers see no other part of the gate. */
@@ -52,7 +52,7 @@ export class Call {
   readonly #count: (() => Promise<void>) | undefined;
   #subject: CallSubject = {};
   #seq: number | null = null;
-  #isPutOff = false;
+  #isDeferred = false;
 
   constructor(
     from: { caller: Caller; requestId: string; channel: Channel; action: string; via?: Via | undefined },
@@ -81,8 +81,8 @@ export class Call {
    * Whether a decision of this call has taken effect but its entry will be written later. The answer does not wait
    * for it.
    */
-  get isPutOff(): boolean {
-    return this.#isPutOff;
+  get isDeferred(): boolean {
+    return this.#isDeferred;
   }
 
   /**
@@ -166,13 +166,13 @@ export class Call {
         const { workspace } = this.caller;
         return { action, workspace, actor, ...told, agent, task, request_id: requestId };
       },
-      putOff: () => {
-        this.#isPutOff = true;
+      defer: () => {
+        this.#isDeferred = true;
       },
       write: async (tx) => {
         const draft = this.draft("succeeded");
         const detail = { ...draft.detail, late_ms: Math.max(0, clock.now() - decidedAt) };
-        const seq = await this.#append(tx, this.#isPutOff ? { ...draft, detail } : draft);
+        const seq = await this.#append(tx, this.#isDeferred ? { ...draft, detail } : draft);
         tx.onCommit(() => {
           this.#seq = seq;
         });
@@ -183,7 +183,7 @@ export class Call {
   /**
    * Carries out a decision and records it as this call's entry, in one transaction. The caller's rights are not
    * checked again: they counted when the decision was made, and a decision already in effect is recorded. If the
-   * store cannot be written, both are kept in memory and written later: see `isPutOff`.
+   * store cannot be written, both are kept in memory and written later: see `isDeferred`.
    * @throws Problem 503 `ledger_unavailable` if too many decisions are already waiting
    */
   async commitDecision(decision: PersonDecision, work: (tx: Tx) => Promise<void>): Promise<void> {
@@ -197,7 +197,7 @@ export class Call {
       await this.#db.tx(write);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      decision.putOff();
+      decision.defer();
       this.#late.keep({ write, facts: decision.facts() });
     }
   }

@@ -270,7 +270,7 @@ export function createGate(parts: GateDependencies): Gate {
       if (asked) await asked;
       requireScope(caller, operation.scope);
       const value = await handle(call);
-      if (call.ledgerSeq === null && !call.isPutOff) await call.record("succeeded");
+      if (call.ledgerSeq === null && !call.isDeferred) await call.record("succeeded");
       return { ok: true, value, ledgerSeq: call.ledgerSeq, limit };
     } catch (error) {
       let problem = toProblem(error, origin, log);

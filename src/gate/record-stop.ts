@@ -25,7 +25,7 @@ export async function applyStop(call: Call, { decision, halt, write, endWork }: 
   try {
     await Promise.all([recorded, endWork()]);
   } catch (error) {
-    if (!call.isPutOff) halt.lift();
+    if (!call.isDeferred) halt.lift();
     throw error;
   }
 }

@@ -83,7 +83,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   const { tokens, tokenRenewal, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
   const { forgetting, embedding, vault, direct, tools, openedTasks, background, runs } = parts.work;
   const { ledger, lists, checkpoints } = ledgers;
-  const { tasks, desk, quoted, expiry } = openedTasks;
+  const { tasks, approvalService, quoted, expiry } = openedTasks;
   const { app, mcp, openCalls, operatorSecret } = doors;
   let endHousekeeping = () => {};
   let stopping: ReturnType<Gateway["stop"]> | null = null;
@@ -97,7 +97,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
       await direct.keepHouse();
       await embedding.flushUsage();
       await purgeKeys(db, clock.now());
-      await desk.expire();
+      await approvalService.expire();
       await usageSlots.keepHouse();
       await tokenRenewal.keepHouse();
       await histories.keepHouse();

@@ -50,7 +50,7 @@ export interface AppParts {
   readonly tokens: TokenRouteParts;
   readonly sessions: SessionRouteParts;
   readonly consoleLinks: ConsoleLinkRouteParts;
-  readonly approvals: Pick<ApprovalRouteParts, "desk">;
+  readonly approvals: Pick<ApprovalRouteParts, "approvalService">;
   readonly models: ModelRouteParts;
   readonly dialects: DialectRouteParts;
   readonly responses: ResponseRouteParts;

@@ -6,7 +6,7 @@ import { type JsonLimits, JsonTooLarge } from "../base/json-limits.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderKind } from "../config/config.ts";
-import { type AnswerRoom, SHARED_ROOM } from "./answer-room.ts";
+import { type AnswerMemory, SHARED_ANSWER_MEMORY } from "./answer-memory.ts";
 import { callingWorkspace } from "./calling-workspace.ts";
 
 /**
@@ -63,12 +63,16 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
  * that never ends is read more slowly. Without these limits, the SDK would buffer an endless event, or an error of 2
  * GB.
  */
-export function cappedFetch(kind: ProviderKind, clock: Clock, room: AnswerRoom = SHARED_ROOM): typeof fetch {
+export function cappedFetch(
+  kind: ProviderKind,
+  clock: Clock,
+  memory: AnswerMemory = SHARED_ANSWER_MEMORY,
+): typeof fetch {
   return fetchWith((response) =>
     capBody(response, {
       ...answerLimits(MOST_BYTES, new Inflow(clock, callingWorkspace()), LIMITS_BY_KIND[kind]),
       streamBytes: MOST_STREAM_BYTES,
-      room,
+      memory,
     }),
   );
 }

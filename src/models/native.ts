@@ -6,7 +6,7 @@ import { createMask } from "../base/masking/mask.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderConfig, ProviderKind } from "../config/config.ts";
-import { SHARED_ROOM } from "./answer-room.ts";
+import { SHARED_ANSWER_MEMORY } from "./answer-memory.ts";
 import { baseUrlOf, queryOf } from "./providers/base-url.ts";
 import { SilenceTimer } from "./silence.ts";
 
@@ -243,7 +243,7 @@ export class NativeAnswer {
     this.#reader = body?.getReader();
     this.#silence = silence;
     this.#inflow = inflow;
-    this.#share = SHARED_ROOM.enter((error) => {
+    this.#share = SHARED_ANSWER_MEMORY.enter((error) => {
       this.#failure = error;
       this.end();
     });

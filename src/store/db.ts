@@ -4,7 +4,7 @@ import type { RowSeals } from "./seals/seals.ts";
  * The store's interface: asynchronous, in SQL that SQLite and PostgreSQL share (`$1` parameters, `RETURNING`, `ON
  * CONFLICT`), with times as integer milliseconds and JSON as text. Three things are specific to SQLite: the vault's
  * vector tables (`vault/rows/spaces.ts`), its index in the workers, and the search for quotes
- * (`tasks/texts/erase-quotes.ts`).
+ * (`tasks/erasure/quoted-payloads.ts`).
  */
 export type SqlValue = string | number | null | Uint8Array;
 

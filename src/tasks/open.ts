@@ -4,16 +4,16 @@ import type { LedgerFaults } from "../ledger/faults.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
-import { ApprovalDesk } from "./approvals/desk.ts";
 import { ApprovalEvidence } from "./approvals/evidence.ts";
-import { TaskEventHub } from "./events/hub.ts";
+import { ApprovalService } from "./approvals/service.ts";
+import { PayloadEraser } from "./erasure/payload-eraser.ts";
+import { PayloadExpiry } from "./erasure/payload-expiry.ts";
+import { QuotedPayloads } from "./erasure/quoted-payloads.ts";
+import { EventHub } from "./events/hub.ts";
 import type { TaskParts } from "./parts.ts";
-import { ConversationRoom } from "./run/conversation-room.ts";
+import { ConversationMemory } from "./run/conversation-memory.ts";
 import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
-import { PayloadEraser } from "./texts/erase.ts";
-import { QuotedPayloads } from "./texts/erase-quotes.ts";
-import { PayloadExpiry } from "./texts/expire.ts";
 
 export interface OpenTasksParts
   extends Omit<TaskParts, "approvals" | "hub" | "answers" | "conversations" | "signals"> {
@@ -33,9 +33,9 @@ export interface OpenTasksParts
 export interface OpenTasks {
   readonly signals: TaskSignals;
   /** The memory for conversations in progress. */
-  readonly conversations: ConversationRoom;
+  readonly conversations: ConversationMemory;
   readonly tasks: TaskService;
-  readonly desk: ApprovalDesk;
+  readonly approvalService: ApprovalService;
   /** Tool calls that clients make themselves and that need approval. Each gets a task. */
   readonly calls: TaskCalls;
   readonly quoted: QuotedPayloads;
@@ -47,28 +47,28 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const { db, ledger, lists, faults, histories, workspaces, clock, log, forgetting, direct } = parts;
   const { notices, nodeCeiling, queueLimit } = parts;
   const { running } = direct;
-  const hub = new TaskEventHub(db);
+  const hub = new EventHub(db);
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
-  const conversations = new ConversationRoom();
+  const conversations = new ConversationMemory();
   const signals = new TaskSignals();
   const tasks = new TaskService(
     { ...parts, approvals, hub, answers, conversations, signals },
     { nodeCeiling, queueLimit, notices },
   );
-  const desk = new ApprovalDesk({
+  const approvalService = new ApprovalService({
     ...parts,
     approvals,
     hub,
     signals,
-    goOn: (queued) => tasks.goOn(queued),
+    resumeTask: (queued) => tasks.resumeTask(queued),
     isEnding: (id) => tasks.isEnding(id),
   });
   return {
     signals,
     conversations,
     tasks,
-    desk,
+    approvalService,
     calls: new TaskCalls({ ...parts, answers }, tasks),
     quoted: new QuotedPayloads({ db, ledger, lists, histories, running, hub, forgetting, clock, log }),
     eraser: new PayloadEraser({ db, ledger, lists, histories, approvals, hub, forgetting }),

@@ -16,8 +16,8 @@ import type { Db, Tx } from "../store/db.ts";
 import type { Vault } from "../vault/vault.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
-import type { TaskEventHub } from "./events/hub.ts";
-import type { ConversationRoom } from "./run/conversation-room.ts";
+import type { EventHub } from "./events/hub.ts";
+import type { ConversationMemory } from "./run/conversation-memory.ts";
 import type { TaskSignals } from "./signals.ts";
 import type { Task } from "./task.ts";
 
@@ -35,10 +35,10 @@ export interface TaskParts {
   readonly tools: ToolRegistry;
   readonly vault: Pick<Vault, "find" | "text">;
   readonly approvals: ApprovalEvidence;
-  readonly hub: TaskEventHub;
+  readonly hub: EventHub;
   readonly answers: CallAnswers;
   readonly estimates: WorkspaceEstimates;
-  readonly conversations: ConversationRoom;
+  readonly conversations: ConversationMemory;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;

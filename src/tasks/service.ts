@@ -203,10 +203,10 @@ export class TaskService {
     const decision = await call.decide("cancel", this.#parts.clock);
     const interruption = new TaskInterruption("cancelled", decision.decidedAt, decision);
     const queued = { workspaceId: task.workspaceId, taskId: id, agentId: task.agentId };
-    const putOff = await this.#interrupt(queued, interruption);
-    if (putOff) {
+    const deferred = await this.#interrupt(queued, interruption);
+    if (deferred) {
       // Another caller had already ended it, and that caller's decision is written with its end.
-      if (putOff !== interruption) await recordLate(call, decision);
+      if (deferred !== interruption) await recordLate(call, decision);
       return this.#shown(task);
     }
     const after = await this.get(caller, id);
@@ -270,7 +270,7 @@ export class TaskService {
   }
 
   /** Resumes a task that waited for a person and is queued in the store. */
-  async goOn(queued: QueuedTask): Promise<void> {
+  async resumeTask(queued: QueuedTask): Promise<void> {
     // The run that requested approval may still be ending.
     await this.#scheduler.ended(queued.taskId);
     if (!this.#resting.delete(queued.taskId)) return;
@@ -328,7 +328,7 @@ export class TaskService {
     const { control, done } = pending;
     control.abort(interruption);
     const counts = interruptionOf(control.signal) ?? interruption;
-    const isWritten = await Promise.race([done.then(() => true), counts.isPutOff.then(() => false)]);
+    const isWritten = await Promise.race([done.then(() => true), counts.deferred.then(() => false)]);
     // The run reached a person's decision at the same moment and missed the interruption.
     if (isWritten && counts.ending && this.#isOpen(queued, control)) return this.#interrupt(queued, counts);
     if (isWritten || !counts.ending) return null;

@@ -5,7 +5,7 @@ import { type ConnectorCall, LiveConnector } from "../../src/connectors/live.ts"
 import { ConnectorError, type ToolAnswer, type ToolSource } from "../../src/connectors/source.ts";
 import { keepTool } from "../../src/connectors/tools/kept-tool.ts";
 import { ListingAllowance } from "../../src/connectors/tools/listing-allowance.ts";
-import { ToolRoom } from "../../src/connectors/tools/memory-share.ts";
+import { ToolMemory } from "../../src/connectors/tools/memory-share.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const TOOL = keepTool({ name: "a", description: "", inputSchema: { type: "object" }, destructive: false });
@@ -45,7 +45,7 @@ function live(
     whole,
     {
       ...{ log: silentLog, now: () => 0, statusChanged: () => {} },
-      room: new ToolRoom(),
+      toolMemory: new ToolMemory(),
       allowance: new ListingAllowance(new FakeClock()),
       called,
     },

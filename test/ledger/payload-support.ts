@@ -5,8 +5,8 @@ import { readExpiry } from "../../src/ledger/expiry.ts";
 import { NAMED_AT_ONCE, namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
 import { type Db, type Sql, StoreUnavailable } from "../../src/store/db.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
-import { TaskEventHub } from "../../src/tasks/events/hub.ts";
-import { PayloadExpiry } from "../../src/tasks/texts/expire.ts";
+import { PayloadExpiry } from "../../src/tasks/erasure/payload-expiry.ts";
+import { EventHub } from "../../src/tasks/events/hub.ts";
 import type { LedgerBench } from "./support.ts";
 
 interface Entry {
@@ -96,7 +96,7 @@ export function expiryOf(
     lists,
     faults: { report: (_, { kind }) => void told.push(kind) },
     histories: new LedgerHistories({ db, heads, ledger, log: silentLog, acceptChanged: false }),
-    hub: new TaskEventHub(db),
+    hub: new EventHub(db),
     forgetting: new Forgetting({ db, clock, log: silentLog }),
     clock,
     log: silentLog,

@@ -168,16 +168,16 @@ describe("a transaction used after its end", () => {
 test("a reader sees nothing of a transaction until it is committed", async () => {
   const seen: number[] = [];
   const halfway = Promise.withResolvers<void>();
-  const goOn = Promise.withResolvers<void>();
+  const resumeTask = Promise.withResolvers<void>();
   const job = bench.group.submit(async (tx) => {
     await tx.run(put(1).sql, put(1).params);
     halfway.resolve();
-    await goOn.promise;
+    await resumeTask.promise;
     await tx.run(put(2).sql, put(2).params);
   }, {});
   await halfway.promise;
   seen.push(bench.rows().length);
-  goOn.resolve();
+  resumeTask.resolve();
   await job;
   seen.push(bench.rows().length);
   expect(seen).toEqual([0, 2]);

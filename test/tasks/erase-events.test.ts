@@ -1,10 +1,10 @@
 /** Texts are removed from stored events while readers are still reading. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "../../src/tasks/erasure/erase-events.ts";
 import { encodeFrame, type TaskEventName } from "../../src/tasks/events/frames.ts";
-import { type EventReader, TaskEventHub } from "../../src/tasks/events/hub.ts";
+import { EventHub, type EventReader } from "../../src/tasks/events/hub.ts";
 import { saveEvents } from "../../src/tasks/events/store.ts";
-import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "../../src/tasks/texts/erase-events.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 import { allEvents, type ReadEvent } from "../support/events.ts";
 
@@ -73,7 +73,7 @@ async function* bytesOf(reader: EventReader): AsyncGenerator<Uint8Array, void> {
 
 const drain = async (reader: EventReader): Promise<ReadEvent[]> =>
   allEvents(new Response(Buffer.concat(await Array.fromAsync(bytesOf(reader)))));
-const stored = (after = 0) => drain(new TaskEventHub(bench.db).read(1, TASK.id, after));
+const stored = (after = 0) => drain(new EventHub(bench.db).read(1, TASK.id, after));
 const textsIn = (events: readonly ReadEvent[]) => {
   const all = JSON.stringify(events);
   return TEXTS.filter((text) => all.includes(text));
@@ -157,8 +157,8 @@ describe("a reader that was reading while the task ran", () => {
   /** A reader that had read this many events from memory before the task ended and was erased. */
   async function readerAfter(
     read: number,
-  ): Promise<{ readonly reader: EventReader; readonly hub: TaskEventHub }> {
-    const hub = new TaskEventHub(bench.db);
+  ): Promise<{ readonly reader: EventReader; readonly hub: EventHub }> {
+    const hub = new EventHub(bench.db);
     const log = hub.open(TASK.id, 2);
     const reader = hub.read(1, TASK.id, read === 0 ? 0 : 1);
     for (const [index, [name, data]] of EVENTS.slice(0, -1).entries()) {

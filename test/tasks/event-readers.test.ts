@@ -3,10 +3,10 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type EventReader, TaskEventHub } from "../../src/tasks/events/hub.ts";
+import { ALL_TEXTS, eraseEvents } from "../../src/tasks/erasure/erase-events.ts";
+import { EventHub, type EventReader } from "../../src/tasks/events/hub.ts";
 import type { EventLog } from "../../src/tasks/events/log.ts";
 import { saveEvents } from "../../src/tasks/events/store.ts";
-import { ALL_TEXTS, eraseEvents } from "../../src/tasks/texts/erase-events.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 import { allEvents } from "../support/events.ts";
 
@@ -97,7 +97,7 @@ test("each reader gets every event after its position once, in order, whatever i
       fc.integer({ min: 2, max: 20 }),
       fc.array(step, { maxLength: 60, size: "max" }),
       async (first, steps) => {
-        const hub = new TaskEventHub(bench.db);
+        const hub = new EventHub(bench.db);
         const id = await newTask();
         const log = hub.open(id, first);
         const readers: { after: number; pace: Pace }[] = [];
@@ -128,7 +128,7 @@ test("each reader gets every event after its position once, in order, whatever i
 });
 
 test("a reader that stops holds at most 64 KiB of a stored event, however long, and can stop anywhere in it", async () => {
-  const hub = new TaskEventHub(bench.db);
+  const hub = new EventHub(bench.db);
   const id = await newTask();
   const log = hub.open(id, 2);
   log.publish("output.reset", {});
@@ -150,7 +150,7 @@ test("a reader that stops holds at most 64 KiB of a stored event, however long, 
 });
 
 test("a reader in the middle of a long event ends if its texts are erased, and a new one gets what is left", async () => {
-  const hub = new TaskEventHub(bench.db);
+  const hub = new EventHub(bench.db);
   const id = await newTask();
   const log = hub.open(id, 2);
   publishLong(log, 1_000);
@@ -167,7 +167,7 @@ test("a reader in the middle of a long event ends if its texts are erased, and a
 
 test("a waiting task keeps no stored events in memory", async () => {
   const id = await newTask();
-  const log = new TaskEventHub(bench.db).open(id, 2);
+  const log = new EventHub(bench.db).open(id, 2);
   for (let n = 0; n < 10; n++) log.publish("output.reset", {});
   await save(log, id);
   expect(log.after(1).length).toBe(10);

@@ -5,7 +5,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { type Db, StoreUnavailable } from "../../src/store/db.ts";
 import { RowSeals } from "../../src/store/seals/seals.ts";
 import { EndingRetries } from "../../src/tasks/ending/retries.ts";
-import { loadQueuedTask } from "../../src/tasks/ending/retry-while-disk-full.ts";
+import { loadQueuedTask } from "../../src/tasks/ending/store-retries.ts";
 import { FakeClock } from "../support/clock.ts";
 import { ownConnection } from "../support/own-connection.ts";
 import { dispatch, ended, held, ledger, run, type Stage, startStage, unsettled, until } from "./support.ts";

@@ -21,13 +21,13 @@ export class LargeDocuments {
   }
 
   /** For one document of a workspace. MUST be released. */
-  begin(workspaceId: number): DocumentRoom {
-    return new DocumentRoom(() => this.#places.take(workspaceId));
+  begin(workspaceId: number): DocumentMemory {
+    return new DocumentMemory(() => this.#places.take(workspaceId));
   }
 }
 
 /** The room of one document, which takes a place once it is large. */
-export class DocumentRoom {
+export class DocumentMemory {
   readonly #take: () => FairPlace<number>;
   readonly #lost = new AbortController();
   #place: FairPlace<number> | undefined;

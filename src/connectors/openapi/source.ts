@@ -13,7 +13,7 @@ import { asOperationBinding } from "./binding.ts";
 import { reservedName } from "./call/auth.ts";
 import { type ApiRequest, requestOf } from "./call/request.ts";
 import { ArgumentFault, CUT, DocumentFault } from "./fault.ts";
-import type { DocumentRoom } from "./large-documents.ts";
+import type { DocumentMemory } from "./large-documents.ts";
 import { checkBase } from "./operations/servers.ts";
 import { fetchDocument } from "./read.ts";
 import type { ReadApi } from "./reading/messages.ts";
@@ -33,7 +33,7 @@ export interface OpenApiParts {
   readonly readSpec: () => Promise<string>;
   readonly readApi: ReadApi;
   /** Room for one document in memory. */
-  readonly documentRoom: () => DocumentRoom;
+  readonly documentMemory: () => DocumentMemory;
   /** The total time limit of a call, and of listing the tools. */
   readonly timeoutMs: number;
 }
@@ -137,17 +137,17 @@ export function openApiSource(
   }
 
   async function list(caller: AbortSignal): Promise<readonly KeptTool[]> {
-    const room = parts.documentRoom();
+    const memory = parts.documentMemory();
     try {
-      return await listIn(room, AbortSignal.any([caller, room.signal]));
+      return await listIn(memory, AbortSignal.any([caller, memory.signal]));
     } catch (error) {
-      throw room.signal.aborted ? room.signal.reason : error;
+      throw memory.signal.aborted ? memory.signal.reason : error;
     } finally {
-      room.release();
+      memory.release();
     }
   }
 
-  async function listIn({ grow }: DocumentRoom, signal: AbortSignal): Promise<readonly KeptTool[]> {
+  async function listIn({ grow }: DocumentMemory, signal: AbortSignal): Promise<readonly KeptTool[]> {
     const hasBase = baseUrl() !== null;
     const { text, url } = await fetchDocument(await parts.readSpec(), ask, signal, grow);
     const hash = new Bun.CryptoHasher("sha256").update(text).digest("hex");

@@ -31,7 +31,7 @@ interface Holding extends ToolLimit {
  * Allocates the memory for connectors' tools. One connector, one workspace and all of them together each have a
  * limit.
  */
-export class ToolRoom {
+export class ToolMemory {
   readonly #limits: ToolLimits;
   readonly #held = new Map<number, Holding>();
   readonly #workspaces = new Map<number, ToolLimit>();

@@ -1,5 +1,5 @@
 import { field, textBytesOf } from "../json.ts";
-import { KeptMembers } from "../pass/kept-members.ts";
+import { MemberLimit } from "../pass/member-limit.ts";
 import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 
 /** The maximum number of choices, and of tool calls per choice, that are merged. */
@@ -40,7 +40,7 @@ interface Choice {
 export class MergedCompletion {
   readonly #answers: number;
   readonly #choices = new Map<number, Choice>();
-  readonly #kept = new KeptMembers();
+  readonly #kept = new MemberLimit();
   readonly #head = new MergedMembers(this.#kept, COUNTERS);
   readonly #usage = new MergedMembers(this.#kept, "all");
   /** Bytes of the texts that could not be merged. */
@@ -166,13 +166,13 @@ export class MergedCompletion {
   }
 }
 
-function newChoice(index: number, kept: KeptMembers): Choice {
+function newChoice(index: number, kept: MemberLimit): Choice {
   const members = new MergedMembers(kept, COUNTERS);
   return { index, texts: new Map(), toolCalls: new Map(), members, finishReason: null };
 }
 
 /** @returns whether it is part of a tool call and was kept completely */
-function addToolCall({ toolCalls }: Choice, part: unknown, kept: KeptMembers): boolean {
+function addToolCall({ toolCalls }: Choice, part: unknown, kept: MemberLimit): boolean {
   if (typeof part !== "object" || part === null) return false;
   const call = itemOf(toolCalls, field(part, "index"), () => ({
     ...{ members: new MergedMembers(kept), called: new Map() },

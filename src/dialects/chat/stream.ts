@@ -38,7 +38,7 @@ export class ChatStreamReader implements StreamReader {
   }
 
   /** Most chunks pass unread: parsing each one took four times as long as searching it. */
-  matters(events: Buffer): boolean {
+  mustRead(events: Buffer): boolean {
     const mayEnd = events.includes(DONE) || events.includes(ERROR) || events.includes(NAMED);
     return mayEnd || hasUsage(events) || hidesWords(events);
   }

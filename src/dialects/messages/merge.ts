@@ -1,5 +1,5 @@
 import { isMembers, isTextOrNothing, type Members, textBytesOf } from "../json.ts";
-import { KeptMembers } from "../pass/kept-members.ts";
+import { MemberLimit } from "../pass/member-limit.ts";
 import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 import { messageTextBytes } from "./text-bytes.ts";
 
@@ -18,7 +18,7 @@ const MOST_BLOCKS = 1_024;
 
 /** A message, merged from the events of its stream with all their fields, known or unknown. */
 export class MergedMessage {
-  readonly #kept = new KeptMembers();
+  readonly #kept = new MemberLimit();
   readonly #members = new MergedMembers(this.#kept);
   readonly #usage = new MergedMembers(this.#kept, "all");
   readonly #blocks = new Map<unknown, MergedBlock>();
@@ -123,12 +123,12 @@ export class MergedMessage {
 /** A block of a message's content. */
 class MergedBlock {
   readonly #block: Members;
-  readonly #kept: KeptMembers;
+  readonly #kept: MemberLimit;
   #input = "";
   /** The value of the input, once read, and the text that it was read from. */
   #parsed: { readonly text: string; readonly value: unknown } = { text: "", value: undefined };
 
-  constructor(block: Members, kept: KeptMembers) {
+  constructor(block: Members, kept: MemberLimit) {
     this.#block = block;
     this.#kept = kept;
   }

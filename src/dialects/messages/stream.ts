@@ -26,7 +26,7 @@ export class MessagesStreamReader implements StreamReader {
     return this.#usage;
   }
 
-  matters(events: Buffer): boolean {
+  mustRead(events: Buffer): boolean {
     return events.includes(OF_MESSAGE) || events.includes(ERROR) || hidesWords(events);
   }
 

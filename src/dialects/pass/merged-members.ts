@@ -1,4 +1,4 @@
-import type { KeptMembers } from "./kept-members.ts";
+import type { MemberLimit } from "./member-limit.ts";
 
 /** The maximum number of members that are merged. */
 const MOST_MEMBERS = 128;
@@ -9,13 +9,13 @@ const MOST_MEMBERS = 128;
  */
 export class MergedMembers {
   readonly #members = new Map<string, unknown>();
-  readonly #kept: KeptMembers;
+  readonly #kept: MemberLimit;
   readonly #counters: ReadonlySet<string> | "all";
   /** The JSON of values that were compared with later ones, so that each is converted only once. */
   readonly #texts = new Map<string, string>();
 
   /** @param counters the members whose numbers may change from one event to the next, such as counts of tokens */
-  constructor(kept: KeptMembers, counters: ReadonlySet<string> | "all" = new Set()) {
+  constructor(kept: MemberLimit, counters: ReadonlySet<string> | "all" = new Set()) {
     this.#kept = kept;
     this.#counters = counters;
   }

@@ -1,5 +1,5 @@
 import { field, isMembers, isTextOrNothing, type Members } from "../json.ts";
-import { KeptMembers } from "../pass/kept-members.ts";
+import { MemberLimit } from "../pass/member-limit.ts";
 import { responseTextBytes } from "./text-bytes.ts";
 
 /** The maximum number of items in an output, and of parts in an item, that are merged. */
@@ -37,7 +37,7 @@ const TEXTS: readonly string[] = ["delta", ...new Set([...DELTAS.values()].map((
  */
 export class MergedResponse {
   #response: Members = {};
-  readonly #kept = new KeptMembers();
+  readonly #kept = new MemberLimit();
   readonly #items = new Map<number, Members>();
   #sequence = -1;
   #isKnown = true;

@@ -5,10 +5,10 @@ import { callingAgent } from "../calling-agent.ts";
 import type { ClientRequest } from "../client-request.ts";
 import { field } from "../json.ts";
 import {
-  type KeepAnswer,
   type KeepingParts,
   type ReadResponsesRequest,
   responsesRequest,
+  type StoreAnswer,
 } from "./request.ts";
 import { RESPONSES } from "./responses.ts";
 import { inputItemsOf, type ResponseLinks, resolveLinks } from "./stored/linked-conversation.ts";
@@ -44,7 +44,7 @@ export class ResponseRequests {
     call: Call,
     client: ResponsesClient,
     request: ReadResponsesRequest,
-    keep?: KeepAnswer,
+    keep?: StoreAnswer,
   ): ClientRequest {
     const { previous, references, containers } = request;
     const refers = previous !== null || references.length > 0 || containers.length > 0;

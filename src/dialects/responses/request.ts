@@ -3,7 +3,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import { parseJson } from "../../base/json-limits.ts";
 import type { Log } from "../../base/log.ts";
 import type { Tx } from "../../store/db.ts";
-import type { DialectRequest, KeptAnswer } from "../dialect.ts";
+import type { DialectRequest, StoredAnswer } from "../dialect.ts";
 import { countOf, field, parsedOrNothing, textBytesOf } from "../json.ts";
 import {
   type Edit,
@@ -109,10 +109,10 @@ export interface KeepingParts {
  * Stores the answer of a background response.
  * @param bytes of the whole conversation before the answer
  */
-export type KeepAnswer = (tx: Tx, answer: KeptAnswer, bytes: number) => Promise<void>;
+export type StoreAnswer = (tx: Tx, answer: StoredAnswer, bytes: number) => Promise<void>;
 
 /** The data that is written for a stored response. It retains nothing of the request, since a stream may take long. */
-class KeptResponse {
+class ResponseKeeper {
   /** Bytes of the conversation up to the request. */
   readonly #bytes: number;
   readonly #parts: KeepingParts;
@@ -129,7 +129,7 @@ class KeptResponse {
     this.#requestSeq ??= intent;
   }
 
-  readonly keep = async (tx: Tx, answer: KeptAnswer): Promise<void> => {
+  readonly keep = async (tx: Tx, answer: StoredAnswer): Promise<void> => {
     if (this.#requestSeq === null) throw new Error("an answer without an intent was kept");
     const { isNative } = this;
     const requestSeq = this.#requestSeq;
@@ -146,13 +146,13 @@ export function responsesRequest(
   request: ReadResponsesRequest,
   links: ResponseLinks | null,
   parts: KeepingParts,
-  keepAnswer?: KeepAnswer,
+  keepAnswer?: StoreAnswer,
 ): DialectRequest {
   const { bytes, value, model, isStream, isKept } = request;
   const textBytes = textBytesOf(value);
   const { start = 0, end = 0 } = request.members.spans.get("input") ?? {};
   const conversation = end - start + (links?.bytes ?? 0);
-  const kept = new KeptResponse(conversation, parts);
+  const keeper = new ResponseKeeper(conversation, parts);
   const keep: DialectRequest["keep"] = keepAnswer && ((tx, answer) => keepAnswer(tx, answer, conversation));
   return {
     model,
@@ -165,19 +165,19 @@ export function responsesRequest(
     },
     detail: { hosted_tools: request.hostedTools },
     bytesFor(name, id) {
-      kept.isNative = true;
+      keeper.isNative = true;
       return bytesFor(request, links, name, providerOf(id));
     },
     valueFor(id) {
-      kept.isNative = false;
+      keeper.isNative = false;
       if (!links) return value;
       const input = wholeInput(links, field(value, "input"), providerOf(id));
       return { ...(value as object), input };
     },
     readStream: () => new ResponsesStreamReader(),
     answer: requireNotFailed,
-    begun: (intent) => kept.begun(intent),
-    keep: keep ?? (isKept ? kept.keep : undefined),
+    begun: (intent) => keeper.begun(intent),
+    keep: keep ?? (isKept ? keeper.keep : undefined),
   };
 }
 

@@ -29,7 +29,7 @@ export class ResponsesStreamReader implements StreamReader {
     return this.#usage;
   }
 
-  matters(events: Buffer): boolean {
+  mustRead(events: Buffer): boolean {
     const mayEnd = events.includes(ERROR) || LAST_BYTES.some((name) => events.includes(name));
     return mayEnd || hidesWords(events);
   }

@@ -31,7 +31,7 @@ export interface RunningCall {
   /** It has been dispatched, and is not in flight. A stop must find it all the same. */
   readonly isQueued?: boolean;
   /** It is left to the next start. A drain does not wait for it, but a stop must find it. */
-  readonly isPutBack?: boolean;
+  readonly isLeftToNextStart?: boolean;
 }
 
 /** Tool and model calls in flight outside of tasks, so that a stop finds each of them. */
@@ -113,7 +113,7 @@ export class RunningCalls {
   }
 
   async #allEnded(): Promise<void> {
-    const waited = [...this.#running].filter(([{ isPutBack }]) => !isPutBack);
+    const waited = [...this.#running].filter(([{ isLeftToNextStart }]) => !isLeftToNextStart);
     await Promise.all(waited.map(([, { promise }]) => promise));
   }
 }

@@ -196,7 +196,7 @@ export function agentRoutes(
         async write(tx) {
           stopped = await agents.stop(tx, workspaceId, agent.id);
           // The agent has since been archived. If the decision is recorded later, it is still evidence.
-          if (!stopped && !call.isPutOff) throw noAgent(name);
+          if (!stopped && !call.isDeferred) throw noAgent(name);
         },
         endWork: () => endWork(workspaceId, agent),
       });

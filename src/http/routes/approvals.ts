@@ -2,9 +2,9 @@ import { Elysia } from "elysia";
 import Type from "typebox";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
-import type { ApprovalDesk } from "../../tasks/approvals/desk.ts";
 import type { ProvenApproval } from "../../tasks/approvals/proven.ts";
 import type { ApprovalStatus } from "../../tasks/approvals/rows.ts";
+import type { ApprovalService } from "../../tasks/approvals/service.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { isFinal } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
@@ -87,13 +87,16 @@ export const OverrideBody = Type.Object(
 const tag = "Oversight";
 
 export interface ApprovalRouteParts {
-  readonly desk: ApprovalDesk;
+  readonly approvalService: ApprovalService;
   readonly tasks: TaskService;
   readonly clock: Clock;
 }
 
 /** Decisions by people: on calls that wait for approval, and on the results of tasks. */
-export function approvalRoutes(endpoints: EndpointContext, { desk, tasks, clock }: ApprovalRouteParts) {
+export function approvalRoutes(
+  endpoints: EndpointContext,
+  { approvalService, tasks, clock }: ApprovalRouteParts,
+) {
   const list = endpoint(
     endpoints,
     {
@@ -108,7 +111,7 @@ export function approvalRoutes(endpoints: EndpointContext, { desk, tasks, clock 
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor, status = "pending", agent, tool, task } }) => {
       const before = decodeCursor(cursor, isSeq);
-      const { approvals, more } = await desk.list(
+      const { approvals, more } = await approvalService.list(
         call.caller,
         { statuses: LISTED[status], agent, tool, task },
         limit,
@@ -131,7 +134,7 @@ export function approvalRoutes(endpoints: EndpointContext, { desk, tasks, clock 
     },
     async ({ call, body, params: { id = "", call_id: callId = "" } }) => {
       call.about({ action: body.decision === "approve" ? "oversight.approve" : "oversight.deny" });
-      const { approval, isSettled } = await desk.decide(call, id, callId, {
+      const { approval, isSettled } = await approvalService.decide(call, id, callId, {
         decision: body.decision,
         ...(body.reason === undefined ? {} : { reason: body.reason }),
         ...(body.arguments === undefined ? {} : { arguments: body.arguments }),

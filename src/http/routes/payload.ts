@@ -6,7 +6,7 @@ import type { PayloadKind } from "../../ledger/proof/erasure.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import type { Db } from "../../store/db.ts";
-import type { PayloadEraser } from "../../tasks/texts/erase.ts";
+import type { PayloadEraser } from "../../tasks/erasure/payload-eraser.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger/entry.ts";
 import { ownEntries, seesEntry } from "../ledger/own-entries.ts";

@@ -8,7 +8,7 @@ import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { Call } from "../../gate/call.ts";
-import type { QuotedPayloads } from "../../tasks/texts/erase-quotes.ts";
+import type { QuotedPayloads } from "../../tasks/erasure/quoted-payloads.ts";
 import { boundaryOf } from "../../vault/boundary.ts";
 import type { VaultDocument } from "../../vault/document.ts";
 import { DOCUMENT_BYTES, DOCUMENT_FIELDS, ScopePath, SEARCH_FIELDS, SourceUri } from "../../vault/fields.ts";

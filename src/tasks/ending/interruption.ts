@@ -1,6 +1,6 @@
 import type { AgentDenied } from "../../agents/index.ts";
 import type { PersonDecision } from "../../gate/call.ts";
-import { CONVERSATIONS_FULL } from "../run/conversation-room.ts";
+import { CONVERSATIONS_FULL } from "../run/conversation-memory.ts";
 import type { TaskErrorCode } from "../task.ts";
 import type { TaskEnding } from "./finish.ts";
 import type { EndingRetries } from "./retries.ts";
@@ -18,7 +18,7 @@ export class TaskInterruption {
    * together with the end.
    */
   readonly decision: PersonDecision | null;
-  readonly #putOff = Promise.withResolvers<void>();
+  readonly #deferred = Promise.withResolvers<void>();
 
   constructor(reason: TaskInterruption["reason"], at: number, decision: PersonDecision | null = null) {
     this.reason = reason;
@@ -27,13 +27,13 @@ export class TaskInterruption {
   }
 
   /** Resolves when the store has refused the task's end, which is then written later. */
-  get isPutOff(): Promise<void> {
-    return this.#putOff.promise;
+  get deferred(): Promise<void> {
+    return this.#deferred.promise;
   }
 
-  putOff(): void {
-    this.decision?.putOff();
-    this.#putOff.resolve();
+  defer(): void {
+    this.decision?.defer();
+    this.#deferred.resolve();
   }
 
   /** How the task ends; null if it does not end but is left to the next start. */

@@ -2,7 +2,7 @@ import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import type { TaskInterruption } from "./interruption.ts";
 import type { EndingRetries } from "./retries.ts";
-import { endTask, loadQueuedTask } from "./retry-while-disk-full.ts";
+import { endTask, loadQueuedTask } from "./store-retries.ts";
 
 /**
  * The maximum number of tasks ended at once. Each of these is in memory with its prompt; waiting tasks take a few
@@ -50,8 +50,8 @@ export class QueueEndings {
     const waiting: PendingEnding = { control, done: promise, queued, interruption, finish: resolve };
     this.#all.set(queued.taskId, waiting);
     this.#untried.add(waiting);
-    void interruption.isPutOff.then(() => this.#refused());
-    if (this.#isRefused) interruption.putOff();
+    void interruption.deferred.then(() => this.#refused());
+    if (this.#isRefused) interruption.defer();
     this.#pump();
     return waiting;
   }
@@ -79,7 +79,7 @@ export class QueueEndings {
   #refused(): void {
     if (this.#isRefused) return;
     this.#isRefused = true;
-    for (const { interruption } of this.#untried) interruption.putOff();
+    for (const { interruption } of this.#untried) interruption.defer();
   }
 
   #pump(): void {

@@ -17,7 +17,7 @@ export interface EventReader {
  * The events of all tasks. Events of open tasks are in memory; those of earlier steps and of finished tasks are in
  * the store. Background responses have a separate hub and table.
  */
-export class TaskEventHub {
+export class EventHub {
   readonly #db: Db;
   readonly #table: EventTable;
   readonly #logs = new Map<string, EventLog>();

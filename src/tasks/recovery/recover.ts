@@ -6,7 +6,7 @@ import type { Db } from "../../store/db.ts";
 import { type EndingSignals, failure } from "../ending/interruption.ts";
 import { openCallsIn, recordLost, type UnsettledCall } from "../ending/lost-calls.ts";
 import { EndingRetries } from "../ending/retries.ts";
-import { endTask } from "../ending/retry-while-disk-full.ts";
+import { endTask } from "../ending/store-retries.ts";
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import { findTask, markQueued } from "../rows/tasks.ts";

@@ -3,7 +3,7 @@ import { ProvenTask } from "../../ledger/reading/proven-task.ts";
 import { withdrawApprovals } from "../approvals/rows.ts";
 import { type EndingSignals, failure } from "../ending/interruption.ts";
 import { openCallsIn, recordLost } from "../ending/lost-calls.ts";
-import { endTask } from "../ending/retry-while-disk-full.ts";
+import { endTask } from "../ending/store-retries.ts";
 import type { TaskParts } from "../parts.ts";
 import { findTask } from "../rows/tasks.ts";
 import { forgetAnswers } from "../run/progress.ts";

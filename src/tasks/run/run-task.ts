@@ -8,7 +8,7 @@ import {
   type RunSignals,
   unrecorded,
 } from "../ending/interruption.ts";
-import { endTask, loadQueuedTask } from "../ending/retry-while-disk-full.ts";
+import { endTask, loadQueuedTask } from "../ending/store-retries.ts";
 import type { EventLog } from "../events/log.ts";
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";

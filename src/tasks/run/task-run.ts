@@ -28,7 +28,7 @@ import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 import { CallEvidence } from "./call-evidence.ts";
 import { CallGuard } from "./call-guard.ts";
-import type { OpenConversation } from "./conversation-room.ts";
+import type { OpenConversation } from "./conversation-memory.ts";
 import { RunJournal } from "./journal.ts";
 import { ModelEvidence } from "./model-evidence.ts";
 import { askedMessages } from "./model-messages.ts";

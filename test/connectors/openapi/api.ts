@@ -101,7 +101,7 @@ export function sourceOf(spec: OpenApiDefinition["spec"], options: SourceOptions
       secrets: options.secrets ?? [],
       mask: createMask(options.secrets ?? []),
       clock: options.clock ?? systemClock,
-      documentRoom: () => (options.large ?? new LargeDocuments()).begin(options.workspaceId ?? 1),
+      documentMemory: () => (options.large ?? new LargeDocuments()).begin(options.workspaceId ?? 1),
       pinOrigin: options.pinOrigin ?? (async () => {}),
       readSpec: async () => specText(spec),
       // Read in this process: `reading/` has its own tests.

@@ -129,11 +129,11 @@ describe("large documents in memory", () => {
 
   test("one of the workspace with the most is abandoned for a workspace that has none", async () => {
     const large = new LargeDocuments();
-    const rooms = [1, 1, 2, 2].map((workspaceId) => large.begin(workspaceId));
-    for (const room of rooms) room.grow(9 * MIB);
+    const documents = [1, 1, 2, 2].map((workspaceId) => large.begin(workspaceId));
+    for (const memory of documents) memory.grow(9 * MIB);
     const third = large.begin(3);
     third.grow(9 * MIB);
-    expect(rooms.map(({ signal }) => signal.aborted)).toEqual([true, false, false, false]);
+    expect(documents.map(({ signal }) => signal.aborted)).toEqual([true, false, false, false]);
     expect(large.open).toBe(4);
   });
 });

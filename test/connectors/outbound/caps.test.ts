@@ -180,7 +180,7 @@ describe("beyond the limit of requests in flight, nothing is sent", () => {
         secrets: [],
         mask: createMask([]),
         clock: new FakeClock(),
-        documentRoom: () => new LargeDocuments().begin(1),
+        documentMemory: () => new LargeDocuments().begin(1),
         readSpec: async () => JSON.stringify(spec),
         readApi: (request) => readApi(request),
         pinOrigin: async () => {},

@@ -19,7 +19,7 @@ test("calls that wait in a queue do not count as calls in flight", () => {
 
 test("a drain does not wait for a call that is left to the next start, and a stop finds it", async () => {
   const running = new RunningCalls();
-  const left = call({ isQueued: true, isPutBack: true });
+  const left = call({ isQueued: true, isLeftToNextStart: true });
   running.add(left);
   await running.drain();
   running.stopAgent(1, 1);

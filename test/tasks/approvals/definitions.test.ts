@@ -199,7 +199,7 @@ describe("two people", () => {
 
 describe("between the approval and the call", () => {
   /** Only one task at a time may run, so an approved one waits while another has the slot. */
-  async function approvedAndWaiting(): Promise<{ asked: Asked; goOn: () => void }> {
+  async function approvedAndWaiting(): Promise<{ asked: Asked; resumeTask: () => void }> {
     stage = await startApprovals(
       {},
       { tiers: { 1: ["a"], 2: ["slow"] }, limits: { concurrent_tasks: 1, enforcement: "enforced" } },
@@ -211,15 +211,15 @@ describe("between the approval and the call", () => {
     await hold.asked;
     expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
     expect((await stage.task(asked.task)).status).toBe("queued");
-    return { asked, goOn: hold.open };
+    return { asked, resumeTask: hold.open };
   }
 
   const waiting = (asked: Asked) => until(async () => (await shown(asked.task)) !== undefined);
 
   test("the connector is replaced: the call is not made, and is presented again", async () => {
-    const { asked, goOn } = await approvedAndWaiting();
+    const { asked, resumeTask } = await approvedAndWaiting();
     const other = await swap();
-    goOn();
+    resumeTask();
     await waiting(asked);
     expect([stage.tools.calls, other.calls]).toEqual([[], []]);
     expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
@@ -230,16 +230,16 @@ describe("between the approval and the call", () => {
   });
 
   test("the tool gets another schema: the call is not made, and is presented again", async () => {
-    const { asked, goOn } = await approvedAndWaiting();
+    const { asked, resumeTask } = await approvedAndWaiting();
     await refreshAs({ ...SEND, description: "other" });
-    goOn();
+    resumeTask();
     await waiting(asked);
     expect(stage.tools.calls).toEqual([]);
   });
 
   test("nothing changes: the call is made", async () => {
-    const { asked, goOn } = await approvedAndWaiting();
-    goOn();
+    const { asked, resumeTask } = await approvedAndWaiting();
+    resumeTask();
     await ended(stage.gateway, asked.task);
     expect(stage.tools.calls).toHaveLength(1);
   });

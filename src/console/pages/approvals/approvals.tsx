@@ -1,12 +1,12 @@
 import type { JSX } from "preact";
 import { Empty, Page } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
-import { Desk } from "./desk.tsx";
+import { ApprovalsPane } from "./approvals-pane.tsx";
 
 /** `/console/approvals`, and `/console/approvals/:task/:call` with one approval next to the list. */
 export function Approvals(): JSX.Element {
   const { can } = useSession();
-  if (can("approvals:write")) return <Desk />;
+  if (can("approvals:write")) return <ApprovalsPane />;
   return (
     <Page title="Approvals">
       <Empty title="Your token may not see this">

@@ -8,7 +8,7 @@ import { Empty } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { plural } from "../../parts/text.tsx";
-import { useNarrow } from "../../state/use-narrow.ts";
+import { useNarrowScreen } from "../../state/use-narrow-screen.ts";
 import { usePages } from "../../state/use-pages.ts";
 import { EntryHead, EntryRow } from "./entry-row.tsx";
 import { FilterForm } from "./filter-form.tsx";
@@ -36,7 +36,7 @@ export function Entries({
   readonly ownReads: OwnReads;
 }): JSX.Element {
   const { route } = useLocation();
-  const isNarrow = useNarrow();
+  const isNarrow = useNarrowScreen();
   /** The newest entry at the time of the read. */
   const [newest, setNewest] = useState(0);
   const pages = usePages<LedgerEntry>(

@@ -5,7 +5,7 @@ import { NoteError, parseVerifierKey, signersOf, type VerifierKey } from "../../
 import { browserTools, missingHere } from "../../../ledger/verify/bundle/page/tools.ts";
 import { hashesOf } from "../../../ledger/verify/bundle/trust.ts";
 import type { AnswerOf } from "../../api/client.ts";
-import type { RememberedHead } from "./seen.ts";
+import type { RememberedHead } from "./remembered-head.ts";
 
 export type KeyAnswer = AnswerOf<"GET /v1/ledger/key">;
 

@@ -4,7 +4,7 @@ import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 import { type HeadJudgement, judgeHead, seenCheckpoint } from "./judge-head.ts";
 import type { OwnReads } from "./own-reads.ts";
-import { forgetSeen, keepSeen, type RememberedHead, readSeen } from "./seen.ts";
+import { forgetHead, type RememberedHead, readRememberedHead, rememberHead } from "./remembered-head.ts";
 
 /** The ledger's head when the page asked for it. */
 export interface ShownHead {
@@ -29,7 +29,7 @@ export interface ShownHead {
  */
 export function useHead(ownReads: OwnReads): ShownHead {
   const { workspace } = useSession().session;
-  const [seen, setSeen] = useState(() => readSeen(workspace));
+  const [seen, setSeen] = useState(() => readRememberedHead(workspace));
   const seenSize = (seen && seenCheckpoint(seen)?.size) ?? 0;
   const answered = (headers: Headers) => void ownReads.note(headers);
   const growth = useData("GET /v1/ledger/consistency", { query: { from: seenSize }, answered });
@@ -52,7 +52,7 @@ export function useHead(ownReads: OwnReads): ShownHead {
       setJudged({ judgement, at });
       const isGood = judgement.growth === "first" || judgement.growth === "grown";
       if (judgement.signed.verdict === "good" && isGood) {
-        keepSeen(workspace, { note: data.checkpoint, vkey: keys.vkey, at, since: seen?.since ?? at });
+        rememberHead(workspace, { note: data.checkpoint, vkey: keys.vkey, at, since: seen?.since ?? at });
       }
     });
     return () => {
@@ -65,7 +65,7 @@ export function useHead(ownReads: OwnReads): ShownHead {
     key.reload();
   }, [growth.reload, key.reload]);
   const forget = useCallback(() => {
-    forgetSeen(workspace);
+    forgetHead(workspace);
     setSeen(null);
   }, [workspace]);
   const isShorter = seen !== null && growth.problem?.fields.has("/from") === true;

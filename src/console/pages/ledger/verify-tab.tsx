@@ -11,8 +11,8 @@ import type { LedgerFilter } from "./filters.ts";
 import { seenCheckpoint } from "./judge-head.ts";
 import { zoneName } from "./local-time.ts";
 import { TimeField } from "./period-fields.tsx";
+import { readRememberedHead } from "./remembered-head.ts";
 import { parseKeys, parsePasted, refusal, runVerify, type VerifyProgress } from "./run-verify.ts";
-import { readSeen } from "./seen.ts";
 import { Verified } from "./verified.tsx";
 import { WhatItShows } from "./what-it-shows.tsx";
 
@@ -23,7 +23,7 @@ export function VerifyTab({ filter }: { readonly filter: LedgerFilter }): JSX.El
   const [to, setTo] = useState(filter.to);
   const [keys, setKeys] = useState("");
   const [checkpoints, setCheckpoints] = useState("");
-  const [seen] = useState(() => readSeen(workspace));
+  const [seen] = useState(() => readRememberedHead(workspace));
   const seenHead = seen && seenCheckpoint(seen);
   const [usesSeen, setUsesSeen] = useState(seenHead !== null);
   const [progress, setProgress] = useState<VerifyProgress | null>(null);

@@ -7,7 +7,7 @@ import { Empty, Page } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { useSession } from "../../state/session.tsx";
-import { useNarrow } from "../../state/use-narrow.ts";
+import { useNarrowScreen } from "../../state/use-narrow-screen.ts";
 import { MayNotRead } from "./may-not-read.tsx";
 import { NewTask } from "./new-task.tsx";
 import type { TaskListFilter } from "./rows.ts";
@@ -48,7 +48,7 @@ function AllTasks(): JSX.Element {
   };
   const known = useAgents();
   const tasks = useTasks(filter);
-  const isNarrow = useNarrow();
+  const isNarrow = useNarrowScreen();
   const rowHeight = isNarrow ? CARD_PX : ROW_PX;
   const isFiltered = filter.agent !== "" || filter.status !== "";
   const mayRun = can("tasks:write");

@@ -3,7 +3,7 @@ import type { LateOutcomes } from "../../../gate/direct/late-outcomes.ts";
 import type { Ledger } from "../../../ledger/ledger.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { type Db, StoreUnavailable } from "../../../store/db.ts";
-import type { TaskEventHub } from "../../../tasks/events/hub.ts";
+import type { EventHub } from "../../../tasks/events/hub.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import { endDispatched, undoAttempt } from "../stored/rows.ts";
 import type { ResponseStore } from "../stored/store.ts";
@@ -15,7 +15,7 @@ export interface ResponseEndingsParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly store: Pick<ResponseStore, "readDispatch">;
-  readonly hub: TaskEventHub;
+  readonly hub: EventHub;
   readonly late: Pick<LateOutcomes, "keep">;
   readonly log: Log;
 }
@@ -34,7 +34,7 @@ export class ResponseEndings {
   async end(open: OpenResponse, failure: ResponseFailure | null): Promise<void> {
     const { signal } = open.abort;
     const isDraining = !signal.aborted && failure?.code === "draining";
-    if (isDraining || isShutdown(signal)) return this.#putBack(open);
+    if (isDraining || isShutdown(signal)) return this.#leaveToNextStart(open);
     if (open.end) return;
     open.end = endOf(signal, failure);
     const { store, hub, late, log } = this.#parts;
@@ -46,17 +46,17 @@ export class ResponseEndings {
       if (!found) throw new Error("the entry that dispatched a response cannot be read");
       const write = async () => {
         await this.#write(open, found.entry, events);
-        this.#open.leave(open);
+        this.#open.forget(open);
       };
       await write().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error;
         log.error("the end of a response cannot be recorded yet", { response: id, error });
-        this.#open.putOff(open);
+        this.#open.defer(open);
         late.keep({ workspaceId, intent: dispatchSeq, write });
       });
     } catch (error) {
       log.error("the end of a response is left to the next start", { response: id, error });
-      this.#open.leave(open);
+      this.#open.forget(open);
     }
   }
 
@@ -74,7 +74,7 @@ export class ResponseEndings {
   }
 
   /** Leaves an interrupted response to the next start, and stores the events that readers have seen. */
-  async #putBack(open: OpenResponse): Promise<void> {
+  async #leaveToNextStart(open: OpenResponse): Promise<void> {
     const { db, hub, log } = this.#parts;
     const { workspaceId, id } = open;
     const events = hub.find(id);
@@ -87,8 +87,8 @@ export class ResponseEndings {
       log.warn("the events of an interrupted response cannot be stored", { response: id, error });
     }
     const { signal } = open.abort;
-    if (isShutdown(signal)) this.#open.leave(open);
+    if (isShutdown(signal)) this.#open.forget(open);
     else if (signal.aborted) await this.end(open, null);
-    else this.#open.putBack(open);
+    else this.#open.leaveToNextStart(open);
   }
 }

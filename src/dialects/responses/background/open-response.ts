@@ -20,7 +20,7 @@ export interface OpenResponse {
   /** Aborted when the process is about to stop. A response that is not running is then left to a later start. */
   readonly wait: AbortController;
   /** Resolves when the response's end is written or deferred, or when this process has nothing more to do with it. */
-  readonly left: PromiseWithResolvers<void>;
+  readonly forgotten: PromiseWithResolvers<void>;
   /** Called when stops no longer need to find the response. */
   unregister(): void;
   /** The entry that dispatched the response; 0 until that entry is on disk. */

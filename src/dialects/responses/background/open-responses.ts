@@ -1,12 +1,12 @@
 import type { RunningCalls } from "../../../gate/direct/running-calls.ts";
-import type { TaskEventHub } from "../../../tasks/events/hub.ts";
+import type { EventHub } from "../../../tasks/events/hub.ts";
 import type { Scheduler } from "../../../tasks/queue/scheduler.ts";
 import { isShutdown, type OpenResponse } from "./open-response.ts";
 
 export interface OpenResponsesParts {
   readonly running: Pick<RunningCalls, "add">;
   readonly scheduler: Pick<Scheduler, "remove">;
-  readonly hub: TaskEventHub;
+  readonly hub: EventHub;
 }
 
 type NewResponse = Pick<OpenResponse, "workspaceId" | "id" | "agentId" | "dispatchSeq" | "via">;
@@ -38,7 +38,7 @@ export class OpenResponses {
     const wait = new AbortController();
     const open: OpenResponse = {
       ...response,
-      ...{ abort, wait, left: Promise.withResolvers<void>() },
+      ...{ abort, wait, forgotten: Promise.withResolvers<void>() },
       unregister: running.add({ workspaceId, agentId, abort, wait, isQueued: true }),
       ...{ isRunning: false, isAnswered: false, end: null },
     };
@@ -48,29 +48,29 @@ export class OpenResponses {
     abort.signal.addEventListener("abort", () => {
       if (!isQuiet()) return;
       scheduler.remove(workspaceId, id);
-      if (isShutdown(abort.signal)) this.leave(open);
+      if (isShutdown(abort.signal)) this.forget(open);
       else void this.#end(open);
     });
     wait.signal.addEventListener("abort", () => {
-      if (isQuiet() && scheduler.remove(workspaceId, id)) this.putBack(open);
+      if (isQuiet() && scheduler.remove(workspaceId, id)) this.leaveToNextStart(open);
     });
     return open;
   }
 
   /** Forgets a response that has ended, or that the next start begins because the process stops. */
-  leave(open: OpenResponse): void {
+  forget(open: OpenResponse): void {
     this.#endReading(open);
     open.unregister();
     this.#open.delete(open.id);
-    open.left.resolve();
+    open.forgotten.resolve();
   }
 
   /** Leaves it to the next start. Until then, it can still be cancelled and stopped. */
-  putBack(open: OpenResponse): void {
+  leaveToNextStart(open: OpenResponse): void {
     const { workspaceId, agentId, abort } = open;
     this.#endReading(open);
     open.unregister();
-    const left = { isQueued: true, isPutBack: true } as const;
+    const left = { isQueued: true, isLeftToNextStart: true } as const;
     open.unregister = this.#parts.running.add({ workspaceId, agentId, abort, wait: null, ...left });
   }
 
@@ -81,9 +81,9 @@ export class OpenResponses {
   }
 
   /** Defers writing the response's end. Until it is written, its events are only in memory. */
-  putOff(open: OpenResponse): void {
+  defer(open: OpenResponse): void {
     this.#parts.hub.find(open.id)?.close(null);
     open.unregister();
-    open.left.resolve();
+    open.forgotten.resolve();
   }
 }

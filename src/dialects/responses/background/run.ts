@@ -12,10 +12,10 @@ import type { Ledger } from "../../../ledger/ledger.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import type { Db, Tx } from "../../../store/db.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
-import type { ConversationRoom, OpenConversation } from "../../../tasks/run/conversation-room.ts";
+import type { ConversationMemory, OpenConversation } from "../../../tasks/run/conversation-memory.ts";
 import { AGENT_HEADER } from "../../calling-agent.ts";
 import type { ModelAnswer } from "../../client-request.ts";
-import type { KeptAnswer } from "../../dialect.ts";
+import type { StoredAnswer } from "../../dialect.ts";
 import { field, isMembers, parsedOrNothing } from "../../json.ts";
 import type { ModelCalls } from "../../model-calls.ts";
 import { eventsIn, readEvent } from "../../pass/events.ts";
@@ -35,7 +35,7 @@ export interface ResponseRunParts {
   readonly store: ResponseStore;
   readonly requests: ResponseRequests;
   readonly modelCalls: Pick<ModelCalls, "serve" | "run">;
-  readonly conversations: ConversationRoom;
+  readonly conversations: ConversationMemory;
   readonly clock: Clock;
 }
 
@@ -222,7 +222,7 @@ async function keep(
   { ledger }: Pick<ResponseRunParts, "ledger">,
   { open, entry, journal }: Attempt,
   tx: Tx,
-  { outcome, model, output }: KeptAnswer,
+  { outcome, model, output }: StoredAnswer,
   before: number,
 ): Promise<void> {
   const { workspaceId, id, dispatchSeq } = open;

@@ -12,7 +12,7 @@ import type { LedgerHistories } from "../../../gate/ledger-histories.ts";
 import { LedgerChanged } from "../../../ledger/ledger-changed.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { StoreUnavailable, type Tx } from "../../../store/db.ts";
-import { type EventReader, TaskEventHub } from "../../../tasks/events/hub.ts";
+import { EventHub, type EventReader } from "../../../tasks/events/hub.ts";
 import { RESPONSE_EVENTS } from "../../../tasks/events/store.ts";
 import { NO_AGENT, type QueuedTask, type Scheduler } from "../../../tasks/queue/scheduler.ts";
 import { callingAgent } from "../../calling-agent.ts";
@@ -70,14 +70,14 @@ const ROWS_AT_ONCE = 64;
  */
 export class BackgroundResponses {
   readonly #parts: BackgroundParts;
-  readonly #hub: TaskEventHub;
+  readonly #hub: EventHub;
   readonly #open: OpenResponses;
   readonly #endings: ResponseEndings;
 
   constructor(parts: BackgroundParts) {
     const { direct, scheduler } = parts;
     this.#parts = parts;
-    const hub = new TaskEventHub(parts.db, RESPONSE_EVENTS);
+    const hub = new EventHub(parts.db, RESPONSE_EVENTS);
     this.#hub = hub;
     this.#open = new OpenResponses({ running: direct.running, scheduler, hub }, (open) =>
       this.#endings.end(open, null),
@@ -123,7 +123,7 @@ export class BackgroundResponses {
       });
     } catch (error) {
       place.release();
-      this.#open.leave(open);
+      this.#open.forget(open);
       throw error;
     }
     if (isStream) this.#hub.open(id, FIRST_EVENT);
@@ -137,7 +137,7 @@ export class BackgroundResponses {
     else {
       place.release();
       if (abort.signal.aborted) void this.#endings.end(open, null);
-      else this.#open.putBack(open);
+      else this.#open.leaveToNextStart(open);
     }
     return { id, seq: open.dispatchSeq, response: unansweredResponse(client.value, row, QUEUED), events };
   }
@@ -178,7 +178,7 @@ export class BackgroundResponses {
     if (!open) return;
     const decision = await call.decide("cancel", this.#parts.clock);
     open.abort.abort(CANCELLED);
-    await open.left.promise;
+    await open.forgotten.promise;
     await call.commitDecision(decision, async () => {});
   }
 
@@ -200,7 +200,7 @@ export class BackgroundResponses {
   async stop(): Promise<void> {
     const all = this.#open.all();
     for (const { abort } of all) abort.abort(new CallInterruption("shutdown"));
-    await Promise.all(all.map(({ left }) => left.promise));
+    await Promise.all(all.map(({ forgotten }) => forgotten.promise));
   }
 
   /**
@@ -216,7 +216,7 @@ export class BackgroundResponses {
           open.workspaceId === workspaceId &&
           (agentId === null || open.agentId === agentId),
       );
-    await Promise.all(stopped.map(({ left }) => left.promise));
+    await Promise.all(stopped.map(({ forgotten }) => forgotten.promise));
     if (stopped.some(({ id }) => this.#open.get(id))) {
       throw new StoreUnavailable("the ends of stopped responses cannot be written yet");
     }
@@ -282,7 +282,7 @@ export class BackgroundResponses {
       log.error("a background response failed", { response: open.id, error });
     }
     open.isRunning = false;
-    if (open.isAnswered) this.#open.leave(open);
+    if (open.isAnswered) this.#open.forget(open);
     else await this.#endings.end(open, failure);
   }
 

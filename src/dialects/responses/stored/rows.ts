@@ -1,6 +1,6 @@
 import type { Log } from "../../../base/log.ts";
 import type { Sql, Tx } from "../../../store/db.ts";
-import type { KeptAnswer } from "../../dialect.ts";
+import type { StoredAnswer } from "../../dialect.ts";
 import { field } from "../../json.ts";
 import { finalResponse } from "./final-response.ts";
 
@@ -31,7 +31,7 @@ const MOST_ITEMS = 256;
 /** Stores an answer that a client may refer to later. An existing id is never given to another response. */
 export async function keepResponse(
   tx: Tx,
-  { workspaceId, agentId, model, outcome, output }: KeptAnswer,
+  { workspaceId, agentId, model, outcome, output }: StoredAnswer,
   {
     requestSeq,
     isNative,

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 const NARROW = "(max-width: 760px)";
 
 /** Whether the window is so narrow that tables become cards. */
-export function useNarrow(): boolean {
+export function useNarrowScreen(): boolean {
   const [isNarrow, setNarrow] = useState(() => matchMedia(NARROW).matches);
   useEffect(() => {
     const query = matchMedia(NARROW);

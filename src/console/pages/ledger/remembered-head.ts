@@ -15,15 +15,15 @@ export interface RememberedHead {
 const keyOf = (workspace: string) => `gatehouse-ledger-seen:${workspace}`;
 
 /** Null if nothing was seen, or if the browser stores nothing for this site. */
-export function readSeen(workspace: string): RememberedHead | null {
+export function readRememberedHead(workspace: string): RememberedHead | null {
   try {
-    return parseSeen(JSON.parse(localStorage.getItem(keyOf(workspace)) ?? "null"));
+    return parseRememberedHead(JSON.parse(localStorage.getItem(keyOf(workspace)) ?? "null"));
   } catch {
     return null;
   }
 }
 
-export function keepSeen(workspace: string, seen: RememberedHead): void {
+export function rememberHead(workspace: string, seen: RememberedHead): void {
   try {
     localStorage.setItem(keyOf(workspace), JSON.stringify(seen));
   } catch {
@@ -31,7 +31,7 @@ export function keepSeen(workspace: string, seen: RememberedHead): void {
   }
 }
 
-export function forgetSeen(workspace: string): void {
+export function forgetHead(workspace: string): void {
   try {
     localStorage.removeItem(keyOf(workspace));
   } catch {
@@ -39,7 +39,7 @@ export function forgetSeen(workspace: string): void {
   }
 }
 
-function parseSeen(value: unknown): RememberedHead | null {
+function parseRememberedHead(value: unknown): RememberedHead | null {
   if (typeof value !== "object" || value === null) return null;
   const { note, vkey, at, since } = value as Readonly<Record<string, unknown>>;
   const texts = [note, vkey, at, since];

@@ -20,7 +20,7 @@ import { useKeys, useKeysSetting } from "./use-keys.ts";
 import { useWaiting } from "./use-waiting.ts";
 
 /** The list of approvals, and the chosen one. */
-export function Desk(): JSX.Element {
+export function ApprovalsPane(): JSX.Element {
   const { feed, session } = useSession();
   const { query, route } = useLocation();
   const { params } = useRoute();

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { ArgumentChecks } from "../../src/connectors/arguments/checks.ts";
 import { areSameTools, bytesOfTools, expandTool, keepTool } from "../../src/connectors/tools/kept-tool.ts";
-import { ToolRoom } from "../../src/connectors/tools/memory-share.ts";
+import { ToolMemory } from "../../src/connectors/tools/memory-share.ts";
 
 const MIB = 1024 * 1024;
 /** Tools of slightly more than one MiB each. */
@@ -16,7 +16,7 @@ const tools = (count: number, each = MIB) =>
     }),
   );
 const room = () =>
-  new ToolRoom({
+  new ToolMemory({
     connector: { tools: 4, bytes: 4 * MIB },
     workspace: { tools: 6, bytes: 6 * MIB },
     node: { tools: 9, bytes: 9 * MIB },

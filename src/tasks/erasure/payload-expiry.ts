@@ -17,10 +17,10 @@ import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { entryField } from "../../ledger/reading/query.ts";
 import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
-import type { TaskEventHub } from "../events/hub.ts";
+import type { EventHub } from "../events/hub.ts";
 import { findTask } from "../rows/tasks.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
-import { firstOpenResponse, forgetResponsesUpTo } from "./stored-response-erasure.ts";
+import { firstOpenResponse, forgetResponsesUpTo } from "./stored-responses.ts";
 
 const RUN_MS = 3_600_000;
 /** Tasks whose events are processed concurrently, sharing syncs. */
@@ -32,7 +32,7 @@ export interface ExpiryParts {
   readonly lists: LedgerLists;
   readonly faults: Pick<LedgerFaults, "report">;
   readonly histories: Pick<LedgerHistories, "of">;
-  readonly hub: TaskEventHub;
+  readonly hub: EventHub;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly log: Log;

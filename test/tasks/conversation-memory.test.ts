@@ -1,12 +1,12 @@
 /** The memory that all conversations in progress may use, by workspace and in total. */
 import { describe, expect, test } from "bun:test";
 import type { AgentDenied, Message } from "../../src/agents/index.ts";
-import { ConversationRoom } from "../../src/tasks/run/conversation-room.ts";
+import { ConversationMemory } from "../../src/tasks/run/conversation-memory.ts";
 
 const LIMITS = { ordinary: 1_000, perWorkspace: 20_000, whole: 30_000 };
 
 function bench() {
-  const room = new ConversationRoom(LIMITS);
+  const room = new ConversationMemory(LIMITS);
   const lost: number[] = [];
   const open = (workspaceId: number, id = workspaceId) => {
     const messages: Message[] = [];

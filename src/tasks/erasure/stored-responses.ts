@@ -16,7 +16,7 @@ export interface ErasedResponse {
  * The stored response to a request, or null.
  * @throws Problem 409 `task_unfinished` if it is in progress
  */
-export async function keptResponse(
+export async function storedResponseTo(
   {
     db,
     lists,

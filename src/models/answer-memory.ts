@@ -1,5 +1,5 @@
 import { AnswerTooLarge } from "../agents/index.ts";
-import type { BodyRoom, BodyShare } from "../base/capped-body.ts";
+import type { BodyMemory, BodyShare } from "../base/capped-body.ts";
 
 const MIB = 1024 * 1024;
 /** Bytes of each answer that do not count. Ordinary answers are smaller: 25,000 tokens in events of 300 bytes. */
@@ -18,7 +18,7 @@ interface StreamedAnswer {
  * Limits the memory that all answers in progress may use together. When no room is left, the longest answer fails, so
  * ordinary answers never do.
  */
-export class AnswerRoom implements BodyRoom {
+export class AnswerMemory implements BodyMemory {
   readonly #ordinary: number;
   readonly #most: number;
   /** Answers with more than the ordinary number of bytes. */
@@ -61,4 +61,4 @@ export class AnswerRoom implements BodyRoom {
 }
 
 /** All providers of this process share one room, as they share its memory. */
-export const SHARED_ROOM = new AnswerRoom();
+export const SHARED_ANSWER_MEMORY = new AnswerMemory();

@@ -51,7 +51,7 @@ export type DeskParts = Pick<
   | "approvalExpiresMs"
 > & {
   /** Resumes a task after a decision, once it is queued in the store. */
-  goOn(queued: QueuedTask): Promise<void>;
+  resumeTask(queued: QueuedTask): Promise<void>;
   /** Whether the task has already been ended, even if its end is not written yet. */
   isEnding(taskId: string): boolean;
 };
@@ -62,7 +62,7 @@ const EXPIRED_AT_ONCE = 100;
 const CEILING_STEP = 16;
 
 /** Decides pending approvals. */
-export class ApprovalDesk {
+export class ApprovalService {
   readonly #parts: DeskParts;
   #sweeping = false;
 
@@ -149,7 +149,7 @@ export class ApprovalDesk {
         return this.#settle(tx, approval, request.decision, call, seq);
       }),
     );
-    if (settled.queued) await this.#parts.goOn(settled.queued);
+    if (settled.queued) await this.#parts.resumeTask(settled.queued);
     return { approval: found, isSettled: settled.isSettled };
   }
 
@@ -230,7 +230,7 @@ export class ApprovalDesk {
         const due: StoredApproval[] = await expiredApprovals(db, now, EXPIRED_AT_ONCE, after);
         for (const approval of await evidence.provenAmong(due)) {
           const queued = await db.tx((tx) => this.#expireOne(tx, approval));
-          if (queued) await this.#parts.goOn(queued);
+          if (queued) await this.#parts.resumeTask(queued);
         }
         const last = due.at(-1);
         if (!last || due.length < EXPIRED_AT_ONCE) return;

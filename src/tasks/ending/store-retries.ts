@@ -32,7 +32,7 @@ export async function loadQueuedTask(
       return task;
     } catch (error) {
       const interruption = interruptionOf(signal);
-      interruption?.putOff();
+      interruption?.defer();
       retries.refused.emit();
       if (stopping.aborted) {
         parts.log.error("a task cannot be read and is left to the next start", {
@@ -94,7 +94,7 @@ export async function endTask(
       const isUnavailable = error instanceof StoreUnavailable;
       const latest = interruptionOf(signal);
       if (isUnavailable) {
-        latest?.putOff();
+        latest?.defer();
         retries.refused.emit();
       }
       if (isUnavailable ? stopping.aborted : isBare) {

@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { AnswerTooLarge } from "../../src/agents/index.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { AnswerRoom } from "../../src/models/answer-room.ts";
+import { AnswerMemory } from "../../src/models/answer-memory.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
 
 const KIB = 1024;
@@ -15,7 +15,7 @@ let server: Bun.Server<undefined>;
 let fetching: typeof fetch;
 beforeEach(() => {
   // 4 KiB of each answer do not count, and all answers together may have 16 KiB more.
-  fetching = cappedFetch("openai", systemClock, new AnswerRoom(4 * KIB, 16 * KIB));
+  fetching = cappedFetch("openai", systemClock, new AnswerMemory(4 * KIB, 16 * KIB));
   server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",

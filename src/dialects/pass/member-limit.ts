@@ -9,7 +9,7 @@ const FOR_INTEGER_NAME = 3;
  * The members of all values that are kept from an answer. Each event is small enough to be read, but a stream has
  * thousands of events, and everything kept from them is written at once.
  */
-export class KeptMembers {
+export class MemberLimit {
   #left = MAX_MEMBERS;
 
   /**

@@ -24,7 +24,7 @@ export interface ConversationRoomOptions {
  * Bounds the memory of all conversations in progress, by workspace and in total. When it is used up, a workspace below
  * its equal share takes memory from the workspace with the most: that workspace's least recently grown conversation ends.
  */
-export class ConversationRoom {
+export class ConversationMemory {
   readonly #ordinary: number;
   readonly #places: FairPlaces<number>;
 

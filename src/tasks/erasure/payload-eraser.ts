@@ -12,13 +12,13 @@ import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import type { ApprovalEvidence } from "../approvals/evidence.ts";
 import { type Approval, approvalsOf } from "../approvals/rows.ts";
-import type { TaskEventHub } from "../events/hub.ts";
+import type { EventHub } from "../events/hub.ts";
 import { forgetFingerprint } from "../queue/idempotency.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
 import { quotesIn } from "./recorded-quotes.ts";
-import { forgetResponse, keptResponse } from "./stored-response-erasure.ts";
+import { forgetResponse, storedResponseTo } from "./stored-responses.ts";
 
 export interface EraserParts {
   readonly db: Db;
@@ -26,7 +26,7 @@ export interface EraserParts {
   readonly lists: LedgerLists;
   readonly histories: Pick<LedgerHistories, "of">;
   readonly approvals: Pick<ApprovalEvidence, "prove">;
-  readonly hub: TaskEventHub;
+  readonly hub: EventHub;
   readonly forgetting: Forgetting;
 }
 
@@ -60,7 +60,7 @@ export class PayloadEraser {
     if (target.task !== undefined) call.about({ task: target.task });
     const task = await this.#taskOf(workspaceId, target);
     const isWhole = task?.dispatchSeq === seq;
-    const response = task ? null : await keptResponse({ db, lists, histories }, workspaceId, target);
+    const response = task ? null : await storedResponseTo({ db, lists, histories }, workspaceId, target);
     const asked = task && !isWhole ? await argumentsOf({ db, lists, approvals }, task, seq) : null;
     const payloads = isWhole
       ? await payloadsOf({ db, lists }, task)

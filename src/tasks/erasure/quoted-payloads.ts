@@ -11,23 +11,23 @@ import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import { type StoredRow, sealedColumns } from "../../store/seals/seals.ts";
 import { approvalsOf } from "../approvals/rows.ts";
-import type { TaskEventHub } from "../events/hub.ts";
+import type { EventHub } from "../events/hub.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
 import { CallsInFlight } from "./calls-in-flight.ts";
 import { eraseEvents } from "./erase-events.ts";
 import { type Erasure, ErasureNote, storedErasures } from "./erasure-note.ts";
 import { type QuotedTexts, QuoteSearch } from "./find-quotes.ts";
-import { eraseResponseEvents } from "./stored-response-erasure.ts";
+import { eraseResponseEvents } from "./stored-responses.ts";
 
 const RETRY_MS = 30_000;
 
-export interface QuotedParts {
+export interface QuotedPayloadsParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
   readonly histories: Pick<LedgerHistories, "of">;
   readonly running: Pick<RunningCalls, "requests" | "ended">;
-  readonly hub: TaskEventHub;
+  readonly hub: EventHub;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly log: Log;
@@ -44,7 +44,7 @@ const NONE: ReadonlySet<string> = new Set();
  * their quotes are erased as soon as they end; until then the ledger records them as pending.
  */
 export class QuotedPayloads {
-  readonly #parts: QuotedParts;
+  readonly #parts: QuotedPayloadsParts;
   readonly #following = new Set<Promise<void>>();
   /** Keys of erasures in progress. */
   readonly #active = new Set<string>();
@@ -53,7 +53,7 @@ export class QuotedPayloads {
   #cancelRetry: (() => void) | null = null;
   #stopped = false;
 
-  constructor(parts: QuotedParts) {
+  constructor(parts: QuotedPayloadsParts) {
     this.#parts = parts;
   }
 
