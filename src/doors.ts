@@ -15,7 +15,7 @@ import type { ModelCalls } from "./dialects/model-calls.ts";
 import type { BackgroundResponses } from "./dialects/responses/background/service.ts";
 import type { ResponseCalls } from "./dialects/responses/response-calls.ts";
 import type { StoredResponses } from "./dialects/responses/stored/service.ts";
-import type { TokenCounts } from "./dialects/token-counts.ts";
+import type { TokenCounter } from "./dialects/token-counts.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
 import type { DirectCallRecords } from "./gate/direct/open.ts";
@@ -60,7 +60,7 @@ export interface Rooms {
   readonly background: Pick<BackgroundResponses, "endsWritten">;
   readonly responseCalls: ResponseCalls;
   readonly storedResponses: StoredResponses;
-  readonly tokenCounts: TokenCounts;
+  readonly tokenCounts: TokenCounter;
   readonly vault: Vault;
   readonly direct: DirectCallRecords;
   readonly tools: OpenedConnectors;

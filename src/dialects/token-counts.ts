@@ -57,7 +57,7 @@ const PATH = "/count_tokens";
  * Counts the tokens of requests that clients have not sent yet. The prompt is sent to a provider, as in a call, so
  * the same policy applies, and an intent and an outcome are recorded. Nothing is charged.
  */
-export class TokenCounts {
+export class TokenCounter {
   /** Emits each request to a provider that has ended. */
   readonly ended = new Signal<{ readonly status: CountEnd["status"] }>();
   readonly #parts: TokenCountsParts;

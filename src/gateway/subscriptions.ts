@@ -3,7 +3,7 @@ import { toCredits } from "../base/credits.ts";
 import type { ConnectorCall } from "../connectors/live.ts";
 import type { OpenedConnectors } from "../connectors/open.ts";
 import type { ModelCalls } from "../dialects/model-calls.ts";
-import type { TokenCounts } from "../dialects/token-counts.ts";
+import type { TokenCounter } from "../dialects/token-counts.ts";
 import type { FeedHub } from "../feed/hub.ts";
 import { openFeed } from "../feed/open.ts";
 import type { Budgets } from "../gate/budget.ts";
@@ -75,7 +75,7 @@ interface Sources {
   readonly vault: Vault;
   readonly connectors: OpenedConnectors["connectors"];
   readonly modelCalls: Pick<ModelCalls, "ended" | "recorded" | "unsent">;
-  readonly tokenCounts: Pick<TokenCounts, "ended">;
+  readonly tokenCounts: Pick<TokenCounter, "ended">;
   readonly tasks: TaskSignals;
 }
 

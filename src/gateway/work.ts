@@ -6,7 +6,7 @@ import { ResponseRequests } from "../dialects/responses/prepare-request.ts";
 import { ResponseCalls } from "../dialects/responses/response-calls.ts";
 import { StoredResponses } from "../dialects/responses/stored/service.ts";
 import { ResponseStore } from "../dialects/responses/stored/store.ts";
-import { TokenCounts } from "../dialects/token-counts.ts";
+import { TokenCounter } from "../dialects/token-counts.ts";
 import { openDirectCalls } from "../gate/direct/open.ts";
 import type { ConnectionPlan } from "../http/connections/plan.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "../limits/request-plan.ts";
@@ -83,7 +83,7 @@ export async function openWork(
     ...{ db, ledger, budgets, workspaces, agents, modelGateway, estimates, direct, clock, ids, log },
     ...{ instance, scheduler: tasks.scheduler },
   });
-  const tokenCounts = new TokenCounts({
+  const tokenCounts = new TokenCounter({
     ...{ ledger, workspaces, agents, modelGateway, direct, clock, log, instance },
   });
   const responses = new ResponseStore({ db, lists, histories });

@@ -2,14 +2,14 @@
 const OPENED = new TextEncoder().encode(": open\n\n");
 
 /** An open stream. */
-export interface OpenedStream {
+export interface OpenedEventStream {
   readonly response: Response;
   /** Ends the stream. What it has sent can still be read. */
   readonly end: () => void;
 }
 
 /** Wraps a stream, with a comment at its start. `ended` is called once it is over, whoever ended it. */
-export function opened(response: Response, ended: () => void): OpenedStream {
+export function opened(response: Response, ended: () => void): OpenedEventStream {
   const reader = response.body?.getReader();
   let isOver = false;
   const over = (): void => {

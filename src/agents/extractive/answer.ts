@@ -1,5 +1,5 @@
 import { bestSentences, type SourcePassage } from "./rank.ts";
-import type { SentTexts } from "./sent-texts.ts";
+import type { PromptTexts } from "./sent-texts.ts";
 import { type ConversationTurn, plain, type ToolFinding } from "./turn.ts";
 
 const QUOTES = 3;
@@ -35,7 +35,7 @@ export function composeAnswer({ question, results }: ConversationTurn): string {
 }
 
 /** Composes an answer from the texts sent with a question: quotes of the sentences that share words with it. */
-export function quoteSentTexts({ question, passages }: SentTexts): string {
+export function quoteSentTexts({ question, passages }: PromptTexts): string {
   const best = bestSentences(question, passages, QUOTES).filter(({ overlap }) => overlap > 0);
   const nothing = "I have nothing to quote: nothing else that was sent shares a word with your question.";
   const answer = best.length === 0 ? nothing : listed("From what was sent:", best);

@@ -7,7 +7,7 @@ import { bytesOfBase64 } from "../model/base64.ts";
 import type { SourcePassage } from "./rank.ts";
 
 /** A question and the texts that were sent with it. */
-export interface SentTexts {
+export interface PromptTexts {
   readonly question: string;
   readonly passages: readonly SourcePassage[];
 }
@@ -23,7 +23,7 @@ const MOST_CHARACTERS = 131_072;
  * is the last line of the last user message that ends with a question mark, or otherwise its last line.
  * @throws UnsupportedFunctionalityError for files other than plain text
  */
-export function sentTexts(prompt: LanguageModelV4Prompt): SentTexts {
+export function sentTexts(prompt: LanguageModelV4Prompt): PromptTexts {
   let question: string | undefined;
   let left = MOST_CHARACTERS;
   const passages: SourcePassage[] = [];

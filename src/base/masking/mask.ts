@@ -1,7 +1,7 @@
 import { formsOf } from "./forms.ts";
 import { MatcherCache } from "./matcher-cache.ts";
 import { overlap } from "./overlap.ts";
-import type { Span } from "./pattern-matcher.ts";
+import type { MatchedSpan } from "./pattern-matcher.ts";
 
 const REDACTED = "[redacted]";
 
@@ -57,7 +57,7 @@ export function createMask(secrets: readonly string[]): Mask {
 }
 
 /** The masked text from `from` to `to`. Secrets are searched for in the whole text. */
-function masked(text: string, spans: readonly Span[], from: number, to: number): string {
+function masked(text: string, spans: readonly MatchedSpan[], from: number, to: number): string {
   let result = "";
   let shown = from;
   for (const [start, end] of spans) {

@@ -7,7 +7,7 @@ const ASCII = 128;
 const PER_NODE = 11;
 
 /** A part of a text, from `start` up to `end`. */
-export type Span = readonly [start: number, end: number];
+export type MatchedSpan = readonly [start: number, end: number];
 
 /**
  * Finds many patterns in one pass over a text (Aho and Corasick, 1975). The time depends on the text's length only, not on
@@ -44,8 +44,8 @@ export class PatternMatcher {
   }
 
   /** The parts of a text that patterns cover, in order. Patterns that overlap or touch form one part. */
-  find(text: string): readonly Span[] {
-    const spans: Span[] = [];
+  find(text: string): readonly MatchedSpan[] {
+    const spans: MatchedSpan[] = [];
     const longest = this.#longest;
     for (let end = 1, node = 0; end <= text.length; end++) {
       node = this.#step(node, text.charCodeAt(end - 1));

@@ -11,7 +11,7 @@ import type { ModelCalls } from "../../dialects/model-calls.ts";
 import type { ResponsesClient } from "../../dialects/responses/prepare-request.ts";
 import type { ResponseCalls } from "../../dialects/responses/response-calls.ts";
 import { RESPONSES } from "../../dialects/responses/responses.ts";
-import type { TokenCount, TokenCounts } from "../../dialects/token-counts.ts";
+import type { TokenCount, TokenCounter } from "../../dialects/token-counts.ts";
 import type { Call } from "../../gate/call.ts";
 import type { Reply } from "../answer/answer.ts";
 import { clientForm } from "../answer/client-errors.ts";
@@ -30,7 +30,7 @@ import { lastEventMemory } from "../streams/last-event-memory.ts";
 export interface DialectRouteParts extends EventReplyParts {
   readonly modelCalls: ModelCalls;
   readonly responseCalls: ResponseCalls;
-  readonly tokenCounts: TokenCounts;
+  readonly tokenCounts: TokenCounter;
 }
 
 type DialectForm = Pick<DialectApi, "dialect" | "errorBody">;

@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../store/db.ts";
 
 /** The erasure of all quotes of a deleted document from tasks and calls. Stored until it is complete. */
-export interface Erasure {
+export interface DocumentErasure {
   readonly workspaceId: number;
   readonly document: string;
   readonly actor: string;
@@ -35,23 +35,23 @@ interface NoteRow {
 
 const PREFIX = "quoted/";
 
-function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): string {
+function keyOf({ workspaceId, document, requestId }: Omit<DocumentErasure, "running">): string {
   return `${PREFIX}${workspaceId}/${document}/${requestId}`;
 }
 
 /** The erasures that an earlier process did not complete. */
-export async function storedErasures(db: Db): Promise<readonly Erasure[]> {
+export async function storedErasures(db: Db): Promise<readonly DocumentErasure[]> {
   const rows = await db.all<NoteRow>(
     "SELECT key, value, seal FROM meta WHERE key >= $1 AND key < $2 ORDER BY key",
     [PREFIX, `${PREFIX}~`],
   );
   // Only sealed notes are executed: erased texts are lost, and the erasure is recorded as somebody's request.
-  return rows.filter((row) => db.seals.fits("meta", row)).map(({ value }) => JSON.parse(value) as Erasure);
+  return rows.filter((row) => db.seals.fits("meta", row)).map(({ value }) => JSON.parse(value) as DocumentErasure);
 }
 
 /** An erasure in progress, with its note in the store. */
 export class ErasureNote {
-  readonly erasure: Erasure;
+  readonly erasure: DocumentErasure;
   /** Set when the erasure has failed. A later attempt continues from the stored note, so this one MUST stop. */
   isAbandoned = false;
   readonly #db: Db;
@@ -59,7 +59,7 @@ export class ErasureNote {
   readonly #continuing: Set<string>;
   #requests: ReadonlySet<string>;
 
-  constructor(db: Db, erasure: Erasure) {
+  constructor(db: Db, erasure: DocumentErasure) {
     this.#db = db;
     this.erasure = erasure;
     this.#quoting = new Set(erasure.quoting);

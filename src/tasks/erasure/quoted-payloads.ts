@@ -15,7 +15,7 @@ import type { EventHub } from "../events/hub.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
 import { CallsInFlight } from "./calls-in-flight.ts";
 import { eraseEvents } from "./erase-events.ts";
-import { type Erasure, ErasureNote, storedErasures } from "./erasure-note.ts";
+import { type DocumentErasure, ErasureNote, storedErasures } from "./erasure-note.ts";
 import { type QuotedTexts, QuoteSearch } from "./find-quotes.ts";
 import { eraseResponseEvents } from "./stored-responses.ts";
 
@@ -81,7 +81,7 @@ export class QuotedPayloads {
    */
   async begin(
     tx: Tx,
-    of: Omit<Erasure, "running"> & { readonly deletionSeq: number },
+    of: Omit<DocumentErasure, "running"> & { readonly deletionSeq: number },
   ): Promise<() => Promise<void>> {
     const rows = await tx.all<{ id: string }>(
       "SELECT id FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL AND started_at IS NOT NULL",
@@ -114,7 +114,7 @@ export class QuotedPayloads {
     });
   }
 
-  async #erase(erasure: Erasure): Promise<void> {
+  async #erase(erasure: DocumentErasure): Promise<void> {
     const note = new ErasureNote(this.#parts.db, erasure);
     const { key } = note;
     if (this.#active.has(key)) return;
@@ -163,7 +163,7 @@ export class QuotedPayloads {
    * The tasks that had begun by the time of the deletion: those that have ended, with their last entry, and those
    * that still run.
    */
-  async #begunTasks({ workspaceId, running: begun }: Erasure): Promise<{
+  async #begunTasks({ workspaceId, running: begun }: DocumentErasure): Promise<{
     readonly ended: ReadonlyMap<string, number>;
     readonly running: readonly string[];
   }> {
@@ -180,7 +180,7 @@ export class QuotedPayloads {
   }
 
   /** The entry of the deletion, for a note that does not name it. 0 if it does not exist. */
-  async #findDeletion({ workspaceId, requestId }: Erasure): Promise<number> {
+  async #findDeletion({ workspaceId, requestId }: DocumentErasure): Promise<number> {
     const all = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
     for await (const entries of this.#parts.lists.read(workspaceId, { action: "vault.delete" }, all)) {
       const found = entries.find(({ bytes }) => parsedEntry(bytes).request_id === requestId);
@@ -319,7 +319,7 @@ export class QuotedPayloads {
   }
 
   /** Erases the output that identifies the quotes last. */
-  async #erasePayloads(erasure: Erasure, task: string, { first, others }: QuotedTexts): Promise<void> {
+  async #erasePayloads(erasure: DocumentErasure, task: string, { first, others }: QuotedTexts): Promise<void> {
     const { workspaceId, document } = erasure;
     const draft = { ...draftOf(erasure, "succeeded"), task: task === "" ? undefined : task };
     const cause = { reason: "document_deleted", document } as const;
@@ -364,7 +364,7 @@ export class QuotedPayloads {
 
   /** Records how many running tasks and calls in flight the erasure waits for. */
   #recordPending(
-    erasure: Erasure,
+    erasure: DocumentErasure,
     { running, calls }: { readonly running: number; readonly calls: number },
   ): Promise<number> {
     const { ledger } = this.#parts;
@@ -374,7 +374,7 @@ export class QuotedPayloads {
   }
 }
 
-function draftOf({ actor, requestId }: Erasure, outcome: "succeeded" | "pending"): EntryDraft {
+function draftOf({ actor, requestId }: DocumentErasure, outcome: "succeeded" | "pending"): EntryDraft {
   return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
 }
 

@@ -14,7 +14,7 @@ import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import { markQueued } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
-import { type Pause, TaskRun } from "./task-run.ts";
+import { type PauseReason, TaskRun } from "./task-run.ts";
 
 /**
  * Runs one task until it ends or a person must decide, and always records the true result. Never rejects. `tookUp` is
@@ -36,7 +36,7 @@ export async function runTask(
   }
   tookUp(task);
   const run = new TaskRun(parts, task, log, signals);
-  let ending: TaskEnding | Pause;
+  let ending: TaskEnding | PauseReason;
   try {
     ending = await run.run();
   } catch (error) {

@@ -38,7 +38,7 @@ import { RunRights } from "./rights.ts";
 import { ToolEvidence } from "./tool-evidence.ts";
 
 /** Why a run ends before its task: the process is stopping, or a person must decide. */
-export type Pause = "shutdown" | "awaiting";
+export type PauseReason = "shutdown" | "awaiting";
 
 /**
  * The maximum number of UTF-16 code units that a task's models may send. This bounds the memory used by its events.
@@ -87,7 +87,7 @@ export class TaskRun {
     return this.#models?.owed ?? null;
   }
 
-  async run(): Promise<TaskEnding | Pause> {
+  async run(): Promise<TaskEnding | PauseReason> {
     if (this.#signal.aborted) return interrupted(this.#signal);
     if (this.#draining.aborted) return "shutdown";
     const { input } = this.#task;
@@ -150,7 +150,7 @@ export class TaskRun {
     run: Run,
     { prompt, output }: AskedTask,
     conversation: OpenConversation,
-  ): Promise<TaskEnding | Pause> {
+  ): Promise<TaskEnding | PauseReason> {
     const { clock, modelGateway, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, createdBy, eventCeiling } = this.#task;
     const { rights, journal } = run;
@@ -211,7 +211,7 @@ export class TaskRun {
     throw new Error("the run ended without its last event");
   }
 
-  async #runOwnCall(run: Run, own: DirectTaskCall): Promise<TaskEnding | Pause> {
+  async #runOwnCall(run: Run, own: DirectTaskCall): Promise<TaskEnding | PauseReason> {
     const { answers, clock, log, tools } = this.#parts;
     const { id, workspaceId, agentId, createdBy } = this.#task;
     const { journal } = run;
@@ -230,7 +230,7 @@ export class TaskRun {
     return this.#signal.aborted && ending !== "awaiting" ? interrupted(this.#signal) : ending;
   }
 
-  #failed(event: AgentFailed): TaskEnding | Pause {
+  #failed(event: AgentFailed): TaskEnding | PauseReason {
     if (event.cause instanceof AwaitingApproval) return "awaiting";
     if (event.cause instanceof DrainInterrupt) return "shutdown";
     const { reason } = this.#lost.signal;
@@ -275,6 +275,6 @@ function hooksOf({ models, tools }: Run, conversation: OpenConversation): Hooks 
 }
 
 /** How an interrupted run ends, according to its signal. */
-function interrupted(signal: AbortSignal): TaskEnding | Pause {
+function interrupted(signal: AbortSignal): TaskEnding | PauseReason {
   return interruptionOf(signal)?.ending ?? "shutdown";
 }

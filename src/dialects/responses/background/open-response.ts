@@ -29,7 +29,7 @@ export interface OpenResponse {
   /** Whether its answer is on disk. */
   isAnswered: boolean;
   /** How the response ended without an answer. Set before the end is written. */
-  end: ResponseEnd | null;
+  end: UnansweredEnd | null;
 }
 
 /** Why a background response has no answer. */
@@ -39,7 +39,7 @@ export interface ResponseFailure {
 }
 
 /** The end of a response without an answer, as it is stored. */
-export interface ResponseEnd {
+export interface UnansweredEnd {
   readonly status: "failed" | "cancelled";
   readonly error: ResponseFailure | null;
 }
@@ -50,7 +50,7 @@ export function isShutdown({ reason }: AbortSignal): boolean {
 }
 
 /** How a cancelled, stopped or failed response ends. */
-export function endOf({ aborted, reason }: AbortSignal, failure: ResponseFailure | null): ResponseEnd {
+export function endOf({ aborted, reason }: AbortSignal, failure: ResponseFailure | null): UnansweredEnd {
   if (!aborted) {
     const message = "The provider's answer was not a complete response.";
     const error = failure ?? { code: "provider_failed", message };

@@ -1,13 +1,13 @@
 import { field, isMembers, type Members } from "../../json.ts";
 import type { ResponseRow } from "../stored/rows.ts";
 import { responseForm } from "../translation/response-form.ts";
-import type { ResponseEnd } from "./open-response.ts";
+import type { UnansweredEnd } from "./open-response.ts";
 
 type KnownRow = Pick<ResponseRow, "id" | "model" | "createdAt">;
 
 /** The state of a response that has no answer yet, or never will. */
 export type UnansweredState =
-  | ResponseEnd
+  | UnansweredEnd
   | { readonly status: "queued" | "in_progress"; readonly error: null };
 
 export const QUEUED: UnansweredState = { status: "queued", error: null };

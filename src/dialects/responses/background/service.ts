@@ -27,7 +27,7 @@ import type { ResponseOwner } from "../stored/store.ts";
 import type { HoldMemory } from "../stored/text-reading.ts";
 import { ResponseEndings } from "./endings.ts";
 import { lastStoredEvent, nextAttemptsEvent } from "./journal.ts";
-import { CANCELLED, type OpenResponse, type ResponseEnd, type ResponseFailure } from "./open-response.ts";
+import { CANCELLED, type OpenResponse, type UnansweredEnd, type ResponseFailure } from "./open-response.ts";
 import { OpenResponses } from "./open-responses.ts";
 import { responseEvents } from "./read-events.ts";
 import { createdResponse, QUEUED, unansweredResponse } from "./response-forms.ts";
@@ -165,7 +165,7 @@ export class BackgroundResponses {
   }
 
   /** How a response ended, if its end cannot be written yet. */
-  unwritten(id: string): ResponseEnd | null {
+  unwritten(id: string): UnansweredEnd | null {
     return this.#open.get(id)?.end ?? null;
   }
 

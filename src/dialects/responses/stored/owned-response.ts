@@ -1,7 +1,7 @@
 import { Problem } from "../../../base/errors.ts";
 import type { Db } from "../../../store/db.ts";
 import { field, isMembers, parsedOrNothing } from "../../json.ts";
-import type { ResponseEnd } from "../background/open-response.ts";
+import type { UnansweredEnd } from "../background/open-response.ts";
 import { inBackground, unansweredResponse } from "../background/response-forms.ts";
 import { finalResponse } from "./final-response.ts";
 import type { ResponseRow } from "./rows.ts";
@@ -82,7 +82,7 @@ export class OwnedResponse {
     const response = await this.readAnswer(hold);
     if (!isMembers(response)) return response;
     // For a response without an answer, only its final state is stored.
-    if (!this.isAnswered) return unansweredResponse(request, row, response as unknown as ResponseEnd);
+    if (!this.isAnswered) return unansweredResponse(request, row, response as unknown as UnansweredEnd);
     return inBackground(response, request, row);
   }
 
