@@ -82,8 +82,10 @@ export interface ReceivedAnswer {
 
 /** Reads a streamed answer while it passes. */
 export interface StreamReader {
-  /** Whether these bytes may contain an event that `read` must see. All others pass unread. */
-  mustRead(events: Buffer): boolean;
+  /**
+   * A position in the first event that `read` must see; -1 if there is none. All events before it pass unread.
+   */
+  firstToRead(events: Buffer): number;
   read(event: Buffer): EventFate;
   /** The usage reported so far. */
   readonly usage: LanguageModelV4Usage | null;

@@ -8,7 +8,7 @@ import type { AttemptEnd, ModelAttempt } from "./attempt.ts";
 import type { DialectApi, ReceivedAnswer, StreamReader } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
 import { type AttemptFailure, brokenFailure, thrownFailure } from "./failures.ts";
-import { EventSplitter, eventsIn } from "./pass/events.ts";
+import { EventSplitter, eventsIn, startOfEvent } from "./pass/events.ts";
 
 /** The maximum number of bytes of an unfinished event. */
 const MOST_EVENT_BYTES = 4 * 1024 * 1024;
@@ -154,17 +154,19 @@ export class PassingStream {
       throw new AnswerTooLarge("An event of the model's answer has too many bytes.");
     }
     if (events.length === 0) return;
-    if (!reader.mustRead(events)) this.#ready = events;
-    else this.#readEach(events);
+    const first = reader.firstToRead(events);
+    if (first < 0) this.#ready = events;
+    else this.#readEach(events, startOfEvent(events, first));
     attempt.reported = reader.usage;
   }
 
-  #readEach(events: Buffer): void {
+  /** @param from where the first event begins that must be read. All before it pass */
+  #readEach(events: Buffer, from: number): void {
     const { reader } = this.#parts;
-    const passed: Buffer[] = [];
-    for (const event of eventsIn(events)) {
+    const passed: Buffer[] = from > 0 ? [events.subarray(0, from)] : [];
+    for (const event of eventsIn(events.subarray(from))) {
       if (this.#last !== null || this.#failure !== null) break;
-      const fate = reader.mustRead(event) ? reader.read(event) : "pass";
+      const fate = reader.firstToRead(event) < 0 ? "pass" : reader.read(event);
       if (fate === "end") this.#last = event;
       else if (fate === "error") this.#failure = brokenFailure("error");
       else if (fate === "pass") passed.push(event);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { EventSplitter, eventsIn, readEvent } from "../../src/dialects/pass/events.ts";
+import { EventSplitter, eventsIn, readEvent, startOfEvent } from "../../src/dialects/pass/events.ts";
 
 const event = fc
   .tuple(
@@ -29,6 +29,21 @@ test("events come out as they came in, wherever the stream is split", () => {
       expect(found.join("") + splitter.end().toString()).toBe(bytes.toString());
       // A stream that is cut between CR and LF has the LF at the start of the next event.
       expect(found.map((each) => readEvent(Buffer.from(each)).data)).toEqual(events.map(({ data }) => data));
+    }),
+  );
+});
+
+test("the start of an event is found from any word in it", () => {
+  fc.assert(
+    fc.property(fc.array(event), (events) => {
+      const bytes = Buffer.from(events.map(({ text }) => text).join(""));
+      let start = 0;
+      for (const each of eventsIn(bytes)) {
+        for (const [at, byte] of each.entries()) {
+          if (byte > 0x20) expect(startOfEvent(bytes, start + at)).toBe(start);
+        }
+        start += each.length;
+      }
     }),
   );
 });

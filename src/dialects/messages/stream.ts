@@ -2,7 +2,7 @@ import type { LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
 import { field, parsedOrNothing } from "../json.ts";
 import { textMember, type VaryingMember } from "../pass/event-form.ts";
-import { hidesWords, readEvent } from "../pass/events.ts";
+import { firstOf, positionOfHiddenWord, positionsOf, readEvent } from "../pass/events.ts";
 import { isEmpty } from "../pass/merged-members.ts";
 import { EventNames, readEvents } from "../pass/read-events.ts";
 import { DELTA_TEXTS, MergedMessage } from "./merge.ts";
@@ -12,6 +12,7 @@ import { addUsage, messagesUsage } from "./usage.ts";
 const OF_MESSAGE = "message_";
 const ERROR = "error";
 const LAST = "message_stop";
+const WORDS = [OF_MESSAGE, ERROR];
 
 /** Reads the events of a streamed message. */
 export class MessagesStreamReader implements StreamReader {
@@ -26,8 +27,8 @@ export class MessagesStreamReader implements StreamReader {
     return this.#usage;
   }
 
-  mustRead(events: Buffer): boolean {
-    return events.includes(OF_MESSAGE) || events.includes(ERROR) || hidesWords(events);
+  firstToRead(events: Buffer): number {
+    return firstOf([...positionsOf(events, WORDS), positionOfHiddenWord(events)]);
   }
 
   /** Some clients go by the event's name, others by the `type` in its data. */

@@ -58,6 +58,11 @@ export function* eventsIn(bytes: Buffer): Generator<Buffer> {
   }
 }
 
+/** Where the event begins that contains a position. */
+export function startOfEvent(events: Buffer, position: number): number {
+  return endOfLastEvent(events.subarray(0, position));
+}
+
 /** An event of a stream. */
 export interface ServerEvent {
   /** Null if the event has no name. */
@@ -107,15 +112,26 @@ const E = 0x65;
 const SMALL = 0x20;
 
 /**
- * Whether JSON in these bytes writes a letter, `_` or `.` as an escape. No honest provider does, and it could hide a
- * word that is searched for.
+ * Where JSON in these bytes writes a letter, `_` or `.` as an escape; -1 if nowhere. No honest provider does, and it
+ * could hide a word that is searched for.
  */
-export function hidesWords(events: Buffer): boolean {
+export function positionOfHiddenWord(events: Buffer): number {
   for (let at = events.indexOf(ESCAPE); at >= 0; at = events.indexOf(ESCAPE, at + 1)) {
     const [high = 0, low = 0] = events.subarray(at + ESCAPE.length, at + ESCAPE.length + 2);
-    if ((high >= FOUR && high <= SEVEN) || (high === TWO && (low | SMALL) === E)) return true;
+    if ((high >= FOUR && high <= SEVEN) || (high === TWO && (low | SMALL) === E)) return at;
   }
-  return false;
+  return -1;
+}
+
+/** Where each word is first; -1 if nowhere. */
+export function positionsOf(events: Buffer, words: readonly string[]): readonly number[] {
+  return words.map((word) => events.indexOf(word));
+}
+
+/** The lowest position; -1 if there is none. */
+export function firstOf(positions: readonly number[]): number {
+  const found = positions.filter((position) => position >= 0);
+  return found.length === 0 ? -1 : Math.min(...found);
 }
 
 /**

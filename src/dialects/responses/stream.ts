@@ -3,7 +3,7 @@ import type { Problem } from "../../base/errors.ts";
 import type { EventFate, Pause, ReceivedAnswer, StreamReader } from "../dialect.ts";
 import { field, isMembers, parsedOrNothing } from "../json.ts";
 import { textMember, type VaryingMember } from "../pass/event-form.ts";
-import { hidesWords, readEvent } from "../pass/events.ts";
+import { firstOf, positionOfHiddenWord, positionsOf, readEvent } from "../pass/events.ts";
 import { EventNames, readEvents } from "../pass/read-events.ts";
 import { failureEvents } from "./errors.ts";
 import { MergedResponse } from "./merge.ts";
@@ -13,8 +13,8 @@ import { responsesUsage } from "./usage.ts";
 
 const FAILED = "response.failed";
 const LAST: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", FAILED]);
-const LAST_BYTES = [...LAST].map((name) => Buffer.from(String(name)));
 const ERROR = "error";
+const WORDS = [ERROR, ...[...LAST].map(String)];
 
 /** Reads the events of a streamed response. */
 export class ResponsesStreamReader implements StreamReader {
@@ -29,9 +29,8 @@ export class ResponsesStreamReader implements StreamReader {
     return this.#usage;
   }
 
-  mustRead(events: Buffer): boolean {
-    const mayEnd = events.includes(ERROR) || LAST_BYTES.some((name) => events.includes(name));
-    return mayEnd || hidesWords(events);
+  firstToRead(events: Buffer): number {
+    return firstOf([...positionsOf(events, WORDS), positionOfHiddenWord(events)]);
   }
 
   /** Some clients go by the event's name, others by the `type` in its data. */

@@ -46,7 +46,9 @@ export async function storedErasures(db: Db): Promise<readonly DocumentErasure[]
     [PREFIX, `${PREFIX}~`],
   );
   // Only sealed notes are executed: erased texts are lost, and the erasure is recorded as somebody's request.
-  return rows.filter((row) => db.seals.fits("meta", row)).map(({ value }) => JSON.parse(value) as DocumentErasure);
+  return rows
+    .filter((row) => db.seals.fits("meta", row))
+    .map(({ value }) => JSON.parse(value) as DocumentErasure);
 }
 
 /** An erasure in progress, with its note in the store. */

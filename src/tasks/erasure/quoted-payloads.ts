@@ -319,7 +319,11 @@ export class QuotedPayloads {
   }
 
   /** Erases the output that identifies the quotes last. */
-  async #erasePayloads(erasure: DocumentErasure, task: string, { first, others }: QuotedTexts): Promise<void> {
+  async #erasePayloads(
+    erasure: DocumentErasure,
+    task: string,
+    { first, others }: QuotedTexts,
+  ): Promise<void> {
     const { workspaceId, document } = erasure;
     const draft = { ...draftOf(erasure, "succeeded"), task: task === "" ? undefined : task };
     const cause = { reason: "document_deleted", document } as const;

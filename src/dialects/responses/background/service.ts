@@ -27,7 +27,7 @@ import type { ResponseOwner } from "../stored/store.ts";
 import type { HoldMemory } from "../stored/text-reading.ts";
 import { ResponseEndings } from "./endings.ts";
 import { lastStoredEvent, nextAttemptsEvent } from "./journal.ts";
-import { CANCELLED, type OpenResponse, type UnansweredEnd, type ResponseFailure } from "./open-response.ts";
+import { CANCELLED, type OpenResponse, type ResponseFailure, type UnansweredEnd } from "./open-response.ts";
 import { OpenResponses } from "./open-responses.ts";
 import { responseEvents } from "./read-events.ts";
 import { createdResponse, QUEUED, unansweredResponse } from "./response-forms.ts";
